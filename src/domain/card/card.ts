@@ -1,0 +1,75 @@
+import type { NodeId } from '../../kit/ids.js'
+import type { Tier } from '../routing/tier.js'
+
+/** How an agent is reached. */
+export interface AgentEndpoint {
+  readonly transport: 'local' | 'hyperswarm' | 'websocket'
+  /** Node key (z32) or URL. */
+  readonly address?: string
+}
+
+/** What running a capability may do to the world, for policy rules. */
+export type SideEffect = 'none' | 'read' | 'write' | 'exec'
+
+/** One thing an agent can do. The A2A gateway calls it a skill. */
+export interface CapabilityDescriptor {
+  /** e.g. `text.stats`; at most 128 characters. */
+  readonly id: string
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the input. */
+  readonly inputSchema: unknown
+  /** JSON Schema of the result. */
+  readonly outputSchema: unknown
+  /** May be repeated after an unknown outcome. Default false. */
+  readonly idempotent?: boolean
+  /** Default 'exec'. */
+  readonly sideEffect?: SideEffect
+  /** The capability `send` uses; without a mark the first of the card. */
+  readonly default?: boolean
+  readonly tags?: readonly string[]
+  readonly examples?: readonly string[]
+  readonly inputModes?: readonly string[]
+  readonly outputModes?: readonly string[]
+}
+
+/** An agent's description, the part that its node signs. */
+export interface CardBody {
+  /** Unique on its node; 1..64 of `[a-z0-9._-]`. */
+  readonly id: string
+  readonly name: string
+  /** Version of the agent (semver). */
+  readonly version: string
+  readonly description: string
+  readonly tier: Tier
+  /** Published protocol strings, e.g. `a2a/1.0`. */
+  readonly protocols: readonly string[]
+  readonly endpoints: readonly AgentEndpoint[]
+  readonly capabilities: readonly CapabilityDescriptor[]
+  /** Rises by one at each local change; kept as it is for remote cards. */
+  readonly revision: number
+  readonly sandboxId?: string
+}
+
+/** The card as a reader holds it (spec a2a-mcp-mesh, AgentCard): the signed body and two fields of the reader's own. */
+export interface AgentCard extends CardBody {
+  readonly origin: 'local' | 'remote'
+  /** Unix milliseconds. */
+  readonly lastSeenAt: number
+}
+
+/** `id@node`: with the node key on the wire and in tables, with the node's name for people. */
+export interface AgentAddress {
+  readonly agentId: string
+  readonly nodeId: NodeId
+}
+
+/** `{agentId, nodeId}` as `agentId@nodeId`. */
+export function addressText(address: AgentAddress): string {
+  return `${address.agentId}@${address.nodeId}`
+}
+
+/** The capability that `send` uses: the one marked `default`, else the first; null for an agent without any. */
+export function defaultCapability(card: Pick<CardBody, 'capabilities'>): CapabilityDescriptor | null {
+  return card.capabilities.find((one) => one.default === true) ?? card.capabilities[0] ?? null
+}

@@ -1,0 +1,128 @@
+import type { MeshId, NodeId } from '../../kit/ids.js'
+import type { CardBody } from '../card/card.js'
+import type { Tier } from '../routing/tier.js'
+
+/** A value, who signed it and the signature (z32) over its canonical JSON under the value's own domain prefix. */
+export interface Signed<T> {
+  readonly body: T
+  readonly by: NodeId
+  readonly sig: string
+}
+
+/** What an issuer says of a node. An issuer can never grant more than it has. */
+export interface Certificate {
+  readonly mesh: MeshId
+  readonly nodeKey: NodeId
+  /** 1..64 characters, control characters stripped. */
+  readonly name: string
+  readonly maxTier: Tier
+  readonly sandboxId?: string
+  readonly mayInvite: boolean
+  readonly mayWrite: boolean
+  /** Unix milliseconds. */
+  readonly issuedAt: number
+  readonly expiresAt?: number
+  /** Rises with each certificate of the same node. */
+  readonly serial: number
+  readonly issuer: NodeId
+  /** The invite by which it was admitted; absent for the owner. */
+  readonly inviteId?: string
+}
+
+/** A certificate with its signature; `by` equals `body.issuer`. */
+export type SignedCertificate = Signed<Certificate>
+
+/** Leaf first, up to (not including) the owner's own certificate, or just the owner's. At most 8 long. */
+export type CertificateChain = readonly SignedCertificate[]
+
+/** What an invite grants, as the log keeps it. */
+export interface InviteTerms {
+  /** z32 of the invite's id (32 bytes). */
+  readonly id: string
+  /** z32 of the invite's public key. */
+  readonly publicKey: string
+  readonly tier: Tier
+  readonly admin: boolean
+  readonly sandboxId?: string
+  readonly uses: number
+  readonly createdAt: number
+  readonly expiresAt: number
+  /** Pre-signed with the invite's key, for the admin who confirms: `{data, signature}` in z32. */
+  readonly additional: { readonly data: string; readonly signature: string }
+}
+
+/** One entry of the log. The author of each is the key that signed it; the writer core is only a courier. */
+export type EntryBody =
+  | { readonly kind: 'founding'; readonly mesh: MeshId; readonly name: string; readonly certificate: SignedCertificate; readonly coreKey: string; readonly at: number }
+  | { readonly kind: 'invite'; readonly mesh: MeshId; readonly invite: InviteTerms }
+  | { readonly kind: 'invite-revoked'; readonly mesh: MeshId; readonly inviteId: string; readonly at: number }
+  | { readonly kind: 'admission'; readonly mesh: MeshId; readonly certificate: SignedCertificate; readonly coreKey: string; readonly request: JoinRequest }
+  | { readonly kind: 'certificate'; readonly mesh: MeshId; readonly certificate: SignedCertificate }
+  | { readonly kind: 'revocation'; readonly mesh: MeshId; readonly nodeKey: NodeId; readonly at: number; readonly reason: string }
+  | { readonly kind: 'card'; readonly mesh: MeshId; readonly card: SignedCard }
+  | { readonly kind: 'card-removed'; readonly mesh: MeshId; readonly agentId: string; readonly revision: number }
+
+/** A signed log entry. */
+export type Entry = Signed<EntryBody>
+
+/** A card signed by its node. */
+export type SignedCard = Signed<CardBody>
+
+/** What a candidate signs with its node key (bound to the invite), so that nobody can admit a key that did not ask. */
+export interface JoinRequest {
+  readonly nodeKey: NodeId
+  /** z32 of the writer core's key. */
+  readonly coreKey: string
+  readonly name: string
+  /** Signature (z32) of the node key over `{inviteId, nodeKey, coreKey, name}`. */
+  readonly sig: string
+}
+
+/** What the log's view keeps of the mesh itself. */
+export interface MeshRecord {
+  readonly id: MeshId
+  readonly name: string
+  readonly owner: NodeId
+  readonly foundedAt: number
+}
+
+/** What the view keeps of one node. */
+export interface MemberRecord {
+  readonly certificate: SignedCertificate
+  readonly coreKey: string
+  /** Position in the order of admission (owner 0). */
+  readonly order: number
+  readonly revoked: null | { readonly by: NodeId; readonly at: number; readonly reason: string }
+}
+
+/** What the view keeps of one invite. */
+export interface InviteRecord {
+  readonly terms: InviteTerms
+  readonly by: NodeId
+  /** Node keys admitted by it, in log order; at most `terms.uses`. */
+  readonly admitted: readonly NodeId[]
+  readonly revokedAt: number | null
+}
+
+/** Why a node was not admitted, for the node itself to find. */
+export interface RefusalRecord {
+  readonly inviteId: string
+  readonly code: 'INVITE_USED' | 'INVITE_EXPIRED' | 'INVITE_REVOKED' | 'REVOKED'
+}
+
+/** The writers rule's state: who may write, in log order, and which of them are writers now. */
+export interface WritersRecord {
+  readonly eligible: readonly { readonly nodeKey: NodeId; readonly coreKey: string }[]
+  readonly active: readonly string[]
+}
+
+/** Everything a reader of the log knows: a pure value, rebuilt from the view at each change. */
+export interface MembershipView {
+  readonly mesh: MeshRecord | null
+  readonly members: ReadonlyMap<NodeId, MemberRecord>
+  readonly invites: ReadonlyMap<string, InviteRecord>
+  readonly refusals: ReadonlyMap<NodeId, RefusalRecord>
+  /** By node, then by agent id. */
+  readonly cards: ReadonlyMap<NodeId, ReadonlyMap<string, SignedCard>>
+  readonly writers: WritersRecord
+}

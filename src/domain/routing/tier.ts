@@ -1,0 +1,29 @@
+/** Tier of an agent: 0 orchestrator, 1 strategic, 2 operational, 3 specialist. Lower is more powerful. */
+export type Tier = 0 | 1 | 2 | 3
+
+/** The tiers, most powerful first. */
+export const TIERS: readonly Tier[] = [0, 1, 2, 3]
+
+/** The text form of a tier in JSON and on the command line. */
+export type TierText = 'L0' | 'L1' | 'L2' | 'L3'
+
+/** Is it one of 0..3? */
+export function isTier(value: unknown): value is Tier {
+  return value === 0 || value === 1 || value === 2 || value === 3
+}
+
+/** 1 becomes 'L1'. */
+export function tierText(tier: Tier): TierText {
+  return `L${tier}`
+}
+
+/** 'L1' (or 'l1') becomes 1; anything else null. */
+export function tierFromText(text: string): Tier | null {
+  const match = /^[lL]([0-3])$/.exec(text)
+  return match === null ? null : (Number(match[1]) as Tier)
+}
+
+/** The least powerful of some tiers. An empty list gives the least powerful there is (3). */
+export function weakest(...tiers: readonly Tier[]): Tier {
+  return tiers.length === 0 ? 3 : (Math.max(...tiers) as Tier)
+}

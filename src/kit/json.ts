@@ -1,0 +1,80 @@
+/** A JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+/** Bounds for JSON that others wrote. */
+export interface JsonLimits {
+  /** Nesting levels. */
+  readonly maxDepth: number
+  /** Keys and array elements in all. */
+  readonly maxKeys: number
+  /** UTF-16 units of one string. */
+  readonly maxString: number
+}
+
+/** The shipped bounds (shared limits of the wire): depth 32, 1,000 keys an object, 1 MiB strings. */
+export const JSON_LIMITS: JsonLimits = { maxDepth: 32, maxKeys: 1000, maxString: 1_048_576 }
+
+const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
+
+/** Why a value breaks the limits, or null when it fits. Iterative: deep values cannot overflow the stack. */
+export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): string | null {
+  const stack: { value: unknown; depth: number }[] = [{ value, depth: 0 }]
+  while (stack.length > 0) {
+    const top = stack.pop()
+    if (top === undefined) break
+    if (typeof top.value === 'string' && top.value.length > limits.maxString) return 'a string is too long'
+    if (typeof top.value !== 'object' || top.value === null || top.value instanceof Uint8Array) continue
+    if (top.depth >= limits.maxDepth) return `nested deeper than ${limits.maxDepth}`
+    const fault = pushChildren(stack, top.value, top.depth + 1, limits)
+    if (fault !== null) return fault
+  }
+  return null
+}
+
+function pushChildren(stack: { value: unknown; depth: number }[], parent: object, depth: number, limits: JsonLimits): string | null {
+  const isArray = Array.isArray(parent)
+  // An array of plain items is data, not structure: the byte limits of the frame bound it.
+  const keys = isArray ? null : Object.keys(parent)
+  if (keys !== null && keys.length > limits.maxKeys) return `an object with more than ${limits.maxKeys} keys`
+  if (keys !== null) for (const key of keys) if (FORBIDDEN.has(key)) return `the key ${key} is not allowed`
+  for (const child of isArray ? parent : Object.values(parent)) {
+    if ((typeof child === 'object' && child !== null) || typeof child === 'string') stack.push({ value: child, depth })
+  }
+  return null
+}
+
+/** Parses JSON that others wrote. Never throws. */
+export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): { ok: true; value: unknown } | { ok: false; reason: string } {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return { ok: false, reason: 'not JSON' }
+  }
+  const fault = jsonFault(value, limits)
+  return fault === null ? { ok: true, value } : { ok: false, reason: fault }
+}
+
+/**
+ * Canonical JSON (RFC 8785): keys sorted by UTF-16 units, no white space, `undefined` members left out.
+ * @throws TypeError for values JSON has no form for (NaN, Infinity, bigint, functions).
+ */
+export function canonicalJson(value: unknown): string {
+  if (value === null || typeof value === 'boolean' || typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw new TypeError('no JSON form for a number that is not finite')
+    return JSON.stringify(value)
+  }
+  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item === undefined ? null : item)).join(',')}]`
+  if (typeof value === 'object') {
+    const record = value as Record<string, unknown>
+    const keys = Object.keys(record).filter((key) => record[key] !== undefined).sort()
+    return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`).join(',')}}`
+  }
+  throw new TypeError(`no JSON form for a ${typeof value}`)
+}
+
+/** Is it a plain object (not null, not an array, not bytes)? */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
+}

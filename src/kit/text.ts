@@ -1,0 +1,38 @@
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is looked for
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+
+/** Longest text of a peer that is shown, in characters. */
+export const SHOWN_MAX = 256
+
+/** Text of others made safe to show: control and direction characters removed, cut at 256 characters. */
+export function shown(text: string, max: number = SHOWN_MAX): string {
+  const clean = text.replace(CONTROL, '')
+  return clean.length > max ? `${clean.slice(0, max - 1)}…` : clean
+}
+
+/** The candidates nearest to a mistyped word, best first, at most three (edit distance <= 2 or prefix). */
+export function nearest(word: string, candidates: Iterable<string>): string[] {
+  const scored: { name: string; distance: number }[] = []
+  for (const name of candidates) {
+    const distance = name.startsWith(word) && word.length > 1 ? 1 : editDistance(word, name)
+    if (distance <= 2) scored.push({ name, distance })
+  }
+  return scored
+    .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
+    .slice(0, 3)
+    .map((one) => one.name)
+}
+
+function editDistance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return 3
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next[j] = Math.min(same, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1)
+    }
+    row = next
+  }
+  return row[b.length] ?? 3
+}

@@ -1,0 +1,86 @@
+import type { AbortSignalLike } from '../kit/clock.js'
+import type { CapabilityDescriptor, CardBody } from '../domain/card/card.js'
+import type { Tier } from '../domain/routing/tier.js'
+
+/** One piece of work for an agent. */
+export interface AgentTask {
+  readonly taskId: string
+  readonly requestId: string
+  /** 1 for the first try. */
+  readonly attempt: number
+  readonly capability: string
+  /** The goal or reason, for people and language models; '' when there is none. */
+  readonly description: string
+  /** JSON (bytes of attachments already as base64 text), checked against the capability's schema. */
+  readonly input: unknown
+}
+
+/** How one run ends: a value, never an exception. */
+export type AgentOutcome =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly code: 'TASK_FAILED' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'; readonly message: string }
+
+/** What a running agent may use. */
+export interface AgentRun {
+  /** Abort ends the run: the process group is killed (SIGTERM, then SIGKILL). */
+  readonly signal: AbortSignalLike
+  /** Called for each progress report, in order, before the outcome. */
+  progress(data: unknown): void
+}
+
+/**
+ * An agent as the node hosts it. `run` never rejects and resolves only when the agent's work has really ended
+ * (its process group is gone); at most `limits.concurrency` runs overlap (the caller sees to that).
+ */
+export interface HostedAgent {
+  readonly definition: AgentDefinition
+  run(task: AgentTask, run: AgentRun): Promise<AgentOutcome>
+  /** Ends children and frees what it holds. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Limits of one agent. */
+export interface AgentLimits {
+  /** Milliseconds a run may take. Default 300,000. */
+  readonly timeoutMs: number
+  /** Runs at once. Default 1: strictly serial. */
+  readonly concurrency: number
+  /** Bytes of a result. Default 10 MiB. */
+  readonly maxOutputBytes: number
+}
+
+/** What an agent file says, checked. */
+export interface AgentDefinition {
+  readonly id: string
+  readonly name: string
+  readonly version: string
+  readonly description: string
+  /** A request; capped by the node's certificate. null: the certificate's. */
+  readonly tier: Tier | null
+  readonly sandboxId: string | null
+  readonly protocols: CardBody['protocols']
+  readonly capabilities: readonly CapabilityDescriptor[]
+  readonly limits: AgentLimits
+  /** Runtime type, e.g. `command`, `module`, `starter`. */
+  readonly runtime: string
+  /** Where it comes from: a file path, or `built-in`. */
+  readonly source: string
+}
+
+/** A file that could not be used. The last good version of the agent, if any, goes on. */
+export interface AgentFault {
+  readonly file: string
+  /** 1-based; null when the fault has no place. */
+  readonly line: number | null
+  readonly reason: string
+}
+
+/** Supplies the node's agents and tells of changes. */
+export interface AgentSource {
+  /** Reads everything once. Faulty files are reported, not thrown. */
+  load(): Promise<{ readonly agents: readonly HostedAgent[]; readonly faults: readonly AgentFault[] }>
+  /** Calls back with the whole new set at each change of the files. Agents that did not change are the same objects. */
+  watch(onChange: (agents: readonly HostedAgent[], faults: readonly AgentFault[]) => void): void
+  /** Stops watching and closes every agent. */
+  close(): Promise<void>
+}

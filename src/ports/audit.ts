@@ -1,0 +1,23 @@
+/** Something that must be on record: a refusal, a membership change, an approval. */
+export interface AuditEvent {
+  readonly kind: 'refusal' | 'membership' | 'approval' | 'cross-tier' | 'control' | 'strike'
+  /** Error code or short verb, e.g. `TIER_VIOLATION`, `revoked`. */
+  readonly code: string
+  /** The deciding rule, e.g. `tier: L1 may open to L0, L1`. */
+  readonly rule?: string
+  readonly reason?: string
+  /** Node id of the peer, when one caused it. */
+  readonly peer?: string
+  /** `agentId@nodeId`. */
+  readonly sender?: string
+  readonly recipient?: string
+  readonly messageType?: string
+}
+
+/** The append-only, hash-chained record. `append` never throws and never blocks the caller; lines are written in order. */
+export interface Audit {
+  append(event: AuditEvent): void
+  /** Resolves when every line so far is on disk. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}

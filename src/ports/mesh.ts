@@ -1,0 +1,87 @@
+import type { NodeId } from '../kit/ids.js'
+import type { InviteTerms, MembershipView, SignedCertificate, EntryBody } from '../domain/membership/types.js'
+import type { Tier } from '../domain/routing/tier.js'
+
+/** How bytes travel to a peer. */
+export type LinkPath = 'direct' | 'relayed' | 'websocket' | 'local'
+
+/**
+ * One authenticated, admitted, ordered, flow-controlled session with a member. It exists only behind the gate:
+ * the peer's stream key is `peer`, and its certificate held when the link opened and at each view change since.
+ */
+export interface Link {
+  /** Unique in this process. A reconnect is another link. */
+  readonly id: number
+  readonly peer: NodeId
+  readonly path: LinkPath
+  /** The peer's hello: its software version, for `peers show`. */
+  readonly peerVersion: string
+  /** Smoothed round trip of the transport in milliseconds, null while unknown. */
+  rttMs(): number | null
+  /** Queues one frame (<= 1 MiB). False asks the caller to wait for `drained`; the frame is taken all the same. After close: dropped. */
+  send(frame: Uint8Array): boolean
+  /** Resolves when the buffer is empty enough again, or the link closed. */
+  drained(): Promise<void>
+  readonly closed: boolean
+  /** Cuts it. `onClose` follows. */
+  close(reason: string): void
+}
+
+/** What the owner of the links is told. Handlers must not throw; frames of one link come in order. */
+export interface LinkHandlers {
+  onOpen(link: Link): void
+  onFrame(link: Link, frame: Uint8Array): void
+  onClose(link: Link, reason: string): void
+}
+
+/** Streams to other members. */
+export interface Links {
+  /** Begins to listen and to look for members. Resolves when the listening side is up (not when peers are found). */
+  start(handlers: LinkHandlers): Promise<void>
+  /** Dials a member by key, now. Resolves with the link (maybe one that was there). @throws NodeError PEER_OFFLINE after `timeoutMs`. */
+  dial(peer: NodeId, timeoutMs: number): Promise<Link>
+  /** The members the keeper should hold links to. Replaces the former list. */
+  want(peers: readonly NodeId[]): void
+  /** Every open link. */
+  list(): readonly Link[]
+  close(): Promise<void>
+}
+
+/** The replicated log of members and cards. */
+export interface MemberLog {
+  /** The view now: rebuilt at each change, never changed in place. */
+  view(): MembershipView
+  /** Called after each change of the view. Returns the stop. */
+  onChange(listener: (view: MembershipView) => void): () => void
+  /**
+   * Signs the entry with the node key and brings it into the log: by this node when it is a writer, else through any
+   * connected writer. Resolves when this node's own view has applied it (or found it superseded).
+   * @throws NodeError TIMEOUT when no writer took it in time; INTERNAL when the log is closed.
+   */
+  submit(body: EntryBody, timeoutMs?: number): Promise<void>
+  /** May this node append by itself now? */
+  writable(): boolean
+  /** Log positions, for `metrics` and tests: entries in the linearised log. */
+  length(): number
+}
+
+/** A fresh invite. */
+export interface IssuedInvite {
+  readonly terms: InviteTerms
+  /** What the newcomer types. */
+  readonly code: string
+}
+
+/** Admission of newcomers, for admins. */
+export interface Pairing {
+  /** Makes an invite and its code; the record must then be submitted by the caller before it can be used. */
+  create(options: { tier: Tier; admin: boolean; sandboxId: string | null; ttlMs: number; uses: number }): IssuedInvite
+  close(): Promise<void>
+}
+
+/** This node in its mesh. */
+export interface Membership {
+  readonly nodeId: NodeId
+  /** Its own certificate in force; changes with the view. */
+  certificate(): SignedCertificate
+}
