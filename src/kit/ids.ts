@@ -19,9 +19,9 @@ export function isKeyText(text: unknown): text is NodeId {
   return typeof text === 'string' && NODE_ID.test(text)
 }
 
-/** Key bytes (32) to z32 text. */
-export function keyToText(key: Uint8Array): NodeId {
-  return z32.encode(key)
+/** Key bytes (32) to z32 text: of a node unless the caller wants a mesh's. */
+export function keyToText<Id extends NodeId | MeshId = NodeId>(key: Uint8Array): Id {
+  return z32.encode(key) as Id
 }
 
 /** z32 text of a key back to its 32 bytes. @throws Error when it is no such text. */

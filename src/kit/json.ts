@@ -68,7 +68,9 @@ export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item === undefined ? null : item)).join(',')}]`
   if (typeof value === 'object') {
     const record = value as Record<string, unknown>
-    const keys = Object.keys(record).filter((key) => record[key] !== undefined).sort()
+    const keys = Object.keys(record)
+      .filter((key) => record[key] !== undefined)
+      .sort()
     return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`).join(',')}}`
   }
   throw new TypeError(`no JSON form for a ${typeof value}`)

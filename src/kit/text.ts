@@ -1,5 +1,5 @@
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are exactly what is looked for
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
+// C0 and C1 controls, line and paragraph separators, and the marks that turn the writing direction.
+const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 
 /** Longest text of a peer that is shown, in characters. */
 export const SHOWN_MAX = 256

@@ -18,7 +18,11 @@ export interface AgentTask {
 /** How one run ends: a value, never an exception. */
 export type AgentOutcome =
   | { readonly ok: true; readonly result: unknown }
-  | { readonly ok: false; readonly code: 'TASK_FAILED' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'; readonly message: string }
+  | {
+      readonly ok: false
+      readonly code: 'TASK_FAILED' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
+      readonly message: string
+    }
 
 /** What a running agent may use. */
 export interface AgentRun {

@@ -50,7 +50,10 @@ export interface StatusInfo {
   readonly home: string
   readonly network: string
   readonly mesh: { readonly id: MeshId; readonly name: string; readonly members: number; readonly online: number }
-  readonly agents: { readonly ready: readonly string[]; readonly faults: readonly { readonly file: string; readonly line: number | null; readonly reason: string }[] }
+  readonly agents: {
+    readonly ready: readonly string[]
+    readonly faults: readonly { readonly file: string; readonly line: number | null; readonly reason: string }[]
+  }
   readonly tasks: { readonly running: number; readonly queued: number }
   readonly outbox: { readonly pending: number }
   readonly problems: readonly Problem[]
@@ -60,7 +63,16 @@ export interface StatusInfo {
 export interface IdInfo {
   readonly node: NodeInfo['node']
   readonly mesh: NodeInfo['mesh'] & { readonly owner: NodeRef }
-  readonly certificate: { readonly tier: TierText; readonly sandboxId: string | null; readonly mayInvite: boolean; readonly mayWrite: boolean; readonly issuer: NodeRef; readonly issuedAt: string; readonly expiresAt: string | null; readonly serial: number }
+  readonly certificate: {
+    readonly tier: TierText
+    readonly sandboxId: string | null
+    readonly mayInvite: boolean
+    readonly mayWrite: boolean
+    readonly issuer: NodeRef
+    readonly issuedAt: string
+    readonly expiresAt: string | null
+    readonly serial: number
+  }
 }
 
 /** One row of `peers`. */
@@ -168,12 +180,32 @@ export type SwarmStatus = 'running' | 'completed' | 'failed' | 'partial' | 'canc
 
 /** A line of `swarm run --json` and `swarm watch --json`. */
 export type SwarmEvent =
-  | { readonly type: 'swarm'; readonly id: string; readonly agents: readonly string[]; readonly leftOut: readonly { readonly agent: string; readonly rule: string }[] }
+  | {
+      readonly type: 'swarm'
+      readonly id: string
+      readonly agents: readonly string[]
+      readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
+    }
   | { readonly type: 'lease'; readonly item: string; readonly agent: string; readonly attempt: number }
   | { readonly type: 'released'; readonly item: string; readonly agent: string; readonly attempt: number; readonly reason: string }
-  | { readonly type: 'item'; readonly item: string; readonly agent: string; readonly attempt: number; readonly status: 'completed' | 'failed'; readonly result: unknown; readonly error: ErrorBody | null }
+  | {
+      readonly type: 'item'
+      readonly item: string
+      readonly agent: string
+      readonly attempt: number
+      readonly status: 'completed' | 'failed'
+      readonly result: unknown
+      readonly error: ErrorBody | null
+    }
   | { readonly type: 'gap'; readonly lost: number }
-  | { readonly type: 'done'; readonly id: string; readonly status: Exclude<SwarmStatus, 'running' | 'stalled'>; readonly counts: SwarmCounts; readonly durationMs: number; readonly error: ErrorBody | null }
+  | {
+      readonly type: 'done'
+      readonly id: string
+      readonly status: Exclude<SwarmStatus, 'running' | 'stalled'>
+      readonly counts: SwarmCounts
+      readonly durationMs: number
+      readonly error: ErrorBody | null
+    }
 
 /** Items of a swarm by fate. */
 export interface SwarmCounts {
@@ -202,7 +234,15 @@ export interface SwarmInfo {
 export interface SwarmResults {
   readonly id: string
   readonly status: SwarmStatus
-  readonly results: readonly { readonly item: string; readonly agent: string; readonly attempt: number; readonly status: 'completed' | 'failed'; readonly result: unknown; readonly error: ErrorBody | null; readonly durationMs: number }[]
+  readonly results: readonly {
+    readonly item: string
+    readonly agent: string
+    readonly attempt: number
+    readonly status: 'completed' | 'failed'
+    readonly result: unknown
+    readonly error: ErrorBody | null
+    readonly durationMs: number
+  }[]
 }
 
 /** `tasks` and `tasks show`. */
@@ -242,14 +282,40 @@ export interface Calls {
   'peers.rename': { params: { readonly peer: string; readonly name: string }; result: PeerDetail }
   'peers.tier': { params: { readonly peer: string; readonly tier: Tier }; result: PeerDetail }
   'peers.revoke': { params: { readonly peer: string; readonly reason?: string }; result: PeerDetail }
-  'peers.ping': { params: { readonly peer: string; readonly count?: number }; result: { readonly peer: NodeRef; readonly path: LinkPath; readonly rttMs: readonly number[] } }
-  'invite.create': { params: { readonly tier?: Tier; readonly admin?: boolean; readonly ttlMs?: number; readonly uses?: number; readonly sandboxId?: string }; result: { readonly id: string; readonly code: string; readonly expiresAt: string; readonly uses: number; readonly tier: TierText } }
+  'peers.ping': {
+    params: { readonly peer: string; readonly count?: number }
+    result: { readonly peer: NodeRef; readonly path: LinkPath; readonly rttMs: readonly number[] }
+  }
+  'invite.create': {
+    params: { readonly tier?: Tier; readonly admin?: boolean; readonly ttlMs?: number; readonly uses?: number; readonly sandboxId?: string }
+    result: { readonly id: string; readonly code: string; readonly expiresAt: string; readonly uses: number; readonly tier: TierText }
+  }
   'invite.list': { params: Record<string, never>; result: { readonly invites: readonly InviteInfo[] } }
   'invite.revoke': { params: { readonly id: string }; result: InviteInfo }
   'agents.list': { params: { readonly origin?: 'local' | 'remote' }; result: { readonly agents: readonly AgentInfo[] } }
   'agents.show': { params: { readonly agent: string }; result: AgentDetail }
-  'message.send': { params: { readonly agent: string; readonly text: string; readonly type?: 'request' | 'notification'; readonly justification?: string; readonly timeoutMs?: number; readonly wait?: boolean }; result: Reply }
-  'message.call': { params: { readonly agent: string | null; readonly capability: string; readonly input: unknown; readonly justification?: string; readonly timeoutMs?: number; readonly wait?: boolean }; result: Reply }
+  'message.send': {
+    params: {
+      readonly agent: string
+      readonly text: string
+      readonly type?: 'request' | 'notification'
+      readonly justification?: string
+      readonly timeoutMs?: number
+      readonly wait?: boolean
+    }
+    result: Reply
+  }
+  'message.call': {
+    params: {
+      readonly agent: string | null
+      readonly capability: string
+      readonly input: unknown
+      readonly justification?: string
+      readonly timeoutMs?: number
+      readonly wait?: boolean
+    }
+    result: Reply
+  }
   'swarm.start': { params: SwarmRequest; result: { readonly id: string } }
   'swarm.list': { params: Record<string, never>; result: { readonly swarms: readonly SwarmInfo[] } }
   'swarm.show': { params: { readonly id: string }; result: SwarmInfo }
@@ -281,6 +347,14 @@ export type WatchName = keyof Watches
  * contract suite. A caller holds the one made for its own principal. Failures are NodeError; a watch ends by its signal.
  */
 export interface NodeApi {
-  call<N extends CallName>(name: N, params: Calls[N]['params'], options?: { readonly signal?: AbortSignalLike }): Promise<Calls[N]['result']>
-  watch<N extends WatchName>(name: N, params: Watches[N]['params'], options?: { readonly signal?: AbortSignalLike }): AsyncIterable<Watches[N]['item']>
+  call<N extends CallName>(
+    name: N,
+    params: Calls[N]['params'],
+    options?: { readonly signal?: AbortSignalLike }
+  ): Promise<Calls[N]['result']>
+  watch<N extends WatchName>(
+    name: N,
+    params: Watches[N]['params'],
+    options?: { readonly signal?: AbortSignalLike }
+  ): AsyncIterable<Watches[N]['item']>
 }

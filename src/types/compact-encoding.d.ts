@@ -1,10 +1,10 @@
 declare module 'compact-encoding' {
-  interface State {
+  export interface State {
     start: number
     end: number
     buffer: Uint8Array | null
   }
-  interface Codec<T> {
+  export interface Codec<T> {
     preencode(state: State, value: T): void
     encode(state: State, value: T): void
     decode(state: State): T

@@ -53,10 +53,23 @@ export interface InviteTerms {
 
 /** One entry of the log. The author of each is the key that signed it; the writer core is only a courier. */
 export type EntryBody =
-  | { readonly kind: 'founding'; readonly mesh: MeshId; readonly name: string; readonly certificate: SignedCertificate; readonly coreKey: string; readonly at: number }
+  | {
+      readonly kind: 'founding'
+      readonly mesh: MeshId
+      readonly name: string
+      readonly certificate: SignedCertificate
+      readonly coreKey: string
+      readonly at: number
+    }
   | { readonly kind: 'invite'; readonly mesh: MeshId; readonly invite: InviteTerms }
   | { readonly kind: 'invite-revoked'; readonly mesh: MeshId; readonly inviteId: string; readonly at: number }
-  | { readonly kind: 'admission'; readonly mesh: MeshId; readonly certificate: SignedCertificate; readonly coreKey: string; readonly request: JoinRequest }
+  | {
+      readonly kind: 'admission'
+      readonly mesh: MeshId
+      readonly certificate: SignedCertificate
+      readonly coreKey: string
+      readonly request: JoinRequest
+    }
   | { readonly kind: 'certificate'; readonly mesh: MeshId; readonly certificate: SignedCertificate }
   | { readonly kind: 'revocation'; readonly mesh: MeshId; readonly nodeKey: NodeId; readonly at: number; readonly reason: string }
   | { readonly kind: 'card'; readonly mesh: MeshId; readonly card: SignedCard }

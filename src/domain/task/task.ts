@@ -1,7 +1,16 @@
 import type { ErrorBody } from '../../kit/errors.js'
 
 /** The A2A 1.0 states plus `unknown` (asked, but no outcome learned). */
-export type TaskState = 'submitted' | 'working' | 'input-required' | 'auth-required' | 'completed' | 'failed' | 'canceled' | 'rejected' | 'unknown'
+export type TaskState =
+  | 'submitted'
+  | 'working'
+  | 'input-required'
+  | 'auth-required'
+  | 'completed'
+  | 'failed'
+  | 'canceled'
+  | 'rejected'
+  | 'unknown'
 
 /** What holds a task up. */
 export type WaitingFor = 'peer' | 'slot' | 'approval'
@@ -11,7 +20,13 @@ export const FINAL_STATES: ReadonlySet<TaskState> = new Set(['completed', 'faile
 
 /** One thing that happened to a task. `generation` rises by one with each. */
 export type TaskEvent =
-  | { readonly generation: number; readonly at: number; readonly type: 'state'; readonly state: TaskState; readonly waitingFor?: WaitingFor }
+  | {
+      readonly generation: number
+      readonly at: number
+      readonly type: 'state'
+      readonly state: TaskState
+      readonly waitingFor?: WaitingFor
+    }
   | { readonly generation: number; readonly at: number; readonly type: 'attempt'; readonly attempt: number }
   | { readonly generation: number; readonly at: number; readonly type: 'progress'; readonly data: unknown }
   | { readonly generation: number; readonly at: number; readonly type: 'result'; readonly result: unknown }

@@ -1,0 +1,113 @@
+declare module 'autobase' {
+  import type Corestore from 'corestore'
+  import type Hypercore from 'hypercore'
+  import type NoiseSecretStream from '@hyperswarm/secret-stream'
+  import type { KeyPair } from '@hyperswarm/secret-stream'
+
+  /** One linearised entry as apply sees it. The writer (`from`) is a courier, not the author. */
+  export interface ApplyNode<V = Uint8Array> {
+    readonly value: V
+    readonly from: { readonly key: Uint8Array }
+    /** Position in the writer's own core, plus one. */
+    readonly length: number
+    readonly optimistic: boolean
+    readonly indexed: boolean
+    readonly heads: readonly { readonly key: Uint8Array; readonly length: number }[]
+  }
+
+  /** What apply may do to the base. */
+  export interface ApplyHost {
+    readonly key: Uint8Array
+    readonly discoveryKey: Uint8Array
+    addWriter(key: Uint8Array, options?: { readonly indexer?: boolean }): Promise<void>
+    ackWriter(key: Uint8Array): Promise<void>
+    /** @throws Error on the last indexer: ask `removeable` first. */
+    removeWriter(key: Uint8Array): Promise<void>
+    removeable(key: Uint8Array): boolean
+    /** Stops the base with an `interrupt` event. */
+    interrupt(reason: string): void
+  }
+
+  /** Makes the cores that a view is built on. */
+  export interface ViewStore {
+    get(nameOrOptions: string | { readonly name: string; readonly valueEncoding?: string }): Hypercore
+  }
+
+  export interface AutobaseHandlers<View, V = Uint8Array> {
+    open(store: ViewStore, host: ApplyHost): View
+    /** Must be deterministic and must not throw: a throw closes the base. */
+    apply(nodes: readonly ApplyNode<V>[], view: View, host: ApplyHost): Promise<void>
+    close?(view: View): Promise<void>
+    update?(view: View, changes: unknown): Promise<void> | void
+    readonly valueEncoding?: 'binary' | 'json' | 'utf-8' | object
+    /** Makes a new base encrypted with a key of its own. */
+    readonly encrypt?: boolean
+    /** Insists on an encryption key. */
+    readonly encrypted?: boolean
+    readonly encryptionKey?: Uint8Array | Promise<Uint8Array> | null
+    /** Key pair of the local writer core; default: derived from the store by the name `local`. */
+    readonly keyPair?: KeyPair | Promise<KeyPair>
+    readonly optimistic?: boolean
+    readonly fastForward?: boolean
+    /** Milliseconds between an idle indexer's acknowledgements; 0 turns them off. Default 10,000. */
+    readonly ackInterval?: number
+    readonly ackThreshold?: number
+    readonly bigBatches?: boolean
+  }
+
+  interface AutobaseEvents {
+    /** The view changed. Does not fire at boot when nothing changed. */
+    update: []
+    writable: []
+    unwritable: []
+    'is-indexer': []
+    'is-non-indexer': []
+    interrupt: [reason: unknown]
+    'fast-forward': [to: number, from: number]
+    warning: [error: Error]
+    error: [error: Error]
+    close: []
+  }
+
+  /** Several writers' cores as one linearised log with a view folded from it. */
+  export default class Autobase<View = unknown, V = Uint8Array> {
+    /** Without a bootstrap key a new base is founded. */
+    constructor(store: Corestore, bootstrap: Uint8Array | null, handlers: AutobaseHandlers<View, V>)
+    /** The key of the writer core this store would use. */
+    static getLocalKey(store: Corestore, options?: { readonly keyPair?: KeyPair }): Promise<Uint8Array>
+    static getLocalCore(store: Corestore, options?: { readonly keyPair?: KeyPair }, encryptionKey?: Uint8Array): Hypercore
+
+    /** Null before `ready` of a base that is being founded. */
+    readonly key: Uint8Array
+    readonly discoveryKey: Uint8Array
+    readonly encryptionKey: Uint8Array | null
+    readonly local: Hypercore
+    /** The system core. */
+    readonly core: Hypercore
+    readonly view: View
+    readonly writable: boolean
+    readonly isIndexer: boolean
+    readonly length: number
+    readonly signedLength: number
+    readonly indexedLength: number
+    readonly opened: boolean
+    readonly closed: boolean
+    readonly closing: Promise<void> | null
+
+    ready(): Promise<void>
+    update(): Promise<void>
+    flush(): Promise<void>
+    /** @throws Error `Not writable`, `Autobase is closing`. */
+    append(value: V | readonly V[], options?: { readonly optimistic?: boolean }): Promise<number>
+    ack(background?: boolean): Promise<void>
+    heads(): { readonly key: Uint8Array; readonly length: number }[]
+    hintWakeup(hints: { readonly key: Uint8Array; readonly length: number }): void
+    replicate(stream: NoiseSecretStream | boolean, options?: object): NoiseSecretStream
+    waitForWritable(): Promise<void>
+    getLastError(): Error | null
+    close(): Promise<void>
+    on<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
+    once<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
+    off<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this
+  }
+}

@@ -1,0 +1,119 @@
+declare module 'blind-pairing' {
+  import type Hyperswarm from 'hyperswarm'
+
+  /** Data that the confirming side hands over, signed with the invite's key. */
+  export interface AdditionalData {
+    readonly data: Uint8Array
+    readonly signature: Uint8Array
+  }
+
+  /** A fresh invite. `invite` goes to the newcomer; id, publicKey and additional into the record. */
+  export interface CreatedInvite {
+    /** 32 bytes. */
+    readonly id: Uint8Array
+    readonly invite: Uint8Array
+    readonly seed: Uint8Array
+    readonly publicKey: Uint8Array
+    readonly additional: AdditionalData | null
+    readonly discoveryKey: Uint8Array
+    /** Unix milliseconds in whole seconds; 0 is never. */
+    readonly expires: number
+  }
+
+  export interface DecodedInvite {
+    readonly id: Uint8Array
+    readonly seed: Uint8Array
+    readonly discoveryKey: Uint8Array | null
+    readonly expires: number
+  }
+
+  /** A newcomer's request as a member sees it. Nothing of it is readable before `open`. */
+  export interface MemberRequest {
+    readonly inviteId: Uint8Array
+    readonly discoveryKey: Uint8Array
+    /** Null before `open`. */
+    readonly userData: Uint8Array | null
+    readonly publicKey: Uint8Array | null
+    readonly session: Uint8Array | null
+    /** Decrypts and verifies with the invite's public key. @throws Error when it does not fit. */
+    open(publicKey: Uint8Array): Uint8Array
+    confirm(answer: {
+      readonly key: Uint8Array
+      readonly encryptionKey?: Uint8Array | null
+      readonly additional?: AdditionalData | null
+    }): void
+    /** 1 rejected, 2 used, 3 expired. Needs `open` first. */
+    deny(options?: { readonly status?: 1 | 2 | 3 }): void
+  }
+
+  /** What a candidate gets. */
+  export interface PairedData {
+    readonly key: Uint8Array
+    readonly encryptionKey: Uint8Array | null
+    readonly data: Uint8Array | null
+  }
+
+  /** Answers requests until closed. */
+  export interface Member {
+    announce(): Promise<void>
+    flushed(): Promise<boolean | undefined>
+    refresh(): Promise<void>
+    ready(): Promise<void>
+    close(): Promise<void>
+  }
+
+  /** Asks until paired or closed. */
+  export interface Candidate {
+    readonly request: CandidateRequest
+    readonly paired: PairedData | null
+    /** Resolves when paired, or with null when closed before. Null until `ready`. */
+    readonly pairing: Promise<PairedData | null> | null
+    readonly closed: boolean
+    refresh(): Promise<void>
+    ready(): Promise<void>
+    close(): Promise<void>
+  }
+
+  /** `rejected` carries an error whose `code` is PAIRING_REJECTED, INVITE_USED or INVITE_EXPIRED. */
+  export interface CandidateRequest {
+    readonly inviteId: Uint8Array
+    readonly discoveryKey: Uint8Array
+    readonly id: Uint8Array
+    on(event: 'rejected', listener: (error: Error & { readonly code?: string }) => void): this
+    on(event: 'accepted', listener: (paired: PairedData) => void): this
+    off(event: 'rejected' | 'accepted', listener: (...args: never[]) => void): this
+  }
+
+  export default class BlindPairing {
+    constructor(swarm: Hyperswarm, options?: { readonly poll?: number })
+    /** Invites to the holder of `key`. `expires` in unix milliseconds; `data` is signed as additional data. */
+    static createInvite(
+      key: Uint8Array,
+      options?: { readonly expires?: number; readonly seed?: Uint8Array; readonly data?: Uint8Array; readonly discoveryKey?: Uint8Array }
+    ): CreatedInvite
+    /** @throws Error for bytes that are no invite. */
+    static decodeInvite(invite: Uint8Array): DecodedInvite
+    static createRequest(invite: Uint8Array, userData: Uint8Array): CandidateRequest
+    readonly swarm: Hyperswarm
+    readonly closed: boolean
+
+    addMember(options: {
+      readonly discoveryKey: Uint8Array
+      /** Announce at once. Default true; without it only streams that are there are served. */
+      readonly announce?: boolean
+      /** Confirm or deny inside; a rejection of the promise is swallowed. */
+      readonly onadd: (request: MemberRequest) => Promise<void> | void
+    }): Member
+    addCandidate(options: {
+      readonly invite: Uint8Array
+      readonly userData: Uint8Array
+      readonly discoveryKey?: Uint8Array
+      readonly onadd?: (paired: PairedData) => Promise<void> | void
+    }): Candidate
+    suspend(): Promise<void>
+    resume(): void
+    refresh(): Promise<void>
+    ready(): Promise<void>
+    close(): Promise<void>
+  }
+}

@@ -1,0 +1,55 @@
+declare module 'corestore' {
+  import type Hypercore from 'hypercore'
+  import type { HypercoreManifest } from 'hypercore'
+  import type NoiseSecretStream from '@hyperswarm/secret-stream'
+  import type { KeyPair } from '@hyperswarm/secret-stream'
+
+  export interface CorestoreOptions {
+    readonly primaryKey?: Uint8Array
+    /** Acknowledges that handing over a primary key is unsafe. */
+    readonly unsafe?: boolean
+    readonly readOnly?: boolean
+    /** False: fail at once when another process holds the lock. Default: fail as well. */
+    readonly wait?: boolean
+    readonly allowBackup?: boolean
+  }
+
+  export interface GetCoreOptions {
+    readonly key?: Uint8Array
+    readonly name?: string
+    readonly keyPair?: KeyPair
+    readonly manifest?: HypercoreManifest
+    readonly discoveryKey?: Uint8Array
+    readonly encryption?: { readonly key: Uint8Array } | null
+    readonly active?: boolean
+    readonly exclusive?: boolean
+    readonly writable?: boolean
+    readonly createIfMissing?: boolean
+  }
+
+  /** Many cores in one directory. Opening a directory that is open elsewhere: `File descriptor could not be locked`. */
+  export default class Corestore {
+    constructor(directory: string, options?: CorestoreOptions)
+    readonly opened: boolean
+    readonly closed: boolean
+    readonly closing: Promise<void> | null
+    readonly primaryKey: Uint8Array
+    readonly ns: Uint8Array
+
+    ready(): Promise<void>
+    get(options: GetCoreOptions | Uint8Array): Hypercore
+    namespace(name: string | Uint8Array): Corestore
+    session(): Corestore
+    /** Derived from the primary key and the name (and this store's namespace). */
+    createKeyPair(name: string, namespace?: Uint8Array): Promise<KeyPair>
+    replicate(stream: NoiseSecretStream | boolean, options?: object): NoiseSecretStream
+    /** Discovery keys of every core on disk. */
+    list(namespace?: Uint8Array): AsyncIterable<Uint8Array>
+    watch(listener: (core: { readonly key: Uint8Array; readonly discoveryKey: Uint8Array }) => void): void
+    unwatch(listener: (core: { readonly key: Uint8Array; readonly discoveryKey: Uint8Array }) => void): void
+    suspend(): Promise<void>
+    resume(): Promise<void>
+    /** Closes all sessions, then the database. */
+    close(): Promise<void>
+  }
+}

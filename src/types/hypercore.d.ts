@@ -1,0 +1,81 @@
+declare module 'hypercore' {
+  import type NoiseSecretStream from '@hyperswarm/secret-stream'
+  import type { KeyPair } from '@hyperswarm/secret-stream'
+
+  export interface HypercoreManifest {
+    readonly version: number
+    readonly signers?: readonly { readonly publicKey: Uint8Array; readonly namespace?: Uint8Array }[]
+    readonly quorum?: number
+    readonly prologue?: { readonly hash: Uint8Array; readonly length: number }
+  }
+
+  export interface HypercorePeer {
+    readonly remotePublicKey: Uint8Array
+    readonly remoteLength: number
+    readonly stream: NoiseSecretStream
+  }
+
+  interface CoreEvents {
+    ready: []
+    append: []
+    truncate: [length: number, fork: number]
+    'peer-add': [peer: HypercorePeer]
+    'peer-remove': [peer: HypercorePeer]
+    close: []
+  }
+
+  export interface CoreReadOptions {
+    /** False: null instead of waiting for peers. */
+    readonly wait?: boolean
+    /** Milliseconds; 0 is for ever. */
+    readonly timeout?: number
+  }
+
+  /** An append-only, signed log. Blocks are bytes unless a value encoding is set. */
+  export default class Hypercore {
+    /** `storage` is a directory or a core storage; a Corestore makes cores as a rule. */
+    constructor(storage: string | object, key?: Uint8Array | null, options?: object)
+    /** The key of a log with this manifest, or with this one signer. */
+    static key(manifest: HypercoreManifest | Uint8Array): Uint8Array
+    static discoveryKey(key: Uint8Array): Uint8Array
+    /** Largest block that replicates smoothly, in bytes. */
+    static readonly MAX_SUGGESTED_BLOCK_SIZE: number
+
+    readonly key: Uint8Array
+    readonly discoveryKey: Uint8Array
+    readonly id: string | null
+    readonly keyPair: KeyPair | null
+    readonly manifest: HypercoreManifest | null
+    readonly writable: boolean
+    readonly opened: boolean
+    readonly closed: boolean
+    readonly length: number
+    readonly signedLength: number
+    readonly contiguousLength: number
+    readonly byteLength: number
+    readonly fork: number
+    readonly peers: readonly HypercorePeer[]
+
+    ready(): Promise<void>
+    update(options?: { readonly wait?: boolean }): Promise<boolean>
+    /** Hash of the tree of the first `length` blocks (default: all): equal hashes, equal content. */
+    treeHash(length?: number): Promise<Uint8Array>
+    has(index: number): Promise<boolean>
+    get(index: number, options?: CoreReadOptions): Promise<Uint8Array | null>
+    append(blocks: Uint8Array | readonly Uint8Array[]): Promise<{ readonly length: number; readonly byteLength: number }>
+    createReadStream(options?: { readonly start?: number; readonly end?: number; readonly live?: boolean }): AsyncIterable<Uint8Array>
+    download(range?: { readonly start?: number; readonly end?: number; readonly linear?: boolean }): {
+      done(): Promise<void>
+      destroy(): void
+    }
+    clear(start: number, end?: number): Promise<unknown>
+    /** Says that peers are being looked for, until the result is called. */
+    findingPeers(): () => void
+    session(options?: object): Hypercore
+    replicate(stream: NoiseSecretStream | boolean): NoiseSecretStream
+    close(): Promise<void>
+    on<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
+    once<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
+    off<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
+  }
+}
