@@ -1,0 +1,119 @@
+import { readFile, stat } from 'node:fs/promises'
+import type { Document, Node } from 'yaml'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { nearest } from '../kit/text.js'
+import type { Candidate, ConfigFault } from './candidate.js'
+import { SETTINGS, type SettingTable } from './settings.js'
+
+const MAX_BYTES = 262_144
+
+/** What a config file gives. */
+export interface FileValues {
+  readonly candidates: readonly Candidate[]
+  readonly faults: readonly ConfigFault[]
+}
+
+/**
+ * Reads the YAML settings; a file that does not exist gives nothing. Unknown sections and keys are faults with their line.
+ * @throws NodeError CONFIG_INVALID for what is no YAML mapping, NO_PERMISSION when it cannot be read.
+ */
+export async function readConfigFile(file: string): Promise<FileValues> {
+  const text = await readText(file)
+  if (text === null) return { candidates: [], faults: [] }
+  return parseConfigText(text, file)
+}
+
+async function readText(file: string): Promise<string | null> {
+  try {
+    if ((await stat(file)).size > MAX_BYTES) throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_BYTES} bytes`)
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (error instanceof NodeError) throw error
+    const code = (error as NodeJS.ErrnoException).code
+    if (code === 'ENOENT' || code === 'ENOTDIR') return null
+    if (code === 'EACCES' || code === 'EPERM')
+      throw new NodeError('NO_PERMISSION', `may not read the config file ${file}`, { cause: error })
+    throw new NodeError('CONFIG_INVALID', `${file}: cannot be read: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/** Takes the text of a config file apart. @throws NodeError CONFIG_INVALID when it is no YAML mapping. */
+export async function parseConfigText(text: string, file: string): Promise<FileValues> {
+  // Loaded only when there is a file: it costs more than the rest of a start's parsing.
+  const yaml = await import('yaml')
+  const lines = new yaml.LineCounter()
+  const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  const error = doc.errors[0]
+  if (error !== undefined) throw invalid(file, lines.linePos(error.pos[0]).line, error.message)
+  const entries = (map: unknown): Entry[] | null => {
+    if (map === null || (yaml.isScalar(map) && map.value === null)) return []
+    if (!yaml.isMap(map)) return null
+    return map.items.map(({ key, value }) => {
+      const line = lines.linePos((key as { range?: [number] | null } | null)?.range?.[0] ?? 0).line
+      return { name: String(yaml.isScalar(key) ? key.value : key), line, node: value, value: plainValue(value, doc) }
+    })
+  }
+  const sections = entries(doc.contents)
+  if (sections === null) throw invalid(file, 1, 'not a mapping of sections')
+  const reader = new SectionReader(file)
+  for (const section of sections) reader.section(section, entries(section.node))
+  return reader
+}
+
+/** One key of a mapping with its line and value. */
+interface Entry {
+  readonly name: string
+  readonly line: number
+  readonly node: unknown
+  readonly value: unknown
+}
+
+function plainValue(node: unknown, doc: Document): unknown {
+  try {
+    // No aliases: a few lines of them could grow without bound.
+    return node === null ? null : (node as Node).toJS(doc, { maxAliasCount: 0 })
+  } catch {
+    return 'an alias'
+  }
+}
+
+function invalid(file: string, line: number, reason: string): NodeError {
+  const fault: ConfigFault = { where: `${file}:${line}`, line, key: '', reason, allowed: null, nearest: [] }
+  return new NodeError('CONFIG_INVALID', `${file}:${line}: ${reason}`, { data: { faults: [fault] } })
+}
+
+/** Collects the values and faults of one file. */
+class SectionReader implements FileValues {
+  readonly candidates: Candidate[] = []
+  readonly faults: ConfigFault[] = []
+  readonly #table: SettingTable = SETTINGS
+  readonly #file: string
+
+  constructor(file: string) {
+    this.#file = file
+  }
+
+  /** Takes one section; `entries` is null when it is no mapping. */
+  section({ name, line }: Entry, entries: readonly Entry[] | null): void {
+    const keys = Object.hasOwn(this.#table, name) ? Object.keys(this.#table[name] ?? {}) : null
+    if (keys === null) {
+      const names = Object.keys(this.#table)
+      this.#fault({ line, key: name, reason: 'no such section', allowed: names.join(', '), nearest: nearest(name, names) })
+    } else if (entries === null) {
+      this.#fault({ line, key: name, reason: 'is a section and holds keys', allowed: `a mapping of ${keys.join(', ')}`, nearest: [] })
+    } else for (const entry of entries) this.#entry(name, keys, entry)
+  }
+
+  #entry(section: string, keys: readonly string[], { name, line, value }: Entry): void {
+    const path = `${section}.${name}`
+    if (keys.includes(name)) this.candidates.push({ path, value, source: 'file', where: `${this.#file}:${line}`, line })
+    else {
+      const near = nearest(name, keys).map((one) => `${section}.${one}`)
+      this.#fault({ line, key: path, reason: 'no such key', allowed: keys.join(', '), nearest: near })
+    }
+  }
+
+  #fault(fault: Omit<ConfigFault, 'where'>): void {
+    this.faults.push({ ...fault, where: `${this.#file}:${fault.line ?? 1}` })
+  }
+}

@@ -1,0 +1,120 @@
+import os from 'node:os'
+import path from 'node:path'
+import { NodeError } from '../kit/errors.js'
+import { type Candidate, checkValue, type ConfigFault, faultText } from './candidate.js'
+import { readEnv } from './env.js'
+import { readConfigFile } from './file.js'
+import { allSettings, type Config, type ConfigSource, type NamedSetting } from './settings.js'
+
+/** What a start is configured by. */
+export interface LoadOptions {
+  /** Absolute path of the YAML file; need not exist. */
+  readonly file: string
+  /** Values of flags by `section.key`, already in the form of the file; the flag's name is told in errors. */
+  readonly flags?: readonly { readonly path: string; readonly flag: string; readonly value: unknown }[]
+  /** Default `process.env`. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/** The settings and where each came from. */
+export interface LoadedConfig {
+  readonly config: Config
+  /** By `section.key`: the source, and for a given value the place (flag, variable, file and line). */
+  readonly origins: ReadonlyMap<string, { readonly source: ConfigSource; readonly where: string | null }>
+}
+
+/**
+ * Loads the settings: flags before environment before file before defaults.
+ * @throws NodeError CONFIG_INVALID with every fault in `data.faults`; NO_PERMISSION when the file cannot be read.
+ */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const env = readEnv(options.env ?? process.env)
+  const file = await readConfigFile(options.file)
+  const flags = (options.flags ?? []).map(
+    (one): Candidate => ({ path: one.path, value: one.value, source: 'flag', where: one.flag, line: null })
+  )
+  const loader = new Loader(options.file)
+  // Lower layers are checked too: a fault that a flag hides today bites tomorrow.
+  const chosen = new Map([...file.candidates, ...env.candidates.toReversed(), ...flags].map((one) => [one.path, one]))
+  for (const one of [...file.candidates, ...env.candidates, ...flags]) loader.check(one)
+  const faults = [...file.faults, ...env.faults, ...loader.faults]
+  if (faults.length === 0) faults.push(...loader.crossFaults(chosen))
+  const [first] = faults
+  if (first === undefined) return loader.build(chosen)
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more: a2a-node config check)` : ''
+  throw new NodeError('CONFIG_INVALID', `${faultText(first)}${more}`, { data: { faults } })
+}
+
+/** Checks candidates and builds the configuration of the chosen ones. */
+class Loader {
+  readonly faults: ConfigFault[] = []
+  readonly #settings = new Map(allSettings().map((one) => [one.path, one]))
+  readonly #values = new Map<Candidate, unknown>()
+  readonly #fileDir: string
+
+  constructor(file: string) {
+    this.#fileDir = path.dirname(file)
+  }
+
+  check(candidate: Candidate): void {
+    const named = this.#settings.get(candidate.path)
+    if (named === undefined) return
+    const result = checkValue(candidate.value, named)
+    const reason = result.ok ? this.#placeFault(candidate, named) : result.reason
+    if (reason !== null) this.#fault(candidate, named, reason)
+    else if (result.ok)
+      this.#values.set(candidate, named.setting.form === 'directories' ? this.#absolute(candidate, result.value as string[]) : result.value)
+  }
+
+  /** Rules between settings. */
+  crossFaults(chosen: ReadonlyMap<string, Candidate>): ConfigFault[] {
+    const { config } = this.build(chosen)
+    const { heartbeatMs, leaseMs } = config.swarm
+    if (heartbeatMs * 2 <= leaseMs) return []
+    const where = chosen.get('swarm.heartbeatMs') ?? chosen.get('swarm.leaseMs')
+    const reason = `${heartbeatMs} ms is more than half of swarm.leaseMs (${leaseMs} ms)`
+    return [
+      {
+        where: where?.where ?? 'defaults',
+        line: where?.line ?? null,
+        key: 'swarm.heartbeatMs',
+        reason,
+        allowed: `at most ${Math.floor(leaseMs / 2)}`,
+        nearest: []
+      }
+    ]
+  }
+
+  build(chosen: ReadonlyMap<string, Candidate>): LoadedConfig {
+    const config: Record<string, Record<string, unknown>> = {}
+    const origins = new Map<string, { source: ConfigSource; where: string | null }>()
+    for (const { path: name, section, key, setting } of this.#settings.values()) {
+      const one = chosen.get(name)
+      config[section] = { ...config[section], [key]: one === undefined ? setting.fallback : this.#values.get(one) }
+      origins.set(name, { source: one?.source ?? 'default', where: one?.where ?? null })
+    }
+    // The table that made the type is the table that was walked here.
+    const complete = { ...config, given: new Set(chosen.keys()) } as unknown as Config
+    return { config: complete, origins }
+  }
+
+  #placeFault(candidate: Candidate, { setting }: NamedSetting): string | null {
+    if (setting.form !== 'directories' || candidate.source !== 'env' || !Array.isArray(candidate.value)) return null
+    const bad = candidate.value.find((dir) => !path.isAbsolute(expand(String(dir))))
+    return bad === undefined ? null : `${JSON.stringify(bad)} is not absolute`
+  }
+
+  #absolute(candidate: Candidate, dirs: readonly string[]): string[] {
+    // Only a flag may mean the current directory: a cloned repository must not define what runs.
+    const base = candidate.source === 'flag' ? process.cwd() : this.#fileDir
+    return dirs.map((dir) => path.resolve(base, expand(dir)))
+  }
+
+  #fault(candidate: Candidate, named: NamedSetting, reason: string): void {
+    this.faults.push({ where: candidate.where, line: candidate.line, key: named.path, reason, allowed: named.setting.allowed, nearest: [] })
+  }
+}
+
+function expand(dir: string): string {
+  return dir === '~' || dir.startsWith('~/') ? path.join(os.homedir(), dir.slice(1)) : dir
+}

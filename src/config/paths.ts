@@ -1,0 +1,102 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { NodeError } from '../kit/errors.js'
+
+/** Longest path of a unix socket in bytes: longer ones are silently cut by the system. */
+export const SOCKET_PATH_MAX = 103
+
+/** Where everything of one node lies. Absolute paths; nothing is created by asking for them. */
+export interface HomePaths {
+  /** The node's own directory, 0700. */
+  readonly home: string
+  /** The Corestore. */
+  readonly store: string
+  /** Run-time state: records of agent processes, usually the control socket. 0700. */
+  readonly run: string
+  /** Agent files. */
+  readonly agents: string
+  /** The YAML settings; need not exist. */
+  readonly configFile: string
+  /** Where a detached node writes its output. */
+  readonly logFile: string
+  /** Directory of the audit log. */
+  readonly audit: string
+  /** The control API's unix socket, at most {@link SOCKET_PATH_MAX} bytes. */
+  readonly socket: string
+}
+
+/** What the paths depend on. */
+export interface PathSources {
+  /** `--home`; wins over the environment. Relative ones belong to the current directory. */
+  readonly home?: string | null | undefined
+  /** Default `process.env`. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * Finds the directories of a node. With `--home` or `A2A_NODE_HOME` everything lies under that directory; without, data is
+ * under XDG_DATA_HOME (`~/.local/share/a2a-node/default`), settings and agents under XDG_CONFIG_HOME (`~/.config/a2a-node`).
+ * @throws NodeError PATH_TOO_LONG when no place for the socket is short enough.
+ */
+export function resolveHome(sources: PathSources = {}): HomePaths {
+  const env = sources.env ?? process.env
+  const given = sources.home ?? env['A2A_NODE_HOME'] ?? ''
+  const home = given === '' ? path.join(xdg(env, 'XDG_DATA_HOME', ['.local', 'share']), 'a2a-node', 'default') : path.resolve(given)
+  const config = given === '' ? path.join(xdg(env, 'XDG_CONFIG_HOME', ['.config']), 'a2a-node') : home
+  const run = path.join(home, 'run')
+  return {
+    home,
+    store: path.join(home, 'store'),
+    run,
+    agents: path.join(config, 'agents'),
+    configFile: path.join(config, 'config.yaml'),
+    logFile: path.join(home, 'node.log'),
+    audit: path.join(home, 'audit'),
+    socket: socketPath(run, env)
+  }
+}
+
+function xdg(env: Readonly<Record<string, string | undefined>>, name: string, fallback: readonly string[]): string {
+  const value = env[name]
+  // The XDG specification says that relative values are ignored.
+  if (value !== undefined && path.isAbsolute(value)) return value
+  return path.join(userHome(env), ...fallback)
+}
+
+function userHome(env: Readonly<Record<string, string | undefined>>): string {
+  const home = env['HOME']
+  return home !== undefined && path.isAbsolute(home) ? home : os.homedir()
+}
+
+function socketPath(run: string, env: Readonly<Record<string, string | undefined>>): string {
+  const wanted = path.join(run, 'control.sock')
+  if (fits(wanted)) return wanted
+  const name = `${createHash('sha256').update(run).digest('hex').slice(0, 20)}.sock`
+  const places = fallbackDirs(env)
+    .map((dir) => path.join(dir, name))
+    .filter(fits)
+  // A node started under another environment may serve at a later place: one that is there wins.
+  const place = places.find((one) => existsSync(one)) ?? places[0]
+  if (place !== undefined) return place
+  const bytes = Buffer.byteLength(wanted)
+  throw new NodeError(
+    'PATH_TOO_LONG',
+    `the control socket ${wanted} would have ${bytes} bytes and no directory for sockets is short enough (at most ${SOCKET_PATH_MAX})`,
+    {
+      next: ['a2a-node start --home <shorter directory>', 'TMPDIR=/tmp a2a-node start']
+    }
+  )
+}
+
+function fallbackDirs(env: Readonly<Record<string, string | undefined>>): string[] {
+  const runtime = env['XDG_RUNTIME_DIR']
+  const temp = env['TMPDIR'] ?? os.tmpdir()
+  const own = path.join(path.isAbsolute(temp) ? temp : os.tmpdir(), `a2a-node-${process.getuid?.() ?? 0}`)
+  return runtime !== undefined && path.isAbsolute(runtime) ? [path.join(runtime, 'a2a-node'), own] : [own]
+}
+
+function fits(file: string): boolean {
+  return Buffer.byteLength(file) <= SOCKET_PATH_MAX
+}

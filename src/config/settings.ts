@@ -1,0 +1,173 @@
+import { z } from 'zod'
+
+/** How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are comma-separated in the environment. */
+export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories'
+
+/** One setting: its check, default and words. */
+export interface Setting<T> {
+  readonly schema: z.ZodType<T>
+  readonly fallback: T
+  readonly form: SettingForm
+  /** null for values without a unit. */
+  readonly unit: string | null
+  /** What is allowed, for people. */
+  readonly allowed: string
+  readonly about: string
+}
+
+/** Settings by section and key. */
+export type SettingTable = Readonly<Record<string, Readonly<Record<string, Setting<unknown>>>>>
+
+const NAME_MAX = 64
+const DAY_MS = 86_400_000
+
+function choice<const T extends readonly [string, ...string[]]>(values: T, fallback: T[number], about: string): Setting<T[number]> {
+  return {
+    schema: z.enum(values as unknown as [string, ...string[]]) as z.ZodType<T[number]>,
+    fallback,
+    form: 'text',
+    unit: null,
+    allowed: values.join(' | '),
+    about
+  }
+}
+
+function count(fallback: number, [min, max]: readonly [number, number], about: string): Setting<number> {
+  return { schema: z.int().min(min).max(max), fallback, form: 'number', unit: null, allowed: `a whole number from ${min} to ${max}`, about }
+}
+
+function duration(fallback: number, [min, max]: readonly [number, number], about: string): Setting<number> {
+  const allowed = `milliseconds from ${min} to ${max}, or a duration such as 10s, 5m, 2h`
+  return { schema: z.int().min(min).max(max), fallback, form: 'duration', unit: 'ms', allowed, about }
+}
+
+function directories(about: string): Setting<readonly string[]> {
+  const allowed = 'a list of directories (absolute, ~/..., or relative to the config file), at most 64'
+  return { schema: z.array(z.string().min(1).max(4096)).max(64), fallback: [], form: 'directories', unit: null, allowed, about }
+}
+
+const hostPort = z.string().max(262).refine(isHostPort)
+
+/** Is it `host:port` with a port from 1 to 65535? */
+export function isHostPort(text: string): boolean {
+  const match = /^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[1] ?? 0)
+  return port >= 1 && port <= 65_535
+}
+
+/** Every setting there is. The config file, the environment, `config show` and the type {@link Config} follow from it. */
+export const SETTINGS = {
+  node: {
+    name: {
+      schema: z
+        .string()
+        .min(1)
+        .max(NAME_MAX)
+        .refine((name) => /^[^\p{C}@]+$/u.test(name))
+        .nullable(),
+      fallback: null,
+      form: 'text',
+      unit: null,
+      allowed: `1 to ${NAME_MAX} characters without control characters and @`,
+      about: 'Name of this node in its mesh; without one the name of the machine.'
+    } as Setting<string | null>,
+    shutdownTimeoutMs: duration(5000, [100, 10_000], 'Longest clean shutdown; after it the process ends all the same.')
+  },
+  network: {
+    kind: choice(
+      ['public', 'private', 'local'],
+      'public',
+      'How members find each other: the public DHT, an own bootstrap list, or this machine only.'
+    ),
+    bootstrap: {
+      schema: z.array(hostPort).max(32),
+      fallback: [],
+      form: 'list',
+      unit: null,
+      allowed: 'a list of host:port, at most 32',
+      about: 'Bootstrap nodes of a private network.'
+    } as Setting<readonly string[]>,
+    serveBootstrap: {
+      schema: hostPort.nullable(),
+      fallback: null,
+      form: 'text',
+      unit: null,
+      allowed: 'host:port under which the other machines reach this one',
+      about: 'Serve a bootstrap node of a private network from this process.'
+    } as Setting<string | null>,
+    localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
+  },
+  agents: {
+    dirs: directories('Further directories with agent files.'),
+    grants: directories('Directories that the starter agent `files` may read. None by default.'),
+    starters: {
+      schema: z.boolean(),
+      fallback: true,
+      form: 'boolean',
+      unit: null,
+      allowed: 'true | false',
+      about: 'Offer the starter agents host, text and files.'
+    } as Setting<boolean>
+  },
+  routing: {
+    replies: choice(
+      ['exchange', 'strict'],
+      'exchange',
+      'exchange lets replies back along an exchange that was let in; strict binds them by tier too.'
+    )
+  },
+  tasks: {
+    requestTimeoutMs: duration(30_000, [100, DAY_MS], 'How long a request waits for its response when the caller names no time.'),
+    maxInFlight: count(2048, [1, 16_384], 'Tasks in flight on this node.'),
+    maxInFlightPerPeer: count(256, [1, 2048], 'Tasks in flight for one peer.')
+  },
+  ledger: {
+    defaultTtlMs: duration(DAY_MS, [1000, 30 * DAY_MS], 'How long a request lives that nobody waits for.')
+  },
+  swarm: {
+    leaseMs: duration(5000, [500, 60_000], 'A lease without a heartbeat for this long goes to another agent.'),
+    heartbeatMs: duration(1000, [100, 30_000], 'Time between two heartbeats of a lease; at most half of swarm.leaseMs.'),
+    deadlineMs: duration(600_000, [1000, 7 * DAY_MS], 'How long a swarm may take when its launcher names no time.')
+  },
+  log: {
+    level: choice(['debug', 'info', 'warn', 'error'], 'info', 'Least important lines that are logged.'),
+    format: choice(['text', 'json'], 'text', 'Form of log lines on stderr.')
+  }
+} as const satisfies SettingTable
+
+type Values<T extends SettingTable> = {
+  readonly [S in keyof T]: { readonly [K in keyof T[S]]: T[S][K] extends Setting<infer V> ? V : never }
+}
+
+/** The settings of one start, checked and complete. */
+export type Config = Values<typeof SETTINGS> & {
+  /** `section.key` of each setting that a flag, the environment or the file named; all others are defaults. */
+  readonly given: ReadonlySet<string>
+}
+
+/** Where a value came from. */
+export type ConfigSource = 'flag' | 'env' | 'file' | 'default'
+
+/** One setting with its section and key. */
+export interface NamedSetting {
+  /** `section.key`. */
+  readonly path: string
+  readonly section: string
+  readonly key: string
+  readonly setting: Setting<unknown>
+}
+
+/** All settings in the order of the table. */
+export function allSettings(table: SettingTable = SETTINGS): NamedSetting[] {
+  return Object.entries(table).flatMap(([section, keys]) =>
+    Object.entries(keys).map(([key, setting]) => ({ path: `${section}.${key}`, section, key, setting }))
+  )
+}
+
+/** `swarm.leaseMs` becomes `A2A_NODE_SWARM_LEASE_MS`. */
+export function envName(path: string): string {
+  return `A2A_NODE_${path
+    .replace('.', '_')
+    .replace(/[A-Z]/g, (letter) => `_${letter}`)
+    .toUpperCase()}`
+}
