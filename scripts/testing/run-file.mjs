@@ -65,7 +65,7 @@ function run(file, dir) {
       running.delete(child.pid)
       const closed = new Promise((done) => child.on('close', done))
       const drained = new Promise((done) => setTimeout(done, 500).unref())
-      Promise.race([closed, drained]).then(() => resolve({ ...result, code, signal }))
+      void Promise.race([closed, drained]).then(() => resolve({ ...result, code, signal }))
     })
   })
 }

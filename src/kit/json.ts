@@ -5,7 +5,7 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 export interface JsonLimits {
   /** Nesting levels. */
   readonly maxDepth: number
-  /** Keys and array elements in all. */
+  /** Keys of one object. */
   readonly maxKeys: number
   /** UTF-16 units of one string. */
   readonly maxString: number
@@ -16,31 +16,34 @@ export const JSON_LIMITS: JsonLimits = { maxDepth: 32, maxKeys: 1000, maxString:
 
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 
+interface Level {
+  readonly value: unknown
+  readonly depth: number
+}
+
 /** Why a value breaks the limits, or null when it fits. Iterative: deep values cannot overflow the stack. */
 export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): string | null {
-  const stack: { value: unknown; depth: number }[] = [{ value, depth: 0 }]
-  while (stack.length > 0) {
-    const top = stack.pop()
-    if (top === undefined) break
+  const stack: Level[] = [{ value, depth: 0 }]
+  for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
     if (typeof top.value === 'string' && top.value.length > limits.maxString) return 'a string is too long'
     if (typeof top.value !== 'object' || top.value === null || top.value instanceof Uint8Array) continue
     if (top.depth >= limits.maxDepth) return `nested deeper than ${limits.maxDepth}`
-    const fault = pushChildren(stack, top.value, top.depth + 1, limits)
+    const fault = keysFault(top.value, limits)
     if (fault !== null) return fault
+    for (const child of Object.values(top.value)) {
+      if ((typeof child === 'object' && child !== null) || typeof child === 'string') stack.push({ value: child, depth: top.depth + 1 })
+    }
   }
   return null
 }
 
-function pushChildren(stack: { value: unknown; depth: number }[], parent: object, depth: number, limits: JsonLimits): string | null {
-  const isArray = Array.isArray(parent)
-  // An array of plain items is data, not structure: the byte limits of the frame bound it.
-  const keys = isArray ? null : Object.keys(parent)
-  if (keys !== null && keys.length > limits.maxKeys) return `an object with more than ${limits.maxKeys} keys`
-  if (keys !== null) for (const key of keys) if (FORBIDDEN.has(key)) return `the key ${key} is not allowed`
-  for (const child of isArray ? parent : Object.values(parent)) {
-    if ((typeof child === 'object' && child !== null) || typeof child === 'string') stack.push({ value: child, depth })
-  }
-  return null
+// An array of plain items is data, not structure: the byte limits of the frame bound it.
+function keysFault(parent: object, limits: JsonLimits): string | null {
+  if (Array.isArray(parent)) return null
+  const keys = Object.keys(parent)
+  if (keys.length > limits.maxKeys) return `an object with more than ${limits.maxKeys} keys`
+  const forbidden = keys.find((key) => FORBIDDEN.has(key))
+  return forbidden === undefined ? null : `the key ${forbidden} is not allowed`
 }
 
 /** Parses JSON that others wrote. Never throws. */

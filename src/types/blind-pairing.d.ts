@@ -42,8 +42,8 @@ declare module 'blind-pairing' {
       readonly encryptionKey?: Uint8Array | null
       readonly additional?: AdditionalData | null
     }): void
-    /** 1 rejected, 2 used, 3 expired. Needs `open` first. */
-    deny(options?: { readonly status?: 1 | 2 | 3 }): void
+    /** 1 rejected, 2 used, 3 expired; other numbers travel as they are. Needs `open` first. */
+    deny(options?: { readonly status?: number }): void
   }
 
   /** What a candidate gets. */
@@ -79,6 +79,8 @@ declare module 'blind-pairing' {
     readonly inviteId: Uint8Array
     readonly discoveryKey: Uint8Array
     readonly id: Uint8Array
+    /** The last readable answer; status 0 is a confirmation. */
+    readonly response?: { readonly status: number }
     on(event: 'rejected', listener: (error: Error & { readonly code?: string }) => void): this
     on(event: 'accepted', listener: (paired: PairedData) => void): this
     off(event: 'rejected' | 'accepted', listener: (...args: never[]) => void): this

@@ -76,8 +76,8 @@ declare module '@hyperswarm/secret-stream' {
     write(data: Uint8Array): boolean
     /** Resolves when all written bytes are acknowledged; false when the stream closed before. */
     flush(): Promise<boolean>
-    end(data?: Uint8Array): this
-    destroy(error?: Error): this
+    end(data?: Uint8Array): void
+    destroy(error?: Error): void
     pause(): this
     resume(): this
     pipe<T extends object>(destination: T): T

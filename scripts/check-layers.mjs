@@ -1,0 +1,133 @@
+#!/usr/bin/env node
+// Checks which room of src/ may import which. The table below IS the architecture; docs/ARCHITECTURE.md quotes it.
+// Prints one line for each broken rule. Exit code: 0 clean, 1 broken.
+import fs from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+/** room -> rooms it may import, npm packages it may import, may it touch Node built-ins. '' is src/*.ts itself. */
+export const ROOMS = {
+  kit: { rooms: [], npm: ['b4a', 'z32'], node: false, pure: true },
+  domain: { rooms: ['kit'], npm: ['zod', 'compact-encoding'], node: false, pure: true },
+  ports: { rooms: ['kit', 'domain'], npm: [], node: false, pure: true, typesOnly: true },
+  node: { rooms: ['kit', 'domain', 'ports'], npm: [], node: false, pure: true },
+  'adapters/*': { rooms: ['kit', 'domain', 'ports'], npm: '*', node: true }, // and its own folder, never a sibling
+  config: { rooms: ['kit'], npm: ['zod', 'yaml'], node: true },
+  cli: {
+    rooms: ['kit', 'ports', 'config', 'adapters/control'],
+    types: ['domain'],
+    npm: ['commander', 'string-width', 'uqr'],
+    node: true
+  },
+  dashboard: { rooms: [], npm: '*', node: false },
+  types: { rooms: [], npm: '*', node: false }, // ambient declarations; they name the packages they describe
+  '': { rooms: '*', npm: '*', node: true } // compose.ts and the public entries
+}
+
+/** Subjects of a room that may use one package more. */
+export const SUBJECTS = { 'domain/document': ['yjs'] }
+
+/** Commands that build a node themselves, by a lazy import of compose.ts. The list may only shrink. */
+const EXCEPT = Object.fromEntries(['start', 'restore', 'doctor', 'agents', 'audit', 'mcp'].map((c) => [`src/cli/commands/${c}.ts`, ['']]))
+
+/** A pure room takes time, chance and speech from its caller. */
+const IMPURE =
+  /\b(Date\.now|new Date\(\)|Math\.random|crypto\.(?:random\w+|getRandomValues)|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|(?<![.\w])fetch\(|process[.[]|console[.[]|(?<![.\w])Buffer\b|globalThis\b|new (?:URL|TextEncoder|TextDecoder)\b)/
+
+const MAX_LINES = 400
+const BODY = String.raw`(?:(?!\n\s*(?:import|export)\b)[\w*$\s{},])+?`
+const IMPORT = new RegExp(
+  String.raw`^[ \t]*(?:import|export)\s+(type\s+(?!from\s))?(?:${BODY}\s?from\s*)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)`,
+  'gm'
+)
+const VALUE = /^export (?:default|const|let|var|(?:async )?function|(?:abstract )?class|enum)\b/m
+
+/**
+ * Every import of a file: its specifier, whether it is type-only, whether it is lazy.
+ * @param {string} text source
+ * @returns {Generator<{ spec: string, type: boolean, lazy: boolean }>}
+ */
+export function* importsOf(text) {
+  for (const [, type, from, lazy] of text.matchAll(IMPORT)) {
+    yield { spec: from ?? lazy, type: Boolean(type), lazy: lazy !== undefined }
+  }
+}
+
+/** The npm package of a specifier; null for a relative one or a built-in. */
+export function packageOf(spec) {
+  if (spec.startsWith('.') || spec.startsWith('node:')) return null
+  return spec
+    .split('/')
+    .slice(0, spec[0] === '@' ? 2 : 1)
+    .join('/')
+}
+
+/** The first level of the path, the first two below adapters; '' for files of src/ itself. */
+function roomOf(rel) {
+  const parts = rel.split('/')
+  if (parts.length === 1) return ''
+  return parts[0] === 'adapters' ? `adapters/${parts[1]}` : parts[0]
+}
+
+function ruleOf(name) {
+  const room = roomOf(name)
+  const rule = ROOMS[room] ?? (room.startsWith('adapters/') ? ROOMS['adapters/*'] : null)
+  const more = SUBJECTS[name.split('/').slice(0, 2).join('/')]
+  return more === undefined || rule === null ? rule : { ...rule, npm: [...rule.npm, ...more] }
+}
+
+function faultOfImport({ file, root, room, rule }, { spec, type, lazy }) {
+  if (rule.typesOnly && !type) return `ports hold types only, imports ${spec} as a value`
+  if (spec.startsWith('node:')) return rule.node ? null : `must not touch ${spec}`
+  const pkg = packageOf(spec)
+  if (pkg !== null) return rule.npm === '*' || rule.npm.includes(pkg) ? null : `must not use package ${pkg}`
+  const to = roomOf(path.posix.relative(root, path.posix.join(path.posix.dirname(file), spec)))
+  if (to === room || rule.rooms === '*' || rule.rooms.includes(to) || (type && rule.types?.includes(to))) return null
+  if ((lazy || type) && EXCEPT[file]?.includes(to)) return null
+  return `${room || 'root'} must not import ${to || 'root'} (${spec})`
+}
+
+/** Comments say what they like. */
+function withoutComments(text) {
+  return text.replace(/\/\*[\s\S]*?\*\/|(?<![:'"`\w])\/\/.*$/gm, '')
+}
+
+function* faultsOf(place, text) {
+  const { rule } = place
+  if (text.split('\n').length - 1 > MAX_LINES) yield `longer than ${MAX_LINES} lines`
+  const code = withoutComments(text)
+  if (rule.typesOnly && VALUE.test(code)) yield 'ports hold types only, exports a value'
+  const impure = rule.pure ? IMPURE.exec(code) : null
+  if (impure !== null) yield `a pure room reaches for ${impure[1]}`
+  for (const one of importsOf(code)) {
+    const fault = faultOfImport(place, one)
+    if (fault !== null) yield fault
+  }
+}
+
+/**
+ * Checks every source file.
+ * @param {string} root the directory of the rooms
+ * @returns {string[]} one line for each broken rule
+ */
+export function check(root = 'src') {
+  const names = fs.readdirSync(root, { recursive: true }).filter((name) => /\.tsx?$/.test(name))
+  if (names.length === 0) return [`${root}: no files`]
+  const broken = []
+  for (const name of names.sort()) {
+    const file = path.posix.join(root, name)
+    const rule = ruleOf(name)
+    if (rule === null) broken.push(`${file}: lies in no room`)
+    else
+      for (const fault of faultsOf({ file, root, room: roomOf(name), rule }, fs.readFileSync(file, 'utf8')))
+        broken.push(`${file}: ${fault}`)
+  }
+  return broken
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const broken = check(process.argv[2])
+  for (const line of broken) console.error(line)
+  console.log(broken.length > 0 ? `${broken.length} broken rules` : 'layers: clean')
+  process.exitCode = broken.length > 0 ? 1 : 0
+}
