@@ -1,0 +1,210 @@
+import c from 'compact-encoding'
+import { NodeError } from '../../kit/errors.js'
+import { fromUtf8, utf8 } from '../../kit/ids.js'
+import { JSON_LIMITS, jsonFault, parseJson } from '../../kit/json.js'
+import { lift, restore, type Attachment } from './attachments.js'
+import type { A2AEnvelope } from './envelope.js'
+import { headerFault, measureHeader, readHeader, writeHeader, type EnvelopeHeader, type WireState } from './header.js'
+import { ENVELOPE_LIMITS } from './limits.js'
+
+export type { EnvelopeHeader } from './header.js'
+
+/** Version of the byte layout, the first byte of every encoded envelope. */
+export const WIRE_VERSION = 1
+
+const BODY = { none: 0, json: 1, bytes: 2 } as const
+const KIND = { text: 0, bytes: 1 } as const
+const { maxBytes, maxHeaderBytes, maxJsonBytes, maxAttachments, maxInlineText } = ENVELOPE_LIMITS
+
+/** One line of the table that precedes the body. */
+interface Entry {
+  readonly pointer: string
+  readonly kind: number
+  readonly bytes: Uint8Array
+}
+
+interface Body {
+  readonly codec: number
+  /** JSON text, raw bytes, or nothing. */
+  readonly main: Uint8Array
+  readonly entries: readonly Entry[]
+}
+
+interface Prepared {
+  readonly header: EnvelopeHeader
+  readonly body: Body
+}
+
+const EMPTY = new Uint8Array(0)
+
+/**
+ * An envelope as bytes: version, header, codec of the body, table of attachments, body (docs/PROTOCOL). Byte arrays and
+ * strings over 16 KiB of the payload travel as attachments.
+ * @throws NodeError INVALID_ENVELOPE when a field is missing or out of bounds, or the payload has no JSON form
+ * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB in all, 1 MiB of JSON, 8 KiB of header or 64 attachments
+ */
+export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
+  const fault = headerFault(envelope)
+  if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
+  return c.encode(WIRE, { header: envelope, body: bodyOf(envelope.payload) })
+}
+
+function bodyOf(payload: unknown): Body {
+  if (payload === undefined) return { codec: BODY.none, main: EMPTY, entries: [] }
+  if (payload instanceof Uint8Array) return { codec: BODY.bytes, main: payload, entries: [] }
+  const fault = jsonFault(payload, { ...JSON_LIMITS, maxString: Number.POSITIVE_INFINITY })
+  if (fault !== null) throw new NodeError('INVALID_ENVELOPE', `payload: ${fault}`)
+  const lifted = lift(payload, { maxInlineText })
+  if (lifted === null) throw tooLarge(`more than ${maxAttachments} attachments`)
+  const main = utf8(jsonOf(lifted.json))
+  if (main.byteLength > maxJsonBytes) throw tooLarge(`more than ${maxJsonBytes} bytes of JSON; send the bulk as bytes`)
+  return { codec: BODY.json, main, entries: lifted.attachments.map(entryOf) }
+}
+
+function jsonOf(value: unknown): string {
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value)
+  } catch (cause) {
+    throw new NodeError('INVALID_ENVELOPE', 'payload: it has no JSON form', { cause })
+  }
+  if (text === undefined) throw new NodeError('INVALID_ENVELOPE', `payload: a ${typeof value} has no JSON form`)
+  return text
+}
+
+function entryOf({ pointer, content }: Attachment): Entry {
+  return typeof content === 'string' ? { pointer, kind: KIND.text, bytes: utf8(content) } : { pointer, kind: KIND.bytes, bytes: content }
+}
+
+function tooLarge(reason: string): NodeError {
+  return new NodeError('PAYLOAD_TOO_LARGE', `the message is too large: ${reason}`)
+}
+
+/** The layout. Measuring checks the bounds, so that nothing is allocated for what may not be sent. */
+const WIRE = {
+  preencode(state: WireState, { header, body }: Prepared): void {
+    c.uint8.preencode(state, WIRE_VERSION)
+    measureHeader(state, header)
+    c.uint8.preencode(state, body.codec)
+    if (body.codec === BODY.json) measureTable(state, body)
+    if (state.end > maxHeaderBytes) throw tooLarge(`more than ${maxHeaderBytes} bytes of header`)
+    state.end += body.main.byteLength
+    for (const { bytes } of body.entries) state.end += bytes.byteLength
+    if (state.end > maxBytes) throw tooLarge(`more than ${maxBytes} bytes`)
+  },
+  encode(state: WireState, { header, body }: Prepared): void {
+    c.uint8.encode(state, WIRE_VERSION)
+    writeHeader(state, header)
+    c.uint8.encode(state, body.codec)
+    if (body.codec === BODY.json) writeTable(state, body)
+    c.raw.encode(state, body.main)
+    for (const { bytes } of body.entries) c.raw.encode(state, bytes)
+  },
+  decode(): Prepared {
+    throw new Error('read by decodeEnvelope')
+  }
+}
+
+function measureTable(state: WireState, body: Body): void {
+  c.uint.preencode(state, body.main.byteLength)
+  c.uint.preencode(state, body.entries.length)
+  for (const { pointer, kind, bytes } of body.entries) {
+    c.utf8.preencode(state, pointer)
+    c.uint8.preencode(state, kind)
+    c.uint.preencode(state, bytes.byteLength)
+  }
+}
+
+function writeTable(state: WireState, body: Body): void {
+  c.uint.encode(state, body.main.byteLength)
+  c.uint.encode(state, body.entries.length)
+  for (const { pointer, kind, bytes } of body.entries) {
+    c.utf8.encode(state, pointer)
+    c.uint8.encode(state, kind)
+    c.uint.encode(state, bytes.byteLength)
+  }
+}
+
+/** A payload, or why there is none. */
+export type PayloadReading = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string }
+
+/** What {@link decodeEnvelope} makes of bytes. */
+export type DecodedEnvelope =
+  | {
+      readonly ok: true
+      readonly header: EnvelopeHeader
+      /** Parses the body at the first call, then gives the same reading again. Bytes in it are copies. */
+      payload(): PayloadReading
+    }
+  | {
+      readonly ok: false
+      readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'
+      readonly reason: string
+      /** The message's id when that much was readable. */
+      readonly id: string | null
+    }
+
+/** Reads bytes that others wrote. Never throws; the header is checked now, the body when its payload is asked for. */
+export function decodeEnvelope(bytes: Uint8Array): DecodedEnvelope {
+  const seen: { id: string | null } = { id: null }
+  if (bytes.byteLength > maxBytes) return refused('INVALID_ENVELOPE', `more than ${maxBytes} bytes`, null)
+  try {
+    return decode(bytes, seen)
+  } catch {
+    return refused('INVALID_ENVELOPE', 'the header is cut short or malformed', seen.id)
+  }
+}
+
+function refused(code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH', reason: string, id: string | null): DecodedEnvelope {
+  return { ok: false, code, reason, id }
+}
+
+function decode(bytes: Uint8Array, seen: { id: string | null }): DecodedEnvelope {
+  const state = c.state(0, Math.min(bytes.byteLength, maxHeaderBytes), bytes)
+  const version = c.uint8.decode(state)
+  if (version !== WIRE_VERSION) return refused('SCHEMA_VERSION_MISMATCH', `wire version: expected ${WIRE_VERSION}, got ${version}`, null)
+  const reading = readHeader(state, seen)
+  if (!reading.ok) return reading
+  const body = readBody(state, bytes)
+  if (typeof body === 'string') return refused('INVALID_ENVELOPE', body, seen.id)
+  let payload: PayloadReading | null = null
+  return { ok: true, header: reading.header, payload: () => (payload ??= payloadOf(body)) }
+}
+
+function readBody(state: WireState, bytes: Uint8Array): Body | string {
+  const codec = c.uint8.decode(state)
+  if (codec === BODY.json) return readTable(state, bytes)
+  const rest = bytes.subarray(state.start)
+  if (codec === BODY.bytes) return { codec, main: rest, entries: [] }
+  return codec === BODY.none && rest.byteLength === 0 ? { codec, main: EMPTY, entries: [] } : 'the body has no known form'
+}
+
+function readTable(state: WireState, bytes: Uint8Array): Body | string {
+  const jsonBytes = c.uint.decode(state)
+  const count = c.uint.decode(state)
+  if (jsonBytes > maxJsonBytes || count > maxAttachments) return 'the body is larger than allowed'
+  const rows: { pointer: string; kind: number; length: number }[] = []
+  for (let i = 0; i < count; i++) rows.push({ pointer: c.utf8.decode(state), kind: c.uint8.decode(state), length: c.uint.decode(state) })
+  let at = state.start + jsonBytes
+  const main = bytes.subarray(state.start, at)
+  const entries: Entry[] = []
+  for (const { pointer, kind, length } of rows) {
+    if (kind !== KIND.text && kind !== KIND.bytes) return 'an attachment of unknown kind'
+    entries.push({ pointer, kind, bytes: bytes.subarray(at, at + length) })
+    at += length
+  }
+  return at === bytes.byteLength ? { codec: BODY.json, main, entries } : 'the length of the body is not what its header says'
+}
+
+function payloadOf(body: Body): PayloadReading {
+  if (body.codec === BODY.none) return { ok: true, value: undefined }
+  if (body.codec === BODY.bytes) return { ok: true, value: new Uint8Array(body.main) }
+  const json = parseJson(fromUtf8(body.main))
+  if (!json.ok) return json
+  return restore(json.value, body.entries.map(attachmentOf))
+}
+
+// Copies: a payload may be kept long after the frame it came in.
+function attachmentOf({ pointer, kind, bytes }: Entry): Attachment {
+  return { pointer, content: kind === KIND.text ? fromUtf8(bytes) : new Uint8Array(bytes) }
+}

@@ -1,0 +1,170 @@
+import c from 'compact-encoding'
+import { isWellFormed } from '../../kit/bytes.js'
+import { isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
+import { isTier, type Tier } from '../routing/tier.js'
+import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './envelope.js'
+import { ENVELOPE_LIMITS } from './limits.js'
+
+/** An envelope without its payload: what routing decides from. */
+export type EnvelopeHeader = Omit<A2AEnvelope, 'payload'>
+
+/** Cursor over bytes being written or read. */
+export type WireState = ReturnType<typeof c.state>
+
+const { maxIdLength, maxNameLength, maxSandboxIdLength, maxJustificationBytes, maxHops } = ENVELOPE_LIMITS
+
+/** Bits of the flags byte: which optional fields follow. Bits without a name must be 0. */
+const FLAG = { correlationId: 1, metadata: 2, sandboxId: 4, routingHint: 8, justification: 16, hops: 32 } as const
+const ALL_FLAGS = 63
+const METADATA_FLAGS = FLAG.sandboxId | FLAG.routingHint | FLAG.justification | FLAG.hops
+
+/** Why a header may not be sent or accepted, or null when it is sound. The one rule for every codec of envelopes. */
+export function headerFault(header: EnvelopeHeader): string | null {
+  if (!isText(header.id, maxIdLength)) return `id: 1 to ${maxIdLength} characters`
+  if (header.schemaVersion !== SCHEMA_VERSION) return versionFault(header.schemaVersion)
+  if (!isText(header.sender, maxNameLength)) return `sender: 1 to ${maxNameLength} characters`
+  if (!isText(header.recipient, maxNameLength)) return `recipient: 1 to ${maxNameLength} characters`
+  if (!MESSAGE_TYPES.includes(header.type)) return 'type: not a known type of message'
+  if (header.correlationId !== undefined && !isText(header.correlationId, maxNameLength))
+    return `correlationId: 1 to ${maxNameLength} characters`
+  if (!Number.isSafeInteger(header.timestamp) || header.timestamp < 0) return 'timestamp: unix milliseconds'
+  return header.metadata === undefined ? null : metadataFault(header.metadata)
+}
+
+/** How a foreign schema version is reported: expected and actual. */
+export function versionFault(actual: unknown): string {
+  return `schemaVersion: expected ${SCHEMA_VERSION}, got ${String(actual)}`
+}
+
+function metadataFault(metadata: EnvelopeMetadata): string | null {
+  const { tier, sandboxId, routingHint, justification, hops } = metadata
+  if (!isTier(tier)) return 'metadata.tier: 0 to 3'
+  if (sandboxId !== undefined && !isText(sandboxId, maxSandboxIdLength)) return `metadata.sandboxId: 1 to ${maxSandboxIdLength} characters`
+  if (routingHint !== undefined && routingHint !== 'capability') return 'metadata.routingHint: capability or absent'
+  if (justification !== undefined && !isJustification(justification))
+    return `metadata.justification: at most ${maxJustificationBytes} bytes`
+  if (hops !== undefined && (!Array.isArray(hops) || hops.length > maxHops || !hops.every(isKeyText)))
+    return `metadata.hops: at most ${maxHops} node keys`
+  return null
+}
+
+function isText(value: unknown, maxLength: number): value is string {
+  return typeof value === 'string' && value.length > 0 && value.length <= maxLength && isWellFormed(value)
+}
+
+function isJustification(value: unknown): boolean {
+  return (
+    typeof value === 'string' &&
+    value.length <= maxJustificationBytes &&
+    isWellFormed(value) &&
+    utf8(value).byteLength <= maxJustificationBytes
+  )
+}
+
+function flagsOf(header: EnvelopeHeader): number {
+  const { correlationId, metadata } = header
+  const own = correlationId === undefined ? 0 : FLAG.correlationId
+  if (metadata === undefined) return own
+  return (
+    own |
+    FLAG.metadata |
+    (metadata.sandboxId === undefined ? 0 : FLAG.sandboxId) |
+    (metadata.routingHint === undefined ? 0 : FLAG.routingHint) |
+    (metadata.justification === undefined ? 0 : FLAG.justification) |
+    (metadata.hops === undefined ? 0 : FLAG.hops)
+  )
+}
+
+/** Adds the size of a sound header to the cursor. */
+export function measureHeader(state: WireState, header: EnvelopeHeader): void {
+  c.uint8.preencode(state, 0)
+  c.uint.preencode(state, header.schemaVersion)
+  c.utf8.preencode(state, header.id)
+  c.utf8.preencode(state, header.sender)
+  c.utf8.preencode(state, header.recipient)
+  c.uint8.preencode(state, 0)
+  if (header.correlationId !== undefined) c.utf8.preencode(state, header.correlationId)
+  c.uint64.preencode(state, header.timestamp)
+  const { metadata } = header
+  if (metadata === undefined) return
+  c.uint8.preencode(state, metadata.tier)
+  if (metadata.sandboxId !== undefined) c.utf8.preencode(state, metadata.sandboxId)
+  if (metadata.justification !== undefined) c.utf8.preencode(state, metadata.justification)
+  if (metadata.hops !== undefined) state.end += 1 + 32 * metadata.hops.length
+}
+
+/** Writes a sound header. */
+export function writeHeader(state: WireState, header: EnvelopeHeader): void {
+  c.uint8.encode(state, MESSAGE_TYPES.indexOf(header.type))
+  c.uint.encode(state, header.schemaVersion)
+  c.utf8.encode(state, header.id)
+  c.utf8.encode(state, header.sender)
+  c.utf8.encode(state, header.recipient)
+  c.uint8.encode(state, flagsOf(header))
+  if (header.correlationId !== undefined) c.utf8.encode(state, header.correlationId)
+  c.uint64.encode(state, header.timestamp)
+  const { metadata } = header
+  if (metadata === undefined) return
+  c.uint8.encode(state, metadata.tier)
+  if (metadata.sandboxId !== undefined) c.utf8.encode(state, metadata.sandboxId)
+  if (metadata.justification !== undefined) c.utf8.encode(state, metadata.justification)
+  if (metadata.hops === undefined) return
+  c.uint8.encode(state, metadata.hops.length)
+  for (const hop of metadata.hops) c.fixed32.encode(state, keyFromText(hop))
+}
+
+/** What reading a header gives. The id, when that much was readable, serves the answer to whoever sent a bad one. */
+export type HeaderReading =
+  | { readonly ok: true; readonly header: EnvelopeHeader }
+  | {
+      readonly ok: false
+      readonly code: 'INVALID_ENVELOPE' | 'SCHEMA_VERSION_MISMATCH'
+      readonly reason: string
+      readonly id: string | null
+    }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+/**
+ * Reads a header, bounded by `state.end`.
+ * @throws Error when bytes are missing (the caller turns that into a refusal, with the id from `seen`).
+ */
+export function readHeader(state: WireState, seen: { id: string | null }): HeaderReading {
+  const type = MESSAGE_TYPES[c.uint8.decode(state)]
+  const schemaVersion = c.uint.decode(state)
+  const id = c.utf8.decode(state)
+  if (id.length > 0 && id.length <= maxIdLength) seen.id = id
+  if (schemaVersion !== SCHEMA_VERSION)
+    return { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: versionFault(schemaVersion), id: seen.id }
+  if (type === undefined) return invalid('type: not a known type of message', seen.id)
+  const sender = c.utf8.decode(state)
+  const recipient = c.utf8.decode(state)
+  const flags = c.uint8.decode(state)
+  if (flags > ALL_FLAGS || ((flags & METADATA_FLAGS) !== 0 && (flags & FLAG.metadata) === 0)) return invalid('flags: unknown', seen.id)
+  const correlationId = (flags & FLAG.correlationId) === 0 ? undefined : c.utf8.decode(state)
+  const timestamp = c.uint64.decode(state)
+  const header: Mutable<EnvelopeHeader> = { id, schemaVersion, sender, recipient, type, timestamp }
+  if (correlationId !== undefined) header.correlationId = correlationId
+  if ((flags & FLAG.metadata) !== 0) header.metadata = readMetadata(state, flags)
+  const fault = headerFault(header)
+  return fault === null ? { ok: true, header } : invalid(fault, seen.id)
+}
+
+function invalid(reason: string, id: string | null): HeaderReading {
+  return { ok: false, code: 'INVALID_ENVELOPE', reason, id }
+}
+
+function readMetadata(state: WireState, flags: number): EnvelopeMetadata {
+  const metadata: Mutable<EnvelopeMetadata> = { tier: c.uint8.decode(state) as Tier }
+  if ((flags & FLAG.sandboxId) !== 0) metadata.sandboxId = c.utf8.decode(state)
+  if ((flags & FLAG.routingHint) !== 0) metadata.routingHint = 'capability'
+  if ((flags & FLAG.justification) !== 0) metadata.justification = c.utf8.decode(state)
+  if ((flags & FLAG.hops) !== 0) metadata.hops = readHops(state)
+  return metadata
+}
+
+function readHops(state: WireState): NodeId[] {
+  const hops: NodeId[] = []
+  for (let left = c.uint8.decode(state); left > 0; left--) hops.push(keyToText(c.fixed32.decode(state)))
+  return hops
+}

@@ -1,0 +1,23 @@
+import b4a from 'b4a'
+
+/** Bytes as standard base64 with padding. */
+export function toBase64(bytes: Uint8Array): string {
+  return b4a.toString(bytes, 'base64')
+}
+
+/** Standard base64 with padding to bytes, or null when the text is not the base64 of any bytes. */
+export function fromBase64(text: string): Uint8Array | null {
+  const bytes = b4a.from(text, 'base64')
+  // The decoder skips foreign characters; only its own output is taken.
+  return toBase64(bytes) === text ? bytes : null
+}
+
+/** Part of ES2024 that every supported Node has and the pure compiler library does not know yet. */
+interface WellFormed {
+  isWellFormed(): boolean
+}
+
+/** Does the text survive UTF-8? False when it holds a lone surrogate, which would come back as U+FFFD. */
+export function isWellFormed(text: string): boolean {
+  return (text as unknown as WellFormed).isWellFormed()
+}
