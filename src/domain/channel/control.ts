@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+const Id = z.string().min(1).max(64)
+const Text = z.string().max(1024)
+const AgentId = z.string().min(1).max(64)
+
+/** The control messages of a channel: a table of names and what each carries. Cards and entries are checked by their rooms. */
+export const CONTROL_SCHEMAS = {
+  /** Signed cards of the sender's agents. `full`: they replace all that were known of it; else they are added. */
+  cards: z.object({ cards: z.array(z.unknown()).max(1000), full: z.boolean() }),
+  /** Agents of the sender that are gone, each with the revision at which it went. */
+  'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(1000) }),
+  /** Asks a writer of the log to append the sender's signed entry. */
+  submit: z.object({ id: Id, entry: z.unknown() }),
+  /** What became of a `submit`. */
+  submitted: z.object({ id: Id, ok: z.boolean(), reason: Text.nullable() }),
+  /** Requests of the receiver that the sender still works on. */
+  heartbeat: z.object({ requests: z.array(Id).max(1000) }),
+  /** Asks to stop the work on a request of the sender. */
+  cancel: z.object({ requestId: Id }),
+  /** Asks for cards by agent id or by capability. */
+  lookup: z.object({ id: Id, agentId: AgentId.nullable(), capability: z.string().min(1).max(128).nullable() }),
+  /** The signed cards found for a `lookup`. */
+  found: z.object({ id: Id, cards: z.array(z.unknown()).max(1000) }),
+  /** The sender is about to close the channel. */
+  goodbye: z.object({ reason: Text })
+} as const satisfies Record<string, z.ZodType>
+
+/** Name of a control message. */
+export type ControlName = keyof typeof CONTROL_SCHEMAS
+
+/** What the control message of a name carries. */
+export type ControlBody<N extends ControlName> = z.infer<(typeof CONTROL_SCHEMAS)[N]>
+
+/** A control message that was checked. */
+export type ControlMessage = { [N in ControlName]: { readonly name: N; readonly body: ControlBody<N> } }[ControlName]
+
+/** A control message, or why it is none. */
+export type ControlReading = ({ readonly ok: true } & ControlMessage) | { readonly ok: false; readonly reason: string }
+
+/** Is it a key of {@link CONTROL_SCHEMAS}? */
+export function isControlName(name: string): name is ControlName {
+  return Object.hasOwn(CONTROL_SCHEMAS, name)
+}
+
+/** Checks the body of a control message that a peer sent. Never throws. */
+export function decodeControl(name: string, body: unknown): ControlReading {
+  if (!isControlName(name)) return { ok: false, reason: 'no such control message' }
+  const checked = CONTROL_SCHEMAS[name].safeParse(body)
+  if (!checked.success) return { ok: false, reason: `${name}: ${checked.error.issues[0]?.path.join('.') ?? 'body'} does not fit` }
+  return { ok: true, name, body: checked.data } as ControlReading
+}

@@ -1,0 +1,167 @@
+import c from 'compact-encoding'
+import { NodeError } from '../../kit/errors.js'
+import { fromUtf8, utf8 } from '../../kit/ids.js'
+import { parseJson } from '../../kit/json.js'
+import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import { CHUNK_BYTES, takeChunk, type ChunkStreams } from './chunks.js'
+import { isControlName, type ControlName } from './control.js'
+
+/** What travels on a channel. */
+export type ChannelMessage =
+  | {
+      readonly kind: 'envelope'
+      /** As encodeEnvelope gives it; on arrival not yet decoded. */
+      readonly bytes: Uint8Array
+    }
+  | { readonly kind: 'ping'; readonly nonce: number }
+  | { readonly kind: 'pong'; readonly nonce: number }
+  | {
+      readonly kind: 'control'
+      readonly name: ControlName
+      /** JSON; on arrival not yet checked (see decodeControl). */
+      readonly body: unknown
+    }
+
+/** First byte of a frame. */
+export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4 } as const
+
+/** Largest JSON body of a control frame in bytes. */
+export const MAX_CONTROL_BYTES = 131_072
+/** Longest name of a control message in bytes. */
+const MAX_CONTROL_NAME = 32
+/** Largest frame that a peer may send: a control frame with its name. */
+export const MAX_FRAME_BYTES = MAX_CONTROL_BYTES + 64
+
+const LAST = 1
+
+/**
+ * A message as frames, in the order to send them. An envelope over 64 KiB becomes several chunks under a fresh stream
+ * id, which `nextStreamId` is asked for only then; frames of other messages may be sent in between.
+ * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB of envelope or 128 KiB of control body
+ */
+export function encodeMessage(message: ChannelMessage, nextStreamId: () => number): Uint8Array[] {
+  switch (message.kind) {
+    case 'envelope':
+      return message.bytes.byteLength <= CHUNK_BYTES ? [prefixed(FRAME.envelope, message.bytes)] : chunked(message.bytes, nextStreamId())
+    case 'ping':
+      return [numbered(FRAME.ping, message.nonce)]
+    case 'pong':
+      return [numbered(FRAME.pong, message.nonce)]
+    case 'control':
+      return [control(message.name, message.body)]
+  }
+}
+
+function prefixed(kind: number, bytes: Uint8Array): Uint8Array {
+  const frame = new Uint8Array(1 + bytes.byteLength)
+  frame[0] = kind
+  frame.set(bytes, 1)
+  return frame
+}
+
+function numbered(kind: number, value: number): Uint8Array {
+  return prefixed(kind, c.encode(c.uint, value))
+}
+
+function chunked(bytes: Uint8Array, streamId: number): Uint8Array[] {
+  const { maxBytes } = ENVELOPE_LIMITS
+  if (bytes.byteLength > maxBytes) throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${maxBytes} bytes`)
+  const frames: Uint8Array[] = []
+  const id = c.encode(c.uint, streamId)
+  for (let at = 0; at < bytes.byteLength; at += CHUNK_BYTES) {
+    const part = bytes.subarray(at, at + CHUNK_BYTES)
+    const frame = new Uint8Array(2 + id.byteLength + part.byteLength)
+    frame[0] = FRAME.chunk
+    frame.set(id, 1)
+    frame[1 + id.byteLength] = at + CHUNK_BYTES >= bytes.byteLength ? LAST : 0
+    frame.set(part, 2 + id.byteLength)
+    frames.push(frame)
+  }
+  return frames
+}
+
+function control(name: ControlName, body: unknown): Uint8Array {
+  const json = utf8(JSON.stringify(body))
+  if (json.byteLength > MAX_CONTROL_BYTES) {
+    throw new NodeError('PAYLOAD_TOO_LARGE', `a control message of more than ${MAX_CONTROL_BYTES} bytes (${name})`)
+  }
+  const head = c.encode(c.utf8, name)
+  const frame = new Uint8Array(1 + head.byteLength + json.byteLength)
+  frame[0] = FRAME.control
+  frame.set(head, 1)
+  frame.set(json, 1 + head.byteLength)
+  return frame
+}
+
+/** What a reader of one channel remembers: the large messages that are still arriving. */
+export interface FrameReader {
+  readonly streams: ChunkStreams
+}
+
+/** A reader at the start of a channel. */
+export const FRESH_READER: FrameReader = { streams: { open: new Map(), bytes: 0 } }
+
+/** What one frame gives: the next state, a message when one is complete, a fault when the peer broke the protocol. */
+export interface FrameReading {
+  readonly state: FrameReader
+  readonly message: ChannelMessage | null
+  /** In words of this node, without the peer's bytes. After a fault the stream of messages has a hole: cut the link. */
+  readonly fault: string | null
+}
+
+/** Reads a frame that a peer sent. Pure and total: bad bytes are a fault, and memory is bounded (32 MiB, 8 messages). */
+export function readFrame(state: FrameReader, frame: Uint8Array): FrameReading {
+  if (frame.byteLength > MAX_FRAME_BYTES) return fault(state, 'a frame is too large')
+  try {
+    return read(state, frame)
+  } catch {
+    return fault(state, 'a frame is cut short')
+  }
+}
+
+function read(state: FrameReader, frame: Uint8Array): FrameReading {
+  const cursor = c.state(0, frame.byteLength, frame)
+  const kind = c.uint8.decode(cursor)
+  switch (kind) {
+    case FRAME.envelope:
+      if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'an envelope frame is too large')
+      return whole(state, { kind: 'envelope', bytes: frame.subarray(1) })
+    case FRAME.chunk:
+      return readChunk(state, c.uint.decode(cursor), c.uint8.decode(cursor), frame.subarray(cursor.start))
+    case FRAME.ping:
+    case FRAME.pong: {
+      const nonce = c.uint.decode(cursor)
+      if (cursor.start !== frame.byteLength) return fault(state, 'a frame is too long')
+      return whole(state, { kind: kind === FRAME.ping ? 'ping' : 'pong', nonce })
+    }
+    case FRAME.control:
+      return readControl(state, frame)
+    default:
+      return fault(state, 'a frame of unknown kind')
+  }
+}
+
+function readChunk(state: FrameReader, streamId: number, flags: number, bytes: Uint8Array): FrameReading {
+  if (flags > LAST) return fault(state, 'a chunk with unknown flags')
+  const taken = takeChunk(state.streams, { streamId, isLast: flags === LAST, bytes })
+  if (!taken.ok) return fault({ streams: taken.streams }, taken.reason)
+  const message: ChannelMessage | null = taken.whole === null ? null : { kind: 'envelope', bytes: taken.whole }
+  return { state: { streams: taken.streams }, message, fault: null }
+}
+
+function readControl(state: FrameReader, frame: Uint8Array): FrameReading {
+  const head = c.state(1, Math.min(frame.byteLength, 2 + MAX_CONTROL_NAME), frame)
+  const name = c.utf8.decode(head)
+  if (!isControlName(name)) return fault(state, 'a control message of unknown name')
+  if (frame.byteLength - head.start > MAX_CONTROL_BYTES) return fault(state, 'a control message is too large')
+  const body = parseJson(fromUtf8(frame.subarray(head.start)))
+  return body.ok ? whole(state, { kind: 'control', name, body: body.value }) : fault(state, `a control message: ${body.reason}`)
+}
+
+function whole(state: FrameReader, message: ChannelMessage): FrameReading {
+  return { state, message, fault: null }
+}
+
+function fault(state: FrameReader, reason: string): FrameReading {
+  return { state, message: null, fault: reason }
+}
