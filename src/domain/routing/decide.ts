@@ -1,0 +1,142 @@
+import { utf8 } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import { OPENING_TYPES, type MessageType } from '../envelope/envelope.js'
+import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import { CONFLICT_SANDBOX } from './effective.js'
+import { tierText, type Tier } from './tier.js'
+import type { TierRule } from './tier-rules.js'
+
+/** The owner's rules, as plain data. */
+export interface RoutingRules {
+  /** One rule a tier; a tier without one may open to nobody. */
+  readonly tierRules: readonly TierRule[]
+  readonly sandbox: SandboxRules
+  /** `exchange`: replies pass along an open exchange. `strict`: they must also pass sandbox and tier rules themselves. */
+  readonly replies: 'exchange' | 'strict'
+}
+
+/** What sandboxes mean here (spec a2a-mcp-mesh, SandboxRoutingConfig). */
+export interface SandboxRules {
+  readonly enforced: boolean
+  /** Targets that every sandboxed agent may reach: agent ids (on any node) or addresses `agentId@nodeId`. */
+  readonly crossSandboxAllowList: readonly string[]
+}
+
+/** One end of a message, with its effective tier and sandbox (see effectiveParty), never what it claims. */
+export interface RoutingParty {
+  /** `agentId@nodeId`. */
+  readonly address: string
+  readonly tier: Tier
+  readonly sandboxId: string | null
+}
+
+/** May this message pass? */
+export interface RoutingQuestion {
+  readonly sender: RoutingParty
+  readonly target: RoutingParty
+  readonly type: MessageType
+  readonly justification: string | null
+  /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
+  readonly isReply: boolean
+}
+
+/** The decision and the rule it rests on; `rule` and `reason` are short texts of this node's own words. */
+export type Verdict =
+  | { readonly allowed: true; readonly rule: string }
+  | { readonly allowed: false; readonly code: RefusalCode; readonly rule: string; readonly reason: string }
+
+/** Why routing refuses. */
+export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_REQUIRED'
+
+/**
+ * Decides whether a message may pass: sandboxes first, then tiers. Types that open an exchange are bound by both. A reply
+ * passes along an exchange that is open, whatever the two rules say of its direction: otherwise an L1 agent could never
+ * answer an L2, nor a sandboxed agent whoever gave it work. A reply without an exchange is refused.
+ *
+ * A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender without a sandbox reaches into any
+ * sandbox (subject to tiers): sandboxes hold what is inside, and the owner's operator must be able to give it work.
+ */
+export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict {
+  if (!OPENING_TYPES.has(question.type)) {
+    if (!question.isReply) return NO_EXCHANGE
+    if (rules.replies === 'exchange') return IN_EXCHANGE
+  }
+  return (rules.sandbox.enforced ? sandboxRefusal(rules.sandbox, question) : null) ?? tierVerdict(rules.tierRules, question)
+}
+
+const IN_EXCHANGE: Verdict = { allowed: true, rule: 'reply: within an open exchange' }
+
+const NO_EXCHANGE: Verdict = {
+  allowed: false,
+  code: 'TIER_VIOLATION',
+  rule: 'reply: no open exchange',
+  reason: 'a reply passes only along an exchange that this node let in or sent out and that has not ended'
+}
+
+function sandboxRefusal({ crossSandboxAllowList }: SandboxRules, { sender, target }: RoutingQuestion): Verdict | null {
+  const own = sender.sandboxId
+  if (own === CONFLICT_SANDBOX || target.sandboxId === CONFLICT_SANDBOX) return CONFLICTING
+  if (own === null || own === target.sandboxId || listed(crossSandboxAllowList, target.address)) return null
+  const where = target.sandboxId === null ? 'outside any sandbox' : `in sandbox ${shown(target.sandboxId, 64)}`
+  return {
+    allowed: false,
+    code: 'SANDBOX_VIOLATION',
+    rule: `sandbox: ${shown(own, 64)} reaches only itself and the allow list`,
+    reason: `the sender is in sandbox ${shown(own, 64)}, the target is ${where}`
+  }
+}
+
+const CONFLICTING: Verdict = {
+  allowed: false,
+  code: 'SANDBOX_VIOLATION',
+  rule: 'sandbox: an agent in two sandboxes reaches nobody and is reached by nobody',
+  reason: 'the certificate, the card and the hops name different sandboxes'
+}
+
+function listed(allowList: readonly string[], address: string): boolean {
+  if (allowList.length === 0) return false
+  const at = address.indexOf('@')
+  return allowList.includes(address) || allowList.includes(at < 0 ? address : address.slice(0, at))
+}
+
+function tierVerdict(tierRules: readonly TierRule[], question: RoutingQuestion): Verdict {
+  const from = question.sender.tier
+  const to = question.target.tier
+  const rule = ruleOf(tierRules, from)
+  if (rule === null || !rule.allowedTargetTiers.includes(to)) {
+    return {
+      allowed: false,
+      code: 'TIER_VIOLATION',
+      rule: ruleText(from, rule),
+      reason: `an ${tierText(from)} agent may not open to an ${tierText(to)} agent`
+    }
+  }
+  if (!rule.requiresEscalationJustification || to > 1 || to >= from) return { allowed: true, rule: ruleText(from, rule) }
+  const fault = justificationFault(question.justification)
+  if (fault === null) return { allowed: true, rule: `escalation: ${tierText(from)} to ${tierText(to)} with a justification` }
+  return {
+    allowed: false,
+    code: 'ESCALATION_REQUIRED',
+    rule: `escalation: ${tierText(from)} to ${tierText(to)} needs a justification`,
+    reason: fault
+  }
+}
+
+function ruleOf(tierRules: readonly TierRule[], tier: Tier): TierRule | null {
+  for (const rule of tierRules) if (rule.sourceTier === tier) return rule
+  return null
+}
+
+function ruleText(tier: Tier, rule: TierRule | null): string {
+  let list = ''
+  for (const one of rule?.allowedTargetTiers ?? []) list += list === '' ? tierText(one) : `, ${tierText(one)}`
+  return `tier: ${tierText(tier)} may open to ${list === '' ? 'nobody' : list}`
+}
+
+function justificationFault(justification: string | null): string | null {
+  const { maxJustificationBytes } = ENVELOPE_LIMITS
+  if (justification === null || justification.trim() === '') return 'the justification is missing; say why in metadata.justification'
+  // A UTF-16 unit is at most 3 bytes of UTF-8, so short texts need no encoding.
+  const isShort = justification.length * 3 <= maxJustificationBytes || utf8(justification).byteLength <= maxJustificationBytes
+  return isShort ? null : `the justification is longer than ${maxJustificationBytes} bytes`
+}

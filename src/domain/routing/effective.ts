@@ -1,0 +1,43 @@
+import { weakest, type Tier } from './tier.js'
+
+/** The sandbox of a party that is in two at once. No real sandbox has it: names hold no control characters. */
+export const CONFLICT_SANDBOX = '\u0000conflict'
+
+/** What a certificate says of a node's power; the sandbox is absent (or null) when there is none. */
+export interface CertifiedPower {
+  readonly maxTier: Tier
+  readonly sandboxId?: string | null
+}
+
+/** What is verified about the sender (or target) of a message. */
+export interface PartyFacts {
+  /** Of the node whose key the stream has. */
+  readonly certificate: CertifiedPower
+  /** The agent's verified signed card; null when the node itself speaks (its operator). Refuse unknown agents before. */
+  readonly card: { readonly tier: Tier; readonly sandboxId?: string | null } | null
+  /** Certificates of the nodes the message passed through. */
+  readonly hops: readonly CertifiedPower[]
+}
+
+/** Tier and sandbox that routing counts with. */
+export interface EffectiveParty {
+  readonly tier: Tier
+  /** null: in no sandbox; {@link CONFLICT_SANDBOX}: in several. */
+  readonly sandboxId: string | null
+}
+
+/** The least powerful of certificate, card and hops: a weak agent on a strong node is weak, and so is what passed one. */
+export function effectiveParty({ certificate, card, hops }: PartyFacts): EffectiveParty {
+  let tier = card === null ? certificate.maxTier : weakest(certificate.maxTier, card.tier)
+  let sandboxId = joined(certificate.sandboxId ?? null, card?.sandboxId ?? null)
+  for (const hop of hops) {
+    tier = weakest(tier, hop.maxTier)
+    sandboxId = joined(sandboxId, hop.sandboxId ?? null)
+  }
+  return { tier, sandboxId }
+}
+
+function joined(a: string | null, b: string | null): string | null {
+  if (a === null || a === b) return b
+  return b === null ? a : CONFLICT_SANDBOX
+}

@@ -1,0 +1,112 @@
+import { nearest, shown } from '../../kit/text.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { AgentAddress } from '../card/card.js'
+
+/** A node with the name its certificate gives it. Lists of them come in the order of admission, the owner first. */
+export interface NodeName {
+  readonly id: NodeId
+  readonly name: string
+}
+
+/** An agent as names resolve it. */
+export type AgentName = AgentAddress
+
+/** What a typed text stands for. Candidates and nearest names are ready to type. */
+export type Resolution<T> =
+  | { readonly kind: 'found'; readonly value: T }
+  | { readonly kind: 'ambiguous'; readonly candidates: readonly string[] }
+  | { readonly kind: 'none'; readonly nearest: readonly string[] }
+
+/** Fewest characters of an id that may stand for it. */
+export const MIN_PREFIX = 4
+
+/** The short form in which tables show an id: `k7f2...9d3a`. */
+const SHORT_ID = /^([a-z0-9]{4,})\.\.\.([a-z0-9]{4,})$/
+
+/** Splits `agentId@node` at the first `@`; null when there is none or a side is empty. */
+export function splitAddress(text: string): { readonly agentId: string; readonly node: string } | null {
+  const at = text.indexOf('@')
+  return at < 1 || at === text.length - 1 ? null : { agentId: text.slice(0, at), node: text.slice(at + 1) }
+}
+
+/**
+ * The names under which nodes are shown and typed: the certificate's, control characters stripped. A name that an earlier
+ * node has already shows as `name-<first 4 of id>` (more of the id if that is taken too).
+ */
+export function displayNames(nodes: readonly NodeName[]): Map<NodeId, string> {
+  const names = new Map<NodeId, string>()
+  const taken = new Set<string>()
+  for (const { id, name } of nodes) {
+    const base = shown(name, 64).trim() || 'node'
+    let unique = base
+    for (let length = MIN_PREFIX; taken.has(unique) && length <= id.length; length++) unique = `${base}-${id.slice(0, length)}`
+    taken.add(unique)
+    names.set(id, unique)
+  }
+  return names
+}
+
+/** The node that a text names: its id, its name as shown, a unique prefix (at least 4) of its id, or the short form of it. */
+export function resolveNode(text: string, nodes: readonly NodeName[]): Resolution<NodeId> {
+  const names = displayNames(nodes)
+  if (names.has(text)) return { kind: 'found', value: text }
+  for (const [id, name] of names) if (name === text) return { kind: 'found', value: id }
+  const hits = [...names.keys()].filter((id) => isShortFor(text, id))
+  return oneOf(hits, (id) => `${names.get(id) ?? id} (${id.slice(0, 12)})`) ?? { kind: 'none', nearest: nearest(text, names.values()) }
+}
+
+function isShortFor(text: string, id: string): boolean {
+  if (text.length >= MIN_PREFIX && id.startsWith(text)) return true
+  const short = SHORT_ID.exec(text)
+  return short !== null && id.startsWith(short[1] ?? text) && id.endsWith(short[2] ?? text)
+}
+
+function oneOf<T>(hits: readonly T[], label: (hit: T) => string): Resolution<T> | null {
+  const [first] = hits
+  if (first === undefined) return null
+  return hits.length === 1 ? { kind: 'found', value: first } : { kind: 'ambiguous', candidates: hits.map(label) }
+}
+
+/**
+ * The agent that a text names: `id@node` (the node as {@link resolveNode} takes it), a bare id that only one node has, or
+ * a unique prefix (at least 4) of an agent's id.
+ */
+export function resolveAgent(text: string, agents: readonly AgentName[], nodes: readonly NodeName[]): Resolution<AgentName> {
+  const names = displayNames(nodes)
+  const label = (agent: AgentAddress): string => `${agent.agentId}@${names.get(agent.nodeId) ?? agent.nodeId}`
+  const address = splitAddress(text)
+  if (address === null) return amongAgents(text, agents, label)
+  const node = resolveNode(address.node, nodes)
+  if (node.kind === 'ambiguous') return { kind: 'ambiguous', candidates: node.candidates.map((one) => `${address.agentId}@${one}`) }
+  if (node.kind === 'none') return { kind: 'none', nearest: node.nearest.map((one) => `${address.agentId}@${one}`) }
+  const found = amongAgents(
+    address.agentId,
+    agents.filter((agent) => agent.nodeId === node.value),
+    label
+  )
+  return found.kind === 'none' ? { kind: 'none', nearest: nearestLabels(text, found.nearest, agents.map(label)) } : found
+}
+
+function amongAgents(id: string, agents: readonly AgentAddress[], label: (agent: AgentAddress) => string): Resolution<AgentAddress> {
+  const exact = agents.filter((agent) => agent.agentId === id)
+  const hits = exact.length > 0 || id.length < MIN_PREFIX ? exact : agents.filter((agent) => agent.agentId.startsWith(id))
+  const found = oneOf(hits, label)
+  if (found !== null) return found
+  const words = new Set(
+    nearest(
+      id,
+      agents.map((agent) => agent.agentId)
+    )
+  )
+  return {
+    kind: 'none',
+    nearest: agents
+      .filter((agent) => words.has(agent.agentId))
+      .map(label)
+      .slice(0, 3)
+  }
+}
+
+function nearestLabels(text: string, near: readonly string[], labels: readonly string[]): readonly string[] {
+  return near.length > 0 ? near : nearest(text, labels)
+}
