@@ -1,0 +1,139 @@
+import { lstatSync } from 'node:fs'
+import http from 'node:http'
+import { dirname } from 'node:path'
+import type { AbortSignalLike } from '../../kit/clock.js'
+import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
+import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, toWire, WATCH_PATH } from './wire.js'
+
+/** What each call and watch may be given. */
+interface RequestOptions {
+  readonly signal?: AbortSignalLike
+}
+
+/**
+ * The NodeApi of a running node over its control socket. Nothing is connected before the first call.
+ * Every method fails with NodeError: NODE_NOT_RUNNING when nobody serves the socket or the node ends in between,
+ * NO_PERMISSION when the socket is another user's, CANCELED when the signal of a call aborts, else what the node says.
+ */
+export function connectControl(socketPath: string): NodeApi {
+  return {
+    async call<N extends CallName>(name: N, params: Calls[N]['params'], options: RequestOptions = {}): Promise<Calls[N]['result']> {
+      const response = await send(socketPath, { path: CALL_PATH, name, params, signal: options.signal })
+      const text = await readAll(response, options.signal)
+      return fromWire(parse(text)) as Calls[N]['result']
+    },
+    watch<N extends WatchName>(name: N, params: Watches[N]['params'], options: RequestOptions = {}): AsyncIterable<Watches[N]['item']> {
+      return lines(socketPath, { path: WATCH_PATH, name, params, signal: options.signal }) as AsyncIterable<Watches[N]['item']>
+    }
+  }
+}
+
+interface Request {
+  readonly path: string
+  readonly name: string
+  readonly params: unknown
+  readonly signal: AbortSignalLike | undefined
+}
+
+/** Sends the request; resolves with a response of status 200. */
+async function send(socketPath: string, request: Request): Promise<http.IncomingMessage> {
+  const { path, name, params, signal } = request
+  if (signal?.aborted) throw canceled()
+  const body = Buffer.from(JSON.stringify(toWire(params)))
+  const max = bodyMax(name)
+  if (body.length > max) throw new NodeError('PAYLOAD_TOO_LARGE', `${name}: ${body.length} bytes of parameters, at most ${max} fit`)
+  checkOwner(socketPath)
+  const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+    const headers = { host: CONTROL_HOST, 'content-type': 'application/json', 'content-length': body.length }
+    const outgoing = http.request({ socketPath, path: path + name, method: 'POST', headers, agent: false }, resolve)
+    outgoing.on('error', (error) => reject(signal?.aborted ? canceled() : failure(error, socketPath)))
+    const abort = (): void => void outgoing.destroy()
+    signal?.addEventListener('abort', abort)
+    outgoing.once('close', () => signal?.removeEventListener('abort', abort))
+    outgoing.end(body)
+  })
+  if (response.statusCode === 200) return response
+  throw errorOf(await readAll(response, signal), response.statusCode)
+}
+
+async function readAll(response: http.IncomingMessage, signal: AbortSignalLike | undefined): Promise<string> {
+  response.setEncoding('utf8')
+  let text = ''
+  try {
+    for await (const chunk of response) text += String(chunk)
+  } catch (error) {
+    throw signal?.aborted ? canceled() : wentAway(error)
+  }
+  return text
+}
+
+async function* lines(socketPath: string, request: Request): AsyncGenerator<unknown, void, undefined> {
+  const { signal } = request
+  let response: http.IncomingMessage | null = null
+  try {
+    response = await send(socketPath, request)
+    response.setEncoding('utf8')
+    let rest = ''
+    for await (const chunk of response) {
+      const parts = (rest + String(chunk)).split('\n')
+      rest = parts.pop() ?? ''
+      for (const line of parts) if (line !== '' && !signal?.aborted) yield itemOf(line)
+    }
+  } catch (error) {
+    if (signal?.aborted) return
+    throw error instanceof NodeError ? error : wentAway(error)
+  } finally {
+    response?.destroy()
+  }
+}
+
+function itemOf(line: string): unknown {
+  const value = parse(line)
+  if (typeof value === 'object' && value !== null && Object.hasOwn(value, ERROR_LINE)) {
+    throw NodeError.fromBody((value as Record<string, ErrorBody>)[ERROR_LINE] as ErrorBody)
+  }
+  return fromWire(value)
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new NodeError('INTERNAL', 'the node answered with something that is no JSON', { cause: error })
+  }
+}
+
+function errorOf(text: string, status: number | undefined): NodeError {
+  const body = parse(text) as { error?: ErrorBody } | null
+  if (typeof body?.error?.message === 'string') return NodeError.fromBody(body.error)
+  return new NodeError('INTERNAL', `the node answered with status ${status ?? 0}`)
+}
+
+/** In a directory that another user may write to, anybody could pose as the node. */
+function checkOwner(socketPath: string): void {
+  const uid = process.getuid?.()
+  if (uid === undefined) return
+  const dir = lstatSync(dirname(socketPath), { throwIfNoEntry: false })
+  if (dir === undefined) return
+  if (!dir.isDirectory() || (dir.uid !== uid && uid !== 0) || (dir.mode & 0o022) !== 0) {
+    throw new NodeError('NO_PERMISSION', `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`)
+  }
+}
+
+function failure(error: Error, socketPath: string): NodeError {
+  const code = (error as NodeJS.ErrnoException).code
+  if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTSOCK' || code === 'ENOTDIR') {
+    return new NodeError('NODE_NOT_RUNNING', `no node answers at ${socketPath}`, { cause: error })
+  }
+  if (code === 'EACCES' || code === 'EPERM') return new NodeError('NO_PERMISSION', `may not use ${socketPath}`, { cause: error })
+  return wentAway(error)
+}
+
+function wentAway(error: unknown): NodeError {
+  return new NodeError('NODE_NOT_RUNNING', `the node ended before it answered (${messageOf(error)})`, { cause: error })
+}
+
+function canceled(): NodeError {
+  return new NodeError('CANCELED', 'the call was given up')
+}

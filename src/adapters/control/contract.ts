@@ -1,0 +1,131 @@
+import { z } from 'zod'
+import { NodeError } from '../../kit/errors.js'
+import { jsonFault } from '../../kit/json.js'
+import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+
+const DAY_MS = 86_400_000
+const KIB = 1024
+
+const none = z.strictObject({})
+/** Id, name or prefix of a node, agent, task, swarm or invite; also `id@node` and `*`. */
+const ref = z.string().min(1).max(256)
+const tier = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)])
+const justification = z.string().max(KIB)
+const duration = z
+  .int()
+  .min(1)
+  .max(30 * DAY_MS)
+
+/** A place where any JSON may stand, its members may be bytes: the only kind of place that takes them. */
+const json = z.unknown().superRefine((value, context) => {
+  const fault = value === undefined ? 'is missing' : jsonFault(value)
+  if (fault !== null) context.addIssue({ code: 'custom', message: fault })
+})
+
+const item = z.strictObject({
+  item: z
+    .string()
+    .min(1)
+    .max(4 * KIB),
+  input: json
+})
+
+/** The parameters of every call: bounded, checked, unknown members refused. */
+export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } = {
+  'node.info': none,
+  'node.status': none,
+  'node.id': none,
+  'node.stop': none,
+  'node.metrics': none,
+  'node.config': none,
+  'peers.list': z.strictObject({ all: z.boolean().exactOptional() }),
+  'peers.show': z.strictObject({ peer: ref }),
+  'peers.rename': z.strictObject({ peer: ref, name: z.string().min(1).max(64) }),
+  'peers.tier': z.strictObject({ peer: ref, tier }),
+  'peers.revoke': z.strictObject({ peer: ref, reason: z.string().max(256).exactOptional() }),
+  'peers.ping': z.strictObject({ peer: ref, count: z.int().min(1).max(1000).exactOptional() }),
+  'invite.create': z.strictObject({
+    tier: tier.exactOptional(),
+    admin: z.boolean().exactOptional(),
+    ttlMs: z
+      .int()
+      .min(1000)
+      .max(30 * DAY_MS)
+      .exactOptional(),
+    uses: z.int().min(1).max(1000).exactOptional(),
+    sandboxId: z.string().min(1).max(64).exactOptional()
+  }),
+  'invite.list': none,
+  'invite.revoke': z.strictObject({ id: ref }),
+  'agents.list': z.strictObject({ origin: z.enum(['local', 'remote']).exactOptional() }),
+  'agents.show': z.strictObject({ agent: ref }),
+  'message.send': z.strictObject({
+    agent: ref,
+    text: z.string().max(KIB * KIB),
+    type: z.enum(['request', 'notification']).exactOptional(),
+    justification: justification.exactOptional(),
+    timeoutMs: duration.exactOptional(),
+    wait: z.boolean().exactOptional()
+  }),
+  'message.call': z.strictObject({
+    agent: ref.nullable(),
+    capability: z.string().min(1).max(128),
+    input: json,
+    justification: justification.exactOptional(),
+    timeoutMs: duration.exactOptional(),
+    wait: z.boolean().exactOptional()
+  }),
+  'swarm.start': z.strictObject({
+    goal: z
+      .string()
+      .min(1)
+      .max(64 * KIB),
+    capability: z.string().min(1).max(128),
+    strategy: z.enum(['each', 'map']),
+    items: z.array(item).min(1).max(10_000).exactOptional(),
+    input: json.exactOptional(),
+    maxParallel: z.int().min(1).max(10_000).exactOptional(),
+    retries: z.int().min(0).max(100).exactOptional(),
+    deadlineMs: duration.exactOptional(),
+    justification: justification.exactOptional()
+  }),
+  'swarm.list': none,
+  'swarm.show': z.strictObject({ id: ref }),
+  'swarm.results': z.strictObject({ id: ref }),
+  'swarm.cancel': z.strictObject({ id: ref }),
+  'tasks.list': none,
+  'tasks.show': z.strictObject({ id: ref }),
+  'tasks.cancel': z.strictObject({ id: ref })
+}
+
+/** The parameters of every watch. */
+export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params']> } = {
+  'node.status': none,
+  'peers.list': CALLS['peers.list'],
+  'tasks.list': none,
+  'swarm.watch': z.strictObject({ id: ref }),
+  'node.events': z.strictObject({ follow: z.boolean().exactOptional() })
+}
+
+/**
+ * The same API with its parameters checked against {@link CALLS} and {@link WATCHES} first; the server wraps what it serves,
+ * an in-process caller may. What does not fit is NodeError USAGE that names the parameter.
+ */
+export function checkedApi(api: NodeApi): NodeApi {
+  return {
+    async call(name, params, options) {
+      return await api.call(name, check(CALLS[name], params), options)
+    },
+    async *watch(name, params, options) {
+      yield* api.watch(name, check(WATCHES[name], params), options)
+    }
+  }
+}
+
+function check<T>(schema: z.ZodType<T>, value: unknown): T {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  const place = issue === undefined || issue.path.length === 0 ? 'the parameters' : issue.path.join('.')
+  throw new NodeError('USAGE', `${place}: ${issue?.message ?? 'not allowed'}`)
+}

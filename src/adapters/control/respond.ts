@@ -1,0 +1,152 @@
+import type http from 'node:http'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import { JSON_LIMITS, type JsonLimits, parseJson } from '../../kit/json.js'
+import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import { CALLS, checkedApi, WATCHES } from './contract.js'
+import { HTTP_STATUS } from './status.js'
+import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, toWire, WATCH_PATH } from './wire.js'
+
+/** A JSON value lies a few levels inside the parameters, and 1 MiB of bytes is longer as base64. */
+const PARAMS_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 4, maxString: 2 * JSON_LIMITS.maxString }
+
+/** Which verb and name a request asks for. */
+export type Route = { readonly kind: 'call'; readonly name: CallName } | { readonly kind: 'watch'; readonly name: WatchName }
+
+/** One request being answered. */
+export interface Exchange {
+  readonly request: http.IncomingMessage
+  readonly response: http.ServerResponse
+  readonly api: NodeApi
+}
+
+/** Finds the route of a URL. @throws NodeError USAGE when there is none. */
+export function routeOf(url: string): Route {
+  if (url.startsWith(CALL_PATH)) {
+    const name = url.slice(CALL_PATH.length)
+    if (Object.hasOwn(CALLS, name)) return { kind: 'call', name: name as CallName }
+  } else if (url.startsWith(WATCH_PATH)) {
+    const name = url.slice(WATCH_PATH.length)
+    if (Object.hasOwn(WATCHES, name)) return { kind: 'watch', name: name as WatchName }
+  }
+  throw new NodeError('USAGE', 'the control API has no such path')
+}
+
+/** Runs a call and sends its result as JSON. @throws whatever the call throws */
+export async function answerCall<N extends CallName>({ name }: { readonly name: N }, exchange: Exchange): Promise<void> {
+  const { request, response, api } = exchange
+  const params = (await readParams(request, name)) as Calls[N]['params']
+  const result = await checkedApi(api).call(name, params, { signal: goneSignal(response) })
+  const body = Buffer.from(JSON.stringify(toWire(result)))
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length })
+  response.end(body)
+}
+
+/** Runs a watch and sends its items line by line. @throws whatever the watch throws before its first item */
+export async function answerWatch<N extends WatchName>(
+  { name }: { readonly name: N },
+  exchange: Exchange & { readonly closing: AbortSignal; readonly keepAliveMs: number }
+): Promise<void> {
+  const { request, response, api, closing } = exchange
+  const params = (await readParams(request, name)) as Watches[N]['params']
+  const gone = goneSignal(response)
+  const writer = new LineWriter(response, gone)
+  const keepAlive = setInterval(() => writer.blank(), exchange.keepAliveMs)
+  try {
+    for await (const item of checkedApi(api).watch(name, params, { signal: AbortSignal.any([gone, closing]) })) {
+      await writer.write(item)
+      if (gone.aborted) return
+    }
+    if (closing.aborted) throw new NodeError('NODE_NOT_RUNNING', 'the node stopped')
+    writer.end()
+  } catch (error) {
+    if (!writer.started) throw error
+    await writer.write({ [ERROR_LINE]: asNodeError(error).toBody() })
+    writer.end()
+  } finally {
+    clearInterval(keepAlive)
+  }
+}
+
+/** Sends an error body with the status of its code; after the first byte of an answer it can only cut. */
+export function answerError(response: http.ServerResponse, thrown: unknown, status?: number): void {
+  if (response.headersSent || response.destroyed) {
+    response.destroy()
+    return
+  }
+  const error = asNodeError(thrown)
+  const body = Buffer.from(JSON.stringify({ error: toWire(error.toBody()) }))
+  response.writeHead(status ?? HTTP_STATUS[error.code], {
+    'content-type': 'application/json',
+    'content-length': body.length,
+    connection: 'close'
+  })
+  response.end(body)
+}
+
+/** Aborts when the client hung up before the answer was complete. */
+function goneSignal(response: http.ServerResponse): AbortSignal {
+  const controller = new AbortController()
+  response.once('close', () => controller.abort())
+  return controller.signal
+}
+
+async function readParams(request: http.IncomingMessage, name: string): Promise<unknown> {
+  const text = await readText(request, bodyMax(name))
+  const parsed = parseJson(text, PARAMS_LIMITS)
+  if (!parsed.ok) throw new NodeError('USAGE', `the parameters: ${parsed.reason}`)
+  return fromWire(parsed.value)
+}
+
+async function readText(request: http.IncomingMessage, max: number): Promise<string> {
+  const tooLarge = new NodeError('PAYLOAD_TOO_LARGE', `the parameters are larger than ${max} bytes`)
+  if (Number(request.headers['content-length'] ?? 0) > max) throw tooLarge
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > max) throw tooLarge
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Writes NDJSON and honours backpressure. Headers go with the first line, so that an early error still has its status. */
+class LineWriter {
+  readonly #response: http.ServerResponse
+  readonly #gone: AbortSignal
+
+  constructor(response: http.ServerResponse, gone: AbortSignal) {
+    this.#response = response
+    this.#gone = gone
+  }
+
+  get started(): boolean {
+    return this.#response.headersSent
+  }
+
+  async write(item: unknown): Promise<void> {
+    if (this.#gone.aborted) return
+    this.#head()
+    if (this.#response.write(`${JSON.stringify(toWire(item))}\n`)) return
+    await new Promise<void>((resolve) => {
+      this.#response.once('drain', resolve)
+      this.#response.once('close', resolve)
+    })
+  }
+
+  /** A keep-alive line; not while the client is behind anyway. */
+  blank(): void {
+    if (this.#gone.aborted || this.#response.writableNeedDrain) return
+    this.#head()
+    this.#response.write('\n')
+  }
+
+  end(): void {
+    this.#head()
+    this.#response.end()
+  }
+
+  #head(): void {
+    if (!this.#response.headersSent) this.#response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  }
+}

@@ -1,0 +1,66 @@
+import { NodeError } from '../../kit/errors.js'
+
+/** The one Host header of the control API; a web page cannot send it. */
+export const CONTROL_HOST = 'a2a-node'
+/** Prefix of calls: `POST /v0/call/<name>`, JSON parameters, JSON result. */
+export const CALL_PATH = '/v0/call/'
+/** Prefix of watches: `POST /v0/watch/<name>`, JSON parameters, NDJSON until the client or the watch ends. */
+export const WATCH_PATH = '/v0/watch/'
+
+const MIB = 1_048_576
+/** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */
+const LARGE_BODIES: Readonly<Record<string, number>> = { 'swarm.start': 64 * MIB }
+/** Largest request body of most calls in bytes: 1 MiB. */
+export const BODY_MAX = MIB
+
+/** Largest body of a call or watch in bytes. */
+export function bodyMax(name: string): number {
+  return Object.hasOwn(LARGE_BODIES, name) ? (LARGE_BODIES[name] ?? BODY_MAX) : BODY_MAX
+}
+
+/** The only member of a line that ends a watch with an error: `{"$error": ErrorBody}`. */
+export const ERROR_LINE = '$error'
+
+const MARKER = /^\$+bytes$/
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/
+
+/**
+ * A value in JSON's own types: bytes become `{"$bytes": "<base64>"}`; an object that looks like that already gets one `$`
+ * more in front, so that every value comes back as it was. What needs no change is returned as it is, not copied.
+ */
+export function toWire(value: unknown): unknown {
+  if (value instanceof Uint8Array) {
+    return { $bytes: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') }
+  }
+  return mapMembers(value, toWire, (key) => `$${key}`)
+}
+
+/** The reverse of {@link toWire}. @throws NodeError USAGE for a `$bytes` that is no base64. */
+export function fromWire(value: unknown): unknown {
+  if (hasMarker(value) && Object.hasOwn(value, '$bytes')) return bytesOf(value['$bytes'])
+  return mapMembers(value, fromWire, (key) => key.slice(1))
+}
+
+function bytesOf(text: unknown): Uint8Array {
+  if (typeof text !== 'string' || text.length % 4 !== 0 || !BASE64.test(text)) throw new NodeError('USAGE', '$bytes takes base64 text')
+  const bytes = Buffer.from(text, 'base64')
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
+
+function hasMarker(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const keys = Object.keys(value)
+  return keys.length === 1 && MARKER.test(keys[0] ?? '')
+}
+
+function mapMembers(value: unknown, map: (member: unknown) => unknown, rename: (key: string) => string): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) {
+    const mapped = value.map(map)
+    return mapped.every((one, i) => one === value[i]) ? value : mapped
+  }
+  const marked = hasMarker(value)
+  const entries = Object.entries(value).map(([key, member]) => [marked ? rename(key) : key, map(member)] as const)
+  const same = !marked && entries.every(([key, member]) => member === (value as Record<string, unknown>)[key])
+  return same ? value : Object.fromEntries(entries)
+}

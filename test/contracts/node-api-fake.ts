@@ -1,0 +1,220 @@
+import { type ErrorCode, NodeError } from '../../src/kit/errors.js'
+import { AsyncQueue } from '../../src/kit/queue.js'
+import type {
+  AgentDetail,
+  CallName,
+  Calls,
+  EventInfo,
+  InviteInfo,
+  NodeApi,
+  NodeInfo,
+  PeerDetail,
+  PeerInfo,
+  StatusInfo,
+  SwarmEvent,
+  SwarmInfo,
+  TaskInfo,
+  WatchName,
+  Watches
+} from '../../src/ports/node-api.js'
+
+const KEY = 'y'.repeat(52)
+const MESH_KEY = 'b'.repeat(52)
+const AT = '2026-01-02T03:04:05.000Z'
+
+type Handlers = {
+  [N in CallName]?: (params: Calls[N]['params'], signal: AbortSignal | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
+}
+
+/** What a test tells the fake to be. */
+export interface FakeState {
+  readonly peers?: readonly PeerDetail[]
+  readonly agents?: readonly AgentDetail[]
+  readonly tasks?: readonly TaskInfo[]
+  readonly swarms?: readonly SwarmInfo[]
+  readonly swarmEvents?: readonly SwarmEvent[]
+  readonly events?: readonly EventInfo[]
+  readonly status?: Partial<StatusInfo>
+  /** Replace single calls. */
+  readonly calls?: Handlers
+  readonly pid?: number
+  readonly socket?: string
+}
+
+/** A NodeApi without a node behind it: the owner of an otherwise empty mesh, plus what a test adds. Records every call. */
+export class FakeNodeApi implements NodeApi {
+  readonly seen: { name: string; params: unknown }[] = []
+  /** Signals of the watches, in order. */
+  readonly signals: AbortSignal[] = []
+  readonly #state: FakeState
+  readonly #invites: InviteInfo[] = []
+  readonly #handlers: Handlers
+
+  constructor(state: FakeState = {}) {
+    this.#state = state
+    this.#handlers = { ...this.#defaults(), ...state.calls }
+  }
+
+  async call<N extends CallName>(
+    name: N,
+    params: Calls[N]['params'],
+    options?: { readonly signal?: unknown }
+  ): Promise<Calls[N]['result']> {
+    this.seen.push({ name, params })
+    const handler = this.#handlers[name]
+    if (handler === undefined) throw new NodeError('INTERNAL', `the fake has no ${name}`)
+    return await handler(params, options?.signal as AbortSignal | undefined)
+  }
+
+  async *watch<N extends WatchName>(
+    name: N,
+    params: Watches[N]['params'],
+    options?: { readonly signal?: unknown }
+  ): AsyncGenerator<Watches[N]['item']> {
+    this.seen.push({ name, params })
+    const signal = options?.signal as AbortSignal | undefined
+    if (signal !== undefined) this.signals.push(signal)
+    if (signal?.aborted) return
+    for (const item of this.#snapshot(name, params)) yield item as Watches[N]['item']
+    if (name === 'swarm.watch' || (name === 'node.events' && !(params as { follow?: boolean }).follow)) return
+    yield* new AsyncQueue<Watches[N]['item']>(10, () => ({ peers: [] }) as unknown as Watches[N]['item'], signal)
+  }
+
+  #snapshot(name: WatchName, params: unknown): unknown[] {
+    if (name === 'node.status') return [this.#status()]
+    if (name === 'peers.list') return [{ peers: this.#peers() }]
+    if (name === 'tasks.list') return [{ tasks: this.#state.tasks ?? [] }]
+    if (name === 'node.events') return [...(this.#state.events ?? [])]
+    if (this.#state.swarmEvents === undefined) this.#swarm((params as { id: string }).id)
+    return [...(this.#state.swarmEvents ?? [])]
+  }
+
+  #defaults(): Handlers {
+    const state = this.#state
+    return {
+      'node.info': () => this.#info(),
+      'node.status': () => this.#status(),
+      'node.id': () => ({
+        node: this.#info().node,
+        mesh: { ...this.#info().mesh, owner: this.#info().node },
+        certificate: {
+          tier: 'L0',
+          sandboxId: null,
+          mayInvite: true,
+          mayWrite: true,
+          issuer: this.#info().node,
+          issuedAt: AT,
+          expiresAt: null,
+          serial: 1
+        }
+      }),
+      'node.stop': () => ({ pid: this.#info().pid }),
+      'node.metrics': () => ({
+        counters: [{ name: 'messages_sent', label: 'request', value: 3 }],
+        timings: [{ name: 'routing_ms', count: 2, sumMs: 1.5, maxMs: 1 }]
+      }),
+      'node.config': () => ({ path: '/fake/config.yaml', config: {} }),
+      'peers.list': () => ({ peers: this.#peers() }),
+      'peers.show': ({ peer }) => this.#peer(peer),
+      'peers.rename': ({ peer, name }) => ({ ...this.#peer(peer), name }),
+      'peers.tier': ({ peer, tier }) => ({ ...this.#peer(peer), tier: `L${tier}` }),
+      'peers.revoke': ({ peer, reason }) => ({
+        ...this.#peer(peer),
+        status: 'revoked',
+        revoked: { by: this.#info().node, at: AT, reason: reason ?? '' }
+      }),
+      'peers.ping': ({ peer, count }) => ({
+        peer: this.#peer(peer),
+        path: 'direct',
+        rttMs: Array.from({ length: count ?? 4 }, (_, i) => 1 + i / 4)
+      }),
+      ...this.#inviteCalls(),
+      'agents.list': ({ origin }) => ({
+        agents: (state.agents ?? [])
+          .filter((one) => origin === undefined || one.origin === origin)
+          .map((one) => ({ ...one, capabilities: one.capabilities.map(({ id }) => id) }))
+      }),
+      'agents.show': ({ agent }) => found(state.agents, agent, 'AGENT_NOT_FOUND'),
+      'message.send': ({ agent }) => void found(state.agents, agent, 'AGENT_NOT_FOUND') as never,
+      'message.call': ({ agent, capability }) => {
+        if (agent === null) throw new NodeError('CAPABILITY_NOT_FOUND', `nobody has ${capability}`)
+        return void found(state.agents, agent, 'AGENT_NOT_FOUND') as never
+      },
+      'swarm.start': ({ capability }) => {
+        if (state.swarmEvents === undefined) throw new NodeError('NO_CAPABLE_AGENT', `nobody can do ${capability}`)
+        return { id: 'swarm_fake' }
+      },
+      'swarm.list': () => ({ swarms: state.swarms ?? [] }),
+      'swarm.show': ({ id }) => this.#swarm(id),
+      'swarm.results': ({ id }) => ({ id: this.#swarm(id).id, status: this.#swarm(id).status, results: [] }),
+      'swarm.cancel': ({ id }) => ({ ...this.#swarm(id), status: 'canceled' }),
+      'tasks.list': () => ({ tasks: state.tasks ?? [] }),
+      'tasks.show': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), events: [] }),
+      'tasks.cancel': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), state: 'canceled' })
+    }
+  }
+
+  #inviteCalls(): Handlers {
+    return {
+      'invite.create': ({ tier, admin, uses, ttlMs, sandboxId }) => {
+        const expiresAt = new Date(Date.now() + (ttlMs ?? 600_000)).toISOString()
+        const terms = { id: `inv${this.#invites.length}${'x'.repeat(10)}`, tier: `L${tier ?? 1}` as const, uses: uses ?? 1, expiresAt }
+        this.#invites.push({ ...terms, admin: admin ?? false, sandboxId: sandboxId ?? null, used: 0, state: 'open', by: this.#info().node })
+        return { ...terms, code: 'code'.repeat(26) }
+      },
+      'invite.list': () => ({ invites: this.#invites }),
+      'invite.revoke': ({ id }) => {
+        const index = this.#invites.indexOf(found(this.#invites, id, 'INVITE_NOT_FOUND'))
+        return (this.#invites[index] = { ...(this.#invites[index] as InviteInfo), state: 'revoked' })
+      }
+    }
+  }
+
+  #info(): NodeInfo {
+    return {
+      node: { id: KEY, name: 'laptop', tier: 'L0' },
+      mesh: { id: MESH_KEY, name: 'home' },
+      pid: this.#state.pid ?? process.pid,
+      socket: this.#state.socket ?? '/fake/control.sock',
+      http: null
+    }
+  }
+
+  #status(): StatusInfo {
+    const { node, mesh, pid } = this.#info()
+    const agents = { ready: (this.#state.agents ?? []).filter((one) => one.origin === 'local').map((one) => one.id), faults: [] }
+    const counts = { tasks: { running: 0, queued: 0 }, outbox: { pending: 0 }, problems: [] }
+    const base = {
+      state: 'running',
+      node,
+      pid,
+      uptimeMs: 7_800_000,
+      version: '0.1.0',
+      home: '/fake',
+      network: 'public',
+      agents,
+      ...counts
+    } as const
+    return { ...base, mesh: { ...mesh, members: 1 + this.#peers().length, online: 1 }, ...this.#state.status }
+  }
+
+  #peers(): readonly PeerInfo[] {
+    return this.#state.peers ?? []
+  }
+
+  #peer(name: string): PeerDetail {
+    return found(this.#state.peers, name, 'PEER_NOT_FOUND')
+  }
+
+  #swarm(id: string): SwarmInfo {
+    return found(this.#state.swarms, id, 'SWARM_NOT_FOUND')
+  }
+}
+
+function found<T extends { readonly id: string }>(all: readonly T[] | undefined, wanted: string, code: ErrorCode): T {
+  const one = all?.find(
+    (each) => each.id === wanted || ('name' in each && each.name === wanted) || ('address' in each && each.address === wanted)
+  )
+  if (one === undefined) throw new NodeError(code, `nothing is called ${wanted}`)
+  return one
+}

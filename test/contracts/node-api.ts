@@ -1,0 +1,235 @@
+import test, { type Assert } from 'brittle'
+import { type ErrorCode, NodeError } from '../../src/kit/errors.js'
+import { isKeyText } from '../../src/kit/ids.js'
+import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../src/ports/node-api.js'
+
+/** A body of NodeApi under test. */
+export interface ApiUnderTest {
+  readonly api: NodeApi
+  close(): Promise<void>
+}
+
+/**
+ * The exam of every body of NodeApi. `makeApi` gives the operator's API of a fresh one-node mesh: its owner, nobody else,
+ * nothing run yet. It may host agents of its own.
+ */
+export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUnderTest>): void {
+  const check = (title: string, body: (t: Assert, api: NodeApi) => Promise<void>): void => {
+    void test(`${name}: ${title}`, async (t: Assert) => {
+      const { api, close } = await makeApi(t)
+      t.teardown(close)
+      await body(t, api)
+    })
+  }
+  lookSuite(check)
+  unknownSuite(check)
+  paramsSuite(check)
+  inviteSuite(check)
+  watchSuite(check)
+}
+
+type CheckApi = (title: string, body: (t: Assert, api: NodeApi) => Promise<void>) => void
+
+/** The code a call fails with; null when it does not. */
+export async function codeOf(run: Promise<unknown>): Promise<ErrorCode | null> {
+  try {
+    await run
+    return null
+  } catch (error) {
+    if (error instanceof NodeError) return error.code
+    throw error
+  }
+}
+
+/** The first item of a watch, which is then given up. */
+export async function firstOf<N extends WatchName>(
+  api: NodeApi,
+  name: N,
+  params: Watches[N]['params']
+): Promise<Watches[N]['item'] | null> {
+  for await (const item of api.watch(name, params)) return item
+  return null
+}
+
+function lookSuite(check: CheckApi): void {
+  check('info, status and id speak of the same node and mesh', async (t: Assert, api) => {
+    const info = await api.call('node.info', {})
+    const status = await api.call('node.status', {})
+    const id = await api.call('node.id', {})
+    t.ok(isKeyText(info.node.id) && isKeyText(info.mesh.id))
+    t.alike(status.node, info.node)
+    t.alike(id.node, info.node)
+    t.is(status.mesh.id, info.mesh.id)
+    t.is(id.mesh.id, info.mesh.id)
+    t.is(status.pid, info.pid)
+    t.is(info.http, null)
+  })
+
+  check('status of a lone owner: running, one member, no work', async (t: Assert, api) => {
+    const status = await api.call('node.status', {})
+    t.is(status.state, 'running')
+    t.is(status.node.tier, 'L0')
+    t.is(status.mesh.members, 1)
+    t.ok(status.uptimeMs >= 0)
+    t.alike(status.tasks, { running: 0, queued: 0 })
+    t.alike(status.outbox, { pending: 0 })
+    t.ok(Array.isArray(status.problems) && Array.isArray(status.agents.ready) && Array.isArray(status.agents.faults))
+  })
+
+  check('the owner holds its own certificate with every right', async (t: Assert, api) => {
+    const { certificate, mesh, node } = await api.call('node.id', {})
+    t.is(certificate.tier, 'L0')
+    t.is(certificate.mayInvite, true)
+    t.is(certificate.mayWrite, true)
+    t.is(certificate.issuer.id, node.id)
+    t.is(mesh.owner.id, node.id)
+    t.ok(!Number.isNaN(Date.parse(certificate.issuedAt)))
+  })
+
+  check('lists of a fresh node are empty, and this node is no peer of itself', async (t: Assert, api) => {
+    t.alike((await api.call('peers.list', {})).peers, [])
+    t.alike((await api.call('peers.list', { all: true })).peers, [])
+    t.alike((await api.call('invite.list', {})).invites, [])
+    t.alike((await api.call('swarm.list', {})).swarms, [])
+    t.alike((await api.call('tasks.list', {})).tasks, [])
+  })
+
+  check('agents are local, carry the node name in their address, and can be shown by it', async (t: Assert, api) => {
+    const { node } = await api.call('node.info', {})
+    const { agents } = await api.call('agents.list', { origin: 'local' })
+    for (const agent of agents) {
+      t.is(agent.address, `${agent.id}@${node.name}`)
+      t.is(agent.origin, 'local')
+      const detail = await api.call('agents.show', { agent: agent.address })
+      t.alike(
+        detail.capabilities.map((one) => one.id),
+        agent.capabilities
+      )
+    }
+    t.alike((await api.call('agents.list', { origin: 'remote' })).agents, [])
+  })
+
+  check('metrics and config are plain data', async (t: Assert, api) => {
+    const metrics = await api.call('node.metrics', {})
+    t.ok(Array.isArray(metrics.counters) && Array.isArray(metrics.timings))
+    const { path, config } = await api.call('node.config', {})
+    t.ok(path.startsWith('/'))
+    t.is(typeof config, 'object')
+  })
+}
+
+function unknownSuite(check: CheckApi): void {
+  check('an unknown peer is PEER_NOT_FOUND, whatever is asked of it', async (t: Assert, api) => {
+    const peer = 'nobody-of-this-name'
+    t.is(await codeOf(api.call('peers.show', { peer })), 'PEER_NOT_FOUND')
+    t.is(await codeOf(api.call('peers.ping', { peer, count: 1 })), 'PEER_NOT_FOUND')
+    t.is(await codeOf(api.call('peers.rename', { peer, name: 'new' })), 'PEER_NOT_FOUND')
+    t.is(await codeOf(api.call('peers.tier', { peer, tier: 2 })), 'PEER_NOT_FOUND')
+    t.is(await codeOf(api.call('peers.revoke', { peer })), 'PEER_NOT_FOUND')
+  })
+
+  check('an unknown agent is AGENT_NOT_FOUND', async (t: Assert, api) => {
+    const agent = 'nobody-of-this-name'
+    t.is(await codeOf(api.call('agents.show', { agent })), 'AGENT_NOT_FOUND')
+    t.is(await codeOf(api.call('message.send', { agent, text: 'hello' })), 'AGENT_NOT_FOUND')
+    t.is(await codeOf(api.call('message.call', { agent, capability: 'text.stats', input: {} })), 'AGENT_NOT_FOUND')
+  })
+
+  check('a capability that nobody has is refused at once', async (t: Assert, api) => {
+    const capability = 'nobody.has-this'
+    const called = await codeOf(api.call('message.call', { agent: null, capability, input: {} }))
+    t.ok(called === 'CAPABILITY_NOT_FOUND' || called === 'NO_CAPABLE_AGENT', String(called))
+    t.is(await codeOf(api.call('swarm.start', { goal: 'g', capability, strategy: 'each' })), 'NO_CAPABLE_AGENT')
+  })
+
+  check('unknown tasks, swarms and invites are each not found', async (t: Assert, api) => {
+    const id = 'nothing_of_this_id'
+    t.is(await codeOf(api.call('tasks.show', { id })), 'TASK_NOT_FOUND')
+    t.is(await codeOf(api.call('tasks.cancel', { id })), 'TASK_NOT_FOUND')
+    t.is(await codeOf(api.call('swarm.show', { id })), 'SWARM_NOT_FOUND')
+    t.is(await codeOf(api.call('swarm.results', { id })), 'SWARM_NOT_FOUND')
+    t.is(await codeOf(api.call('swarm.cancel', { id })), 'SWARM_NOT_FOUND')
+    t.is(await codeOf(firstOf(api, 'swarm.watch', { id })), 'SWARM_NOT_FOUND')
+    t.is(await codeOf(api.call('invite.revoke', { id })), 'INVITE_NOT_FOUND')
+  })
+}
+
+function paramsSuite(check: CheckApi): void {
+  check('parameters that do not fit are USAGE', async (t: Assert, api) => {
+    const wrong = async <N extends CallName>(call: N, params: unknown): Promise<void> => {
+      t.is(await codeOf(api.call(call, params as Calls[N]['params'])), 'USAGE', `${call} ${JSON.stringify(params)}`)
+    }
+    await wrong('peers.show', {})
+    await wrong('peers.show', { peer: '' })
+    await wrong('peers.show', { peer: 7 })
+    await wrong('peers.show', { peer: 'a', more: 1 })
+    await wrong('peers.tier', { peer: 'a', tier: 4 })
+    await wrong('peers.ping', { peer: 'a', count: 0 })
+    await wrong('invite.create', { uses: -1 })
+    await wrong('message.call', { agent: null, capability: 'c' })
+    await wrong('message.send', { agent: 'a', text: 'x', justification: 'j'.repeat(2000) })
+    await wrong('swarm.start', { goal: 'g', capability: 'c', strategy: 'map', items: [] })
+    await wrong('node.info', null)
+    t.is(await codeOf(firstOf(api, 'swarm.watch', {} as { id: string })), 'USAGE')
+  })
+}
+
+function inviteSuite(check: CheckApi): void {
+  check('an invite is listed until it is revoked, and says so afterwards', async (t: Assert, api) => {
+    const made = await api.call('invite.create', { tier: 2, uses: 3, ttlMs: 60_000 })
+    t.ok(made.code.length > 20 && !/\s/.test(made.code))
+    t.is(made.tier, 'L2')
+    t.is(made.uses, 3)
+    const [open] = (await api.call('invite.list', {})).invites
+    t.is(open?.id, made.id)
+    t.is(open?.state, 'open')
+    t.is(open?.used, 0)
+    t.is((await api.call('invite.revoke', { id: made.id })).state, 'revoked')
+    t.is((await api.call('invite.list', {})).invites[0]?.state, 'revoked')
+  })
+
+  check('an invite grants L1 once for ten minutes unless told otherwise', async (t: Assert, api) => {
+    const made = await api.call('invite.create', {})
+    t.is(made.tier, 'L1')
+    t.is(made.uses, 1)
+    const leftMs = Date.parse(made.expiresAt) - Date.now()
+    t.ok(leftMs > 500_000 && leftMs <= 601_000, made.expiresAt)
+    t.is((await api.call('invite.list', {})).invites[0]?.admin, false)
+  })
+}
+
+function watchSuite(check: CheckApi): void {
+  check('a watch begins with a snapshot', async (t: Assert, api) => {
+    const info = await api.call('node.info', {})
+    t.alike((await firstOf(api, 'node.status', {}))?.node, info.node)
+    t.alike(await firstOf(api, 'peers.list', {}), { peers: [] })
+    t.alike(await firstOf(api, 'tasks.list', {}), { tasks: [] })
+  })
+
+  check('a watch ends by its signal, without an error', async (t: Assert, api) => {
+    const stop = new AbortController()
+    let seen = 0
+    for await (const item of api.watch('peers.list', {}, { signal: stop.signal })) {
+      t.ok(Array.isArray(item.peers))
+      seen++
+      stop.abort()
+    }
+    t.is(seen, 1)
+  })
+
+  check('a watch whose signal is already aborted gives nothing', async (t: Assert, api) => {
+    let seen = 0
+    for await (const _ of api.watch('node.status', {}, { signal: AbortSignal.abort() })) seen++
+    t.is(seen, 0)
+  })
+
+  check('recent events end by themselves', async (t: Assert, api) => {
+    for await (const event of api.watch('node.events', {})) t.ok(event.type.length > 0 && !Number.isNaN(Date.parse(event.at)))
+    t.pass()
+  })
+
+  check('many watches and calls run side by side', async (t: Assert, api) => {
+    const snapshots = await Promise.all(Array.from({ length: 20 }, async () => await firstOf(api, 'node.status', {})))
+    t.ok(snapshots.every((one) => one?.state === 'running'))
+  })
+}
