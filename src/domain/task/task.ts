@@ -30,7 +30,14 @@ export type TaskEvent =
   | { readonly generation: number; readonly at: number; readonly type: 'attempt'; readonly attempt: number }
   | { readonly generation: number; readonly at: number; readonly type: 'progress'; readonly data: unknown }
   | { readonly generation: number; readonly at: number; readonly type: 'result'; readonly result: unknown }
-  | { readonly generation: number; readonly at: number; readonly type: 'error'; readonly error: ErrorBody }
+  /** The end without a result: `state` says how, `failed` when absent. */
+  | {
+      readonly generation: number
+      readonly at: number
+      readonly type: 'error'
+      readonly error: ErrorBody
+      readonly state?: 'failed' | 'rejected' | 'canceled'
+    }
 
 /** A piece of work, asked of an agent here or elsewhere: the one task model of CLI, swarms, MCP and A2A. */
 export interface Task {

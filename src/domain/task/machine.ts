@@ -1,0 +1,113 @@
+import type { ErrorBody } from '../../kit/errors.js'
+import { FINAL_STATES, type Task, type TaskEvent, type TaskState, type WaitingFor } from './task.js'
+
+/** What happens to a task: a {@link TaskEvent} before it has its number and time. */
+export type TaskInput =
+  | { readonly type: 'state'; readonly state: TaskState; readonly waitingFor?: WaitingFor }
+  /** A further try begins; numbers rise. */
+  | { readonly type: 'attempt'; readonly attempt: number }
+  /** A report of work under way. */
+  | { readonly type: 'progress'; readonly data: unknown }
+  /** Completes the task. */
+  | { readonly type: 'result'; readonly result: unknown }
+  /** Ends the task without a result; `failed` unless `state` says otherwise. */
+  | { readonly type: 'error'; readonly error: ErrorBody; readonly state?: 'failed' | 'rejected' | 'canceled' }
+
+/** What a new task is given. */
+export type TaskParts = Pick<Task, 'id' | 'kind' | 'role' | 'agent' | 'capability' | 'description'> & { readonly waitingFor?: WaitingFor }
+
+/** The task after an input with the event for its log, or why the input does not fit (the task stays as it was). */
+export type TaskStep =
+  | { readonly ok: true; readonly task: Task; readonly event: TaskEvent }
+  | { readonly ok: false; readonly reason: string }
+
+/** Where each state may lead. A task leaves its final states never, and `unknown` only by a late outcome. */
+const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
+  submitted: new Set(['working', 'rejected', 'canceled', 'failed', 'unknown']),
+  working: new Set(['input-required', 'auth-required', 'completed', 'failed', 'canceled', 'unknown']),
+  'input-required': new Set(['working', 'failed', 'canceled', 'unknown']),
+  'auth-required': new Set(['working', 'failed', 'canceled', 'rejected', 'unknown']),
+  unknown: new Set(['completed', 'failed']),
+  completed: new Set(),
+  failed: new Set(),
+  canceled: new Set(),
+  rejected: new Set()
+}
+
+/** A task just asked for, and the first event of its log (generation 1). Times are unix milliseconds. */
+export function createTask(parts: TaskParts, now: number): { readonly task: Task; readonly event: TaskEvent } {
+  const { waitingFor, ...rest } = parts
+  const blank: Task = {
+    ...rest,
+    state: 'submitted',
+    waitingFor: null,
+    attempt: 1,
+    createdAt: now,
+    updatedAt: now,
+    result: null,
+    error: null,
+    generation: 0
+  }
+  const event: TaskEvent = {
+    generation: 1,
+    at: now,
+    type: 'state',
+    state: 'submitted',
+    ...(waitingFor === undefined ? {} : { waitingFor })
+  }
+  return { task: foldTask(blank, event), event }
+}
+
+/** Applies an input. Each one that fits raises the generation by one and gives the event to append. */
+export function applyTask(task: Task, input: TaskInput, now: number): TaskStep {
+  const reason = faultOf(task, input)
+  if (reason !== null) return { ok: false, reason }
+  const event: TaskEvent = { ...input, generation: task.generation + 1, at: now }
+  return { ok: true, task: foldTask(task, event), event }
+}
+
+/** The task after an event of its log: folding the log again gives the same task. */
+export function foldTask(task: Task, event: TaskEvent): Task {
+  const next = { ...task, generation: event.generation, updatedAt: event.at }
+  switch (event.type) {
+    case 'state':
+      return { ...next, state: event.state, waitingFor: event.waitingFor ?? null }
+    case 'attempt':
+      return { ...next, attempt: event.attempt }
+    case 'progress':
+      return next
+    case 'result':
+      return { ...next, state: 'completed', waitingFor: null, result: event.result, error: null }
+    case 'error':
+      return { ...next, state: event.state ?? 'failed', waitingFor: null, error: event.error }
+  }
+}
+
+function faultOf(task: Task, input: TaskInput): string | null {
+  if (FINAL_STATES.has(task.state)) return `the task is ${task.state} already`
+  switch (input.type) {
+    case 'state':
+      return stateFault(task, input.state, input.waitingFor ?? null)
+    case 'attempt':
+      if (task.state !== 'submitted' && task.state !== 'working') return `no further attempt while ${task.state}`
+      return Number.isSafeInteger(input.attempt) && input.attempt > task.attempt
+        ? null
+        : `attempt ${task.attempt} is not followed by ${input.attempt}`
+    case 'progress':
+      return task.state === 'working' ? null : `no progress while ${task.state}`
+    case 'result':
+      return moveFault(task.state, 'completed')
+    case 'error':
+      return moveFault(task.state, input.state ?? 'failed')
+  }
+}
+
+function stateFault(task: Task, state: TaskState, waitingFor: WaitingFor | null): string | null {
+  if (state === 'completed') return 'a task is completed by its result'
+  if (state !== task.state) return moveFault(task.state, state)
+  return waitingFor === task.waitingFor ? `the task is ${state} already` : null
+}
+
+function moveFault(from: TaskState, to: TaskState): string | null {
+  return NEXT[from].has(to) ? null : `a task does not go from ${from} to ${to}`
+}

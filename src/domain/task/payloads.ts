@@ -1,0 +1,71 @@
+import { z } from 'zod'
+import { isErrorCode } from '../../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+
+const id = z.string().min(1).max(128)
+const text = z.string().max(16_384)
+
+/** An error as it travels in payloads: bounded, unknown codes become INTERNAL. */
+export const errorBodySchema: z.ZodType<ErrorBody> = z
+  .object({
+    code: z.string().max(64),
+    message: z.string().max(4096),
+    retryable: z.boolean().default(false),
+    next: z.array(z.string().max(256)).max(8).default([]),
+    data: z.unknown().optional()
+  })
+  .transform(({ code, message, retryable, next, data }) => {
+    const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
+    return data === undefined ? { code: known, message, retryable, next } : { code: known, message, retryable, next, data }
+  })
+
+/** Payload of a `request`. */
+export const requestPayloadSchema = z.object({
+  requestId: id,
+  /** 1 for the first try. */
+  attempt: z.number().int().min(1).max(1_000_000),
+  /** null: the agent's default capability. */
+  capability: z.string().min(1).max(128).nullable(),
+  input: z.unknown(),
+  /** The goal, for people and language models. */
+  description: text.default(''),
+  /** Set when it is the lease of an item: it ends when its launcher is gone for longer than a lease. */
+  swarm: id.nullable().default(null)
+})
+
+/** What a `request` asks. */
+export type RequestPayload = z.infer<typeof requestPayloadSchema>
+
+/** Payload of a `response` to a request. */
+export const responsePayloadSchema = z.object({
+  requestId: id,
+  attempt: z.number().int().min(1),
+  outcome: z.enum(['COMPLETED', 'FAILED']),
+  result: z.unknown().optional(),
+  error: errorBodySchema.nullable().default(null)
+})
+
+/** How a request ended. */
+export type ResponsePayload = z.infer<typeof responsePayloadSchema>
+
+/** Payload of a `notification`; a bare value is taken as its `input`. */
+export const notificationPayloadSchema = z.object({ input: z.unknown(), description: text.default('') })
+
+/** Payload of `stream-data` on the thread of a request. */
+export const progressPayloadSchema = z.object({ requestId: id, attempt: z.number().int().min(1), progress: z.unknown() })
+
+/** Payload of a `task-accept`. */
+export const acceptPayloadSchema = z.object({
+  /** Who accepts, `agentId@nodeId`. */
+  agentId: z.string().max(160),
+  /** Tasks it takes at once. */
+  slots: z.number().int().min(1).max(1024),
+  estimatedCompletionMs: z.number().min(0)
+})
+
+/** Payload of a `task-reject`. */
+export const rejectPayloadSchema = z.object({
+  reasonCode: z.string().max(64),
+  reason: z.string().max(1024).default(''),
+  alternative: z.string().max(256).nullable().default(null)
+})
