@@ -52,7 +52,7 @@ export function resolveNode(text: string, nodes: readonly NodeName[]): Resolutio
   if (names.has(text)) return { kind: 'found', value: text }
   for (const [id, name] of names) if (name === text) return { kind: 'found', value: id }
   const hits = [...names.keys()].filter((id) => isShortFor(text, id))
-  return oneOf(hits, (id) => `${names.get(id) ?? id} (${id.slice(0, 12)})`) ?? { kind: 'none', nearest: nearest(text, names.values()) }
+  return oneOf(hits, (id) => names.get(id) ?? id) ?? { kind: 'none', nearest: nearest(text, names.values()) }
 }
 
 function isShortFor(text: string, id: string): boolean {
