@@ -121,6 +121,8 @@ export interface InviteRecord {
 export interface RefusalRecord {
   readonly inviteId: string
   readonly code: 'INVITE_USED' | 'INVITE_EXPIRED' | 'INVITE_REVOKED' | 'REVOKED'
+  /** When the refused certificate was issued, unix milliseconds; a later attempt replaces an earlier one. The fold always sets it. */
+  readonly at?: number
 }
 
 /** The writers rule's state: who may write, in log order, and which of them are writers now. */

@@ -1,0 +1,60 @@
+import { type FoldResult, put, type Scene, skip } from './effects.js'
+import { grantFault, isOwnerCertificate } from './grant.js'
+import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from './keys.js'
+import { serialFault } from './serial.js'
+import { isSealed } from './signing.js'
+import type { Certificate, EntryBody, MemberRecord } from './types.js'
+import { withoutWriter } from './writers.js'
+
+type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
+
+/** Replaces a member's certificate: another name or tier, all rights as they were. */
+export function foldCertificate(scene: Scene, body: Body<'certificate'>): FoldResult {
+  const { certificate } = body
+  const target = scene.records.member(certificate.body.nodeKey)
+  if (target === null) return skip('the node is no member')
+  if (target.revoked !== null) return skip('the node is revoked')
+  const fault = changeFault(scene, target, certificate.body)
+  if (fault !== null) return skip(fault)
+  if (certificate.by !== scene.by || !isSealed('certificate', certificate, scene.verify))
+    return skip('the signature of the certificate is wrong')
+  return put(new Map([[memberKey(certificate.body.nodeKey), { ...target, certificate }]]))
+}
+
+function changeFault(scene: Scene, target: MemberRecord, next: Certificate): string | null {
+  const now = target.certificate.body
+  const fault = rightFault(scene, now) ?? serialFault(now.serial, next.serial)
+  if (fault !== null) return fault
+  if (next.issuer !== scene.by) return 'its author is not the issuer of the certificate'
+  if (next.mayInvite !== now.mayInvite || next.mayWrite !== now.mayWrite) return 'the rights of a member cannot change'
+  if (next.sandboxId !== now.sandboxId || next.inviteId !== now.inviteId) return 'sandbox and invite of a member cannot change'
+  if (now.nodeKey === scene.mesh.owner) return isOwnerCertificate(next, scene.mesh) ? null : 'the owner stays L0, without end'
+  return grantFault(scene.author.certificate.body, next)
+}
+
+/** The owner may change anyone, an admin any non-admin. */
+function rightFault(scene: Scene, target: Certificate): string | null {
+  if (scene.by === scene.mesh.owner) return null
+  if (!scene.author.certificate.body.mayInvite) return 'its author is no admin'
+  return target.mayInvite ? 'only the owner may change an admin' : null
+}
+
+/** Revokes a member: its cards go, its place as a writer is given on; what it issued before stays valid. */
+export function foldRevocation(scene: Scene, body: Body<'revocation'>): FoldResult {
+  const { nodeKey, at, reason } = body
+  const target = scene.records.member(nodeKey)
+  if (target === null) return skip('the node is no member')
+  if (target.revoked !== null) return skip('the node is revoked already')
+  if (nodeKey === scene.mesh.owner) return skip('the owner cannot be revoked')
+  const fault = rightFault(scene, target.certificate.body)
+  if (fault !== null) return skip(fault)
+  const change = withoutWriter(scene.records.writers(), nodeKey)
+  const puts = new Map<string, unknown>([
+    [memberKey(nodeKey), { ...target, revoked: { by: scene.by, at, reason } }],
+    [REVOKED_KEY, [...scene.records.revoked(), nodeKey]],
+    [WRITERS_KEY, change.record],
+    [cardIndexKey(nodeKey), null]
+  ])
+  for (const agentId of scene.records.cardIndex(nodeKey).live) puts.set(cardKey(nodeKey, agentId), null)
+  return put(puts, change)
+}

@@ -1,0 +1,121 @@
+import c from 'compact-encoding'
+import { NodeError } from '../../kit/errors.js'
+import { bytesFromText, bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
+import type { Hash } from '../../kit/sign.js'
+
+/** Networks a mesh can live in, in the order of their numbers in a code. */
+export const INVITE_NETWORKS = ['public', 'private', 'local'] as const
+
+/** What an invite code carries: how to reach the mesh's network, and the pairing invite. */
+export interface InviteCode {
+  readonly network: (typeof INVITE_NETWORKS)[number]
+  /** `host:port` of bootstrap nodes, at most 8 of at most 255 bytes. */
+  readonly bootstrap: readonly string[]
+  /** Port of the loopback bootstrap (network `local`), 1..65535. */
+  readonly localPort: number | null
+  /** The invite of blind-pairing, 1..512 bytes. */
+  readonly invite: Uint8Array
+}
+
+/** Bootstrap nodes in one code. */
+export const MAX_BOOTSTRAP = 8
+
+const VERSION = 1
+const MAX_INVITE_BYTES = 512
+const MAX_ADDRESS_BYTES = 255
+const CHECKSUM_BYTES = 4
+/** Characters of the longest code: 8 addresses, the longest invite, 12 bytes around them. */
+const MAX_TEXT = Math.ceil(((MAX_BOOTSTRAP * (MAX_ADDRESS_BYTES + 1) + MAX_INVITE_BYTES + 16) * 8) / 5)
+const ADDRESS = /^(?:\[[0-9A-Fa-f:.]{2,64}\]|[A-Za-z0-9._-]{1,249}):([0-9]{1,5})$/
+
+/**
+ * An invite code for people to copy: z32 of version (1 byte), network (1), number of bootstrap nodes (1), each as length
+ * (1) and UTF-8, local port (2, little-endian, 0 for none), length of the invite (2), the invite, and the first 4 bytes of
+ * the hash of all that. @throws NodeError CONFIG_INVALID when a part is out of bounds.
+ */
+export function encodeInviteCode(code: InviteCode, hash: Hash): string {
+  const fault = codeFault(code)
+  if (fault !== null) throw new NodeError('CONFIG_INVALID', `no invite code can be made: ${fault}`)
+  const body = encodeBody(code)
+  return bytesToText(concat(body, hash(body).subarray(0, CHECKSUM_BYTES)))
+}
+
+/** Reads a code that a person typed or pasted: white space is left out, case does not matter. Never throws. */
+export function decodeInviteCode(
+  text: string,
+  hash: Hash
+): ({ readonly ok: true } & InviteCode) | { readonly ok: false; readonly reason: string } {
+  const clean = String(text)
+    .slice(0, 2 * MAX_TEXT)
+    .replace(/\s+/g, '')
+    .toLowerCase()
+  if (clean === '') return { ok: false, reason: 'it is empty' }
+  const bytes = clean.length > MAX_TEXT ? null : bytesFromText(clean)
+  if (bytes === null) return { ok: false, reason: 'it has characters that no code has' }
+  if (bytes.byteLength <= CHECKSUM_BYTES || bytesToText(bytes) !== clean) return { ok: false, reason: 'it is cut off' }
+  const body = bytes.subarray(0, -CHECKSUM_BYTES)
+  const checksum = hash(body).subarray(0, CHECKSUM_BYTES)
+  if (!checksum.every((byte, place) => byte === bytes[body.byteLength + place]))
+    return { ok: false, reason: 'a character is wrong or missing' }
+  if (body[0] !== VERSION) return { ok: false, reason: 'it is of another version' }
+  try {
+    const code = decodeBody(body)
+    const fault = code === null ? 'it is malformed' : codeFault(code)
+    return code === null || fault !== null ? { ok: false, reason: fault ?? 'it is malformed' } : { ok: true, ...code }
+  } catch {
+    return { ok: false, reason: 'it is malformed' }
+  }
+}
+
+function codeFault({ network, bootstrap, localPort, invite }: InviteCode): string | null {
+  if (!INVITE_NETWORKS.includes(network)) return 'the network is unknown'
+  if (bootstrap.length > MAX_BOOTSTRAP) return `more than ${MAX_BOOTSTRAP} bootstrap nodes`
+  if (!bootstrap.every(isAddress)) return 'a bootstrap node is not host:port'
+  if (localPort !== null && !isPort(localPort)) return 'the local port is not 1..65535'
+  return invite.byteLength >= 1 && invite.byteLength <= MAX_INVITE_BYTES ? null : `the invite is not of 1..${MAX_INVITE_BYTES} bytes`
+}
+
+function isAddress(text: string): boolean {
+  const match = ADDRESS.exec(text)
+  return match !== null && text.length <= MAX_ADDRESS_BYTES && isPort(Number(match[1]))
+}
+
+function isPort(port: number): boolean {
+  return Number.isInteger(port) && port >= 1 && port <= 65_535
+}
+
+function encodeBody({ network, bootstrap, localPort, invite }: InviteCode): Uint8Array {
+  const port = c.encode(c.uint16, localPort ?? 0)
+  const addresses = bootstrap.map(utf8).map((bytes) => concat(Uint8Array.of(bytes.byteLength), bytes))
+  const head = Uint8Array.of(VERSION, INVITE_NETWORKS.indexOf(network), bootstrap.length)
+  return concat(head, ...addresses, port, c.encode(c.uint16, invite.byteLength), invite)
+}
+
+function decodeBody(body: Uint8Array): InviteCode | null {
+  const state = c.state(1, body.byteLength, body)
+  const network = INVITE_NETWORKS[c.uint8.decode(state)]
+  const count = c.uint8.decode(state)
+  if (network === undefined || count > MAX_BOOTSTRAP) return null
+  const bootstrap: string[] = []
+  for (let i = 0; i < count; i++) bootstrap.push(fromUtf8(take(state, c.uint8.decode(state))))
+  const port = c.uint16.decode(state)
+  const invite = take(state, c.uint16.decode(state))
+  return state.start === state.end ? { network, bootstrap, localPort: port === 0 ? null : port, invite } : null
+}
+
+function take(state: { start: number; end: number; buffer: Uint8Array | null }, length: number): Uint8Array {
+  const bytes = state.buffer?.slice(state.start, state.start + length)
+  if (bytes === undefined || bytes.byteLength !== length || state.start + length > state.end) throw new RangeError('out of bounds')
+  state.start += length
+  return bytes
+}
+
+function concat(...parts: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 0))
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.byteLength
+  }
+  return whole
+}

@@ -1,0 +1,54 @@
+import type { NodeId } from '../../kit/ids.js'
+import { isCanonicalKey } from './signing.js'
+
+/** The mesh itself ({@link MeshRecord}). */
+export const MESH_KEY = 'mesh'
+/** Who may write ({@link WritersRecord}). */
+export const WRITERS_KEY = 'writers'
+/** The next admission order: a number. */
+export const ORDER_KEY = 'order'
+/** Node keys of everybody revoked, so that their invites end with them. */
+export const REVOKED_KEY = 'revoked'
+
+/** Key of a node's {@link MemberRecord}. */
+export function memberKey(nodeId: NodeId): string {
+  return `member/${nodeId}`
+}
+
+/** Key of an {@link InviteRecord}. */
+export function inviteKey(inviteId: string): string {
+  return `invite/${inviteId}`
+}
+
+/** Key of a node's {@link RefusalRecord}. */
+export function refusalKey(nodeId: NodeId): string {
+  return `refusal/${nodeId}`
+}
+
+/** Key of a card, or of the tombstone where one was. */
+export function cardKey(nodeId: NodeId, agentId: string): string {
+  return `card/${nodeId}/${agentId}`
+}
+
+/** Key of the list of a node's cards ({@link CardIndexRecord}). */
+export function cardIndexKey(nodeId: NodeId): string {
+  return `cards/${nodeId}`
+}
+
+/** A key of the view, taken apart. */
+export type RecordKey =
+  | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' }
+  | { readonly kind: 'member' | 'refusal' | 'cards'; readonly nodeId: NodeId }
+  | { readonly kind: 'invite'; readonly inviteId: string }
+  | { readonly kind: 'card'; readonly nodeId: NodeId; readonly agentId: string }
+
+/** Takes a key of the view apart; null for one that the builders here do not make. */
+export function parseRecordKey(key: string): RecordKey | null {
+  const [kind, id, agentId, ...rest] = key.split('/')
+  if (id === undefined) return kind === MESH_KEY || kind === WRITERS_KEY || kind === ORDER_KEY || kind === REVOKED_KEY ? { kind } : null
+  if (!isCanonicalKey(id) || rest.length > 0) return null
+  if (kind === 'card') return agentId === undefined || agentId === '' ? null : { kind, nodeId: id, agentId }
+  if (agentId !== undefined) return null
+  if (kind === 'invite') return { kind, inviteId: id }
+  return kind === 'member' || kind === 'refusal' || kind === 'cards' ? { kind, nodeId: id } : null
+}

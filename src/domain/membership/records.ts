@@ -1,0 +1,81 @@
+import type { NodeId } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
+import { cardIndexKey, cardKey, inviteKey, MESH_KEY, memberKey, ORDER_KEY, REVOKED_KEY, refusalKey, WRITERS_KEY } from './keys.js'
+import type { InviteRecord, MemberRecord, MeshRecord, RefusalRecord, SignedCard, WritersRecord } from './types.js'
+
+/** What stays where a card was removed: the revision that a new card must exceed. */
+export interface CardTombstone {
+  readonly removed: number
+}
+
+/** The cards of one node. */
+export interface CardIndexRecord {
+  /** Agent ids of its cards, in log order; at most 256. */
+  readonly live: readonly string[]
+  /** How many tombstones it has. */
+  readonly tombstones: number
+}
+
+/** Is the value at a card's key a tombstone? */
+export function isTombstone(value: unknown): value is CardTombstone {
+  return isRecord(value) && typeof value.removed === 'number'
+}
+
+/** The view's records as the fold reads them. The records are this node's own: what the fold put, nothing else. */
+export class Records {
+  readonly #records: ReadonlyMap<string, unknown>
+
+  /** `records`: value by key; null and absent mean the same. */
+  constructor(records: ReadonlyMap<string, unknown>) {
+    this.#records = records
+  }
+
+  /** The mesh, null before its founding. */
+  mesh(): MeshRecord | null {
+    return this.#read<MeshRecord>(MESH_KEY)
+  }
+
+  /** A node, revoked or not. */
+  member(nodeId: NodeId): MemberRecord | null {
+    return this.#read<MemberRecord>(memberKey(nodeId))
+  }
+
+  /** An invite in any state. */
+  invite(inviteId: string): InviteRecord | null {
+    return this.#read<InviteRecord>(inviteKey(inviteId))
+  }
+
+  /** Why a node was not admitted. */
+  refusal(nodeId: NodeId): RefusalRecord | null {
+    return this.#read<RefusalRecord>(refusalKey(nodeId))
+  }
+
+  /** The writers rule's state. */
+  writers(): WritersRecord {
+    return this.#read<WritersRecord>(WRITERS_KEY) ?? { eligible: [], active: [] }
+  }
+
+  /** The next admission order. */
+  order(): number {
+    return this.#read<number>(ORDER_KEY) ?? 0
+  }
+
+  /** Everybody revoked, in log order. */
+  revoked(): readonly NodeId[] {
+    return this.#read<readonly NodeId[]>(REVOKED_KEY) ?? []
+  }
+
+  /** A card, its tombstone, or null. */
+  card(nodeId: NodeId, agentId: string): SignedCard | CardTombstone | null {
+    return this.#read<SignedCard | CardTombstone>(cardKey(nodeId, agentId))
+  }
+
+  /** The cards that a node has. */
+  cardIndex(nodeId: NodeId): CardIndexRecord {
+    return this.#read<CardIndexRecord>(cardIndexKey(nodeId)) ?? { live: [], tombstones: 0 }
+  }
+
+  #read<T>(key: string): T | null {
+    return (this.#records.get(key) as T | null | undefined) ?? null
+  }
+}

@@ -1,0 +1,124 @@
+import { z } from 'zod'
+import { shown } from '../../kit/text.js'
+import { agentIdSchema, cardBodySchema, lineSchema, sandboxIdSchema, tierSchema } from '../card/schema.js'
+import { isCanonicalKey } from './signing.js'
+import type { Certificate, Entry, EntryBody, InviteTerms, JoinRequest, MeshRecord, SignedCard, SignedCertificate } from './types.js'
+
+/** Longest name of a node or mesh, in UTF-16 units. */
+export const NAME_MAX = 64
+/** Most newcomers of one invite. */
+export const INVITE_MAX_USES = 1000
+/** Bytes of the mesh's description in an invite (`additional.data`). */
+export const MESH_INFO_MAX_BYTES = 512
+
+const REASON_MAX = 256
+
+/** A person's text made a name: control and direction characters removed, trimmed, cut at 64; null when nothing is left. */
+export function cleanName(text: string): string | null {
+  const name = shown(text.trim(), NAME_MAX).trim()
+  return name === '' ? null : name
+}
+
+/** A 32-byte key or id as 52 characters of canonical z32. */
+export const keySchema = z.custom<string>(isCanonicalKey, 'must be a key of 52 characters of z32')
+/** A name as {@link cleanName} gives it: 1..64, no control characters. */
+export const nameSchema = lineSchema(NAME_MAX)
+
+/** Signatures are checked in full where the key is known; here only their form. */
+const signatureSchema = z.string().regex(/^[ybndrfg8ejkmcpqxot1uwisza345h769]{103}$/, 'must be a signature of 103 characters of z32')
+/** Unix milliseconds. */
+const timeSchema = z.int().min(0)
+
+/** What an issuer says of a node; unknown keys are refused. */
+export const certificateSchema: z.ZodType<Certificate> = z.strictObject({
+  mesh: keySchema,
+  nodeKey: keySchema,
+  name: nameSchema,
+  maxTier: tierSchema,
+  sandboxId: sandboxIdSchema.exactOptional(),
+  mayInvite: z.boolean(),
+  mayWrite: z.boolean(),
+  issuedAt: timeSchema,
+  expiresAt: timeSchema.exactOptional(),
+  serial: z.int().min(1),
+  issuer: keySchema,
+  inviteId: keySchema.exactOptional()
+})
+
+/** A certificate with its signature; the signature itself is checked elsewhere. */
+export const signedCertificateSchema: z.ZodType<SignedCertificate> = z.strictObject({
+  body: certificateSchema,
+  by: keySchema,
+  sig: signatureSchema
+})
+
+/** What a candidate asks. */
+export const joinRequestSchema: z.ZodType<JoinRequest> = z.strictObject({
+  nodeKey: keySchema,
+  coreKey: keySchema,
+  name: nameSchema,
+  sig: signatureSchema
+})
+
+/** What an invite grants. */
+export const inviteTermsSchema: z.ZodType<InviteTerms> = z.strictObject({
+  id: keySchema,
+  publicKey: keySchema,
+  tier: tierSchema,
+  admin: z.boolean(),
+  sandboxId: sandboxIdSchema.exactOptional(),
+  uses: z.int().min(1).max(INVITE_MAX_USES),
+  createdAt: timeSchema,
+  expiresAt: timeSchema,
+  additional: z.strictObject({ data: z.string().max(Math.ceil((MESH_INFO_MAX_BYTES * 8) / 5)), signature: signatureSchema })
+})
+
+/** What the view keeps of the mesh. */
+export const meshRecordSchema: z.ZodType<MeshRecord> = z.strictObject({
+  id: keySchema,
+  name: nameSchema,
+  owner: keySchema,
+  foundedAt: timeSchema
+})
+
+const signedCardSchema: z.ZodType<SignedCard> = z.strictObject({ body: cardBodySchema, by: keySchema, sig: signatureSchema })
+
+/** The body of a log entry, by its kind. */
+export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('founding'),
+    mesh: keySchema,
+    name: nameSchema,
+    certificate: signedCertificateSchema,
+    coreKey: keySchema,
+    at: timeSchema
+  }),
+  z.strictObject({ kind: z.literal('invite'), mesh: keySchema, invite: inviteTermsSchema }),
+  z.strictObject({ kind: z.literal('invite-revoked'), mesh: keySchema, inviteId: keySchema, at: timeSchema }),
+  z.strictObject({
+    kind: z.literal('admission'),
+    mesh: keySchema,
+    certificate: signedCertificateSchema,
+    coreKey: keySchema,
+    request: joinRequestSchema
+  }),
+  z.strictObject({ kind: z.literal('certificate'), mesh: keySchema, certificate: signedCertificateSchema }),
+  z.strictObject({
+    kind: z.literal('revocation'),
+    mesh: keySchema,
+    nodeKey: keySchema,
+    at: timeSchema,
+    reason: z.string().max(REASON_MAX)
+  }),
+  z.strictObject({ kind: z.literal('card'), mesh: keySchema, card: signedCardSchema }),
+  z.strictObject({ kind: z.literal('card-removed'), mesh: keySchema, agentId: agentIdSchema, revision: z.int().min(0) })
+])
+
+/** A signed log entry; the signature itself is checked by the fold. */
+export const entrySchema: z.ZodType<Entry> = z.strictObject({ body: entryBodySchema, by: keySchema, sig: signatureSchema })
+
+/** The user data of a pairing request. */
+export const joinDataSchema = z.strictObject({ v: z.literal(1), request: joinRequestSchema })
+
+/** The description of the mesh that an invite's key signs. */
+export const meshInfoSchema = z.strictObject({ v: z.literal(1), owner: keySchema, name: nameSchema, mesh: keySchema })
