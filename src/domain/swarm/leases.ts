@@ -1,0 +1,74 @@
+import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
+
+/** How an agent that was busy waits for its next lease: this long, doubled each time in a row, up to the maximum. */
+const BACKOFF_MS = 250
+const MAX_BACKOFF_MS = 5000
+
+/** A lease that is live now, with its two ends. */
+export interface LiveLease {
+  readonly index: number
+  readonly item: ItemState
+  readonly agent: AgentState | undefined
+}
+
+/** The live lease of an item, if the attempt (and the agent, when given) is that of the lease. */
+export function liveLease(state: SwarmState, lease: { index: number; attempt: number; agent?: string }): LiveLease | null {
+  const item = state.items[lease.index]
+  if (item === undefined || item.status !== 'leased' || item.attempt !== lease.attempt) return null
+  if (lease.agent !== undefined && lease.agent !== item.agent) return null
+  return { index: lease.index, item, agent: state.agents.get(item.agent) }
+}
+
+/** Notes a heartbeat: the lease counts from now. */
+export function renew(state: SwarmState, { index, agent }: LiveLease, now: number): void {
+  // Set anew, so that the table stays in the order of the last heartbeat.
+  state.leases.delete(index)
+  state.leases.set(index, now)
+  if (agent !== undefined) agent.refusals = 0
+}
+
+/** Ends a lease: its slot is free, the item is nobody's. What becomes of the item is the caller's next step. */
+export function endLease(state: SwarmState, { index, item, agent }: LiveLease): void {
+  state.leases.delete(index)
+  item.status = 'waiting'
+  if (agent !== undefined) agent.inUse--
+}
+
+/** Puts an item whose lease ended back among those that wait. */
+export function putBack(state: SwarmState, { index, item }: LiveLease, now: number): void {
+  if (item.pinnedTo !== null) state.agents.get(item.pinnedTo)?.pinned.add(index)
+  else state.returned.set(index, now + state.parts.leaseMs)
+}
+
+/** Voids a lease and puts the item back; this never counts as a retry. */
+export function release(
+  state: SwarmState,
+  lease: LiveLease,
+  { reason, now, effects }: { reason: string; now: number; effects: SwarmEffect[] }
+): void {
+  effects.push({ type: 'release', index: lease.index, agent: lease.item.agent, attempt: lease.item.attempt, reason })
+  endLease(state, lease)
+  putBack(state, lease, now)
+}
+
+/** Remembers that an agent had an item without a result. */
+export function noteTried(item: ItemState): void {
+  if (!item.tried.includes(item.agent)) item.tried.push(item.agent)
+}
+
+/** Lets an agent that has no room rest before its next lease. */
+export function backOff(agent: AgentState | undefined, now: number): void {
+  if (agent === undefined) return
+  agent.backoffUntil = now + Math.min(MAX_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(agent.refusals, 8))
+  agent.refusals++
+}
+
+/** The live leases of some agents. Looks at all live leases, at most `maxParallel`. */
+export function leasesOf(state: SwarmState, agents: ReadonlySet<string>): LiveLease[] {
+  const found: LiveLease[] = []
+  for (const index of state.leases.keys()) {
+    const item = state.items[index]
+    if (item !== undefined && agents.has(item.agent)) found.push({ index, item, agent: state.agents.get(item.agent) })
+  }
+  return found
+}

@@ -1,0 +1,116 @@
+import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
+
+/** Returned items looked at in one search; keeps a step cheap when many wait for the same busy agents. */
+const MAX_LOOKED_AT = 32
+
+/** Gives out leases while there are items, free slots and room under maxParallel. */
+export function fill(state: SwarmState, now: number, effects: SwarmEffect[]): void {
+  while (state.status === 'running' && state.leases.size < state.parts.maxParallel) {
+    const free = freeAgents(state, now)
+    if (free.length === 0) return
+    const match = pinnedMatch(free) ?? returnedMatch(state, free, now) ?? freshMatch(state, free)
+    if (match === null) return
+    lease(state, match, { now, effects })
+  }
+}
+
+interface Match {
+  readonly index: number
+  readonly agent: AgentState
+}
+
+function freeAgents(state: SwarmState, now: number): AgentState[] {
+  const free: AgentState[] = []
+  for (const agent of state.agents.values()) {
+    if (agent.isPresent && agent.inUse < agent.slots && agent.backoffUntil <= now) free.push(agent)
+  }
+  return free
+}
+
+/** Most free slots first, then the one whose last lease is longest ago, then by address. */
+function best(agents: readonly AgentState[], fits: (agent: AgentState) => boolean): AgentState | null {
+  let chosen: AgentState | null = null
+  for (const agent of agents) if (fits(agent) && (chosen === null || isBefore(agent, chosen))) chosen = agent
+  return chosen
+}
+
+function isBefore(a: AgentState, b: AgentState): boolean {
+  const free = b.slots - b.inUse - (a.slots - a.inUse)
+  if (free !== 0) return free < 0
+  return a.lastLease === b.lastLease ? a.address < b.address : a.lastLease < b.lastLease
+}
+
+function pinnedMatch(free: readonly AgentState[]): Match | null {
+  const agent = best(free, (one) => one.pinned.size > 0)
+  const index = agent?.pinned.values().next().value
+  return agent === null || index === undefined ? null : { index, agent }
+}
+
+function returnedMatch(state: SwarmState, free: readonly AgentState[], now: number): Match | null {
+  let looked = 0
+  for (const [index, anyoneFrom] of state.returned) {
+    if (++looked > MAX_LOOKED_AT) return null
+    const item = state.items[index]
+    const agent = item === undefined ? null : agentFor(state, item, { free, isUrgent: anyoneFrom <= now })
+    if (agent !== null) return { index, agent }
+  }
+  return null
+}
+
+/** One that has not tried the item; while such a one is only busy the item waits for it, but not for ever. */
+function agentFor(
+  state: SwarmState,
+  item: ItemState,
+  { free, isUrgent }: { free: readonly AgentState[]; isUrgent: boolean }
+): AgentState | null {
+  const untried = best(free, (agent) => !item.tried.includes(agent.address))
+  if (untried !== null) return untried
+  if (!isUrgent && isAnyUntried(state, item)) return null
+  return best(free, (agent) => agent.address !== item.agent) ?? best(free, () => true)
+}
+
+function isAnyUntried(state: SwarmState, item: ItemState): boolean {
+  for (const agent of state.agents.values()) {
+    if (agent.isPresent && agent.slots > 0 && !item.tried.includes(agent.address)) return true
+  }
+  return false
+}
+
+function freshMatch(state: SwarmState, free: readonly AgentState[]): Match | null {
+  const index = state.fresh[state.nextFresh]
+  const agent = index === undefined ? null : best(free, () => true)
+  return index === undefined || agent === null ? null : { index, agent }
+}
+
+function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { now: number; effects: SwarmEffect[] }): void {
+  const item = state.items[index]
+  if (item === undefined) return
+  if (state.fresh[state.nextFresh] === index) state.nextFresh++
+  state.returned.delete(index)
+  agent.pinned.delete(index)
+  item.status = 'leased'
+  item.attempt++
+  item.agent = agent.address
+  item.leasedAt = now
+  agent.inUse++
+  agent.lastLease = ++state.leaseCount
+  state.leases.set(index, now)
+  effects.push({ type: 'lease', index, agent: agent.address, attempt: item.attempt })
+}
+
+/** When the first agent that rests now may get a lease again; Infinity when none rests. */
+export function restEnds(state: SwarmState, now: number): number {
+  let at = Number.POSITIVE_INFINITY
+  for (const agent of state.agents.values()) if (agent.isPresent && agent.backoffUntil > now) at = Math.min(at, agent.backoffUntil)
+  return at
+}
+
+/** When the next returned item stops waiting for an agent that has not tried it; Infinity when none waits so. */
+export function nextUrgent(state: SwarmState, now: number): number {
+  let looked = 0
+  for (const anyoneFrom of state.returned.values()) {
+    if (anyoneFrom > now) return anyoneFrom
+    if (++looked >= MAX_LOOKED_AT) break
+  }
+  return Number.POSITIVE_INFINITY
+}

@@ -1,0 +1,122 @@
+import type { ErrorBody } from '../../kit/errors.js'
+
+/** What a swarm is made of. Times and spans in milliseconds, of one clock that never goes back. */
+export interface SwarmParts {
+  readonly id: string
+  /** Up to 10,000. `pinnedTo` is the address of the only agent that may do the item. */
+  readonly items: readonly { readonly name: string; readonly pinnedTo?: string }[]
+  /** Leases at once; at least 1. */
+  readonly maxParallel: number
+  /** How often a failed run of an item is tried again. */
+  readonly retries: number
+  readonly deadlineAt: number
+  /** A lease without a heartbeat for this long goes back. */
+  readonly leaseMs: number
+}
+
+/** What happens to a swarm. */
+export type SwarmInput =
+  /** An agent takes part, anew or again, and has room for so many runs. */
+  | { readonly type: 'accepted'; readonly agent: string; readonly slots: number }
+  /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). */
+  | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody }
+  /** The link to these agents is lost; they may come back with `accepted`. */
+  | { readonly type: 'gone'; readonly agents: readonly string[]; readonly reason: string }
+  /** A worker holds these leases still. The caller has checked that it is the one they were given to. */
+  | { readonly type: 'heartbeat'; readonly leases: readonly { readonly index: number; readonly attempt: number }[] }
+  | { readonly type: 'result'; readonly index: number; readonly attempt: number; readonly agent: string; readonly outcome: RunOutcome }
+  /** The worker had no room for the lease. */
+  | { readonly type: 'busy'; readonly index: number; readonly attempt: number; readonly agent: string }
+  /** Time passed. */
+  | { readonly type: 'tick' }
+  | { readonly type: 'cancel' }
+
+/** How one run of an item ended. */
+export type RunOutcome = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }
+
+/** What the owner of a swarm does, in this order. */
+export type SwarmEffect =
+  /** Send the item to the agent. */
+  | { readonly type: 'lease'; readonly index: number; readonly agent: string; readonly attempt: number }
+  /** The lease is void: tell the worker to stop, if it can be reached. */
+  | { readonly type: 'release'; readonly index: number; readonly agent: string; readonly attempt: number; readonly reason: string }
+  /** The run failed and the item is tried again. The worker has finished; nothing to tell it. */
+  | { readonly type: 'retry'; readonly index: number; readonly agent: string; readonly attempt: number; readonly error: ErrorBody }
+  /** The one accepted outcome of an item. `agent` is '' and `attempt` 0 for an item that was never leased. */
+  | {
+      readonly type: 'item'
+      readonly index: number
+      readonly agent: string
+      readonly attempt: number
+      readonly status: 'completed' | 'failed'
+      readonly result: unknown
+      readonly error: ErrorBody | null
+      /** From the last lease to now. */
+      readonly durationMs: number
+    }
+  /** The end; nothing follows. */
+  | { readonly type: 'done'; readonly status: FinalSwarmStatus; readonly counts: ItemCounts }
+
+/** How a swarm ends. */
+export type FinalSwarmStatus = 'completed' | 'failed' | 'partial' | 'canceled'
+
+/** Items by fate. */
+export interface ItemCounts {
+  readonly total: number
+  readonly completed: number
+  readonly failed: number
+}
+
+/** One element of the swarm's input. */
+export interface ItemState {
+  readonly name: string
+  readonly pinnedTo: string | null
+  status: 'waiting' | 'leased' | 'completed' | 'failed'
+  /** Number of the last lease, 0 before the first. */
+  attempt: number
+  /** Runs that failed. */
+  failures: number
+  /** Who holds the lease, or held the last one; '' before the first. */
+  agent: string
+  leasedAt: number
+  /** Agents that had it without a result, for another to be preferred. */
+  readonly tried: string[]
+}
+
+/** One participant. */
+export interface AgentState {
+  readonly address: string
+  /** False: its link is lost or it left. */
+  isPresent: boolean
+  slots: number
+  inUse: number
+  /** Counts leases of the whole swarm: the lower, the longer ago it got one. */
+  lastLease: number
+  /** It gets no lease before this. */
+  backoffUntil: number
+  /** Times it was busy in a row. */
+  refusals: number
+  /** Indexes of waiting items that only it may do. */
+  readonly pinned: Set<number>
+}
+
+/** A swarm. Owned by whoever steps it: stepSwarm changes it in place. */
+export interface SwarmState {
+  readonly createdAt: number
+  readonly parts: Omit<SwarmParts, 'items'>
+  readonly items: readonly ItemState[]
+  readonly agents: Map<string, AgentState>
+  /** Live leases by item, the one whose heartbeat is oldest first, with the time of that heartbeat. */
+  readonly leases: Map<number, number>
+  /** Items that came back, oldest first, with the time from which any agent will do. They go before fresh ones. */
+  readonly returned: Map<number, number>
+  /** Fresh items that any agent may do, in order; those before `nextFresh` are leased or done. */
+  readonly fresh: readonly number[]
+  nextFresh: number
+  /** Absent agents that items are pinned to, by the time they went, oldest first. */
+  readonly absent: Map<string, number>
+  leaseCount: number
+  completed: number
+  failed: number
+  status: 'running' | FinalSwarmStatus
+}
