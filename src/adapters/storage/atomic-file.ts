@@ -1,0 +1,45 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { codeOf } from './store-errors.js'
+
+/**
+ * Replaces a file so that after a crash either the old or the new content is there: writes aside, fsyncs, renames, fsyncs
+ * the directory. The file is 0600. One writer a file at a time.
+ */
+export async function replaceFile(file: string, text: string): Promise<void> {
+  const aside = `${file}.tmp`
+  try {
+    const handle = await fs.open(aside, 'w', 0o600)
+    try {
+      await handle.writeFile(text)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await fs.rename(aside, file)
+  } catch (error) {
+    await fs.rm(aside, { force: true })
+    throw error
+  }
+  await syncDir(path.dirname(file))
+}
+
+/** The content of a file, or null when there is none. */
+export async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await fs.readFile(file, 'utf8')
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null
+    throw error
+  }
+}
+
+/** Makes a directory's names (new, renamed, removed files) survive a power cut. */
+export async function syncDir(dir: string): Promise<void> {
+  const handle = await fs.open(dir, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

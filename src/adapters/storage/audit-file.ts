@@ -1,0 +1,146 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import type { NodeError } from '../../kit/errors.js'
+import type { Audit, AuditEvent } from '../../ports/audit.js'
+import { keptEvent } from './audit-line.js'
+import type { AuditEntry } from './audit-line.js'
+import { RepeatWindows } from './audit-repeats.js'
+import { AuditWriter } from './audit-writer.js'
+import type { AuditLimits } from './audit-writer.js'
+import { storeError } from './store-errors.js'
+
+/** Milliseconds that lines wait to share one fsync. */
+const GATHER_MS = 50
+/** Milliseconds before a failed write is tried again. */
+const RETRY_MS = 1000
+/** Lines that wait for the disk; later ones are dropped and counted. */
+const MAX_WAITING = 10_000
+/** Lines of one write. */
+const MAX_BATCH = 1000
+
+/** What the audit file is made of. */
+export interface AuditFileOptions {
+  /** Its directory; made 0700 when it is not there. */
+  readonly dir: string
+  readonly clock: Clock
+  /** Told of each failed write (it is tried again) and how many lines had to be dropped that are not on record yet. */
+  readonly onError: (error: NodeError, droppedLines: number) => void
+  /** Default 16 MiB. */
+  readonly maxBytes?: number
+  /** Default 4. */
+  readonly keepFiles?: number
+}
+
+/**
+ * Opens the audit log `<dir>/audit.ndjson`: one JSON object a line, each with the hash of the line before. Goes on where the
+ * chain ended and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms share
+ * one fsync; equal events within 10 s are the first line and one with `count`. At 16 MiB a new file is begun, 4 are kept.
+ * @throws NodeError NO_PERMISSION, DISK_FULL
+ */
+export async function openAuditFile(options: AuditFileOptions): Promise<Audit> {
+  const { dir, clock, maxBytes = 16 * 1024 * 1024, keepFiles = 4 } = options
+  const limits: AuditLimits = { maxBytes, keepFiles }
+  const { writer, notes } = await AuditWriter.open(dir, limits).catch((error: unknown) => Promise.reject(storeError(error, dir)))
+  const audit = new AuditFile(writer, { dir, clock, onError: options.onError })
+  for (const reason of notes) audit.append({ kind: 'control', code: 'CHAIN_NOTE', reason })
+  return audit
+}
+
+class AuditFile implements Audit {
+  readonly #writer: AuditWriter
+  readonly #parts: Pick<AuditFileOptions, 'dir' | 'clock' | 'onError'>
+  readonly #windows = new RepeatWindows()
+  #waiting: AuditEntry[] = []
+  #dropped = 0
+  #writeTimer: Timer | null = null
+  #windowTimer: Timer | null = null
+  #writing: Promise<void> = Promise.resolve()
+  #closed = false
+
+  constructor(writer: AuditWriter, parts: Pick<AuditFileOptions, 'dir' | 'clock' | 'onError'>) {
+    this.#writer = writer
+    this.#parts = parts
+  }
+
+  append(event: AuditEvent): void {
+    if (this.#closed) this.#dropped++
+    else this.#add(this.#windows.take(keptEvent(event), this.#parts.clock.now()))
+  }
+
+  async flush(): Promise<void> {
+    this.#add(this.#windows.ended(Number.POSITIVE_INFINITY))
+    await this.#write()
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return this.#writing
+    this.#add(this.#windows.ended(Number.POSITIVE_INFINITY))
+    this.#closed = true
+    this.#stopTimers()
+    // A failure was told to onError; closing goes on.
+    await this.#write().catch(() => {})
+    this.#stopTimers()
+    await this.#writer.close()
+  }
+
+  #add(entries: readonly AuditEntry[]): void {
+    const room = MAX_WAITING - this.#waiting.length
+    this.#waiting.push(...entries.slice(0, room))
+    this.#dropped += Math.max(0, entries.length - room)
+    this.#schedule(GATHER_MS)
+  }
+
+  #schedule(delayMs: number): void {
+    const { clock } = this.#parts
+    if (this.#waiting.length > 0) this.#writeTimer ??= clock.after(delayMs, () => this.#writeLater())
+    const end = this.#windows.nextEnd
+    if (end !== null) this.#windowTimer ??= clock.after(Math.max(0, end - clock.now()), () => this.#endWindows())
+  }
+
+  #endWindows(): void {
+    this.#windowTimer = null
+    this.#add(this.#windows.ended(this.#parts.clock.now()))
+  }
+
+  #writeLater(): void {
+    this.#write().catch(() => {
+      if (!this.#closed) this.#schedule(RETRY_MS)
+    })
+  }
+
+  #write(): Promise<void> {
+    this.#parts.clock.clear(this.#writeTimer)
+    this.#writeTimer = null
+    // One after the other; a failed one must not fail the next.
+    const result = this.#writing.then(() => this.#writeWaiting())
+    this.#writing = result.catch(() => {})
+    return result
+  }
+
+  async #writeWaiting(): Promise<void> {
+    while (this.#waiting.length > 0 || this.#dropped > 0) {
+      const batch = this.#waiting.slice(0, MAX_BATCH)
+      const dropped = this.#dropped
+      try {
+        await this.#writer.append(dropped > 0 ? [...batch, this.#droppedNote(dropped)] : batch)
+      } catch (error) {
+        const fault = storeError(error, this.#parts.dir)
+        this.#parts.onError(fault, dropped)
+        throw fault
+      }
+      this.#waiting = this.#waiting.slice(batch.length)
+      this.#dropped -= dropped
+    }
+  }
+
+  #droppedNote(count: number): AuditEntry {
+    const at = new Date(this.#parts.clock.now()).toISOString()
+    return { kind: 'control', code: 'CHAIN_NOTE', reason: 'lines were dropped, the disk did not keep up', at, count }
+  }
+
+  #stopTimers(): void {
+    this.#parts.clock.clear(this.#writeTimer)
+    this.#parts.clock.clear(this.#windowTimer)
+    this.#writeTimer = null
+    this.#windowTimer = null
+  }
+}

@@ -1,0 +1,97 @@
+import { parseLine } from './audit-line.js'
+import type { AuditLine, ChainHead } from './audit-line.js'
+import { linesOf, readHead, segmentFiles } from './audit-segments.js'
+import type { StoredHead } from './audit-segments.js'
+
+/** What a check of the audit log found. */
+export interface AuditCheck {
+  readonly ok: boolean
+  /** Lines that hold, up to the first that does not. */
+  readonly entries: number
+  /** Number of the first line that is missing, changed or in the wrong place; null when all hold. */
+  readonly brokenAt: number | null
+}
+
+/** A node that runs may begin a new file while its files are read. */
+const MAX_TRIES = 3
+
+/**
+ * Checks every line of the audit log in `dir` against the chain and both ends against `audit.head`. A running node may go on
+ * writing. A directory without any log holds.
+ */
+export async function verifyAudit(dir: string): Promise<AuditCheck> {
+  for (let tries = 1; ; tries++) {
+    // Read first: lines are always on disk before the head that names them.
+    const head = await readHead(dir)
+    const check = await checkFiles(dir, head)
+    const now = check.ok ? head : await readHead(dir)
+    if (check.ok || tries >= MAX_TRIES || now?.hash === head?.hash) return check
+  }
+}
+
+async function checkFiles(dir: string, head: StoredHead | null): Promise<AuditCheck> {
+  const files = await segmentFiles(dir)
+  const walk = new Walk(head)
+  for (const [index, file] of files.entries()) {
+    const { lines, rest } = await linesOf(file)
+    for (const text of lines) if (!walk.step(parseLine(text))) return walk.broken()
+    // The unfinished line of a running writer: it is not in the chain yet.
+    const isBeingWritten = index === files.length - 1 && walk.isPastHead
+    if (rest !== '' && !isBeingWritten) return walk.broken()
+  }
+  if (head === null && files.length === 0) return { ok: true, entries: 0, brokenAt: null }
+  return walk.isComplete ? { ok: true, entries: walk.entries, brokenAt: null } : walk.broken()
+}
+
+/** Goes along the chain, line by line. */
+class Walk {
+  readonly #head: StoredHead | null
+  #last: ChainHead | null = null
+  #sawFirst = false
+  /** Is the line that the stored head names behind us? */
+  isPastHead: boolean
+  entries = 0
+
+  constructor(head: StoredHead | null) {
+    this.#head = head
+    this.isPastHead = head?.seq === 0
+  }
+
+  /** False when the line does not follow. */
+  step(line: AuditLine | null): boolean {
+    if (line === null || !this.#follows(line) || !this.#agreesWithHead(line)) return false
+    this.#last = line
+    this.entries++
+    return true
+  }
+
+  get isComplete(): boolean {
+    return this.isPastHead && (this.#sawFirst || this.#last === null)
+  }
+
+  broken(): AuditCheck {
+    return { ok: false, entries: this.entries, brokenAt: this.#expected() }
+  }
+
+  #expected(): number {
+    return this.#last === null ? (this.#head?.first.seq ?? 1) : this.#last.seq + 1
+  }
+
+  #follows(line: AuditLine): boolean {
+    if (this.#last !== null) return line.seq === this.#last.seq + 1 && line.prev === this.#last.hash
+    // Older lines than the first that must be there may be left where a removal was interrupted.
+    return this.#head === null || line.seq <= this.#head.first.seq
+  }
+
+  #agreesWithHead(line: AuditLine): boolean {
+    if (this.#head === null) return true
+    const { seq, hash, first } = this.#head
+    if (line.seq === first.seq) {
+      if (line.prev !== first.prev) return false
+      this.#sawFirst = true
+    }
+    if (line.seq !== seq) return true
+    this.isPastHead = line.hash === hash
+    return this.isPastHead
+  }
+}

@@ -1,0 +1,86 @@
+import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import type { RunRecord } from './pid-file.js'
+
+interface Fault {
+  readonly code: ErrorCode
+  readonly says: (place: string) => string
+  readonly next?: (place: string) => readonly string[]
+}
+
+const NO_PERMISSION: Fault = {
+  code: 'NO_PERMISSION',
+  says: (place) => `no permission to write ${place}`,
+  next: (place) => [`ls -ld ${place}   (who may write there)`, 'a2a-node start --home <directory you may write>']
+}
+const DISK_FULL: Fault = { code: 'DISK_FULL', says: (place) => `no space left to write ${place}`, next: (place) => [`df -h ${place}`] }
+const NO_DIRECTORY: Fault = {
+  code: 'CONFIG_INVALID',
+  says: (place) => `${place} is not a directory`,
+  next: () => ['a2a-node start --home <directory>']
+}
+const DAMAGED: Fault = {
+  code: 'STORE_DAMAGED',
+  says: (place) => `the store ${place} is damaged or was copied from elsewhere`,
+  next: () => ['a2a-node start --home <new directory> --join <code>']
+}
+
+const BY_CODE: Readonly<Record<string, Fault>> = {
+  EACCES: NO_PERMISSION,
+  EPERM: NO_PERMISSION,
+  EROFS: NO_PERMISSION,
+  ENOSPC: DISK_FULL,
+  EDQUOT: DISK_FULL,
+  ENAMETOOLONG: { code: 'PATH_TOO_LONG', says: (place) => `the path ${place} is too long for this system` },
+  ENOTDIR: NO_DIRECTORY,
+  EEXIST: NO_DIRECTORY,
+  DEVICE_FILE: DAMAGED
+}
+
+/** The store engine gives many errors no code; these are its words. */
+const BY_WORDS: readonly (readonly [RegExp, Fault])[] = [
+  [/no space left on device|disk quota exceeded/i, DISK_FULL],
+  [/permission denied|read-only file system/i, NO_PERMISSION],
+  [/^invalid device file|corruption|another corestore is stored here/i, DAMAGED]
+]
+
+const LOCKED = /could not be locked|while lock file|resource temporarily unavailable/i
+
+/**
+ * Any error of the file system or the store engine as a NodeError with a next step.
+ * @param place the file or directory, for the message
+ * @param runner the node that runs in this home, when the pid file tells: a held lock is then ALREADY_RUNNING, else STORE_LOCKED
+ */
+export function storeError(error: unknown, place: string, runner: RunRecord | null = null): NodeError {
+  if (error instanceof NodeError) return error
+  if (LOCKED.test(messageOf(error))) return runner === null ? lockedError(place, error) : runningError(runner, error)
+  const fault = faultOf(error)
+  if (fault === undefined) return asNodeError(error)
+  const next = fault.next?.(place)
+  return new NodeError(fault.code, fault.says(place), { cause: error, ...(next === undefined ? {} : { next }) })
+}
+
+/** The error of a second node on one home: ALREADY_RUNNING with the pid and socket of the first as data. */
+export function runningError(runner: RunRecord, cause?: unknown): NodeError {
+  return new NodeError('ALREADY_RUNNING', `a node already runs here (pid ${runner.pid})`, {
+    data: { pid: runner.pid, socket: runner.socket },
+    ...(cause === undefined ? {} : { cause })
+  })
+}
+
+function lockedError(place: string, cause: unknown): NodeError {
+  return new NodeError('STORE_LOCKED', `the store ${place} is in use by another process`, { cause })
+}
+
+function faultOf(error: unknown): Fault | undefined {
+  const code = codeOf(error)
+  if (code !== null && Object.hasOwn(BY_CODE, code)) return BY_CODE[code]
+  const words = messageOf(error)
+  return BY_WORDS.find(([pattern]) => pattern.test(words))?.[1]
+}
+
+/** The `code` of an error of the system (`ENOENT`), or null. */
+export function codeOf(error: unknown): string | null {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return null
+  return typeof error.code === 'string' ? error.code : null
+}
