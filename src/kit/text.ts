@@ -1,5 +1,7 @@
 // C0 and C1 controls, line and paragraph separators, and the marks that turn the writing direction.
 const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+// The first half of a surrogate pair whose second was cut off.
+const HALF = /[\ud800-\udbff]$/
 
 /** Longest text of a peer that is shown, in characters. */
 export const SHOWN_MAX = 256
@@ -7,7 +9,7 @@ export const SHOWN_MAX = 256
 /** Text of others made safe to show: control and direction characters removed, cut at 256 characters. */
 export function shown(text: string, max: number = SHOWN_MAX): string {
   const clean = text.replace(CONTROL, '')
-  return clean.length > max ? `${clean.slice(0, max - 1)}…` : clean
+  return clean.length > max ? `${clean.slice(0, max - 1).replace(HALF, '')}…` : clean
 }
 
 /** The candidates nearest to a mistyped word, best first, at most three (edit distance <= 2 or prefix). */

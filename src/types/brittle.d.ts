@@ -15,7 +15,7 @@ declare module 'brittle' {
     not: AssertFn<[actual: unknown, expected: unknown, message?: string]>
     alike: AssertFn<[actual: unknown, expected: unknown, message?: string]>
     unlike: AssertFn<[actual: unknown, expected: unknown, message?: string]>
-    ok(value: unknown, message?: string): asserts value
+    ok(value: unknown, message?: string): void
     absent(value: unknown, message?: string): void
     pass(message?: string): void
     fail(message?: string): void

@@ -92,6 +92,8 @@ declare module 'hyperswarm' {
     join(topic: Uint8Array, mode?: DiscoveryMode): PeerDiscovery
     leave(topic: Uint8Array): Promise<void>
     status(topic: Uint8Array): PeerDiscovery | null
+    /** Every topic that is joined. */
+    topics(): IterableIterator<PeerDiscovery>
     /** Dials this key directly and retries. */
     joinPeer(publicKey: Uint8Array): void
     leavePeer(publicKey: Uint8Array): void

@@ -1,0 +1,40 @@
+import test from 'brittle'
+import { wait } from '../../src/kit/clock.js'
+import { clockContract } from '../contracts/clock.js'
+import { ManualClock } from '../support/manual-clock.js'
+
+clockContract('manual clock', () => {
+  const clock = new ManualClock()
+  return {
+    clock,
+    until: async (happened) => {
+      let done = false
+      const end = happened.then(() => {
+        done = true
+      })
+      while (!done) {
+        clock.advance(1)
+        await Promise.resolve()
+      }
+      await end
+    }
+  }
+})
+
+test('wait leaves no timer and no listener behind, however it ends', async (t) => {
+  const clock = new ManualClock()
+  const listeners = new Set<() => void>()
+  const signal = {
+    aborted: false,
+    addEventListener: (_type: 'abort', listener: () => void) => void listeners.add(listener),
+    removeEventListener: (_type: 'abort', listener: () => void) => void listeners.delete(listener)
+  }
+  const byTime = wait(clock, 10, signal)
+  clock.advance(10)
+  await byTime
+  const byAbort = wait(clock, 10, signal)
+  for (const listener of listeners) listener()
+  await byAbort
+  t.is(clock.pending, 0)
+  t.is(listeners.size, 0)
+})

@@ -1,0 +1,59 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { asNodeError, ERROR_CODES, isErrorCode, messageOf, NodeError } from '../../src/kit/errors.js'
+import type { ErrorCode } from '../../src/kit/errors.js'
+import { holds } from '../support/holds.js'
+
+const codes = Object.keys(ERROR_CODES).filter(isErrorCode)
+
+test('an error takes retryable and next steps from the table', (t) => {
+  const error = new NodeError('NODE_NOT_RUNNING', 'no node answers')
+  t.is(error.retryable, true)
+  t.alike(error.next, ['a2a-node start'])
+  t.alike(new NodeError('PORT_IN_USE', 'port 1 is taken').next, [])
+})
+
+test('given next steps win over those of the table', (t) => {
+  t.alike(new NodeError('NODE_NOT_RUNNING', 'm', { next: ['other'] }).next, ['other'])
+})
+
+test('a body never holds cause or stack', (t) => {
+  const body = new NodeError('INTERNAL', 'it broke', { cause: new Error('secret') }).toBody()
+  t.alike(Object.keys(body).sort(), ['code', 'message', 'next', 'retryable'])
+  t.absent(JSON.stringify(body).includes('secret'))
+})
+
+test('any error survives a wire', async (t) => {
+  const property = fc.property(
+    fc.constantFrom(...codes),
+    fc.string(),
+    fc.option(fc.jsonValue()),
+    fc.array(fc.string()),
+    (code: ErrorCode, message, data, next) => {
+      const error = new NodeError(code, message, { next, ...(data === null ? {} : { data }) })
+      const wire: unknown = JSON.parse(JSON.stringify(error.toBody()))
+      const back = NodeError.fromBody(wire as ReturnType<NodeError['toBody']>)
+      return JSON.stringify(back.toBody()) === JSON.stringify(wire)
+    }
+  )
+  await holds(t, property)
+})
+
+test('a code of another version becomes INTERNAL, also when it is the name of an object member', (t) => {
+  for (const code of ['FROM_THE_FUTURE', 'toString', '__proto__', '']) {
+    t.is(NodeError.fromBody({ code: code as ErrorCode, message: 'm' }).code, 'INTERNAL', code)
+    t.is(isErrorCode(code), false)
+  }
+  t.is(isErrorCode(7), false)
+})
+
+test('whatever was thrown becomes a NodeError with it as cause', (t) => {
+  const known = new NodeError('TIMEOUT', 'late')
+  t.is(asNodeError(known), known)
+  const cause = new TypeError('x is not a function')
+  const error = asNodeError(cause)
+  t.is(error.code, 'INTERNAL')
+  t.is(error.cause, cause)
+  t.is(messageOf('just text'), 'just text')
+  t.is(messageOf(undefined), 'undefined')
+})

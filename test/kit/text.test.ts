@@ -1,0 +1,47 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { nearest, SHOWN_MAX, shown } from '../../src/kit/text.js'
+import { holds } from '../support/holds.js'
+
+test('control and direction characters never reach a terminal', async (t) => {
+  t.is(shown('a\u001b[31mred\u001b[0m\r\nb\u0000\u009b2J'), 'a[31mred[0mb2J')
+  t.is(shown('user\u202etxt.exe\u2066\u200f'), 'usertxt.exe')
+  await holds(
+    t,
+    fc.property(fc.string({ unit: 'binary' }), (text) => !/[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(shown(text))),
+    1000
+  )
+})
+
+test('long texts are cut with a mark, short ones are left alone', async (t) => {
+  t.is(shown('grün 🜁 日本'), 'grün 🜁 日本')
+  t.is(shown('x'.repeat(256)).length, SHOWN_MAX)
+  t.is(shown('x'.repeat(257)), `${'x'.repeat(255)}…`)
+  t.is(shown('abcdef', 3), 'ab…')
+  await holds(
+    t,
+    fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (text) => shown(text).length <= SHOWN_MAX)
+  )
+})
+
+test('a cut never leaves half a character', async (t) => {
+  const text = `${'x'.repeat(254)}🜁 and more`
+  t.is(shown(text), `${'x'.repeat(254)}…`)
+})
+
+test('a mistyped word finds its neighbours, best first', (t) => {
+  const commands = ['start', 'status', 'stop', 'swarm', 'send', 'peers', 'ping']
+  t.is(nearest('strat', commands)[0], 'start')
+  t.is(nearest('peer', commands)[0], 'peers')
+  t.is(nearest('stat', commands)[0], 'start')
+  t.alike(nearest('zzzzzz', commands), [])
+  t.ok(nearest('st', commands).length <= 3)
+})
+
+test('a word is its own nearest, and one typing error away from it', async (t) => {
+  const property = fc.property(fc.stringMatching(/^[a-z]{4,12}$/), fc.nat(), (word, at) => {
+    const missing = word.slice(0, at % word.length) + word.slice((at % word.length) + 1)
+    return nearest(word, ['qqqqqqqqqqqqqqqqqqq', word])[0] === word && nearest(missing, [word])[0] === word
+  })
+  await holds(t, property)
+})

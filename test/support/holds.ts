@@ -1,0 +1,9 @@
+import type { Assert } from 'brittle'
+import fc from 'fast-check'
+
+/** Runs a property and asserts that it holds; a failure says the seed and the smallest counterexample. */
+export async function holds<T>(t: Assert, property: fc.IProperty<T> | fc.IAsyncProperty<T>, numRuns = 200): Promise<void> {
+  const result = await fc.check(property, { numRuns })
+  if (result.failed) t.fail(fc.defaultReportMessage(result) ?? 'the property does not hold')
+  else t.pass(`${result.numRuns} runs`)
+}
