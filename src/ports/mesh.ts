@@ -14,6 +14,8 @@ export interface Link {
   readonly id: number
   readonly peer: NodeId
   readonly path: LinkPath
+  /** The certificate the peer showed at the gate; the view's own, where it has one, is newer. */
+  readonly certificate: SignedCertificate
   /** The peer's hello: its software version, for `peers show`. */
   readonly peerVersion: string
   /** Smoothed round trip of the transport in milliseconds, null while unknown. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isErrorCode } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
+import { TaskAcceptPayloadSchema } from './negotiation.js'
 
 const id = z.string().min(1).max(128)
 const text = z.string().max(16_384)
@@ -54,18 +55,5 @@ export const notificationPayloadSchema = z.object({ input: z.unknown(), descript
 /** Payload of `stream-data` on the thread of a request. */
 export const progressPayloadSchema = z.object({ requestId: id, attempt: z.number().int().min(1), progress: z.unknown() })
 
-/** Payload of a `task-accept`. */
-export const acceptPayloadSchema = z.object({
-  /** Who accepts, `agentId@nodeId`. */
-  agentId: z.string().max(160),
-  /** Tasks it takes at once. */
-  slots: z.number().int().min(1).max(1024),
-  estimatedCompletionMs: z.number().min(0)
-})
-
-/** Payload of a `task-reject`. */
-export const rejectPayloadSchema = z.object({
-  reasonCode: z.string().max(64),
-  reason: z.string().max(1024).default(''),
-  alternative: z.string().max(256).nullable().default(null)
-})
+/** Payload of the `task-accept` that answers a swarm's offer: the spec's, and how many tasks the agent takes at once. */
+export const offerAcceptSchema = TaskAcceptPayloadSchema.extend({ slots: z.number().int().min(1).max(1024) })

@@ -1,0 +1,88 @@
+import { NodeError } from '../kit/errors.js'
+import { encodeMessage, FRESH_READER, readFrame } from '../domain/channel/frames.js'
+import type { ChannelMessage } from '../domain/channel/frames.js'
+import type { Link } from '../ports/mesh.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** Messages that may wait for one peer. */
+const MAX_QUEUED = 1000
+/** Bytes that may wait for one peer beside the message on its way. */
+const MAX_QUEUED_BYTES = 32 * 1024 * 1024
+
+/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps the order. */
+export class PeerChannel {
+  readonly link: Link
+  readonly #telemetry: Telemetry
+  #reader = FRESH_READER
+  #nextStreamId = 1
+  #queue: Uint8Array[][] = []
+  #queuedBytes = 0
+  #pumping = false
+
+  constructor(link: Link, telemetry: Telemetry) {
+    this.link = link
+    this.#telemetry = telemetry
+  }
+
+  /**
+   * Queues one message behind those before it.
+   * @throws NodeError CHANNEL_CLOSED when the link is closed; OVERLOADED when too much waits already.
+   */
+  send(message: ChannelMessage): void {
+    if (this.link.closed) throw new NodeError('CHANNEL_CLOSED', 'the channel to the peer is closed')
+    const frames = encodeMessage(message, () => this.#nextStreamId++)
+    if (!this.#pumping && this.#queue.length === 0 && frames.length === 1) {
+      const frame = frames[0]
+      if (frame !== undefined && !this.link.send(frame)) this.#pump()
+      return
+    }
+    const bytes = sizeOf(frames)
+    if (this.#queue.length >= MAX_QUEUED || this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
+      throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
+    }
+    this.#queue.push(frames)
+    this.#queuedBytes += bytes
+    this.#pump()
+  }
+
+  /** Sends at once, before what waits: for pings, whose frames stand alone. */
+  sendNow(message: ChannelMessage): void {
+    for (const frame of encodeMessage(message, () => this.#nextStreamId++)) this.link.send(frame)
+  }
+
+  /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
+  receive(frame: Uint8Array): ChannelMessage | null {
+    const step = readFrame(this.#reader, frame)
+    this.#reader = step.state
+    if (step.fault !== null) {
+      this.#telemetry.count('frames_malformed')
+      this.#telemetry.log('warn', 'a malformed frame', { peer: this.link.peer, reason: step.fault })
+      this.link.close(step.fault)
+    }
+    return step.message
+  }
+
+  #pump(): void {
+    if (this.#pumping) return
+    this.#pumping = true
+    this.#drain().catch((error: unknown) => {
+      this.#telemetry.log('error', 'a channel stopped', { peer: this.link.peer, reason: String(error) })
+    })
+  }
+
+  async #drain(): Promise<void> {
+    await this.link.drained()
+    for (let frames = this.#queue[0]; frames !== undefined && !this.link.closed; frames = this.#queue[0]) {
+      for (const frame of frames) {
+        if (!this.link.send(frame)) await this.link.drained()
+      }
+      this.#queue.shift()
+      this.#queuedBytes -= sizeOf(frames)
+    }
+    this.#pumping = false
+  }
+}
+
+function sizeOf(frames: readonly Uint8Array[]): number {
+  return frames.reduce((sum, frame) => sum + frame.byteLength, 0)
+}

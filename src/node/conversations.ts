@@ -1,0 +1,69 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import type { NodeId } from '../kit/ids.js'
+import { Exchanges } from '../domain/routing/exchanges.js'
+import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+
+/** Called with each reply on a thread. */
+export type ReplyHandler = (header: EnvelopeHeader, payload: unknown) => void
+
+/** How often ended and expired exchanges are swept, in milliseconds. */
+const SWEEP_MS = 30_000
+
+/** The open exchanges of this node, both ways: what lets a reply back in or out, and who waits for it. */
+export class Conversations {
+  readonly #clock: Clock
+  readonly #exchanges = new Exchanges()
+  readonly #handlers = new Map<string, { handler: ReplyHandler; expiresAt: number }>()
+  readonly #sweeper: Timer
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#sweeper = clock.every(SWEEP_MS, () => this.#sweep())
+  }
+
+  /** This node let an opening message of a peer in: its replies may go out. */
+  letIn(peer: NodeId, correlationId: string, ttlMs: number): void {
+    const now = this.#clock.now()
+    this.#exchanges.open({ peer, correlationId, expiresAt: now + ttlMs }, now)
+  }
+
+  /** This node sends an opening message: the peer's replies may come in, and go to `handler`. */
+  sentOut(peer: NodeId, correlationId: string, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
+    this.letIn(peer, correlationId, options.ttlMs)
+    this.#handlers.set(keyOf(peer, correlationId), { handler: options.handler, expiresAt: this.#clock.now() + options.ttlMs })
+  }
+
+  /** May a reply pass between this node and the peer on that thread? */
+  allows(peer: NodeId, correlationId: string | undefined): boolean {
+    return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.now())
+  }
+
+  /** Gives a reply to whoever waits for it. False: nobody does. */
+  deliver(peer: NodeId, header: EnvelopeHeader, payload: unknown): boolean {
+    const waiting = this.#handlers.get(keyOf(peer, header.correlationId ?? ''))
+    if (waiting === undefined) return false
+    waiting.handler(header, payload)
+    return true
+  }
+
+  /** The exchange has ended: no further reply passes. */
+  end(peer: NodeId, correlationId: string): void {
+    this.#exchanges.close({ peer, correlationId })
+    this.#handlers.delete(keyOf(peer, correlationId))
+  }
+
+  /** Stops the sweeper. */
+  close(): void {
+    this.#clock.clear(this.#sweeper)
+  }
+
+  #sweep(): void {
+    const now = this.#clock.now()
+    this.#exchanges.sweep(now)
+    for (const [key, one] of this.#handlers) if (one.expiresAt <= now) this.#handlers.delete(key)
+  }
+}
+
+function keyOf(peer: NodeId, correlationId: string): string {
+  return `${peer}/${correlationId}`
+}

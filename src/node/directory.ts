@@ -1,0 +1,118 @@
+import { NodeError } from '../kit/errors.js'
+import { shortId } from '../kit/ids.js'
+import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import { addressText } from '../domain/card/card.js'
+import type { AgentAddress, AgentCard } from '../domain/card/card.js'
+import type { Certificate } from '../domain/membership/types.js'
+import type { RoutingParty } from '../domain/routing/decide.js'
+import { displayNames, resolveAgent, resolveNode } from '../domain/routing/names.js'
+import type { AgentName, NodeName } from '../domain/routing/names.js'
+import { effectiveParty } from '../domain/routing/effective.js'
+import type { MemberLog } from '../ports/mesh.js'
+import type { NodeRef } from '../ports/node-api.js'
+import type { Cards } from './cards.js'
+import type { Peers } from './peers.js'
+
+/** What the directory looks into. */
+export interface DirectoryParts {
+  readonly self: NodeId
+  readonly log: MemberLog
+  readonly peers: Peers
+  readonly cards: Cards
+  ownCertificate(): Certificate
+}
+
+/** `agentId@nodeId` taken apart; null when it is no such address. */
+export function parseAddress(text: string): AgentAddress | null {
+  const at = text.lastIndexOf('@')
+  return at <= 0 || at === text.length - 1 ? null : { agentId: text.slice(0, at), nodeId: text.slice(at + 1) }
+}
+
+/** Names and addresses: what people type to what the wire carries, and back. */
+export class Directory {
+  readonly #parts: DirectoryParts
+
+  constructor(parts: DirectoryParts) {
+    this.#parts = parts
+  }
+
+  /** Every node with a name: members (also revoked ones), this node, and connected ones that the view lacks yet. */
+  nodes(): NodeName[] {
+    const { log, peers, self } = this.#parts
+    const names = new Map<NodeId, string>()
+    for (const [id, member] of log.view().members) names.set(id, shown(member.certificate.body.name, 64))
+    for (const id of peers.online()) if (!names.has(id)) names.set(id, shown(peers.link(id)?.certificate.body.name ?? '', 64))
+    names.set(self, shown(this.#parts.ownCertificate().name, 64))
+    return [...names].map(([id, name]) => ({ id, name }))
+  }
+
+  /** Id and shown name of a node. */
+  ref(nodeId: NodeId): NodeRef {
+    return { id: nodeId, name: displayNames(this.nodes()).get(nodeId) ?? shortId(nodeId) }
+  }
+
+  /** `id@node name` for people and JSON. */
+  shownAddress(address: AgentAddress | string): string {
+    const parsed = typeof address === 'string' ? parseAddress(address) : address
+    return parsed === null ? String(address) : `${parsed.agentId}@${this.ref(parsed.nodeId).name}`
+  }
+
+  /** A shortcut for many addresses at once: names are computed once. */
+  namer(): (address: AgentAddress | string) => string {
+    const names = displayNames(this.nodes())
+    return (address) => {
+      const parsed = typeof address === 'string' ? parseAddress(address) : address
+      return parsed === null ? String(address) : `${parsed.agentId}@${names.get(parsed.nodeId) ?? shortId(parsed.nodeId)}`
+    }
+  }
+
+  /** The node a person means. @throws NodeError PEER_NOT_FOUND (with the nearest names), AMBIGUOUS_NAME (with the candidates). */
+  node(text: string): NodeId {
+    const found = resolveNode(text, this.nodes())
+    if (found.kind === 'found') return found.value
+    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates)
+    throw notFound('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh`, found.nearest)
+  }
+
+  /** The agent a person means. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
+  agent(text: string): AgentAddress {
+    const agents: AgentName[] = this.#parts.cards.registry.listAll().map((card) => ({ agentId: card.id, nodeId: card.nodeId }))
+    const found = resolveAgent(text, agents, this.nodes())
+    if (found.kind === 'found') return found.value
+    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates)
+    throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
+  }
+
+  /** The card at an address; undefined for an unknown one. */
+  card(address: AgentAddress): AgentCard | undefined {
+    return this.#parts.cards.registry.getByAddress(addressText(address))
+  }
+
+  /** The certificate in force of a node, this one included; null for strangers and revoked ones. */
+  certificate(nodeId: NodeId): Certificate | null {
+    return nodeId === this.#parts.self ? this.#parts.ownCertificate() : this.#parts.peers.certificate(nodeId)
+  }
+
+  /** An agent as the rules see it: the least powerful of certificate and card. null when either is missing. */
+  party(address: AgentAddress): RoutingParty | null {
+    const certificate = this.certificate(address.nodeId)
+    const card = this.card(address)
+    if (certificate === null || card === undefined) return null
+    const effective = effectiveParty({
+      certificate: { maxTier: certificate.maxTier, sandboxId: certificate.sandboxId ?? null },
+      card: { tier: card.tier, sandboxId: card.sandboxId ?? null },
+      hops: []
+    })
+    return { address: addressText(address), ...effective }
+  }
+}
+
+function ambiguous(text: string, candidates: readonly string[]): NodeError {
+  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates }, next: [...candidates] })
+}
+
+function notFound(code: 'PEER_NOT_FOUND' | 'AGENT_NOT_FOUND', message: string, nearest: readonly string[]): NodeError {
+  const hint = nearest.length === 0 ? '' : `; did you mean ${nearest.join(' or ')}?`
+  return new NodeError(code, message + hint, { data: { nearest } })
+}

@@ -1,0 +1,44 @@
+import { addressText } from '../domain/card/card.js'
+import { TaskProposalPayloadSchema } from '../domain/task/negotiation.js'
+import type { TaskRejectPayload } from '../domain/task/negotiation.js'
+import type { offerAcceptSchema } from '../domain/task/payloads.js'
+import type { AgentHost } from './agents.js'
+import type { Incoming } from './inbox.js'
+import type { Outbox } from './outbox.js'
+
+type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
+
+/** What answering offers needs. */
+export interface OffersParts {
+  readonly agents: AgentHost
+  readonly outbox: Outbox
+  onError(error: unknown): void
+}
+
+/** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
+export function answerProposal(parts: OffersParts, incoming: Incoming): void {
+  const { agents, outbox } = parts
+  const { recipient, sender, header } = incoming
+  const correlationId = header.correlationId ?? header.id
+  const proposal = TaskProposalPayloadSchema.safeParse(incoming.payload)
+  const definition = agents.definitions().find((one) => one.id === recipient.agentId)
+  const lacking = proposal.success
+    ? proposal.data.requiredCapabilities.filter((id) => definition?.capabilities.every((one) => one.id !== id) ?? true)
+    : []
+  const reason = !proposal.success ? 'INVALID_ENVELOPE' : lacking.length > 0 ? 'CAPABILITY_NOT_FOUND' : null
+  const accept: Accept = {
+    proposalId: correlationId,
+    acceptedBy: addressText(recipient),
+    estimatedCompletionMs: agents.estimateMs(recipient.agentId),
+    slots: Math.max(1, agents.load(recipient.agentId).slots)
+  }
+  const reject: TaskRejectPayload = { proposalId: correlationId, rejectionReason: reason ?? '' }
+  outbox
+    .send({
+      sender: recipient,
+      recipient: sender,
+      correlationId,
+      ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
+    })
+    .catch(parts.onError)
+}

@@ -1,0 +1,59 @@
+import type { Clock } from '../kit/clock.js'
+import type { IdSource } from '../kit/ids.js'
+import type { CompileSchema, Sign, Verify } from '../kit/sign.js'
+import type { RoutingRules } from '../domain/routing/decide.js'
+import type { AgentSource } from '../ports/agent-runtime.js'
+import type { Audit } from '../ports/audit.js'
+import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
+import type { NodeStore } from '../ports/storage.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** Numbers and rules that the config sets for the node. Milliseconds where the name says Ms. */
+export interface NodeSettings {
+  /** How long `send` and `call` wait for an answer. Default 30,000. */
+  readonly requestTimeoutMs: number
+  /** Life of a request that nobody waits for. Default 86,400,000. */
+  readonly defaultTtlMs: number
+  /** Requests from others that may be unfinished here. Default 2,048. */
+  readonly maxInFlight: number
+  /** The same for one peer. Default 256. */
+  readonly maxInFlightPerPeer: number
+  /** A lease without a heartbeat for this long goes back. Default 5,000. */
+  readonly leaseMs: number
+  /** Default 1,000. */
+  readonly heartbeatMs: number
+  /** Default deadline of a swarm. Default 600,000. */
+  readonly swarmDeadlineMs: number
+  readonly rules: RoutingRules
+}
+
+/** What the facts of this process are, for `status`. */
+export interface ProcessFacts {
+  readonly pid: number
+  readonly home: string
+  readonly network: string
+  readonly version: string
+  readonly socket: string
+  readonly startedAt: number
+}
+
+/** Everything the node is made of. Wired in compose.ts. */
+export interface NodeParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly sign: Sign
+  readonly verify: Verify
+  readonly compileSchema: CompileSchema
+  /** Makes bytes of attachments into base64 text, as agents get them. */
+  readonly toAgentJson: (value: unknown) => unknown
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  readonly store: NodeStore
+  readonly membership: Membership & { readonly meshId: string; readonly meshName: string; readonly owner: string }
+  readonly links: Links
+  readonly log: MemberLog
+  readonly pairing: Pairing
+  readonly agents: AgentSource
+  readonly settings: NodeSettings
+  readonly process: ProcessFacts
+}

@@ -1,0 +1,156 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { ChannelMessage } from '../domain/channel/frames.js'
+import type { Certificate, MemberRecord, MembershipView } from '../domain/membership/types.js'
+import { activeMembers } from '../domain/membership/view.js'
+import type { Link, Links, MemberLog } from '../ports/mesh.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { PeerChannel } from './channel.js'
+
+/** How long a dial on demand may take, in milliseconds. */
+const DIAL_TIMEOUT_MS = 5000
+/** How long one ping may take, in milliseconds. */
+const PING_TIMEOUT_MS = 5000
+
+/** What the table needs. */
+export interface PeersParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly links: Links
+  readonly log: MemberLog
+  readonly nodeId: NodeId
+}
+
+/** What the node is told of its peers. */
+export interface PeersHandlers {
+  /** The first link to a peer that had none. */
+  onOnline(peer: NodeId): void
+  /** Its last link is gone. */
+  onOffline(peer: NodeId): void
+  onMessage(peer: NodeId, message: ChannelMessage): void
+}
+
+/** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
+export class Peers {
+  readonly #parts: PeersParts
+  readonly #channels = new Map<NodeId, PeerChannel[]>()
+  readonly #lastSeen = new Map<NodeId, number>()
+  readonly #pings = new Map<number, (at: number) => void>()
+  #handlers: PeersHandlers | null = null
+  #nextNonce = 1
+  #stop: () => void = () => {}
+
+  constructor(parts: PeersParts) {
+    this.#parts = parts
+  }
+
+  /** Opens the links and begins to look for every member. */
+  async start(handlers: PeersHandlers): Promise<void> {
+    this.#handlers = handlers
+    const { links, log } = this.#parts
+    await links.start({
+      onOpen: (link) => this.#opened(link),
+      onFrame: (link, frame) => this.#frame(link, frame),
+      onClose: (link) => this.#closed(link)
+    })
+    this.#stop = log.onChange((view) => this.#want(view))
+    this.#want(log.view())
+  }
+
+  /** Stops to look for members. The links are closed by their owner. */
+  stop(): void {
+    this.#stop()
+  }
+
+  /** Is there a live link? */
+  isOnline(peer: NodeId): boolean {
+    return this.#channels.has(peer)
+  }
+
+  /** Peers with a live link. */
+  online(): NodeId[] {
+    return [...this.#channels.keys()]
+  }
+
+  /** The newest link to a peer, or null. */
+  link(peer: NodeId): Link | null {
+    return this.#channels.get(peer)?.at(-1)?.link ?? null
+  }
+
+  /** When the peer last had a link; now while it has one; null when never since this node started. */
+  lastSeenAt(peer: NodeId): number | null {
+    return this.isOnline(peer) ? this.#parts.clock.now() : (this.#lastSeen.get(peer) ?? null)
+  }
+
+  /** The certificate in force: the view's, else what the peer showed at the gate; null for strangers. */
+  certificate(peer: NodeId): Certificate | null {
+    const member: MemberRecord | undefined = this.#parts.log.view().members.get(peer)
+    if (member !== undefined) return member.revoked === null ? member.certificate.body : null
+    return this.link(peer)?.certificate.body ?? null
+  }
+
+  /** Sends over the live link. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED. */
+  send(peer: NodeId, message: ChannelMessage): void {
+    const channel = this.#channels.get(peer)?.at(-1)
+    if (channel === undefined) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
+    channel.send(message)
+  }
+
+  /** Sends over the live link, or dials first. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED. */
+  async reach(peer: NodeId): Promise<void> {
+    if (!this.isOnline(peer)) await this.#parts.links.dial(peer, DIAL_TIMEOUT_MS)
+  }
+
+  /** One round trip through the peer's node, in milliseconds. @throws NodeError PEER_OFFLINE, TIMEOUT. */
+  async ping(peer: NodeId): Promise<number> {
+    await this.reach(peer)
+    const { clock } = this.#parts
+    const channel = this.#channels.get(peer)?.at(-1)
+    if (channel === undefined) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
+    const nonce = this.#nextNonce++
+    const from = clock.monotonic()
+    return new Promise((resolve, reject) => {
+      const timer: Timer = clock.after(PING_TIMEOUT_MS, () => {
+        this.#pings.delete(nonce)
+        reject(new NodeError('TIMEOUT', 'no answer to the ping'))
+      })
+      this.#pings.set(nonce, (at) => {
+        clock.clear(timer)
+        this.#pings.delete(nonce)
+        resolve(at - from)
+      })
+      channel.sendNow({ kind: 'ping', nonce })
+    })
+  }
+
+  #want(view: MembershipView): void {
+    this.#parts.links.want(activeMembers(view).filter((id) => id !== this.#parts.nodeId))
+  }
+
+  #opened(link: Link): void {
+    const channels = this.#channels.get(link.peer) ?? []
+    channels.push(new PeerChannel(link, this.#parts.telemetry))
+    this.#channels.set(link.peer, channels)
+    if (channels.length === 1) this.#handlers?.onOnline(link.peer)
+  }
+
+  #closed(link: Link): void {
+    const left = (this.#channels.get(link.peer) ?? []).filter((one) => one.link.id !== link.id)
+    this.#lastSeen.set(link.peer, this.#parts.clock.now())
+    if (left.length > 0) {
+      this.#channels.set(link.peer, left)
+    } else if (this.#channels.delete(link.peer)) {
+      this.#handlers?.onOffline(link.peer)
+    }
+  }
+
+  #frame(link: Link, frame: Uint8Array): void {
+    const channel = this.#channels.get(link.peer)?.find((one) => one.link.id === link.id)
+    const message = channel?.receive(frame) ?? null
+    if (channel === undefined || message === null) return
+    if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
+    if (message.kind === 'pong') return this.#pings.get(message.nonce)?.(this.#parts.clock.monotonic())
+    this.#handlers?.onMessage(link.peer, message)
+  }
+}

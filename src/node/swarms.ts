@@ -1,0 +1,197 @@
+import type { Timer } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/node-api.js'
+import { OPERATOR } from './agents.js'
+import type { Cards } from './cards.js'
+import type { NodeEvents } from './events.js'
+import type { Peers } from './peers.js'
+import { justified, SwarmRun } from './swarm-run.js'
+import type { LeftOut, SwarmRunParts } from './swarm-run.js'
+import type { Tasks } from './tasks.js'
+
+/** Swarms that are kept; the oldest finished ones go first. */
+const KEPT = 100
+/** Items of one swarm, at most. */
+export const MAX_ITEMS = 10_000
+/** How often leases and deadlines are looked at, in milliseconds. */
+const TICK_MS = 500
+
+/** What swarms need. */
+export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd'> {
+  readonly cards: Cards
+  readonly peers: Peers
+  readonly tasks: Tasks
+  readonly events: NodeEvents
+}
+
+type Refusal = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_REQUIRED'
+
+/** Who could take part: who may, who is left out and why. */
+interface Survey {
+  readonly allowed: readonly string[]
+  readonly leftOut: readonly LeftOut[]
+  readonly refusals: readonly Refusal[]
+}
+
+/** The swarms launched here. */
+export class Swarms {
+  readonly #parts: SwarmsParts
+  readonly #runs = new Map<string, SwarmRun>()
+  #timer: Timer | null = null
+
+  constructor(parts: SwarmsParts) {
+    this.#parts = parts
+  }
+
+  /** Begins to watch leases and deadlines. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(TICK_MS, () => {
+      for (const run of this.#running()) {
+        run.offer(this.#survey(run.request).allowed)
+        run.tick()
+      }
+    })
+  }
+
+  /** Cancels what runs. */
+  stop(): void {
+    this.#parts.clock.clear(this.#timer)
+    for (const run of this.#running()) run.cancel()
+  }
+
+  /**
+   * Launches a swarm and returns its id; its course is in {@link Swarms.follow}.
+   * @throws NodeError NO_CAPABLE_AGENT when nobody can; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
+   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items.
+   */
+  launch(request: SwarmRequest): string {
+    const { ids, tasks, events } = this.#parts
+    const survey = this.#survey(request)
+    if (survey.allowed.length === 0) throw this.#nobody(request, survey)
+    const items = itemsOf(request, survey.allowed)
+    if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
+    if (items.length > MAX_ITEMS) throw new NodeError('USAGE', `a swarm takes at most ${MAX_ITEMS} items, not ${items.length}`)
+    const id = ids.next('swarm')
+    const { capability, goal } = request
+    const taskId = tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal })
+    tasks.working(taskId)
+    events.add('swarm', 'a swarm was launched', { swarm: id, capability, items: items.length })
+    const run = new SwarmRun({ ...this.#parts, onEnd: (ended) => this.#ended(ended) }, { id, taskId, request, items, ...survey })
+    this.#runs.set(id, run)
+    this.#trim()
+    return id
+  }
+
+  /** Stops a swarm. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  cancel(id: string): SwarmInfo {
+    const run = this.#get(id)
+    run.cancel()
+    return run.info()
+  }
+
+  /** Cancels by the swarm's task; false when no running swarm has it. */
+  cancelTask(taskId: string): boolean {
+    const run = this.#running().find((one) => one.taskId === taskId)
+    run?.cancel()
+    return run !== undefined
+  }
+
+  /** Every kept swarm, newest first. */
+  list(): SwarmInfo[] {
+    return [...this.#runs.values()].reverse().map((run) => run.info())
+  }
+
+  /** One swarm. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  show(id: string): SwarmInfo {
+    return this.#get(id).info()
+  }
+
+  /** Its accepted results so far. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  results(id: string): SwarmResults {
+    return this.#get(id).results()
+  }
+
+  /** Its events so far and those to come. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  follow(id: string, listener: (event: SwarmEvent) => void): ReturnType<SwarmRun['follow']> {
+    return this.#get(id).follow(listener)
+  }
+
+  /** A peer says which requests it works on. */
+  onHeartbeat(peer: NodeId, keys: readonly string[]): void {
+    for (const run of this.#running()) run.heartbeat(peer, keys)
+  }
+
+  /** A peer is gone: its leases go back at once. */
+  onOffline(peer: NodeId): void {
+    for (const run of this.#running()) run.lost(peer)
+  }
+
+  #survey(request: SwarmRequest): Survey {
+    const { cards, peers, outbox, self } = this.#parts
+    const sender = { agentId: OPERATOR, nodeId: self }
+    const allowed: string[] = []
+    const leftOut: LeftOut[] = []
+    const refusals: Refusal[] = []
+    for (const card of cards.registry.findByCapability(request.capability)) {
+      if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
+        leftOut.push({ agent: card.address, rule: 'offline' })
+        continue
+      }
+      const recipient = { agentId: card.id, nodeId: card.nodeId }
+      const verdict = outbox.verdict({ sender, recipient, type: 'task-proposal', ...justified(request) })
+      if (verdict.allowed) {
+        allowed.push(card.address)
+      } else {
+        leftOut.push({ agent: card.address, rule: verdict.rule })
+        refusals.push(verdict.code)
+      }
+    }
+    return { allowed, leftOut, refusals }
+  }
+
+  /** Nobody takes part: tells "nobody can" from "may not" and from "all away". */
+  #nobody({ capability }: SwarmRequest, { leftOut, refusals }: Survey): NodeError {
+    if (leftOut.length === 0) return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
+    const namer = this.#parts.directory.namer()
+    const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
+    const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')
+    return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, { data: { leftOut: named } })
+  }
+
+  #ended(run: SwarmRun): void {
+    const { tasks, events } = this.#parts
+    const { counts } = run.info()
+    events.add('swarm', 'a swarm ended', { swarm: run.id, status: run.status, ...counts })
+    if (run.status === 'completed' || run.status === 'partial') return tasks.complete(run.taskId, { status: run.status, counts })
+    const canceled = run.status === 'canceled'
+    const error = new NodeError(canceled ? 'CANCELED' : 'TASK_FAILED', `the swarm ended ${run.status}`).toBody()
+    tasks.fail(run.taskId, canceled ? error : (run.firstError() ?? error))
+  }
+
+  #get(id: string): SwarmRun {
+    const exact = this.#runs.get(id)
+    if (exact !== undefined) return exact
+    const hits = [...this.#runs.values()].filter((one) => id.length >= 4 && one.id.startsWith(id))
+    const [hit] = hits
+    if (hits.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${id}" may mean several swarms`, { data: { candidates: hits.map((one) => one.id) } })
+    if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${id}" on this node`)
+    return hit
+  }
+
+  #running(): SwarmRun[] {
+    return [...this.#runs.values()].filter((run) => run.status === 'running')
+  }
+
+  #trim(): void {
+    for (const [id, run] of this.#runs) {
+      if (this.#runs.size <= KEPT) return
+      if (run.status !== 'running') this.#runs.delete(id)
+    }
+  }
+}
+
+function itemsOf(request: SwarmRequest, allowed: readonly string[]): { name: string; input: unknown; pinnedTo?: string }[] {
+  if (request.strategy === 'map') return (request.items ?? []).map((one) => ({ name: one.item, input: one.input }))
+  return allowed.map((agent) => ({ name: agent, input: request.input ?? {}, pinnedTo: agent }))
+}

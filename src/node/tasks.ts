@@ -1,0 +1,142 @@
+import type { Clock } from '../kit/clock.js'
+import type { ErrorBody } from '../kit/errors.js'
+import { Emitter } from '../kit/events.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { IdSource } from '../kit/ids.js'
+import { applyTask, createTask } from '../domain/task/machine.js'
+import type { TaskInput } from '../domain/task/machine.js'
+import { FINAL_STATES } from '../domain/task/task.js'
+import type { Task, TaskEvent, WaitingFor } from '../domain/task/task.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** Tasks that are kept; the oldest finished ones go first. */
+const KEPT = 5000
+/** Events kept of one task: the first and the newest. */
+const KEPT_EVENTS = 200
+
+/** What a new task is. */
+export interface TaskOpening {
+  readonly kind: Task['kind']
+  readonly role: Task['role']
+  readonly agent: string
+  readonly capability: string
+  readonly description: string
+}
+
+interface Book {
+  task: Task
+  readonly events: TaskEvent[]
+}
+
+/** Every task this node asked for or works on: one table, one machine, an event log each. */
+export class Tasks {
+  readonly #clock: Clock
+  readonly #ids: IdSource
+  readonly #telemetry: Telemetry
+  readonly #books = new Map<string, Book>()
+  readonly #changes: Emitter<Task>
+
+  constructor(parts: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {
+    this.#clock = parts.clock
+    this.#ids = parts.ids
+    this.#telemetry = parts.telemetry
+    this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a task listener failed', { error: String(error) }))
+  }
+
+  /** Opens a task in state `submitted`; returns its id. */
+  open(opening: TaskOpening): string {
+    const id = this.#ids.next('task')
+    const { task, event } = createTask({ id, ...opening }, this.#clock.now())
+    this.#books.set(id, { task, events: [event] })
+    this.#trim()
+    this.#changes.emit(task)
+    return id
+  }
+
+  /** Something holds the task up; null: nothing does. */
+  waitFor(id: string, waitingFor: WaitingFor | null): void {
+    const state = this.get(id)?.state
+    if (state !== undefined && !FINAL_STATES.has(state)) this.#apply(id, { type: 'state', state, ...(waitingFor === null ? {} : { waitingFor }) })
+  }
+
+  /** An agent works on it: it has begun here, or its node heartbeats it. */
+  working(id: string): void {
+    if (this.get(id)?.state === 'submitted') this.#apply(id, { type: 'state', state: 'working' })
+  }
+
+  /** A further try of the same request. */
+  attempt(id: string, attempt: number): void {
+    this.#apply(id, { type: 'attempt', attempt })
+  }
+
+  /** The agent reports how far it is. */
+  progress(id: string, data: unknown): void {
+    this.working(id)
+    this.#apply(id, { type: 'progress', data })
+  }
+
+  /** Done, with this result. */
+  complete(id: string, result: unknown): void {
+    this.working(id)
+    this.#apply(id, { type: 'result', result })
+  }
+
+  /** Ended without a result; CANCELED ends as canceled. */
+  fail(id: string, error: ErrorBody): void {
+    const isLate = this.get(id)?.state === 'unknown'
+    this.#apply(id, { type: 'error', error, state: error.code === 'CANCELED' && !isLate ? 'canceled' : 'failed' })
+  }
+
+  /** No outcome was learned in time; a late one still counts. */
+  unknown(id: string): void {
+    this.#apply(id, { type: 'state', state: 'unknown' })
+  }
+
+  /** A task by its id; undefined for an unknown or forgotten one. */
+  get(id: string): Task | undefined {
+    return this.#books.get(id)?.task
+  }
+
+  /** Ids that begin with a text. */
+  matching(prefix: string): string[] {
+    return this.#books.has(prefix) ? [prefix] : [...this.#books.keys()].filter((id) => id.startsWith(prefix))
+  }
+
+  /** A task's events, oldest first. */
+  events(id: string): readonly TaskEvent[] {
+    return this.#books.get(id)?.events ?? []
+  }
+
+  /** Every kept task, newest first. */
+  list(): Task[] {
+    return [...this.#books.values()].map((book) => book.task).reverse()
+  }
+
+  /** Calls back with each changed task. */
+  onChange(listener: (task: Task) => void): Unsubscribe {
+    return this.#changes.on(listener)
+  }
+
+  #apply(id: string, input: TaskInput): void {
+    const book = this.#books.get(id)
+    if (book === undefined) return
+    const step = applyTask(book.task, input, this.#clock.now())
+    if (!step.ok) {
+      this.#telemetry.log('debug', 'a task ignored an input', { task: id, input: input.type, reason: step.reason })
+      return
+    }
+    book.task = step.task
+    if (book.events.length >= KEPT_EVENTS) book.events.splice(1, 1)
+    book.events.push(step.event)
+    this.#changes.emit(step.task)
+  }
+
+  #trim(): void {
+    if (this.#books.size <= KEPT) return
+    for (const [id, book] of this.#books) {
+      if (!FINAL_STATES.has(book.task.state)) continue
+      this.#books.delete(id)
+      if (this.#books.size <= KEPT) return
+    }
+  }
+}
