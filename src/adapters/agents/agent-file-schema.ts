@@ -1,0 +1,135 @@
+import { z } from 'zod'
+import { tierFromText } from '../../domain/routing/tier.js'
+import { parseDuration, parseSize } from '../../kit/units.js'
+
+/** Ids that no file may take: the node's own agent and the broadcast address. */
+const RESERVED_IDS: ReadonlySet<string> = new Set(['operator', '*'])
+
+const DAY_MS = 86_400_000
+const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+const Text = (max: number) => z.string().min(1).max(max)
+const Texts = z.array(Text(1024)).max(64).optional()
+
+const Name = z
+  .string()
+  .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, dot, underscore and dash')
+  .refine((name) => !RESERVED_IDS.has(name), 'is reserved by the node; choose another name')
+
+const Tier = z.string().transform((text, context) => {
+  const tier = tierFromText(text)
+  if (tier !== null) return tier
+  context.addIssue('must be L0, L1, L2 or L3')
+  return z.NEVER
+})
+
+const Duration = (maxMs: number) =>
+  z.string().transform((text, context) => {
+    const ms = parseDuration(text)
+    if (ms !== null && ms >= 1 && ms <= maxMs) return ms
+    context.addIssue('must be a duration such as 10s, 5m or 2h, at most 24h')
+    return z.NEVER
+  })
+
+const Size = (maxBytes: number) =>
+  z.string().transform((text, context) => {
+    const bytes = parseSize(text)
+    if (bytes !== null && bytes >= 1 && bytes <= maxBytes) return bytes
+    context.addIssue('must be a size such as 64KiB or 1MiB, at most 16MiB')
+    return z.NEVER
+  })
+
+const Schema = z.union([z.record(z.string(), z.unknown()), z.boolean()], { error: 'must be a JSON Schema (a mapping)' })
+
+const CapabilityBlock = z.strictObject({
+  id: z
+    .string()
+    .regex(
+      /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$/,
+      'must be 1 to 128 characters of letters, digits and ._:/- and begin with a letter or digit'
+    ),
+  name: Text(128).optional(),
+  description: z.string().max(4096).default(''),
+  input: Schema.default({}),
+  output: Schema.default({}),
+  idempotent: z.boolean().default(false),
+  sideEffect: z.enum(['none', 'read', 'write', 'exec'], { error: 'must be none, read, write or exec' }).default('exec'),
+  default: z.boolean().optional(),
+  tags: Texts,
+  examples: Texts,
+  inputModes: Texts,
+  outputModes: Texts
+})
+
+const Environment = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of an environment variable'),
+    z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String)
+  )
+  .default({})
+
+const CommandBlock = z.strictObject({
+  type: z.literal('command'),
+  command: z
+    .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String))
+    .min(1)
+    .max(256),
+  env: Environment,
+  cwd: Text(4096).optional()
+})
+
+const ModuleBlock = z.strictObject({ type: z.literal('module'), path: Text(4096), env: Environment })
+
+const RuntimeBlock = z.discriminatedUnion('type', [CommandBlock, ModuleBlock], {
+  error: 'must be a mapping with type: command or type: module'
+})
+
+const LimitsBlock = z.strictObject({
+  timeout: Duration(DAY_MS).default(300_000),
+  concurrency: z.int().min(1).max(256).default(1),
+  maxOutput: Size(MAX_OUTPUT_BYTES).default(10 * 1024 * 1024)
+})
+
+const NodeBlock = z.strictObject({
+  version: z
+    .string({ error: 'must be text such as 0.1.0 (quote it when it looks like a number)' })
+    .max(64)
+    .regex(/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/, 'must be a version such as 0.1.0')
+    .default('0.0.0'),
+  tier: Tier.nullable().default(null),
+  sandbox: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of letters, digits, dot, underscore and dash')
+    .nullable()
+    .default(null),
+  capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(1000),
+  runtime: RuntimeBlock,
+  limits: LimitsBlock.default({ timeout: 300_000, concurrency: 1, maxOutput: 10 * 1024 * 1024 })
+})
+
+/** The front matter of an agent file. Keys above `a2a` that nobody knows pass; inside `a2a` every key must be known. */
+export const AgentFrontMatter = z.looseObject({
+  name: Name,
+  description: Text(8192),
+  tools: z.unknown().optional(),
+  model: z.unknown().optional(),
+  a2a: NodeBlock
+})
+
+/** One capability of a file, checked. */
+export type CapabilityFields = z.output<typeof CapabilityBlock>
+/** The runtime of a file, checked; paths as written. */
+export type RuntimeFields = z.output<typeof RuntimeBlock>
+/** A whole front matter, checked. */
+export type AgentFields = z.output<typeof AgentFrontMatter>
+
+/** Keys at the top level that have a meaning; all others are ignored, and reported as such. */
+export const TOP_LEVEL_KEYS: readonly string[] = Object.keys(AgentFrontMatter.shape)
+
+/** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping. */
+export function knownKeysAt(path: readonly PropertyKey[]): readonly string[] {
+  if (path.length === 1) return Object.keys(NodeBlock.shape)
+  if (path[1] === 'capabilities') return Object.keys(CapabilityBlock.shape)
+  if (path[1] === 'limits') return Object.keys(LimitsBlock.shape)
+  return [...Object.keys(CommandBlock.shape), ...Object.keys(ModuleBlock.shape)]
+}

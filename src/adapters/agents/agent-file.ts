@@ -1,0 +1,230 @@
+import path from 'node:path'
+import type { z } from 'zod'
+import type { CapabilityDescriptor } from '../../domain/card/card.js'
+import { messageOf } from '../../kit/errors.js'
+import { isRecord } from '../../kit/json.js'
+import type { CompileSchema } from '../../kit/sign.js'
+import { nearest, shown } from '../../kit/text.js'
+import type { AgentDefinition, AgentFault } from '../../ports/agent-runtime.js'
+import {
+  type AgentFields,
+  AgentFrontMatter,
+  type CapabilityFields,
+  knownKeysAt,
+  type RuntimeFields,
+  TOP_LEVEL_KEYS
+} from './agent-file-schema.js'
+import { hasPlaceholder } from './command-arguments.js'
+import { type FrontMatter, type PathStep, type PlacedFault, readFrontMatter } from './front-matter.js'
+
+/** Largest agent file, in bytes. */
+export const MAX_AGENT_FILE_BYTES = 262_144
+
+/** The published protocol strings that every hosted agent speaks. */
+export const AGENT_PROTOCOLS: readonly string[] = ['a2a/1.0']
+
+/** How a file's agent is run: one process a task. */
+export interface CommandSpec {
+  readonly type: 'command'
+  /** Program and arguments; arguments may hold `{input.path}`. */
+  readonly command: readonly string[]
+  /** Variables beside PATH, HOME, LANG and TMPDIR. */
+  readonly env: Readonly<Record<string, string>>
+  /** Absolute working directory. Default: the directory of the agent file. */
+  readonly cwd: string
+}
+
+/** How a file's agent is run: an ES module in a child that stays up. */
+export interface ModuleSpec {
+  readonly type: 'module'
+  /** Absolute path of the module. */
+  readonly path: string
+  /** Variables beside PATH, HOME, LANG and TMPDIR. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** The `runtime` of an agent file. */
+export type RuntimeSpec = CommandSpec | ModuleSpec
+
+/** An agent file that can be used. */
+export interface AgentFile {
+  readonly ok: true
+  readonly definition: AgentDefinition
+  readonly runtime: RuntimeSpec
+  /** Keys above `a2a` that have no meaning here. */
+  readonly ignored: readonly string[]
+  /** The text after the front matter. */
+  readonly instructions: string
+  /** Lines (1-based) that later faults of the whole file point at. */
+  readonly lines: { readonly name: number; readonly runtime: number }
+}
+
+/** An agent file that cannot be used, with everything that is wrong with it. */
+export interface FaultyAgentFile {
+  readonly ok: false
+  readonly ignored: readonly string[]
+  readonly faults: readonly AgentFault[]
+}
+
+/** What {@link parseAgentFile} needs beside the text. */
+export interface AgentFileContext {
+  /** Absolute path of the file, for messages and as the base of relative paths. */
+  readonly file: string
+  readonly compileSchema: CompileSchema
+}
+
+/**
+ * Reads the text of an agent file (Markdown with YAML front matter; see docs). Never throws: all faults are
+ * returned at once, with lines. Bounds: 256 KiB, see {@link readFrontMatter} for the front matter.
+ */
+export function parseAgentFile(text: string, context: AgentFileContext): AgentFile | FaultyAgentFile {
+  if (Buffer.byteLength(text) > MAX_AGENT_FILE_BYTES) return faulty(context, [tooLong()])
+  const matter = readFrontMatter(text)
+  if (!matter.ok) return faulty(context, matter.faults)
+  const ignored = ignoredKeys(matter.data)
+  const checked = AgentFrontMatter.safeParse(isRecord(matter.data) ? matter.data : {})
+  if (!checked.success)
+    return faulty(
+      context,
+      checked.error.issues.flatMap((issue) => faultsOf(issue, matter)),
+      ignored
+    )
+  const rest = [...capabilityFaults(checked.data, matter, context.compileSchema), ...runtimeFaults(checked.data.a2a.runtime, matter)]
+  if (rest.length > 0) return faulty(context, rest, ignored)
+  return {
+    ok: true,
+    definition: definitionOf(checked.data, context.file),
+    runtime: runtimeOf(checked.data.a2a.runtime, path.dirname(context.file)),
+    ignored,
+    instructions: matter.body,
+    lines: { name: matter.lineOf(['name']), runtime: matter.lineOf(['a2a', 'runtime']) }
+  }
+}
+
+/** The fault of a file above {@link MAX_AGENT_FILE_BYTES}. */
+export function tooLong(): PlacedFault {
+  return { line: null, reason: `the file is larger than ${MAX_AGENT_FILE_BYTES / 1024} KiB` }
+}
+
+type Matter = Extract<FrontMatter, { ok: true }>
+
+function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignored: readonly string[] = []): FaultyAgentFile {
+  const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
+  return { ok: false, ignored, faults: placed.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)) }
+}
+
+function ignoredKeys(data: unknown): readonly string[] {
+  if (!isRecord(data)) return []
+  return Object.keys(data)
+    .filter((key) => !TOP_LEVEL_KEYS.includes(key))
+    .map((key) => shown(key, 64))
+}
+
+function faultsOf(issue: z.core.$ZodIssue, matter: Matter): readonly PlacedFault[] {
+  const at = issue.path as readonly PathStep[]
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      line: matter.lineOf([...at, key]),
+      reason: `${pathText([...at, key])} is unknown${suggestion(key, at)}`
+    }))
+  }
+  if (at.length === 0 || isMissing(matter.data, at))
+    return [{ line: matter.lineOf(at), reason: `${pathText(at)} is missing${missingHint(at)}` }]
+  return [{ line: matter.lineOf(at), reason: `${pathText(at)}: ${issue.message}` }]
+}
+
+function suggestion(key: string, at: readonly PathStep[]): string {
+  const [best] = nearest(key, knownKeysAt(at))
+  return best === undefined ? ` (known: ${knownKeysAt(at).join(', ')})` : `; did you mean ${best}?`
+}
+
+function missingHint(at: readonly PathStep[]): string {
+  return at[0] === 'a2a' && at.length === 1 ? ': it says what the agent can do (capabilities) and how to run it (runtime)' : ''
+}
+
+function isMissing(data: unknown, at: readonly PathStep[]): boolean {
+  let value = data
+  for (const step of at) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return true
+    value = (value as Record<PathStep, unknown>)[step]
+  }
+  return value === undefined
+}
+
+function pathText(at: readonly PathStep[]): string {
+  return at.map((step, i) => (typeof step === 'number' ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`)).join('')
+}
+
+function capabilityFaults(fields: AgentFields, matter: Matter, compileSchema: CompileSchema): readonly PlacedFault[] {
+  const faults: PlacedFault[] = []
+  const firstLine = new Map<string, number>()
+  let defaults = 0
+  fields.a2a.capabilities.forEach((one, i) => {
+    const at: PathStep[] = ['a2a', 'capabilities', i]
+    const earlier = firstLine.get(one.id)
+    if (earlier !== undefined)
+      faults.push({ line: matter.lineOf([...at, 'id']), reason: `the capability ${one.id} is listed twice, first on line ${earlier}` })
+    else firstLine.set(one.id, matter.lineOf([...at, 'id']))
+    if (one.default === true && ++defaults > 1)
+      faults.push({ line: matter.lineOf([...at, 'default']), reason: 'only one capability may be the default' })
+    for (const side of ['input', 'output'] as const) {
+      const reason = schemaFault(one[side], compileSchema)
+      if (reason !== null) faults.push({ line: matter.lineOf([...at, side]), reason: `${pathText([...at, side])}: ${reason}` })
+    }
+  })
+  return faults
+}
+
+function schemaFault(schema: unknown, compileSchema: CompileSchema): string | null {
+  try {
+    compileSchema(schema)
+    return null
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+function runtimeFaults(runtime: RuntimeFields, matter: Matter): readonly PlacedFault[] {
+  if (runtime.type !== 'command') return []
+  const line = (i: number): number => matter.lineOf(['a2a', 'runtime', 'command', i])
+  const faults: PlacedFault[] = []
+  const [program = ''] = runtime.command
+  if (program === '') faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program is empty' })
+  // What a peer sends must never choose the program.
+  if (hasPlaceholder(program)) faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program may not be taken from the input' })
+  runtime.command.forEach((argument, i) => {
+    if (argument.includes('\0')) faults.push({ line: line(i), reason: `a2a.runtime.command[${i}] holds a NUL character` })
+  })
+  return faults
+}
+
+function definitionOf(fields: AgentFields, file: string): AgentDefinition {
+  const { version, tier, sandbox, capabilities, runtime, limits } = fields.a2a
+  return {
+    id: fields.name,
+    name: fields.name,
+    version,
+    description: fields.description,
+    tier,
+    sandboxId: sandbox,
+    protocols: AGENT_PROTOCOLS,
+    capabilities: capabilities.map(capabilityOf),
+    limits: { timeoutMs: limits.timeout, concurrency: limits.concurrency, maxOutputBytes: limits.maxOutput },
+    runtime: runtime.type,
+    source: file
+  }
+}
+
+function capabilityOf(fields: CapabilityFields): CapabilityDescriptor {
+  const { input, output, name, ...rest } = fields
+  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)) as Given<typeof rest>
+  return { ...given, name: name ?? fields.id, inputSchema: input, outputSchema: output }
+}
+
+/** The members of T without those that are undefined. */
+type Given<T> = { [K in keyof T]: Exclude<T[K], undefined> }
+
+function runtimeOf(fields: RuntimeFields, base: string): RuntimeSpec {
+  if (fields.type === 'module') return { type: 'module', path: path.resolve(base, fields.path), env: fields.env }
+  return { type: 'command', command: fields.command, env: fields.env, cwd: path.resolve(base, fields.cwd ?? '.') }
+}

@@ -1,0 +1,35 @@
+/** Deepest value that is looked into; what lies deeper is left as it is. */
+const MAX_DEPTH = 64
+
+/**
+ * The value as agents see it: bytes (Uint8Array) anywhere in it become base64 text, all else stays.
+ * Parts without bytes are shared with the argument, not copied.
+ */
+export function toAgentJson(value: unknown): unknown {
+  return convert(value, 0)
+}
+
+function convert(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || depth > MAX_DEPTH) return value
+  if (value instanceof Uint8Array) return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64')
+  if (Array.isArray(value)) {
+    const items = value.map((item) => convert(item, depth + 1))
+    return items.some((item, i) => item !== value[i]) ? items : value
+  }
+  const record = value as Record<string, unknown>
+  const entries = Object.keys(record).map((key) => [key, convert(record[key], depth + 1)] as const)
+  // fromEntries defines: a key named __proto__ stays a key.
+  return entries.some(([key, item]) => item !== record[key]) ? Object.fromEntries(entries) : value
+}
+
+/**
+ * A value of an agent as JSON text: bytes anywhere in it become base64 text. undefined for what has no JSON form (a function).
+ * @throws TypeError for a circular value or a bigint
+ */
+export function agentJsonText(value: unknown): string | undefined {
+  return JSON.stringify(value, function (this: unknown, key: string, item: unknown) {
+    // A Buffer has turned itself into an object by now; the holder still has it.
+    const original = (this as Record<string, unknown>)[key]
+    return original instanceof Uint8Array ? toAgentJson(original) : item
+  })
+}

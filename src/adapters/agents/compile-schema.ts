@@ -1,0 +1,120 @@
+import { createRequire } from 'node:module'
+import type { Ajv, AnySchema, ErrorObject, Options } from 'ajv'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
+import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
+
+/** Largest JSON Schema, in bytes of JSON. */
+const MAX_SCHEMA_BYTES = 65_536
+/** Compiled schemas that are kept; the one unused longest goes first. */
+const MAX_KEPT = 512
+
+type Dialect = 'draft-07' | '2020-12'
+
+/**
+ * Makes a {@link CompileSchema} on Ajv, which is loaded at the first call. draft-07 when a schema names no `$schema`,
+ * else what it names (draft-06 and -07, 2019-09, 2020-12). Formats are not checked, unknown keywords are ignored.
+ * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check.
+ */
+export function createSchemaCompiler(): CompileSchema {
+  const engines = new Map<Dialect, Ajv>()
+  const kept = new Map<string, Check>()
+  return (schema) => {
+    const text = boundedText(schema)
+    const known = kept.get(text)
+    if (known !== undefined) {
+      kept.delete(text)
+      kept.set(text, known)
+      return known
+    }
+    const dialect = dialectOf(schema)
+    let engine = engines.get(dialect)
+    if (engine === undefined) engines.set(dialect, (engine = createEngine(dialect)))
+    const check = compile(engine, JSON.parse(text) as AnySchema)
+    kept.set(text, check)
+    for (const oldest of kept.keys()) if (kept.size > MAX_KEPT) kept.delete(oldest)
+    return check
+  }
+}
+
+function boundedText(schema: unknown): string {
+  if (typeof schema !== 'boolean' && !isRecord(schema)) throw invalid('it must be an object or a boolean')
+  const fault = jsonFault(schema)
+  if (fault !== null) throw invalid(fault)
+  let text: string
+  try {
+    text = canonicalJson(schema)
+  } catch (error) {
+    throw invalid(messageOf(error))
+  }
+  if (Buffer.byteLength(text) > MAX_SCHEMA_BYTES) throw invalid(`it is larger than ${MAX_SCHEMA_BYTES / 1024} KiB`)
+  return text
+}
+
+function dialectOf(schema: unknown): Dialect {
+  const named = isRecord(schema) ? schema['$schema'] : undefined
+  if (named === undefined) return 'draft-07'
+  const match =
+    typeof named === 'string' ? /^https?:\/\/json-schema\.org\/(draft-0[67]|draft\/2019-09|draft\/2020-12)\/schema#?$/.exec(named) : null
+  if (match === null) throw invalid('its $schema is none of draft-06, draft-07, 2019-09, 2020-12')
+  return match[1]?.startsWith('draft-0') === true ? 'draft-07' : '2020-12'
+}
+
+function createEngine(dialect: Dialect): Ajv {
+  const require = createRequire(import.meta.url)
+  const options: Options = {
+    strict: false,
+    logger: false,
+    validateFormats: false,
+    addUsedSchema: false,
+    // `required: [toString]` must not be met by what every object inherits.
+    ownProperties: true,
+    code: { regExp: Object.assign(lenientRegExp, { code: 'new RegExp' }) }
+  }
+  if (dialect === 'draft-07') return new (require('ajv') as typeof import('ajv')).Ajv(options)
+  return new (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')).Ajv2020(options)
+}
+
+/** Patterns in the wild are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
+function lenientRegExp(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, flags)
+  } catch {
+    return new RegExp(pattern)
+  }
+}
+
+function compile(engine: Ajv, schema: AnySchema): Check {
+  // Its dialect chose the engine; left in, an alias of that dialect would be looked up by name.
+  if (typeof schema === 'object') delete schema['$schema']
+  try {
+    const validate = engine.compile(schema)
+    // An asynchronous validator answers with a promise, which reads as "valid".
+    if ('$async' in validate) throw new Error('$async is not supported')
+    return (value) => {
+      try {
+        return validate(value) ? [] : (validate.errors ?? []).slice(0, 20).map(faultOf)
+      } catch (error) {
+        return [{ path: '', message: `could not be checked: ${messageOf(error)}` }]
+      }
+    }
+  } catch (error) {
+    throw invalid(messageOf(error))
+  } finally {
+    engine.removeSchema(schema)
+  }
+}
+
+function faultOf(error: ErrorObject): SchemaFault {
+  const message = error.message ?? error.keyword
+  const params = error.params as Readonly<Record<string, unknown>>
+  if (error.keyword === 'additionalProperties')
+    return { path: error.instancePath, message: `${message}: ${String(params['additionalProperty'])}` }
+  if (error.keyword === 'enum')
+    return { path: error.instancePath, message: `${message}: ${JSON.stringify(params['allowedValues']).slice(0, 200)}` }
+  return { path: error.instancePath, message }
+}
+
+function invalid(reason: string): NodeError {
+  return new NodeError('INVALID_CARD', `not a usable JSON Schema: ${reason}`)
+}
