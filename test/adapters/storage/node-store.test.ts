@@ -1,0 +1,78 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import fc from 'fast-check'
+import { openNodeStore } from '../../../src/adapters/storage/node-store.js'
+import { nodeStoreContract } from '../../contracts/node-store.js'
+import { failsWith } from '../../support/fails.js'
+import { holds } from '../../support/holds.js'
+import { tempDir } from '../../support/tmp.js'
+
+nodeStoreContract('node store', async (t) => {
+  const dir = await tempDir(t)
+  return { store: openNodeStore(dir), reopen: () => Promise.resolve(openNodeStore(dir)) }
+})
+
+test('documents are for this user alone and leave nothing beside them', async (t) => {
+  const dir = await tempDir(t)
+  await openNodeStore(dir).write('identity', { name: 'laptop' })
+  t.is(((await fs.stat(path.join(dir, 'identity.json'))).mode & 0o777).toString(8), '600')
+  t.alike(await fs.readdir(dir), ['identity.json'])
+})
+
+test('any change of a byte is found, never served', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  const file = path.join(dir, 'identity.json')
+  await store.write('identity', { name: 'laptop', ids: [1, 2, 3], nested: { on: true } })
+  const good = await fs.readFile(file)
+  const property = fc.asyncProperty(fc.nat(good.byteLength - 2), fc.integer({ min: 1, max: 255 }), async (at, change) => {
+    const bad = Buffer.from(good)
+    bad[at] = (bad[at] ?? 0) ^ change
+    await fs.writeFile(file, bad)
+    try {
+      // Only a change that means nothing (white space for white space) may be read, and then as it was.
+      return JSON.stringify(await store.read('identity')) === '{"ids":[1,2,3],"name":"laptop","nested":{"on":true}}'
+    } catch (error) {
+      return error instanceof Error && 'code' in error && error.code === 'STORE_DAMAGED'
+    }
+  })
+  await holds(t, property)
+})
+
+test('an empty, cut or foreign file is STORE_DAMAGED and says what helps', async (t) => {
+  const dir = await tempDir(t)
+  for (const text of ['', '{', '{"sha256":"00"', 'null', '{"value":1}', '{"sha256":"00","value":1}']) {
+    await fs.writeFile(path.join(dir, 'mesh.json'), text)
+    const error = await failsWith(t, 'STORE_DAMAGED', () => openNodeStore(dir).read('mesh'))
+    t.ok(error.next.some((step) => step.includes('mesh.json')))
+  }
+})
+
+test('what a crash left half-written beside the document is ignored and replaced', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  await store.write('mesh', { key: 'old' })
+  await fs.writeFile(path.join(dir, 'mesh.json.tmp'), '{"sha')
+  t.alike(await store.read('mesh'), { key: 'old' })
+  await store.write('mesh', { key: 'new' })
+  t.alike(await store.read('mesh'), { key: 'new' })
+  t.alike(await fs.readdir(dir), ['mesh.json'])
+})
+
+test('a write that fails leaves the old document, no litter, and does not stop the next', async (t) => {
+  const dir = await tempDir(t)
+  const store = openNodeStore(dir)
+  await store.write('mesh', 1)
+  await fs.mkdir(path.join(dir, 'mesh.json.tmp'))
+  await t.exception(store.write('mesh', 2))
+  t.is(await store.read('mesh'), 1)
+  await fs.rm(path.join(dir, 'mesh.json.tmp'), { recursive: true, force: true })
+  await store.write('mesh', 3)
+  t.is(await store.read('mesh'), 3)
+})
+
+test('a name can never leave the directory', async (t) => {
+  const store = openNodeStore(await tempDir(t))
+  for (const name of ['../up', 'a/b', '', '.', 'A', 'a b', 'a.json']) await failsWith(t, 'INTERNAL', () => store.read(name))
+})

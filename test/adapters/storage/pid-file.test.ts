@@ -1,0 +1,103 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import { readPidFile, removePidFile, writePidFile } from '../../../src/adapters/storage/pid-file.js'
+import type { RunRecord } from '../../../src/adapters/storage/pid-file.js'
+import { failsWith } from '../../support/fails.js'
+import { tempDir } from '../../support/tmp.js'
+
+const own: RunRecord = { pid: process.pid, startedAt: 1_700_000_000_000, socket: '/tmp/control.sock' }
+
+async function fileIn(t: Assert): Promise<string> {
+  return path.join(await tempDir(t), 'node.pid')
+}
+
+/** A process that lives until it is told to end. */
+async function living(t: Assert): Promise<{ pid: number; end: () => Promise<void> }> {
+  const child = spawn(process.execPath, ['-e', 'process.stdin.resume(); console.log("up")'], { stdio: ['pipe', 'pipe', 'ignore'] })
+  const exited = once(child, 'exit')
+  t.teardown(() => child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  if (child.pid === undefined) throw new Error('no process')
+  return {
+    pid: child.pid,
+    end: async () => {
+      child.kill('SIGKILL')
+      await exited
+    }
+  }
+}
+
+test('what was written is read back, for this user alone', async (t) => {
+  const file = await fileIn(t)
+  await writePidFile(file, own)
+  t.alike(await readPidFile(file), own)
+  t.is(((await fs.stat(file)).mode & 0o777).toString(8), '600')
+  t.alike(await fs.readdir(path.dirname(file)), ['node.pid'])
+})
+
+test('no file, and a file that is no pid file, say that nobody runs', async (t) => {
+  const file = await fileIn(t)
+  t.is(await readPidFile(file), null)
+  for (const text of ['', '{', '[]', '{"pid":"1"}', '{"pid":-1,"startedAt":1,"socket":""}', `{"pid":${process.pid}}`]) {
+    await fs.writeFile(file, text)
+    t.is(await readPidFile(file), null, text)
+  }
+})
+
+test('a second node in a home is told the pid and socket of the first', async (t) => {
+  const file = await fileIn(t)
+  const first = await living(t)
+  await writePidFile(file, { ...own, pid: first.pid })
+  const error = await failsWith(t, 'ALREADY_RUNNING', () => writePidFile(file, own))
+  t.alike(error.data, { pid: first.pid, socket: own.socket })
+  t.is((await readPidFile(file))?.pid, first.pid)
+})
+
+test('what a killed node left is replaced', async (t) => {
+  const file = await fileIn(t)
+  const first = await living(t)
+  await writePidFile(file, { ...own, pid: first.pid })
+  await first.end()
+  t.is(await readPidFile(file), null)
+  await writePidFile(file, own)
+  t.is((await readPidFile(file))?.pid, process.pid)
+})
+
+test('a pid that now belongs to another process does not count as running', async (t) => {
+  const file = await fileIn(t)
+  await writePidFile(file, own)
+  const text = await fs.readFile(file, 'utf8')
+  await fs.writeFile(file, text.replace(/"process":"[^"]*"/, '"process":"another boot/1"'))
+  t.is(await readPidFile(file), null)
+})
+
+test('of many that start at once in one home exactly one gets it', async (t) => {
+  const file = await fileIn(t)
+  const dead = await living(t)
+  await writePidFile(file, { ...own, pid: dead.pid })
+  await dead.end()
+  const others = await Promise.all(Array.from({ length: 6 }, () => living(t)))
+  const results = await Promise.allSettled(others.map(({ pid }) => writePidFile(file, { ...own, pid })))
+  t.is(results.filter(({ status }) => status === 'fulfilled').length, 1)
+  t.ok((await readPidFile(file)) !== null)
+  t.alike(await fs.readdir(path.dirname(file)), ['node.pid'])
+})
+
+test('removing takes the own file or a dead one, never that of a living other', async (t) => {
+  const file = await fileIn(t)
+  const other = await living(t)
+  await writePidFile(file, { ...own, pid: other.pid })
+  await removePidFile(file)
+  t.is((await readPidFile(file))?.pid, other.pid)
+  await other.end()
+  await removePidFile(file)
+  await t.exception(fs.stat(file), /ENOENT/)
+  await writePidFile(file, own)
+  await removePidFile(file)
+  await t.exception(fs.stat(file), /ENOENT/)
+  await t.execution(removePidFile(file))
+})
