@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import test from 'brittle'
+import fc from 'fast-check'
+import { CONTROL_SCHEMAS, decodeControl, isControlName, type ControlMessage } from '../../../src/domain/channel/control.js'
+import { holds } from '../../support/arbitraries.js'
+
+const good: ControlMessage[] = [
+  { name: 'cards', body: { cards: [{ any: 'thing' }], full: true } },
+  { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
+  { name: 'submit', body: { id: 's1', entry: { body: {} } } },
+  { name: 'submitted', body: { id: 's1', ok: false, reason: 'not a writer' } },
+  { name: 'heartbeat', body: { requests: ['r1', 'r2'] } },
+  { name: 'cancel', body: { requestId: 'r1' } },
+  { name: 'lookup', body: { id: 'l1', agentId: null, capability: 'text.stats' } },
+  { name: 'found', body: { id: 'l1', cards: [] } },
+  { name: 'goodbye', body: { reason: 'stopping' } }
+]
+
+test('every control message of the table is taken as it was sent', (t) => {
+  t.alike(new Set(good.map((one) => one.name)), new Set(Object.keys(CONTROL_SCHEMAS)))
+  for (const one of good) t.alike(decodeControl(one.name, one.body), { ok: true, ...one })
+})
+
+test('a body that misses a member or breaks a bound is refused', (t) => {
+  for (const one of good) t.is(decodeControl(one.name, {}).ok, false, one.name)
+  t.is(decodeControl('heartbeat', { requests: Array.from({ length: 1001 }, () => 'r') }).ok, false)
+  t.is(decodeControl('cancel', { requestId: 'r'.repeat(65) }).ok, false)
+  t.is(decodeControl('cards-removed', { agents: [{ id: 'a', revision: -1 }] }).ok, false)
+})
+
+test('names of the prototype are no control messages', (t) => {
+  for (const name of ['constructor', 'toString', '__proto__', '']) {
+    t.is(isControlName(name), false)
+    t.is(decodeControl(name, {}).ok, false)
+  }
+})
+
+test('no body makes the check throw', (t) => {
+  holds(
+    t,
+    fc.property(fc.constantFrom(...Object.keys(CONTROL_SCHEMAS)), fc.jsonValue(), (name, body) => {
+      const read = decodeControl(name, body)
+      assert.ok(read.ok || read.reason.length > 0)
+    })
+  )
+})
