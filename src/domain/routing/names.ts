@@ -77,14 +77,13 @@ export function resolveAgent(text: string, agents: readonly AgentName[], nodes: 
   const address = splitAddress(text)
   if (address === null) return amongAgents(text, agents, label)
   const node = resolveNode(address.node, nodes)
-  if (node.kind === 'ambiguous') return { kind: 'ambiguous', candidates: node.candidates.map((one) => `${address.agentId}@${one}`) }
-  if (node.kind === 'none') return { kind: 'none', nearest: node.nearest.map((one) => `${address.agentId}@${one}`) }
-  const found = amongAgents(
-    address.agentId,
-    agents.filter((agent) => agent.nodeId === node.value),
-    label
-  )
-  return found.kind === 'none' ? { kind: 'none', nearest: nearestLabels(text, found.nearest, agents.map(label)) } : found
+  const on = (names: readonly string[]): string[] => names.map((one) => `${address.agentId}@${one}`)
+  if (node.kind === 'ambiguous') return { kind: 'ambiguous', candidates: on(node.candidates) }
+  const labels = agents.map(label)
+  if (node.kind === 'none') return { kind: 'none', nearest: on(node.nearest).filter((one) => labels.includes(one)) }
+  const here = agents.filter((agent) => agent.nodeId === node.value)
+  const found = amongAgents(address.agentId, here, label)
+  return found.kind === 'none' && found.nearest.length === 0 ? { kind: 'none', nearest: nearest(text, labels) } : found
 }
 
 function amongAgents(id: string, agents: readonly AgentAddress[], label: (agent: AgentAddress) => string): Resolution<AgentAddress> {
@@ -105,8 +104,4 @@ function amongAgents(id: string, agents: readonly AgentAddress[], label: (agent:
       .map(label)
       .slice(0, 3)
   }
-}
-
-function nearestLabels(text: string, near: readonly string[], labels: readonly string[]): readonly string[] {
-  return near.length > 0 ? near : nearest(text, labels)
 }
