@@ -33,16 +33,17 @@ interface Lifting {
  */
 export function lift(payload: unknown, options: LiftOptions): Lifted | null {
   const { maxAttachments } = ENVELOPE_LIMITS
-  const first = attempt(payload, options.maxInlineText, maxAttachments)
-  if (first.bytes.length > maxAttachments) return null
-  if (first.bytes.length + first.texts.length <= maxAttachments) return first.lifted
-  return attempt(payload, options.maxInlineText, maxAttachments - first.bytes.length).lifted
+  const lifting = begin(options.maxInlineText, maxAttachments)
+  const json = strip(payload, lifting)
+  const { bytes, texts } = lifting
+  if (bytes.length > maxAttachments) return null
+  if (bytes.length + texts.length <= maxAttachments) return { json, attachments: bytes.length === 0 ? texts : [...bytes, ...texts] }
+  const fewer = begin(options.maxInlineText, maxAttachments - bytes.length)
+  return { json: strip(payload, fewer), attachments: [...fewer.bytes, ...fewer.texts] }
 }
 
-function attempt(payload: unknown, maxInlineText: number, maxTexts: number): Lifting & { lifted: Lifted } {
-  const lifting: Lifting = { path: [], bytes: [], texts: [], maxInlineText, maxTexts }
-  const json = strip(payload, lifting)
-  return { ...lifting, lifted: { json, attachments: [...lifting.bytes, ...lifting.texts] } }
+function begin(maxInlineText: number, maxTexts: number): Lifting {
+  return { path: [], bytes: [], texts: [], maxInlineText, maxTexts }
 }
 
 function strip(value: unknown, lifting: Lifting): unknown {

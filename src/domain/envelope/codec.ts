@@ -1,7 +1,7 @@
 import c from 'compact-encoding'
 import { NodeError } from '../../kit/errors.js'
 import { fromUtf8, utf8 } from '../../kit/ids.js'
-import { JSON_LIMITS, jsonFault, parseJson } from '../../kit/json.js'
+import { JSON_LIMITS, jsonFault, parseJson, type JsonLimits } from '../../kit/json.js'
 import { lift, restore, type Attachment } from './attachments.js'
 import type { A2AEnvelope } from './envelope.js'
 import { headerFault, measureHeader, readHeader, writeHeader, type EnvelopeHeader, type WireState } from './header.js'
@@ -35,6 +35,9 @@ interface Prepared {
   readonly body: Body
 }
 
+/** Of a payload before its long strings are lifted out; the sizes are checked after that. */
+const PAYLOAD_LIMITS: JsonLimits = { ...JSON_LIMITS, maxString: Number.POSITIVE_INFINITY }
+
 const EMPTY = new Uint8Array(0)
 
 /**
@@ -52,7 +55,7 @@ export function encodeEnvelope(envelope: A2AEnvelope): Uint8Array {
 function bodyOf(payload: unknown): Body {
   if (payload === undefined) return { codec: BODY.none, main: EMPTY, entries: [] }
   if (payload instanceof Uint8Array) return { codec: BODY.bytes, main: payload, entries: [] }
-  const fault = jsonFault(payload, { ...JSON_LIMITS, maxString: Number.POSITIVE_INFINITY })
+  const fault = jsonFault(payload, PAYLOAD_LIMITS)
   if (fault !== null) throw new NodeError('INVALID_ENVELOPE', `payload: ${fault}`)
   const lifted = lift(payload, { maxInlineText })
   if (lifted === null) throw tooLarge(`more than ${maxAttachments} attachments`)
