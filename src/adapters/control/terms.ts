@@ -1,0 +1,2 @@
+/** Words of the domain that clients of the control API need as values: tiers on a command line. */
+export { type Tier, tierFromText } from '../../domain/routing/tier.js'

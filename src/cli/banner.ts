@@ -1,0 +1,40 @@
+import { shortId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import type { PeerInfo, StatusInfo } from '../ports/node-api.js'
+import type { Output } from './output.js'
+import { factLines, plural } from './render.js'
+import { tildePath } from './words.js'
+
+const NETWORKS: Readonly<Record<string, string>> = { public: 'public DHT', private: 'private DHT', local: 'this machine only' }
+
+/** `a2a-node 0.1.0   node laptop (k7f2...9d3a)   L0   mesh home`. */
+export function headLine(output: Output, info: Pick<StatusInfo, 'version' | 'node' | 'mesh'>): string {
+  const { node, mesh } = info
+  const name = output.paint('bold', shown(node.name))
+  return `a2a-node ${shown(info.version)}   node ${name} (${shortId(node.id)})   ${node.tier}   mesh ${output.paint('bold', shown(mesh.name))}`
+}
+
+/** What `start` says of the node that runs now. */
+export function bannerLines(
+  output: Output,
+  parts: { info: StatusInfo; peers: readonly PeerInfo[]; store: string; userHome: string | undefined }
+): string[] {
+  const { info, peers, store, userHome } = parts
+  const online = peers.filter((peer) => peer.status === 'online').length
+  const count = peers.length === 0 ? '0 peers yet' : `${online} of ${plural(peers.length, 'peer')} online`
+  const { ready, faults } = info.agents
+  const lines = [
+    headLine(output, info),
+    ...factLines(output, [
+      ['store', tildePath(store, userHome)],
+      ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],
+      ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
+    ]),
+    ...faults.map(
+      (fault) =>
+        `  ${output.paint('yellow', 'agent file')} ${shown(`${fault.file}${fault.line === null ? '' : `:${fault.line}`}: ${fault.reason}`, 500)}`
+    )
+  ]
+  if (info.mesh.members > 1) return lines
+  return [...lines, 'On another machine:', '  npm i -g a2a-node && a2a-node start --join <code>      (code: a2a-node invite)']
+}

@@ -1,0 +1,98 @@
+import path from 'node:path'
+import { shortId } from '../../kit/ids.js'
+import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import type { AgentDetail, AgentInfo } from '../../ports/node-api.js'
+import type { Action } from '../context.js'
+import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { isSet, jsonArgument, textOption } from '../options.js'
+import { jsonLine, jsonText, type Output, plainText } from '../output.js'
+import { type Cell, printFacts, printTable, wrap } from '../render.js'
+import { readStdin } from '../stdin.js'
+
+const INPUT_MAX = 16_777_216
+
+/** `agents`: the table of all agents. */
+export const agents: Action = async ({ output, api }, _args, options) => {
+  const [local, remote] = [isSet(options, 'local'), isSet(options, 'remote')]
+  if (local && remote) throw new NodeError('USAGE', '--local and --remote exclude each other', { next: ['a2a-node agents --help'] })
+  const result = await api().call('agents.list', local ? { origin: 'local' } : remote ? { origin: 'remote' } : {})
+  if (output.json) output.object('agents@1', { agents: result.agents })
+  else if (result.agents.length === 0) output.print('no agents')
+  else await printTable(output, ['AGENT', 'TIER', 'STATUS', 'SANDBOX', 'CAPABILITIES'], result.agents.map(agentRow))
+  return EXIT.ok
+}
+
+function agentRow(agent: AgentInfo): Cell[] {
+  const style = agent.status === 'ready' ? 'green' : agent.status === 'busy' ? 'yellow' : 'dim'
+  return [
+    { text: agent.address, style: 'bold' },
+    agent.tier,
+    { text: agent.status, style },
+    agent.sandboxId ?? '-',
+    agent.capabilities.join(', ')
+  ]
+}
+
+/** `agents show <agent>`. */
+export const showAgent: Action = async ({ output, api }, [agent = '']) => {
+  const detail = await api().call('agents.show', { agent })
+  if (output.json) output.object('agent@1', detail)
+  else printAgent(output, detail)
+  return EXIT.ok
+}
+
+function printAgent(output: Output, agent: AgentDetail): void {
+  output.print(`${output.paint('bold', shown(agent.address))}   ${agent.tier}   ${agent.status}`)
+  for (const line of wrap(shown(agent.description, 1000), 76)) output.print(`  ${line}`)
+  printFacts(output, [
+    ['name', agent.name],
+    ['version', `${agent.version}, revision ${agent.revision}`],
+    ['node', `${agent.node.name} (${shortId(agent.node.id)})`],
+    agent.sandboxId === null ? null : ['sandbox', agent.sandboxId],
+    agent.source === null ? null : ['source', agent.source]
+  ])
+  for (const one of agent.capabilities) {
+    const marks = [
+      one.default === true ? 'default' : null,
+      one.idempotent === true ? 'idempotent' : null,
+      `side effect: ${one.sideEffect ?? 'exec'}`
+    ]
+    output.print(`${output.paint('bold', shown(one.id))}  ${output.paint('dim', marks.filter((mark) => mark !== null).join(', '))}`)
+    for (const line of wrap(shown(one.description, 1000), 76)) output.print(`  ${line}`)
+    printFacts(output, [
+      ['input', jsonLine(one.inputSchema ?? {})],
+      ['output', jsonLine(one.outputSchema ?? {})]
+    ])
+  }
+}
+
+/** `agents check <file>`: reads an agent file as the node would; needs no running node. */
+export const checkAgent: Action = async ({ output }, [file = '']) => {
+  const { checkAgentFile } = await import('../../compose.js')
+  const result = await checkAgentFile(path.resolve(file))
+  if (output.json) output.object('agent-check@1', result)
+  else {
+    for (const fault of result.faults)
+      output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
+    if (result.ok)
+      output.print(`${output.paint('green', 'ok')}  agent ${shown(result.id)}: ${result.capabilities.map((one) => shown(one)).join(', ')}`)
+    if (result.ignored.length > 0) output.print(`ignored keys: ${result.ignored.map((one) => shown(one)).join(', ')}`)
+  }
+  return result.ok ? EXIT.ok : EXIT_CODES.AGENT_FILE_INVALID
+}
+
+function placeOf(fault: { readonly file: string; readonly line: number | null }): string {
+  return fault.line === null ? fault.file : `${fault.file}:${fault.line}`
+}
+
+/** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
+export const runAgent: Action = async ({ output }, [file = '', json = ''], options) => {
+  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
+  const { runAgentFile } = await import('../../compose.js')
+  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, input)
+  if (output.json) output.object('agent-run@1', outcome)
+  else if (!outcome.ok) output.error(new NodeError(outcome.code, outcome.message).toBody())
+  else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))
+  return outcome.ok ? EXIT.ok : EXIT_CODES[outcome.code]
+}

@@ -1,0 +1,128 @@
+import { NodeError } from '../../kit/errors.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from '../table.js'
+
+/** One place on a command line: the words before, and what may follow. */
+interface Place {
+  /** e.g. `swarm run`; '' is the beginning. */
+  readonly path: string
+  readonly subs: readonly CommandSpec[]
+  readonly options: readonly OptionSpec[]
+}
+
+const SCRIPTS: Readonly<Record<string, (places: readonly Place[]) => string[]>> = { bash, zsh, fish }
+
+/** `completion <shell>`: a script made of the command table. */
+export const completion: Action = async ({ output }, [shell = '']) => {
+  const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell] : undefined
+  if (script === undefined)
+    throw new NodeError('USAGE', `no completion for ${JSON.stringify(shell)}: bash, zsh or fish`, { next: ['a2a-node completion bash'] })
+  const text = script(placesOf('', COMMANDS)).join('\n')
+  if (output.json) output.object('completion@1', { shell, script: text })
+  else output.print(text)
+  return EXIT.ok
+}
+
+function placesOf(path: string, subs: readonly CommandSpec[], options: readonly OptionSpec[] = []): Place[] {
+  const below = subs.flatMap((sub) => placesOf(path === '' ? sub.name : `${path} ${sub.name}`, sub.sub ?? [], sub.options ?? []))
+  return [{ path, subs, options: [...options.filter((one) => one.hidden !== true), ...GLOBAL_OPTIONS] }, ...below]
+}
+
+function names(option: OptionSpec): string[] {
+  return option.flags.split(/[ ,|]+/).filter((part) => part.startsWith('-'))
+}
+
+function takesValue(option: OptionSpec): boolean {
+  return option.flags.includes('<')
+}
+
+function bash(places: readonly Place[]): string[] {
+  const words = (place: Place): string => [...place.subs.map((one) => one.name), ...place.options.flatMap(names)].join(' ')
+  const all = places.flatMap((place) => place.options)
+  const choices = new Map(all.filter((one) => one.choices !== undefined).map((one) => [names(one).join('|'), one.choices?.join(' ') ?? '']))
+  const valued = [...new Set(all.filter((one) => takesValue(one) && one.choices === undefined).flatMap(names))]
+  return [
+    '# bash completion for a2a-node',
+    '_a2a_node() {',
+    '  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path="" word i',
+    '  COMPREPLY=()',
+    '  case "$prev" in',
+    ...[...choices].map(([flags, list]) => `    ${flags}) COMPREPLY=($(compgen -W "${list}" -- "$cur")); return ;;`),
+    `    ${valued.join('|')}) COMPREPLY=($(compgen -f -- "$cur")); return ;;`,
+    '  esac',
+    '  for ((i = 1; i < COMP_CWORD; i++)); do',
+    '    word="${COMP_WORDS[i]}"',
+    '    case "${path:+$path }$word" in',
+    `      ${places
+      .filter((place) => place.path !== '')
+      .map((place) => `"${place.path}"`)
+      .join('|')}) path="\${path:+$path }$word" ;;`,
+    '    esac',
+    '  done',
+    '  case "$path" in',
+    ...places.map((place) => `    "${place.path}") COMPREPLY=($(compgen -W "${words(place)}" -- "$cur")) ;;`),
+    '  esac',
+    '  [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- "$cur"))',
+    '}',
+    'complete -F _a2a_node a2a-node'
+  ]
+}
+
+function zsh(places: readonly Place[]): string[] {
+  const escape = (text: string): string =>
+    text.replaceAll("'", "'\\''").replaceAll('[', '\\[').replaceAll(']', '\\]').replaceAll(':', '\\:')
+  const option = (one: OptionSpec): string[] => {
+    const value = takesValue(one) ? `:value:${one.choices === undefined ? '_files' : `(${one.choices.join(' ')})`}` : ''
+    return names(one).map((name) => `'${name}[${escape(one.about)}]${value}'`)
+  }
+  const cases = places.map((place) => {
+    const subs = place.subs.map((sub) => `'${sub.name}:${escape(sub.about)}'`).join(' ')
+    const describe = subs === '' ? '_files' : `{ local -a subs; subs=(${subs}); _describe command subs }`
+    return `    '${place.path}') [[ $words[CURRENT] == -* ]] && _arguments ${place.options.flatMap(option).join(' ')} || ${describe} ;;`
+  })
+  const paths = places.filter((place) => place.path !== '').map((place) => `'${place.path}'`)
+  return [
+    '#compdef a2a-node',
+    '_a2a_node() {',
+    "  local place='' word",
+    '  for word in ${words[2,CURRENT-1]}; do',
+    '    case "${place:+$place }$word" in',
+    `      ${paths.join('|')}) place="\${place:+$place }$word" ;;`,
+    '    esac',
+    '  done',
+    '  case $place in',
+    ...cases,
+    '  esac',
+    '}',
+    'compdef _a2a_node a2a-node'
+  ]
+}
+
+function fish(places: readonly Place[]): string[] {
+  const quote = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+  const lines = places.flatMap((place) => {
+    const condition = `-n ${quote(`__a2a_node_at ${place.path}`.trim())}`
+    const subs = place.subs.map((sub) => `complete -c a2a-node -f ${condition} -a ${sub.name} -d ${quote(sub.about)}`)
+    const options = place.options.map((one) => {
+      const flags = names(one).map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`))
+      const value = one.choices !== undefined ? ` -x -a ${quote(one.choices.join(' '))}` : takesValue(one) ? ' -r' : ''
+      return `complete -c a2a-node ${condition} ${flags.join(' ')}${value} -d ${quote(one.about)}`
+    })
+    return [...subs, ...options]
+  })
+  const paths = places.filter((place) => place.path !== '').map((place) => quote(place.path))
+  return [
+    '# fish completion for a2a-node',
+    'function __a2a_node_at',
+    '  set -l place',
+    '  for word in (commandline -opc)[2..-1]',
+    `    if contains -- (string join ' ' $place $word) ${paths.join(' ')}`,
+    '      set -a place $word',
+    '    end',
+    '  end',
+    '  test "$place" = "$argv"',
+    'end',
+    ...lines
+  ]
+}

@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs'
+import { type ConfigFault, faultText } from '../../config/candidate.js'
+import { type LoadedConfig, loadConfig } from '../../config/load.js'
+import { allSettings, envName, type NamedSetting } from '../../config/settings.js'
+import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import type { Action, CommandContext } from '../context.js'
+import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { jsonLine } from '../output.js'
+import { wrap } from '../render.js'
+
+/** `config path`: where the file lies, whether it is there or not. */
+export const configPath: Action = async ({ output, paths }) => {
+  const { configFile, home, agents, socket } = paths()
+  if (output.json) output.object('config-path@1', { path: configFile, exists: existsSync(configFile), home, agents, socket })
+  else output.print(configFile)
+  return EXIT.ok
+}
+
+/** `config show`: what the next start would use. */
+export const configShow: Action = async (context) => {
+  const { output } = context
+  const loaded = await load(context)
+  if (output.json) {
+    const settings = allSettings().map((one) => ({
+      ...described(one, loaded),
+      default: one.setting.fallback,
+      unit: one.setting.unit,
+      allowed: one.setting.allowed,
+      env: envName(one.path),
+      about: one.setting.about
+    }))
+    output.object('config@1', { path: context.paths().configFile, settings })
+    return EXIT.ok
+  }
+  const { configFile } = context.paths()
+  output.print(`# ${configFile}${existsSync(configFile) ? '' : '  (not there)'}`)
+  let section = ''
+  for (const one of allSettings()) {
+    if (one.section !== section) output.print(`${output.paint('bold', `${one.section}:`)}`)
+    section = one.section
+    for (const line of wrap(`${one.setting.about} Allowed: ${one.setting.allowed}.`, 74)) output.print(output.paint('dim', `  # ${line}`))
+    const { value, source, where } = described(one, loaded)
+    const from = source === 'default' ? '' : `   # from ${where}`
+    output.print(`  ${one.key}: ${shown(jsonLine(value), 1000)}${output.paint('cyan', from)}`)
+  }
+  return EXIT.ok
+}
+
+function described(
+  one: NamedSetting,
+  { config, origins }: LoadedConfig
+): { key: string; value: unknown; source: string; where: string | null } {
+  const values = config as unknown as Record<string, Record<string, unknown>>
+  const origin = origins.get(one.path)
+  return { key: one.path, value: values[one.section]?.[one.key], source: origin?.source ?? 'default', where: origin?.where ?? null }
+}
+
+/** `config check`: every fault of file and environment. */
+export const configCheck: Action = async (context) => {
+  const { output } = context
+  const path = context.paths().configFile
+  try {
+    const { config } = await load(context)
+    if (output.json) output.object('config-check@1', { ok: true, path, faults: [] })
+    else
+      output.print(
+        `${output.paint('green', 'ok')}  ${existsSync(path) ? path : `no file at ${path}`}, ${config.given.size} of ${allSettings().length} settings given`
+      )
+    return EXIT.ok
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== 'CONFIG_INVALID') throw error
+    const faults = (error.data as { faults?: readonly ConfigFault[] } | undefined)?.faults ?? []
+    if (output.json) output.object('config-check@1', { ok: false, path, faults })
+    else for (const fault of faults) output.print(`${output.paint('red', 'fault')}  ${shown(faultText(fault), 2000)}`)
+    return EXIT_CODES.CONFIG_INVALID
+  }
+}
+
+async function load(context: CommandContext): Promise<LoadedConfig> {
+  return await loadConfig({ file: context.paths().configFile, env: context.env })
+}

@@ -1,0 +1,60 @@
+import { formatDuration } from '../../kit/units.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { countOption, durationOption, given, isSet, textOption, tierOption } from '../options.js'
+import { type Cell, plural, printTable } from '../render.js'
+
+/** `invite`: the code alone on stdout, what it is good for on stderr. */
+export const invite: Action = async ({ output, api }, _args, options) => {
+  const params = given({
+    tier: tierOption(options, 'tier'),
+    admin: isSet(options, 'admin') ? true : undefined,
+    ttlMs: durationOption(options, 'ttl'),
+    uses: countOption(options, 'uses', [1, 1000]),
+    sandboxId: textOption(options, 'sandbox')
+  })
+  const made = await api().call('invite.create', params)
+  if (isSet(options, 'qr')) {
+    const { renderUnicodeCompact } = await import('uqr')
+    output.note(renderUnicodeCompact(made.code, { border: 2 }))
+  }
+  if (output.json) {
+    const { code, expiresAt, uses, tier, id } = made
+    output.object('invite@1', { code, expiresAt, uses, tier, id })
+    return EXIT.ok
+  }
+  const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
+  const rights = params.admin === true ? ', may invite and write the log' : ''
+  output.note(`Joins ${plural(made.uses, 'node')} as ${made.tier}${rights}, for ${left}. On the other machine:`)
+  output.note('  a2a-node start --join <code>')
+  output.print(made.code)
+  return EXIT.ok
+}
+
+/** `invite ls`. */
+export const listInvites: Action = async ({ output, api }) => {
+  const { invites } = await api().call('invite.list', {})
+  if (output.json) output.object('invites@1', { invites })
+  else if (invites.length === 0) output.print('no invites')
+  else {
+    const rows = invites.map((one): Cell[] => [
+      one.id.slice(0, 8),
+      one.tier,
+      one.admin ? 'yes' : 'no',
+      `${one.used}/${one.uses}`,
+      { text: one.state, style: one.state === 'open' ? 'green' : 'dim' },
+      one.state === 'open' ? `in ${formatDuration(Math.max(0, Date.parse(one.expiresAt) - Date.now()))}` : '-',
+      one.by.name
+    ])
+    await printTable(output, ['ID', 'TIER', 'ADMIN', 'USED', 'STATE', 'EXPIRES', 'BY'], rows)
+  }
+  return EXIT.ok
+}
+
+/** `invite revoke <id>`. */
+export const revokeInvite: Action = async ({ output, api }, [id = '']) => {
+  const revoked = await api().call('invite.revoke', { id })
+  if (output.json) output.object('invite-info@1', revoked)
+  else output.print(`invite ${revoked.id.slice(0, 8)} is ${revoked.state}`)
+  return EXIT.ok
+}

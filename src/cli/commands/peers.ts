@@ -1,0 +1,102 @@
+import { NodeError } from '../../kit/errors.js'
+import { shortId } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import type { PeerDetail, PeerInfo } from '../../ports/node-api.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { showWatch } from '../live.js'
+import { isSet, textOption, tierArgument } from '../options.js'
+import type { Output } from '../output.js'
+import { type Cell, printFacts, tableLines } from '../render.js'
+import { agoText, rttText } from '../words.js'
+
+/** `peers`: the table of the other nodes; with `--watch` again at each change. */
+export const peers: Action = async (context, _args, options) => {
+  const { output } = context
+  const params = isSet(options, 'all') ? { all: true } : {}
+  if (isSet(options, 'watch')) {
+    const watch = context.api().watch('peers.list', params)
+    return await showWatch(output, watch, { schema: 'peers@1', lines: async (item) => await peerLines(output, item.peers) })
+  }
+  const result = await context.api().call('peers.list', params)
+  if (output.json) output.object('peers@1', { peers: result.peers })
+  else for (const line of await peerLines(output, result.peers)) output.print(line)
+  if (!output.json && result.peers.length === 0) output.note('Invite another machine: a2a-node invite')
+  return EXIT.ok
+}
+
+async function peerLines(output: Output, list: readonly PeerInfo[]): Promise<string[]> {
+  if (list.length === 0) return ['no peers yet']
+  const rows = list.map((peer): Cell[] => [
+    { text: shown(peer.name), style: 'bold' },
+    shortId(peer.id),
+    peer.tier,
+    statusCell(peer.status),
+    peer.path ?? '-',
+    rttText(peer.rttMs),
+    peer.agents.join(', ')
+  ])
+  return await tableLines(output, ['NAME', 'ID', 'TIER', 'STATUS', 'PATH', 'RTT', 'AGENTS'], rows)
+}
+
+function statusCell(status: PeerInfo['status']): Cell {
+  return { text: status, style: status === 'online' ? 'green' : status === 'revoked' ? 'red' : 'dim' }
+}
+
+/** `peers show <peer>`. */
+export const showPeer: Action = async (context, [peer = '']) => {
+  const detail = await context.api().call('peers.show', { peer })
+  if (context.output.json) context.output.object('peer@1', detail)
+  else printPeer(context.output, detail)
+  return EXIT.ok
+}
+
+function printPeer(output: Output, peer: PeerDetail): void {
+  output.print(`${output.paint('bold', shown(peer.name))}   ${peer.tier}   ${output.paint(styleOf(peer.status), peer.status)}`)
+  const roles = [peer.owner ? 'owner' : null, peer.admin ? 'admin' : null, peer.writer ? 'writer of the log' : null].filter(
+    (one) => one !== null
+  )
+  printFacts(output, [
+    ['id', peer.id],
+    ['role', roles.length === 0 ? 'member' : roles.join(', ')],
+    ['path', peer.path === null ? '-' : `${peer.path}, ${rttText(peer.rttMs)}`],
+    ['agents', peer.agents.join(', ')],
+    ['admitted', `by ${peer.issuer.name} (${shortId(peer.issuer.id)})`],
+    peer.sandboxId === null ? null : ['sandbox', peer.sandboxId],
+    peer.version === null ? null : ['version', peer.version],
+    ['last seen', peer.status === 'online' ? 'now' : agoText(peer.lastSeenAt, Date.now())],
+    peer.revoked === null
+      ? null
+      : ['revoked', { text: `by ${peer.revoked.by.name}, ${peer.revoked.at}: ${peer.revoked.reason || 'no reason given'}`, style: 'red' }]
+  ])
+}
+
+function styleOf(status: PeerInfo['status']): 'green' | 'red' | 'dim' {
+  return status === 'online' ? 'green' : status === 'revoked' ? 'red' : 'dim'
+}
+
+/** `peers rename <peer> <name>`. */
+export const renamePeer: Action = async (context, [peer = '', name = '']) => {
+  if (name.length < 1 || name.length > 64) throw new NodeError('USAGE', 'a name has 1 to 64 characters')
+  const detail = await context.api().call('peers.rename', { peer, name })
+  return told(context.output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
+}
+
+/** `peers tier <peer> <L>`. */
+export const tierPeer: Action = async (context, [peer = '', level = '']) => {
+  const detail = await context.api().call('peers.tier', { peer, tier: tierArgument(level) })
+  return told(context.output, detail, `${shown(detail.name)} is ${detail.tier} now`)
+}
+
+/** `peers revoke <peer>`. */
+export const revokePeer: Action = async (context, [peer = ''], options) => {
+  const reason = textOption(options, 'reason')
+  const detail = await context.api().call('peers.revoke', reason === undefined ? { peer } : { peer, reason })
+  return told(context.output, detail, `${shown(detail.name)} (${shortId(detail.id)}) is out of the mesh for good`)
+}
+
+function told(output: Output, detail: PeerDetail, text: string): number {
+  if (output.json) output.object('peer@1', detail)
+  else output.print(text)
+  return EXIT.ok
+}

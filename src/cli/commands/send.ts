@@ -1,0 +1,14 @@
+import type { Action } from '../context.js'
+import { given, textOption } from '../options.js'
+import { printReply, replyOptions } from '../reply.js'
+import { readStdin } from '../stdin.js'
+
+const TEXT_MAX = 1_048_576
+
+/** `send <agent|*> <text|->`. */
+export const send: Action = async ({ output, api }, [agent = '', text = ''], options) => {
+  const type = textOption(options, 'type') as 'request' | 'notification' | undefined
+  const body = text === '-' ? await readStdin(TEXT_MAX) : text
+  const reply = await api().call('message.send', { agent, text: body, ...given({ type }), ...replyOptions(options) })
+  return await printReply(output, reply)
+}

@@ -1,0 +1,135 @@
+import type { RunningNode, StartOptions } from '../../compose.js'
+import { connectControl } from '../../adapters/control/client.js'
+import { tierFromText } from '../../adapters/control/terms.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import { formatDuration } from '../../kit/units.js'
+import type { NodeApi, NodeInfo } from '../../ports/node-api.js'
+import { bannerLines } from '../banner.js'
+import type { Action, CommandContext } from '../context.js'
+import { reportReady, startDetached } from '../detach.js'
+import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { isSet, type Options } from '../options.js'
+import { awaitRunning, runningNode } from '../running.js'
+import { stopSignals, type StopSignals } from '../signals.js'
+import { startConfig, startFlags, type StartFlags } from '../start-settings.js'
+
+/** Starts a node in this process; the composition root's. */
+type StartNode = (options: StartOptions) => Promise<RunningNode>
+
+/** `start`: runs the node until a signal or `stop`; prints the one that runs already. */
+export const start: Action = async (context, _args, options) => {
+  const reports = isSet(options, 'reportReady')
+  try {
+    return await startAny(context, options, async (given) => (await import('../../compose.js')).startNode(given))
+  } catch (error) {
+    if (reports) await reportReady({ error: asNodeError(error).toBody() })
+    throw error
+  }
+}
+
+/** `start` with the way to start a node passed in. */
+export async function startAny(context: CommandContext, options: Options, startNode: StartNode): Promise<number> {
+  const { socket } = context.paths()
+  const flags = await startFlags(options)
+  const running = await runningNode(socket)
+  if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
+  const config = await startConfig(context, options)
+  if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags))
+  const signals = stopSignals()
+  try {
+    const home = context.paths()
+    const onProgress = (line: string): void => context.output.note(line)
+    const starting = startNode({ config, home, name: flags.name, join: flags.join, extraAgentDirs: flags.agentDirs, onProgress })
+    return await runNode(context, await untilStarted(starting, signals), {
+      signals,
+      limitMs: config.node.shutdownTimeoutMs,
+      reports: isSet(options, 'reportReady')
+    })
+  } catch (error) {
+    if (error instanceof StoppedEarly) return error.exitCode
+    if (!(error instanceof NodeError) || (error.code !== 'ALREADY_RUNNING' && error.code !== 'STORE_LOCKED')) throw error
+    // Another start of the same home may be a moment ahead of this one.
+    return await printRunning(context, await awaitRunning(socket, error), { flags, reports: isSet(options, 'reportReady') })
+  } finally {
+    signals.release()
+  }
+}
+
+/** A signal came before the node was up. */
+class StoppedEarly extends Error {
+  readonly exitCode: number
+
+  constructor(exitCode: number) {
+    super('stopped before the node was up')
+    this.exitCode = exitCode
+  }
+}
+
+async function untilStarted(starting: Promise<RunningNode>, signals: StopSignals): Promise<RunningNode> {
+  const first = await Promise.race([starting, signals.first])
+  if (typeof first !== 'number') return first
+  // What was half started is closed when it is up; the process does not wait for a join that may take a minute.
+  starting.then(async (node) => await node.close()).catch(() => {})
+  leave(first, 1000)
+  throw new StoppedEarly(first)
+}
+
+async function runNode(
+  context: CommandContext,
+  node: RunningNode,
+  how: { signals: StopSignals; limitMs: number; reports: boolean }
+): Promise<number> {
+  const { output } = context
+  const { info } = node
+  const tier = tierFromText(info.node.tier) ?? 3
+  const api = node.apiFor({ kind: 'operator', name: 'operator', tier, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+  if (output.json) output.object('start@1', info)
+  else {
+    await printBanner(context, api)
+    output.print('Ctrl-C stops the node. Log follows.')
+  }
+  if (how.reports) await reportReady({ ready: info })
+  const end = await Promise.race([node.stopped.then((error) => ({ error })), how.signals.first])
+  if (typeof end !== 'number') {
+    if (end.error !== null) output.error(end.error.toBody())
+    const code = end.error === null ? EXIT.ok : EXIT_CODES[end.error.code]
+    leave(code, how.limitMs)
+    return code
+  }
+  output.note(`stopping (at most ${formatDuration(how.limitMs)}; again to quit at once) ...`)
+  leave(end, how.limitMs)
+  await node.close()
+  return end
+}
+
+/** Ends the process by the limit, whatever still holds it. */
+function leave(exitCode: number, limitMs: number): void {
+  setTimeout(() => process.exit(exitCode), limitMs).unref()
+}
+
+async function printBanner(context: CommandContext, api: NodeApi): Promise<void> {
+  const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
+  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'] }
+  for (const line of bannerLines(context.output, parts)) context.output.print(line)
+}
+
+async function printRunning(context: CommandContext, info: NodeInfo, how: { flags: StartFlags; reports: boolean }): Promise<number> {
+  if (how.flags.join !== null)
+    throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
+  if (how.reports) await reportReady({ ready: info })
+  if (context.output.json) context.output.object('start@1', info)
+  else {
+    await printBanner(context, connectControl(context.paths().socket))
+    context.output.print(`It runs already (pid ${info.pid}). Stop it with: a2a-node stop`)
+  }
+  return EXIT.ok
+}
+
+async function printDetached(context: CommandContext, info: NodeInfo): Promise<number> {
+  if (context.output.json) context.output.object('start@1', info)
+  else {
+    await printBanner(context, connectControl(context.paths().socket))
+    context.output.print(`Runs in the background (pid ${info.pid}), log in ${context.paths().logFile}. Stop it with: a2a-node stop`)
+  }
+  return EXIT.ok
+}

@@ -1,0 +1,52 @@
+import { plural } from '../render.js'
+import { shown } from '../../kit/text.js'
+import { formatDuration } from '../../kit/units.js'
+import type { StatusInfo } from '../../ports/node-api.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { showWatch } from '../live.js'
+import { isSet } from '../options.js'
+import type { Output } from '../output.js'
+import { factLines } from '../render.js'
+import { headLine } from '../banner.js'
+import { tildePath } from '../words.js'
+
+/** `status`; with `--watch` again at each change. */
+export const status: Action = async ({ output, api, env }, _args, options) => {
+  const lines = (info: StatusInfo): string[] => statusLines(output, info, env['HOME'])
+  if (isSet(options, 'watch')) return await showWatch(output, api().watch('node.status', {}), { schema: 'status@1', lines })
+  const info = await api().call('node.status', {})
+  if (output.json) output.object('status@1', info)
+  else for (const line of lines(info)) output.print(line)
+  return EXIT.ok
+}
+
+function statusLines(output: Output, info: StatusInfo, userHome: string | undefined): string[] {
+  const { mesh, tasks, outbox, agents } = info
+  return [
+    headLine(output, info),
+    ...factLines(output, [
+      [
+        'state',
+        {
+          text: `${info.state} for ${formatDuration(info.uptimeMs)}, pid ${info.pid}`,
+          style: info.state === 'running' ? 'green' : 'yellow'
+        }
+      ],
+      ['home', tildePath(info.home, userHome)],
+      ['network', info.network],
+      ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
+      ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
+      ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
+      ['outbox', `${outbox.pending} pending`]
+    ]),
+    ...agents.faults.map(
+      (fault) =>
+        `  ${output.paint('yellow', 'agent file')} ${shown(`${fault.file}${fault.line === null ? '' : `:${fault.line}`}: ${fault.reason}`, 500)}`
+    ),
+    ...info.problems.flatMap((one) => [
+      `  ${output.paint('yellow', 'problem')}   ${shown(one.message, 500)}  [${shown(one.code)}]`,
+      ...(one.next === '' ? [] : [`    try: ${shown(one.next)}`])
+    ])
+  ]
+}

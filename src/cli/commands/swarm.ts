@@ -1,0 +1,95 @@
+import { shown } from '../../kit/text.js'
+import { formatDuration } from '../../kit/units.js'
+import type { SwarmInfo, SwarmResults } from '../../ports/node-api.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { jsonLine, type Output, type Style } from '../output.js'
+import { type Cell, printFacts, printTable } from '../render.js'
+import { followSwarm } from '../swarm-follow.js'
+import { agoText, timeText } from '../words.js'
+
+const STYLES: Readonly<Record<SwarmInfo['status'], Style>> = {
+  running: 'cyan',
+  completed: 'green',
+  failed: 'red',
+  partial: 'yellow',
+  canceled: 'dim',
+  stalled: 'yellow'
+}
+
+/** `swarm ls`. */
+export const listSwarms: Action = async ({ output, api }) => {
+  const { swarms } = await api().call('swarm.list', {})
+  if (output.json) output.object('swarms@1', { swarms })
+  else if (swarms.length === 0) output.print('no swarms')
+  else {
+    const now = Date.now()
+    const rows = swarms.map((one): Cell[] => [
+      one.id,
+      { text: one.status, style: STYLES[one.status] },
+      progressText(one),
+      agoText(one.createdAt, now),
+      one.goal
+    ])
+    await printTable(output, ['ID', 'STATUS', 'DONE', 'STARTED', 'GOAL'], rows)
+  }
+  return EXIT.ok
+}
+
+function progressText({ counts }: SwarmInfo): string {
+  return `${counts.completed}/${counts.total}`
+}
+
+/** `swarm show <id>`. */
+export const showSwarm: Action = async ({ output, api }, [id = '']) => {
+  const info = await api().call('swarm.show', { id })
+  if (output.json) output.object('swarm-info@1', info)
+  else printSwarm(output, info)
+  return EXIT.ok
+}
+
+function printSwarm(output: Output, info: SwarmInfo): void {
+  output.print(`swarm ${output.paint('bold', shown(info.id))}   ${output.paint(STYLES[info.status], info.status)}`)
+  printFacts(output, [
+    ['goal', info.goal],
+    ['capability', `${info.capability}, strategy ${info.strategy}`],
+    ['items', `${info.counts.completed} of ${info.counts.total} done, ${info.counts.failed} failed, ${info.running} running`],
+    ['agents', info.participants.join(', ')],
+    ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
+    ...info.leftOut.map((one) => ['left out', `${one.agent}: ${one.rule}`] as const)
+  ])
+}
+
+/** `swarm watch <id>`: follows it to its end; exits by its status. */
+export const watchSwarm: Action = async (context, [id = '']) =>
+  await followSwarm(context, id, (await context.api().call('swarm.show', { id })).counts.total)
+
+/** `swarm results <id>`. */
+export const swarmResults: Action = async ({ output, api }, [id = '']) => {
+  const found = await api().call('swarm.results', { id })
+  if (output.json) output.object('swarm-results@1', found)
+  else await printResults(output, found)
+  return EXIT.ok
+}
+
+async function printResults(output: Output, { status, results }: SwarmResults): Promise<void> {
+  if (results.length > 0) {
+    const rows = results.map((one): Cell[] => [
+      one.item,
+      one.agent,
+      { text: one.status, style: STYLES[one.status] },
+      formatDuration(one.durationMs),
+      one.error === null ? (typeof one.result === 'string' ? one.result : jsonLine(one.result)) : one.error.message
+    ])
+    await printTable(output, ['ITEM', 'AGENT', 'STATUS', 'TIME', 'RESULT'], rows)
+  }
+  output.note(`${results.length} results, swarm ${status}`)
+}
+
+/** `swarm cancel <id>`. */
+export const cancelSwarm: Action = async ({ output, api }, [id = '']) => {
+  const info = await api().call('swarm.cancel', { id })
+  if (output.json) output.object('swarm-info@1', info)
+  else output.print(`swarm ${shown(info.id)} is ${info.status}`)
+  return EXIT.ok
+}

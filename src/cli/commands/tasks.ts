@@ -1,0 +1,88 @@
+import { shown } from '../../kit/text.js'
+import type { TaskInfo } from '../../ports/node-api.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { showWatch } from '../live.js'
+import { isSet } from '../options.js'
+import { jsonLine, jsonText, type Output, type Style } from '../output.js'
+import { type Cell, printFacts, tableLines } from '../render.js'
+import { agoText, timeText } from '../words.js'
+
+const STYLES: Readonly<Record<string, Style>> = {
+  completed: 'green',
+  failed: 'red',
+  rejected: 'red',
+  working: 'cyan',
+  canceled: 'dim',
+  unknown: 'yellow'
+}
+
+/** `tasks`; with `--watch` again at each change. */
+export const tasks: Action = async ({ output, api }, _args, options) => {
+  if (isSet(options, 'watch')) {
+    return await showWatch(output, api().watch('tasks.list', {}), {
+      schema: 'tasks@1',
+      lines: async (item) => await taskLines(output, item.tasks)
+    })
+  }
+  const result = await api().call('tasks.list', {})
+  if (output.json) output.object('tasks@1', { tasks: result.tasks })
+  else for (const line of await taskLines(output, result.tasks)) output.print(line)
+  return EXIT.ok
+}
+
+async function taskLines(output: Output, list: readonly TaskInfo[]): Promise<string[]> {
+  if (list.length === 0) return ['no tasks']
+  const now = Date.now()
+  const rows = list.map((task): Cell[] => [
+    task.id,
+    task.role === 'caller' ? 'asked' : 'doing',
+    stateCell(task),
+    agoText(task.updatedAt, now),
+    task.agent,
+    task.capability
+  ])
+  return await tableLines(output, ['ID', 'ROLE', 'STATE', 'UPDATED', 'AGENT', 'CAPABILITY'], rows)
+}
+
+function stateCell(task: TaskInfo): Cell {
+  const text = task.waitingFor === null ? task.state : `${task.state} (${task.waitingFor})`
+  const style = STYLES[task.state]
+  return style === undefined ? text : { text, style }
+}
+
+/** `tasks show <id>`. */
+export const showTask: Action = async ({ output, api }, [id = '']) => {
+  const task = await api().call('tasks.show', { id })
+  if (output.json) {
+    output.object('task@1', task)
+    return EXIT.ok
+  }
+  output.print(output.paint('bold', shown(task.id)))
+  printFacts(output, [
+    ['state', stateCell(task)],
+    ['agent', task.agent],
+    ['capability', task.capability],
+    ['role', task.role === 'caller' ? 'asked by this node' : 'done by an agent of this node'],
+    ['attempt', String(task.attempt)],
+    ['created', timeText(task.createdAt)],
+    ['updated', timeText(task.updatedAt)],
+    task.error === null ? null : ['error', { text: `${task.error.message}  [${task.error.code}]`, style: 'red' }]
+  ])
+  for (const event of task.events) {
+    const { generation, at, type, ...rest } = event
+    output.print(
+      `  ${output.paint('dim', `${String(generation).padStart(3)}  ${timeText(new Date(at).toISOString())}`)}  ${type}  ${shown(jsonLine(rest), 200)}`
+    )
+  }
+  if (task.result !== null && task.result !== undefined) output.print(jsonText(task.result))
+  return EXIT.ok
+}
+
+/** `tasks cancel <id>`. */
+export const cancelTask: Action = async ({ output, api }, [id = '']) => {
+  const task = await api().call('tasks.cancel', { id })
+  if (output.json) output.object('task@1', task)
+  else output.print(`${shown(task.id)} is ${task.state}`)
+  return EXIT.ok
+}

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdir, open } from 'node:fs/promises'
+import path from 'node:path'
+import type { HomePaths } from '../config/paths.js'
+import { type ErrorBody, messageOf, NodeError } from '../kit/errors.js'
+import type { NodeInfo } from '../ports/node-api.js'
+import type { CommandContext } from './context.js'
+import { type Options, textOption } from './options.js'
+import type { StartFlags } from './start-settings.js'
+
+/** What a background node tells the process that started it. */
+export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
+
+/**
+ * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when its
+ * control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL for the log file
+ */
+export async function startDetached(context: CommandContext, options: Options, flags: StartFlags): Promise<NodeInfo> {
+  const paths = context.paths()
+  const log = await openLog(paths)
+  try {
+    const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? '', ...childArguments(options, flags, context)], {
+      detached: true,
+      cwd: paths.home,
+      // The directory may be relative to this process's own.
+      env: { ...process.env, ...(context.env['A2A_NODE_HOME'] ? { A2A_NODE_HOME: path.resolve(context.env['A2A_NODE_HOME']) } : {}) },
+      stdio: ['pipe', log.fd, log.fd, 'ipc']
+    })
+    // The code goes by the pipe: arguments of a long-lived process are for everybody to see.
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(flags.join ?? '')
+    return await untilReady(child, paths.logFile)
+  } finally {
+    await log.close()
+  }
+}
+
+async function openLog(paths: HomePaths): ReturnType<typeof open> {
+  try {
+    await mkdir(paths.home, { recursive: true, mode: 0o700 })
+    return await open(paths.logFile, 'a', 0o600)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'DISK_FULL' : 'NO_PERMISSION'
+    throw new NodeError(code, `cannot write ${paths.logFile}: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+function childArguments(options: Options, flags: StartFlags, context: CommandContext): string[] {
+  const value = (name: string, text: string | null | undefined): string[] =>
+    text === null || text === undefined ? [] : [`--${name}=${text}`]
+  return [
+    'start',
+    '--report-ready',
+    ...value('home', context.home === null ? null : path.resolve(context.home)),
+    ...value('name', flags.name),
+    ...value('join', flags.join === null ? null : '-'),
+    ...value('network', textOption(options, 'network')),
+    ...value('bootstrap', textOption(options, 'bootstrap')),
+    ...value('serve-bootstrap', textOption(options, 'serveBootstrap')),
+    ...flags.agentDirs.flatMap((dir) => value('agents', dir))
+  ]
+}
+
+/** Waits for the report of the child, then lets go of it. A signal to this process goes on to the child. */
+function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
+  return new Promise((resolve, reject) => {
+    const forward = (signal: NodeJS.Signals): void => void child.kill(signal)
+    const done = (): void => {
+      process.off('SIGINT', forward).off('SIGTERM', forward)
+      if (child.connected) child.disconnect()
+      child.unref()
+    }
+    process.on('SIGINT', forward).on('SIGTERM', forward)
+    child.once('message', (report: ReadyReport) => {
+      done()
+      if ('ready' in report) resolve(report.ready)
+      else reject(NodeError.fromBody(report.error))
+    })
+    child.once('error', (error) => {
+      done()
+      reject(new NodeError('INTERNAL', `cannot start a process: ${error.message}`, { cause: error }))
+    })
+    child.once('exit', (code, signal) => {
+      done()
+      reject(
+        new NodeError('INTERNAL', `the node ended before it was ready (${signal ?? `exit code ${code}`}); see ${logFile}`, {
+          next: [`tail ${logFile}`]
+        })
+      )
+    })
+  })
+}
+
+/** Tells the parent, if one listens, and lets go of its channel. */
+export async function reportReady(report: ReadyReport): Promise<void> {
+  if (process.send === undefined) return
+  await new Promise<void>((resolve) => process.send?.(report, undefined, {}, () => resolve()))
+  if (process.connected) process.disconnect()
+}

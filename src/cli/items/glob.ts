@@ -1,0 +1,146 @@
+import { readdir } from 'node:fs/promises'
+import path from 'node:path'
+import { NodeError } from '../../kit/errors.js'
+
+/** Most entries of directories that one glob looks at. */
+const LOOKED_AT_MAX = 200_000
+/** Not entered unless the pattern names them. */
+const SKIPPED = new Set(['node_modules', '.git'])
+const MAGIC = /[*?{}[\]]/
+
+/** Has the text a character that makes it a pattern? */
+export function isGlob(text: string): boolean {
+  return MAGIC.test(text)
+}
+
+/**
+ * Files that match a pattern of `*` and `?` (within one name), `**` (any directories), `{a,b}` and `[abc]`. Relative to
+ * `cwd`, as the pattern was written, sorted. Names that begin with a dot match only a pattern part that does too; symbolic
+ * links to directories are not followed.
+ * @throws NodeError USAGE when it would look at more than 200,000 entries, or for too many braces
+ */
+export async function globFiles(pattern: string, cwd: string): Promise<string[]> {
+  const found = new Set<string>()
+  const budget = { left: LOOKED_AT_MAX }
+  for (const one of expandBraces(pattern)) {
+    const root = one.startsWith('/') ? '/' : ''
+    const parts = one.split('/').filter((part) => part !== '' && part !== '.')
+    await walk({ cwd, found, budget }, root, parts)
+  }
+  return [...found].sort()
+}
+
+interface Walk {
+  readonly cwd: string
+  readonly found: Set<string>
+  readonly budget: { left: number }
+}
+
+async function walk(state: Walk, dir: string, parts: readonly string[]): Promise<void> {
+  const [part, ...rest] = parts
+  if (part === undefined) return
+  if (part === '..') return await walk(state, `${dir}../`, rest)
+  if (part === '**') return await walkDeep(state, dir, rest)
+  const matches = partMatcher(part)
+  for (const entry of await entries(state, dir)) {
+    if (!matches(entry.name)) continue
+    const at = dir + entry.name
+    if (rest.length === 0) {
+      if (entry.isFile() || entry.isSymbolicLink()) state.found.add(at)
+    } else if (entry.isDirectory() && (!SKIPPED.has(entry.name) || part === entry.name)) await walk(state, `${at}/`, rest)
+  }
+}
+
+/** `**`: the rest may match here and in every directory below. */
+async function walkDeep(state: Walk, dir: string, rest: readonly string[]): Promise<void> {
+  await walk(state, dir, rest.length === 0 ? ['*'] : rest)
+  for (const entry of await entries(state, dir)) {
+    if (entry.isDirectory() && !entry.name.startsWith('.') && !SKIPPED.has(entry.name)) await walkDeep(state, `${dir}${entry.name}/`, rest)
+  }
+}
+
+async function entries(state: Walk, dir: string): ReturnType<typeof readEntries> {
+  const list = await readEntries(path.resolve(state.cwd, dir === '' ? '.' : dir))
+  state.budget.left -= list.length
+  if (state.budget.left < 0) throw new NodeError('USAGE', `the glob looks at more than ${LOOKED_AT_MAX} files; begin it with a directory`)
+  return list
+}
+
+async function readEntries(dir: string) {
+  try {
+    return await readdir(dir, { withFileTypes: true })
+  } catch {
+    // Not there, or not ours to read: nothing in it matches.
+    return []
+  }
+}
+
+/** A matcher of one name. Works without backtracking over regular expressions, so no pattern can be slow. */
+function partMatcher(part: string): (name: string) => boolean {
+  const tokens = tokensOf(part)
+  return (name) => (!name.startsWith('.') || part.startsWith('.')) && matchTokens(tokens, [...name])
+}
+
+type Token = '*' | ((char: string) => boolean)
+
+function tokensOf(part: string): Token[] {
+  const tokens: Token[] = []
+  const chars = [...part]
+  for (let i = 0; i < chars.length; i++) {
+    const char = chars[i] ?? ''
+    const close = char === '[' ? chars.indexOf(']', i + 2) : -1
+    if (char === '*') tokens.push('*')
+    else if (char === '?') tokens.push(() => true)
+    else if (close !== -1) {
+      tokens.push(classMatcher(chars.slice(i + 1, close)))
+      i = close
+    } else tokens.push((one) => one === char)
+  }
+  return tokens
+}
+
+function classMatcher(chars: readonly string[]): (char: string) => boolean {
+  const isNegated = chars[0] === '!' || chars[0] === '^'
+  const set = isNegated ? chars.slice(1) : chars
+  return (one) => {
+    const isIn = set.some(
+      (char, i) => char === one || (char === '-' && i > 0 && i < set.length - 1 && one >= (set[i - 1] ?? '') && one <= (set[i + 1] ?? ''))
+    )
+    return isIn !== isNegated
+  }
+}
+
+/** The classic two-pointer match: on a mismatch only the last star takes one character more. */
+function matchTokens(tokens: readonly Token[], name: readonly string[]): boolean {
+  let [at, token, star, starAt] = [0, 0, -1, 0]
+  while (at < name.length) {
+    const one = tokens[token]
+    if (one === '*') {
+      star = token++
+      starAt = at
+    } else if (one !== undefined && one(name[at] ?? '')) {
+      at++
+      token++
+    } else if (star !== -1) {
+      token = star + 1
+      at = ++starAt
+    } else return false
+  }
+  return tokens.slice(token).every((one) => one === '*')
+}
+
+/** `{a,b}` multiplied out; unbalanced braces stay as they are. */
+function expandBraces(pattern: string): string[] {
+  const done: string[] = []
+  const queue = [pattern]
+  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+    const match = /\{([^{}]*,[^{}]*)\}/.exec(next)
+    if (match === null) done.push(next)
+    else {
+      const [whole, inner = ''] = match
+      for (const choice of inner.split(',')) queue.push(next.slice(0, match.index) + choice + next.slice(match.index + whole.length))
+    }
+    if (done.length + queue.length > 1000) throw new NodeError('USAGE', 'the glob has too many alternatives in braces')
+  }
+  return done
+}

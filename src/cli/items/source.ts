@@ -1,0 +1,125 @@
+import { open, stat } from 'node:fs/promises'
+import path from 'node:path'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { isRecord } from '../../kit/json.js'
+import { readStdin } from '../stdin.js'
+import { globFiles, isGlob } from './glob.js'
+
+/** Most items of one swarm. */
+export const ITEMS_MAX = 10_000
+/** Largest attachment in bytes: 1 MiB. */
+export const ATTACHMENT_MAX = 1_048_576
+const LIST_MAX_BYTES = 64 * ATTACHMENT_MAX
+const NAME_MAX = 4096
+
+/** One item before its input is made. */
+export interface RawItem {
+  /** As it was given; results name it so. */
+  readonly name: string
+  /** What `{item}` stands for: a line, a JSON value, a path. */
+  readonly value: unknown
+  /** The path, for items that are files. */
+  readonly file: string | null
+  /** With `--attach`: the contents, as text when they are UTF-8. */
+  readonly contents: string | Uint8Array | null
+}
+
+/**
+ * Reads the items of a swarm: `-` is standard input, a path that exists is a file of lines or JSON, anything else is a glob.
+ * @throws NodeError USAGE when there is nothing, or too much; PAYLOAD_TOO_LARGE for a file too large to attach
+ */
+export async function readItems(source: string, options: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
+  const items = source === '-' ? listItems(await readStdin(LIST_MAX_BYTES)) : await fileItems(source, options)
+  if (source === '-' && options.attach) throw attachNeedsGlob()
+  if (items.length === 0)
+    throw new NodeError('USAGE', `--items ${source === '-' ? 'from stdin' : JSON.stringify(source)} gives no item`, {
+      next: ['a2a-node swarm run --help']
+    })
+  if (items.length > ITEMS_MAX) throw new NodeError('USAGE', `${items.length} items; a swarm takes at most ${ITEMS_MAX}`)
+  return items
+}
+
+async function fileItems(source: string, { cwd, attach }: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
+  const stats = await stat(path.resolve(cwd, source)).catch(() => null)
+  if (stats?.isDirectory())
+    throw new NodeError('USAGE', `${source} is a directory`, { next: [`--items '${source.replace(/\/$/, '')}/**'`] })
+  if (stats !== null) {
+    if (attach) throw attachNeedsGlob()
+    return listItems(new TextDecoder().decode(await readBounded(path.resolve(cwd, source), { name: source, max: LIST_MAX_BYTES })))
+  }
+  if (!isGlob(source)) throw new NodeError('USAGE', `no file ${JSON.stringify(source)}`, { next: ["--items 'src/**/*.ts'"] })
+  const files = await globFiles(source, cwd)
+  if (files.length > ITEMS_MAX) throw new NodeError('USAGE', `${files.length} files match; a swarm takes at most ${ITEMS_MAX} items`)
+  const items: RawItem[] = []
+  for (const file of files)
+    items.push({ name: file, value: file, file, contents: attach ? await attachment(path.resolve(cwd, file), file) : null })
+  return items
+}
+
+function attachNeedsGlob(): NodeError {
+  return new NodeError('USAGE', '--attach sends the files of a glob; give --items a quoted glob', {
+    next: ["--items 'src/**/*.ts' --attach"]
+  })
+}
+
+/** Items of a text: a JSON array, or one item a line (a line may be JSON; blank ones are left out). */
+export function listItems(text: string): RawItem[] {
+  const whole = text.trimStart().startsWith('[') ? parse(text) : undefined
+  if (Array.isArray(whole)) return whole.map((value: unknown) => rawItem(typeof value === 'string' ? value : JSON.stringify(value), value))
+  const lines = text.split('\n').map((line) => line.replace(/\r$/, ''))
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const value = line.trimStart().startsWith('{') ? parse(line) : undefined
+      return rawItem(line, isRecord(value) ? value : line)
+    })
+}
+
+function rawItem(name: string, value: unknown): RawItem {
+  // Cut at whole characters: a name is shown and compared, the value itself stays whole.
+  return { name: name.length <= NAME_MAX ? name || '""' : [...name].slice(0, NAME_MAX / 2).join(''), value, file: null, contents: null }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+async function attachment(file: string, name: string): Promise<string | Uint8Array> {
+  const bytes = await readBounded(file, { name, max: ATTACHMENT_MAX })
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    return new Uint8Array(bytes)
+  }
+}
+
+/** Reads a file that may grow meanwhile, never more than `max` bytes. */
+async function readBounded(file: string, { name, max }: { readonly name: string; readonly max: number }): Promise<Uint8Array> {
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    throw new NodeError('USAGE', `cannot read ${name}: ${messageOf(error)}`, { cause: error })
+  })
+  try {
+    const { size } = await handle.stat()
+    if (size > max) throw tooLarge(name, size, max)
+    const chunks: Buffer[] = []
+    let read = 0
+    for await (const chunk of handle.createReadStream({ autoClose: false, end: max }) as AsyncIterable<Buffer>) {
+      read += chunk.length
+      chunks.push(chunk)
+    }
+    if (read > max) throw tooLarge(name, read, max)
+    return Buffer.concat(chunks)
+  } catch (error) {
+    throw error instanceof NodeError ? error : new NodeError('USAGE', `cannot read ${name}: ${messageOf(error)}`, { cause: error })
+  } finally {
+    await handle.close()
+  }
+}
+
+function tooLarge(name: string, size: number, max: number): NodeError {
+  return new NodeError('PAYLOAD_TOO_LARGE', `${name} has ${size} bytes, at most ${max} fit`, { next: ['a2a-node swarm run --help'] })
+}

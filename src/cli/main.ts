@@ -1,0 +1,71 @@
+import { CommanderError } from 'commander'
+import { asNodeError, NodeError } from '../kit/errors.js'
+import { commandContext } from './context.js'
+import { EXIT, EXIT_CODES } from './exit-codes.js'
+import type { Options } from './options.js'
+import { type ColorMode, Output } from './output.js'
+import { buildProgram } from './program.js'
+import type { CommandSpec } from './table.js'
+
+/** Runs one command line (without node and script). Never rejects; sets the exit code of the process. */
+export async function main(argv: readonly string[]): Promise<void> {
+  // A reader that went away (`| head`) is no error of ours.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(EXIT.ok)
+  })
+  const program = buildProgram(async (spec, args, options) => {
+    process.exitCode = await runCommand(spec, args, options)
+  })
+  try {
+    if (isVersionAsked(argv)) return await printVersion(argv)
+    await program.parseAsync(argv, { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
+    else process.exitCode = fail(outputOf({ json: beforeDashes(argv).includes('--json') }), error)
+  }
+}
+
+async function runCommand(spec: CommandSpec, args: readonly string[], options: Options): Promise<number> {
+  const output = outputOf(options)
+  const home = typeof options['home'] === 'string' ? options['home'] : null
+  const context = commandContext({ output, home, env: process.env })
+  try {
+    const action = await spec.load?.()
+    return action === undefined ? EXIT.bug : await action(context, args, options)
+  } catch (error) {
+    const known = asNodeError(error)
+    const { withSuggestion } = await import('./suggest.js')
+    return fail(output, await withSuggestion(known, context, [...args, String(options['capability'] ?? '')]))
+  }
+}
+
+function outputOf(options: Options): Output {
+  const color = (options['color'] ?? 'auto') as ColorMode
+  return new Output({ json: options['json'] === true, color, out: process.stdout, err: process.stderr, env: process.env })
+}
+
+/** Tells of an error; gives its exit code. */
+function fail(output: Output, thrown: unknown): number {
+  const error = asNodeError(thrown)
+  output.error(error.toBody())
+  if (error.code === 'INTERNAL' && !output.json && !(thrown instanceof NodeError) && thrown instanceof Error)
+    output.note(thrown.stack ?? '')
+  return EXIT_CODES[error.code]
+}
+
+function isVersionAsked(argv: readonly string[]): boolean {
+  return argv[0] === '-V' || argv[0] === '--version'
+}
+
+async function printVersion(argv: readonly string[]): Promise<void> {
+  const { readFile } = await import('node:fs/promises')
+  const { version } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as { version: string }
+  const output = outputOf({ json: argv.includes('--json') })
+  if (output.json) output.object('version@1', { version })
+  else output.print(version)
+}
+
+function beforeDashes(argv: readonly string[]): readonly string[] {
+  const end = argv.indexOf('--')
+  return end === -1 ? argv : argv.slice(0, end)
+}

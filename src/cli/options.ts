@@ -1,0 +1,79 @@
+import { tierFromText, type Tier } from '../adapters/control/terms.js'
+import { NodeError } from '../kit/errors.js'
+import { parseDuration } from '../kit/units.js'
+
+/** Options of one command line, as commander gives them. */
+export type Options = Readonly<Record<string, unknown>>
+
+/** The text of an option; undefined when it was not given. */
+export function textOption(options: Options, name: string): string | undefined {
+  const value = options[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The texts of an option that may be repeated. */
+export function textsOption(options: Options, name: string): readonly string[] {
+  const value = options[name]
+  return Array.isArray(value) ? value.map(String) : []
+}
+
+/** Was the switch given? */
+export function isSet(options: Options, name: string): boolean {
+  return options[name] === true
+}
+
+/** A duration such as `30s` as milliseconds. @throws NodeError USAGE */
+export function durationOption(options: Options, name: string): number | undefined {
+  const text = textOption(options, name)
+  if (text === undefined) return undefined
+  const ms = parseDuration(text)
+  if (ms === null || ms < 1)
+    throw new NodeError('USAGE', `--${kebab(name)} takes a duration such as 10s, 5m or 2h, not ${JSON.stringify(text)}`)
+  return ms
+}
+
+/** A whole number. @throws NodeError USAGE */
+export function countOption(options: Options, name: string, [min, max]: readonly [number, number]): number | undefined {
+  const text = textOption(options, name)
+  if (text === undefined) return undefined
+  const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+  if (value >= min && value <= max) return value
+  throw new NodeError('USAGE', `--${kebab(name)} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`)
+}
+
+/** A tier L0..L3. @throws NodeError USAGE */
+export function tierOption(options: Options, name: string): Tier | undefined {
+  const text = textOption(options, name)
+  return text === undefined ? undefined : tierArgument(text, `--${kebab(name)}`)
+}
+
+/** A tier given as an argument. @throws NodeError USAGE */
+export function tierArgument(text: string, label = 'the tier'): Tier {
+  const tier = tierFromText(text)
+  if (tier === null) throw new NodeError('USAGE', `${label} is one of L0, L1, L2, L3, not ${JSON.stringify(text)}`)
+  return tier
+}
+
+/** JSON of an argument. @throws NodeError USAGE */
+export function jsonArgument(text: string, label: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : ''
+    throw new NodeError('USAGE', `${label} is not JSON: ${reason}`, { cause: error })
+  }
+}
+
+/** An object type whose members that may be undefined are optional instead. */
+export type Given<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+  [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>
+}
+
+/** Leaves out what is undefined, so that optional parameters are really absent. */
+export function given<T extends object>(values: T): Given<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Given<T>
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}

@@ -1,0 +1,118 @@
+import { toWire } from '../adapters/control/wire.js'
+import type { ErrorBody } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
+
+/** When colours are used: `auto` means a terminal that wants them. */
+export type ColorMode = 'auto' | 'always' | 'never'
+
+/** Styles of words on a terminal. */
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+
+const CODES: Readonly<Record<Style, string>> = { bold: '1', dim: '2', red: '31', green: '32', yellow: '33', cyan: '36' }
+// C1 controls and direction marks: JSON leaves them as they are, a terminal obeys them.
+const UNSAFE_IN_JSON = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+const MESSAGE_MAX = 2000
+
+/** A place that text is written to; what a process stream and a test have in common. */
+export interface Sink {
+  write(text: string): unknown
+  readonly isTTY?: boolean | undefined
+  readonly columns?: number | undefined
+  readonly rows?: number | undefined
+}
+
+/** Where a command speaks: data to `out`, everything else to `err`. */
+export class Output {
+  readonly json: boolean
+  readonly out: Sink
+  readonly err: Sink
+  readonly #color: { readonly out: boolean; readonly err: boolean }
+
+  constructor(options: { json: boolean; color: ColorMode; out: Sink; err: Sink; env: Readonly<Record<string, string | undefined>> }) {
+    this.json = options.json
+    this.out = options.out
+    this.err = options.err
+    this.#color = { out: wantsColor(options.out, options), err: wantsColor(options.err, options) }
+  }
+
+  /** One line of data. */
+  print(line = ''): void {
+    this.out.write(`${line}\n`)
+  }
+
+  /** One line for the person at the terminal: progress, hints. */
+  note(line = ''): void {
+    this.err.write(`${line}\n`)
+  }
+
+  /** One JSON object on one line, its schema first. */
+  object(schema: string, value: object): void {
+    this.print(jsonLine({ schema: `a2a-node/${schema}`, ...value }))
+  }
+
+  /** Colours a text meant for `out`. */
+  paint(style: Style | null, text: string): string {
+    return this.#color.out ? painted(style, text) : text
+  }
+
+  /** Colours a text meant for `err`. */
+  paintNote(style: Style | null, text: string): string {
+    return this.#color.err ? painted(style, text) : text
+  }
+
+  /** Columns of the terminal behind `out`; null when it is none. */
+  get width(): number | null {
+    return this.out.isTTY === true ? (this.out.columns ?? 80) : null
+  }
+
+  /** An error as this output shows errors: JSON or `error: ... [CODE]` and the next steps. */
+  error(error: ErrorBody): void {
+    if (this.json) return this.note(jsonLine({ error }))
+    this.note(`${this.paintNote('red', 'error:')} ${shown(error.message, MESSAGE_MAX)}  [${error.code}]`)
+    if (usageOf(error.data) !== null) this.note(`  usage: ${usageOf(error.data)}`)
+    for (const candidate of candidatesOf(error.data)) this.note(`  one of: ${shown(candidate)}`)
+    for (const next of error.next) this.note(`  try: ${shown(next)}`)
+  }
+}
+
+/** JSON on one line, safe to show on a terminal: control characters escaped. */
+export function jsonLine(value: unknown): string {
+  return escapeUnsafe(JSON.stringify(toWire(value)) ?? 'null')
+}
+
+/** JSON over several lines, for people; also safe to show. */
+export function jsonText(value: unknown): string {
+  return escapeUnsafe(JSON.stringify(toWire(value), null, 2) ?? 'null')
+}
+
+/** A long text of others, line breaks kept, everything else made safe to show. */
+export function plainText(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => shown(line.replaceAll('\t', '    '), Number.POSITIVE_INFINITY))
+    .join('\n')
+}
+
+function escapeUnsafe(text: string): string {
+  return text.replace(UNSAFE_IN_JSON, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function usageOf(data: unknown): string | null {
+  const usage = (data as { usage?: unknown } | null | undefined)?.usage
+  return typeof usage === 'string' ? shown(usage) : null
+}
+
+function candidatesOf(data: unknown): string[] {
+  const candidates = (data as { candidates?: unknown } | null | undefined)?.candidates
+  return Array.isArray(candidates) ? candidates.slice(0, 20).map((one) => (typeof one === 'string' ? one : jsonLine(one))) : []
+}
+
+function painted(style: Style | null, text: string): string {
+  return style === null || text === '' ? text : `\u001b[${CODES[style]}m${text}\u001b[0m`
+}
+
+function wantsColor(sink: Sink, { color, env }: { color: ColorMode; env: Readonly<Record<string, string | undefined>> }): boolean {
+  if (color !== 'auto') return color === 'always'
+  if ((env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb') return false
+  return sink.isTTY === true
+}

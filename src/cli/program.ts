@@ -1,0 +1,83 @@
+import { Command, Option } from 'commander'
+import { NodeError } from '../kit/errors.js'
+import { nearest } from '../kit/text.js'
+import type { Options } from './options.js'
+import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './table.js'
+
+/** Called when a command line was understood. */
+export type Run = (spec: CommandSpec, args: readonly string[], options: Options) => Promise<void>
+
+/** A command that tells of wrong usage by a NodeError with its own usage line. */
+class UsageCommand extends Command {
+  override createCommand(name?: string): Command {
+    return new UsageCommand(name)
+  }
+
+  override error(message: string): never {
+    throw usageError(this, message.replace(/^error: /, '').replace(/\n\(Did you mean (.*)\)$/s, ' (did you mean $1)'))
+  }
+}
+
+/** Builds the parser from the table. @throws NodeError USAGE while parsing a wrong command line */
+export function buildProgram(run: Run): Command {
+  const program = new UsageCommand('a2a-node')
+  program.description('Let the agents on your own machines find each other, trust each other and work together.')
+  program.allowExcessArguments().exitOverride().showSuggestionAfterError()
+  program.configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+  program.option('-V, --version', 'print the version')
+  for (const option of GLOBAL_OPTIONS) program.addOption(optionOf(option))
+  for (const spec of COMMANDS) addCommand(program, spec, run)
+  program.addHelpText('after', '\nBegin with: a2a-node start')
+  program.action(() => {
+    const [word] = program.args
+    throw word === undefined ? usageError(program, 'which command?') : unknownCommand(program, word)
+  })
+  return program
+}
+
+function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
+  const command = parent.command(spec.name).description(spec.about)
+  if (spec.group !== undefined) command.helpGroup(`${spec.group}:`)
+  if (spec.args !== undefined) command.arguments(spec.args)
+  for (const option of spec.options ?? []) command.addOption(optionOf(option))
+  if (spec.more !== undefined) command.addHelpText('after', `\n${spec.more.join('\n')}`)
+  for (const sub of spec.sub ?? []) addCommand(command, sub, run)
+  // A word that is no subcommand must be called that, not an argument too many.
+  if (spec.sub !== undefined) command.allowExcessArguments()
+  command.action(async () => {
+    const [word] = command.args
+    if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)
+    if (spec.load === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
+    await run(spec, command.args, command.optsWithGlobals())
+  })
+}
+
+function optionOf(spec: OptionSpec): Option {
+  const option = new Option(spec.flags, spec.about)
+  if (spec.choices !== undefined) option.choices(spec.choices)
+  if (spec.hidden === true) option.hideHelp()
+  if (spec.repeat === true) option.argParser((value: string, before: string[] | undefined) => [...(before ?? []), value])
+  return option
+}
+
+function unknownCommand(parent: Command, word: string): NodeError {
+  const near = nearest(
+    word,
+    parent.commands.map((one) => one.name())
+  )
+  const hint = near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`
+  return usageError(parent, `unknown command '${word}'${hint}`)
+}
+
+function usageError(command: Command, message: string): NodeError {
+  const path = pathOf(command)
+  const quote = message.startsWith('too many arguments') && path.endsWith('swarm run') ? "; a glob must be quoted: --items 'src/*.ts'" : ''
+  return new NodeError('USAGE', `${message.replace(/\.$/, '')}${quote}`, {
+    data: { usage: `${path} ${command.usage()}` },
+    next: [`${path} --help`]
+  })
+}
+
+function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`
+}

@@ -1,0 +1,67 @@
+import { NodeError } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
+import { formatDuration } from '../kit/units.js'
+import type { Reply } from '../ports/node-api.js'
+import { EXIT, EXIT_CODES } from './exit-codes.js'
+import { durationOption, given, type Given, type Options, textOption } from './options.js'
+import { jsonText, type Output, plainText } from './output.js'
+import { type Cell, printTable } from './render.js'
+
+/** The options that `send` and `call` share. */
+export function replyOptions(
+  options: Options
+): Given<{ justification: string | undefined; timeoutMs: number | undefined; wait: boolean | undefined }> {
+  return given({
+    justification: textOption(options, 'justification'),
+    timeoutMs: durationOption(options, 'timeout'),
+    wait: options['wait'] === false ? false : undefined
+  })
+}
+
+/** Prints what came back of a `send` or `call`; gives the exit code. */
+export async function printReply(output: Output, reply: Reply): Promise<number> {
+  if (output.json) output.object('reply@1', reply)
+  else await printText(output, reply)
+  return exitCode(reply)
+}
+
+async function printText(output: Output, reply: Reply): Promise<void> {
+  if (reply.targets !== undefined) {
+    const rows = reply.targets.map((one): Cell[] => [
+      one.agent,
+      { text: one.outcome, style: one.outcome === 'COMPLETED' ? 'green' : 'yellow' },
+      one.rule ?? '-'
+    ])
+    await printTable(output, ['AGENT', 'OUTCOME', 'RULE'], rows)
+    return
+  }
+  if (reply.outcome === 'QUEUED') {
+    output.note(`queued for ${shown(reply.agent)}${reply.taskId === null ? '' : `; see a2a-node tasks show ${shown(reply.taskId)}`}`)
+    if (reply.taskId !== null) output.print(shown(reply.taskId))
+    return
+  }
+  if (reply.outcome === 'COMPLETED') {
+    output.note(output.paintNote('dim', `${shown(reply.agent)}, ${formatDuration(reply.latencyMs)}`))
+    if (typeof reply.payload === 'string') output.print(plainText(reply.payload))
+    else if (reply.payload !== null && reply.payload !== undefined) output.print(jsonText(reply.payload))
+    return
+  }
+  output.error(failureOf(reply).toBody())
+}
+
+function failureOf(reply: Reply): NodeError {
+  const next = reply.taskId === null ? undefined : [`a2a-node tasks show ${reply.taskId}`]
+  if (reply.error !== null) return NodeError.fromBody({ ...reply.error, next: [...reply.error.next, ...(next ?? [])] })
+  if (reply.outcome === 'UNKNOWN') {
+    return new NodeError('TIMEOUT', `no answer of ${reply.agent} yet; it may still be at work`, next === undefined ? {} : { next })
+  }
+  return new NodeError('TASK_FAILED', `${reply.agent} failed`, next === undefined ? {} : { next })
+}
+
+function exitCode(reply: Reply): number {
+  if (reply.outcome === 'UNKNOWN') return EXIT.timedOut
+  if (reply.outcome === 'FAILED') return reply.error === null ? EXIT.failed : EXIT_CODES[NodeError.fromBody(reply.error).code]
+  // A target that a rule leaves out is as it should be; one that failed is not.
+  const failed = reply.targets?.some((one) => one.rule === null && one.outcome !== 'COMPLETED' && one.outcome !== 'QUEUED') === true
+  return failed ? EXIT.partly : EXIT.ok
+}

@@ -1,0 +1,57 @@
+import path from 'node:path'
+import type { ConfigFault } from '../config/candidate.js'
+import { loadConfig, type LoadOptions } from '../config/load.js'
+import type { Config } from '../config/settings.js'
+import { NodeError } from '../kit/errors.js'
+import type { CommandContext } from './context.js'
+import { type Options, textOption, textsOption } from './options.js'
+import { readStdin } from './stdin.js'
+
+const CODE_MAX_BYTES = 4096
+
+/** What the flags of `start` say, read once. */
+export interface StartFlags {
+  readonly name: string | null
+  /** The invite code itself, never `-`. */
+  readonly join: string | null
+  /** Absolute. */
+  readonly agentDirs: readonly string[]
+}
+
+/** Reads the flags; a code of `-` is read from standard input. @throws NodeError USAGE */
+export async function startFlags(options: Options): Promise<StartFlags> {
+  const join = textOption(options, 'join')
+  const code = join === '-' ? (await readStdin(CODE_MAX_BYTES)).trim() : join?.trim()
+  if (code === '') throw new NodeError('USAGE', '--join got an empty code', { next: ['a2a-node start --join <code>'] })
+  const agentDirs = textsOption(options, 'agents').map((dir) => path.resolve(dir))
+  return { name: textOption(options, 'name') ?? null, join: code ?? null, agentDirs }
+}
+
+/** Loads the settings under the flags of `start`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
+export async function startConfig(context: CommandContext, options: Options): Promise<Config> {
+  const flags: NonNullable<LoadOptions['flags']> = [
+    ...flag('node.name', '--name', textOption(options, 'name')),
+    ...flag('network.kind', '--network', textOption(options, 'network')),
+    ...flag('network.bootstrap', '--bootstrap', textOption(options, 'bootstrap')?.split(',')),
+    ...flag('network.serveBootstrap', '--serve-bootstrap', textOption(options, 'serveBootstrap'))
+  ]
+  try {
+    return (await loadConfig({ file: context.paths().configFile, env: context.env, flags })).config
+  } catch (error) {
+    throw asUsage(error)
+  }
+}
+
+function flag(name: string, text: string, value: unknown): { path: string; flag: string; value: unknown }[] {
+  return value === undefined ? [] : [{ path: name, flag: text, value }]
+}
+
+/** A fault of a flag is wrong usage, not a bad config. */
+function asUsage(error: unknown): unknown {
+  if (!(error instanceof NodeError) || error.code !== 'CONFIG_INVALID') return error
+  const faults = (error.data as { faults?: readonly ConfigFault[] } | undefined)?.faults ?? []
+  const wrong = faults.find((fault) => fault.where.startsWith('--'))
+  if (wrong === undefined) return error
+  const allowed = wrong.allowed === null ? '' : `: ${wrong.allowed}`
+  return new NodeError('USAGE', `${wrong.where}: ${wrong.reason}${allowed}`, { next: ['a2a-node start --help'], cause: error })
+}

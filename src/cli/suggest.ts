@@ -1,0 +1,28 @@
+import { type ErrorCode, NodeError } from '../kit/errors.js'
+import { nearest } from '../kit/text.js'
+import type { NodeApi } from '../ports/node-api.js'
+import type { CommandContext } from './context.js'
+
+/** Lists the names that an error of this code may have meant. */
+const KNOWN_NAMES: { readonly [C in ErrorCode]?: (api: NodeApi) => Promise<string[]> } = {
+  PEER_NOT_FOUND: async (api) => (await api.call('peers.list', { all: true })).peers.map((one) => one.name),
+  AGENT_NOT_FOUND: async (api) => (await api.call('agents.list', {})).agents.flatMap((one) => [one.id, one.address]),
+  CAPABILITY_NOT_FOUND: capabilities,
+  NO_CAPABLE_AGENT: capabilities
+}
+
+async function capabilities(api: NodeApi): Promise<string[]> {
+  return (await api.call('agents.list', {})).agents.flatMap((one) => one.capabilities)
+}
+
+/** The same error, with `did you mean ...?` when one of the words typed is close to a name that exists. */
+export async function withSuggestion(error: NodeError, context: CommandContext, words: readonly string[]): Promise<NodeError> {
+  const list = KNOWN_NAMES[error.code]
+  if (list === undefined || error.message.includes('did you mean')) return error
+  const names = new Set(await list(context.api()).catch(() => []))
+  const near = [...new Set(words.filter((word) => word !== '' && !names.has(word)).flatMap((word) => nearest(word, names)))]
+  if (near.length === 0) return error
+  const message = `${error.message} (did you mean ${near.slice(0, 3).join(' or ')}?)`
+  const data = { ...(typeof error.data === 'object' ? error.data : {}), nearest: near }
+  return new NodeError(error.code, message, { data, next: error.next, cause: error })
+}

@@ -1,0 +1,131 @@
+import { shown } from '../kit/text.js'
+import { formatDuration } from '../kit/units.js'
+import type { SwarmEvent } from '../ports/node-api.js'
+import { EXIT } from './exit-codes.js'
+import { Screen } from './live.js'
+import { jsonLine, type Output } from './output.js'
+import { type Cell, plural, tableLines } from './render.js'
+
+/** How a swarm ended, as an exit code. */
+export const STATUS_EXITS = { completed: EXIT.ok, partial: EXIT.partly, failed: EXIT.failed, canceled: EXIT.failed } as const
+
+type Done = Extract<SwarmEvent, { type: 'done' }>
+type ItemEvent = Extract<SwarmEvent, { type: 'item' }>
+
+const FAILURES_SHOWN = 10
+const BAR = 24
+
+/** Follows the events of one swarm: shows progress, keeps what the summary needs. */
+export class SwarmView {
+  readonly #output: Output
+  readonly #live: Screen | null
+  readonly #total: number | null
+  readonly #byAgent = new Map<string, { completed: number; failed: number; released: number }>()
+  readonly #running = new Map<string, string>()
+  readonly #failures: ItemEvent[] = []
+  #swarm: Extract<SwarmEvent, { type: 'swarm' }> | null = null
+  #lost = 0
+
+  /** `total` is the number of items when it is known already. */
+  constructor(output: Output, total: number | null) {
+    this.#output = output
+    this.#total = total
+    this.#live = output.err.isTTY === true && !output.json ? new Screen(output.err) : null
+  }
+
+  /** Takes one event: NDJSON on stdout with `--json`, else progress on stderr. */
+  take(event: SwarmEvent): void {
+    this.#count(event)
+    if (this.#output.json) this.#output.print(jsonLine(event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...event } : event))
+    if (this.#live === null) {
+      const line = progressLine(event)
+      if (line !== null) this.#output.note(line)
+    } else this.#draw(this.#live, event)
+  }
+
+  #count(event: SwarmEvent): void {
+    if (event.type === 'swarm') this.#swarm = event
+    else if (event.type === 'gap') this.#lost += event.lost
+    else if (event.type === 'lease') this.#running.set(event.item, event.agent)
+    else if (event.type === 'released' || event.type === 'item') {
+      this.#running.delete(event.item)
+      const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, released: 0 }
+      counts[event.type === 'released' ? 'released' : event.status]++
+      this.#byAgent.set(event.agent, counts)
+      if (event.type === 'item' && event.status === 'failed') this.#failures.push(event)
+    }
+  }
+
+  #draw(live: Screen, event: SwarmEvent): void {
+    live.clear()
+    if (event.type === 'done') return
+    const line = event.type === 'released' || (event.type === 'item' && event.status === 'failed') ? progressLine(event) : null
+    if (line !== null) this.#output.note(line)
+    const counts = [...this.#byAgent.values()]
+    const completed = counts.reduce((sum, one) => sum + one.completed, 0)
+    const total = this.#total ?? this.#swarm?.agents.length ?? 0
+    const share = total === 0 ? 0 : Math.min(1, completed / total)
+    const bar = '#'.repeat(Math.round(share * BAR)).padEnd(BAR, '.')
+    const agents = new Set(this.#running.values()).size
+    live.draw([`[${bar}] ${completed} of ${total || '?'} done, ${this.#running.size} running on ${plural(agents, 'agent')}`])
+  }
+
+  /** Prints who did what, who was left out, and how it ended. */
+  async summary(done: Done): Promise<void> {
+    const output = this.#output
+    const { counts, status } = done
+    const style = status === 'completed' ? 'green' : status === 'partial' ? 'yellow' : 'red'
+    const failed = counts.failed === 0 ? '' : `, ${counts.failed} failed`
+    output.print(
+      `swarm ${shown(done.id)}   ${output.paint(style, status)}   ${counts.completed} of ${plural(counts.total, 'item')} done${failed}   ${formatDuration(done.durationMs)}`
+    )
+    if (done.error !== null) output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
+    if (this.#byAgent.size > 0) for (const line of await this.#agentTable()) output.print(line)
+    for (const one of this.#failures.slice(0, FAILURES_SHOWN))
+      output.print(`  ${output.paint('red', 'failed')}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
+    if (this.#failures.length > FAILURES_SHOWN) output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
+    const leftOut = this.#swarm?.leftOut ?? []
+    if (leftOut.length > 0) output.print('left out')
+    for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', shown(one.rule))}`)
+    if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
+    output.print(`results: a2a-node swarm results ${shown(done.id)}`)
+  }
+
+  async #agentTable(): Promise<string[]> {
+    const rows = [...this.#byAgent]
+      .sort(([a, one], [b, two]) => two.completed - one.completed || a.localeCompare(b))
+      .map(([address, counts]): Cell[] => {
+        const at = address.lastIndexOf('@')
+        const [agent, node] = at === -1 ? [address, '-'] : [address.slice(0, at), address.slice(at + 1)]
+        return [{ text: node, style: 'bold' }, agent, cell(counts.completed), cell(counts.failed), cell(counts.released)]
+      })
+    return await tableLines(this.#output, ['NODE', 'AGENT', 'DONE', 'FAILED', 'GIVEN BACK'], rows)
+  }
+}
+
+function cell(count: number): string {
+  return count === 0 ? '-' : String(count)
+}
+
+function reasonOf(event: ItemEvent): string {
+  return event.error === null ? 'no reason given' : `${event.error.message}  [${event.error.code}]`
+}
+
+function progressLine(event: SwarmEvent): string | null {
+  switch (event.type) {
+    case 'swarm':
+      return `swarm ${shown(event.id)}: ${plural(event.agents.length, 'agent')}${event.leftOut.length === 0 ? '' : `, ${event.leftOut.length} left out`}`
+    case 'lease':
+      return `lease   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
+    case 'released':
+      return `back    ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(event.reason, 100)}`
+    case 'item':
+      return event.status === 'completed'
+        ? `done    ${shown(event.item, 60)}  ${shown(event.agent, 60)}`
+        : `failed  ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(reasonOf(event), 150)}`
+    case 'gap':
+      return `...     ${plural(event.lost, 'event')} not shown`
+    case 'done':
+      return null
+  }
+}

@@ -1,0 +1,308 @@
+import type { Action } from './context.js'
+
+/** One option of a command. */
+export interface OptionSpec {
+  /** As commander reads it: `-w, --watch` or `--ttl <duration>`. */
+  readonly flags: string
+  readonly about: string
+  readonly choices?: readonly string[]
+  /** May be given several times. */
+  readonly repeat?: true
+  /** Not shown in help and completion. */
+  readonly hidden?: true
+}
+
+/** One command. The table is what the parser, the help and the completion scripts are made of. */
+export interface CommandSpec {
+  readonly name: string
+  /** `<required>` and `[optional]` arguments. */
+  readonly args?: string
+  readonly about: string
+  /** Heading in the list of commands. */
+  readonly group?: string
+  readonly options?: readonly OptionSpec[]
+  /** Lines after the help. */
+  readonly more?: readonly string[]
+  /** Loads the code of the command, only when it runs. Without one the command is a heading for its `sub`. */
+  readonly load?: () => Promise<Action>
+  readonly sub?: readonly CommandSpec[]
+}
+
+const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
+const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait, e.g. 30s' }
+const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
+const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
+const STRATEGIES = ['each', 'map'] as const
+
+const NODE: readonly CommandSpec[] = [
+  {
+    name: 'start',
+    about: 'start the node of this machine (or print the one that runs)',
+    group: 'Node',
+    options: [
+      { flags: '--name <name>', about: 'name of this node in its mesh' },
+      { flags: '--join <code>', about: 'join a mesh by an invite; - reads the code from stdin' },
+      { flags: '--network <kind>', about: 'how members find each other', choices: ['public', 'private', 'local'] },
+      { flags: '--bootstrap <list>', about: 'host:port,... of a private network' },
+      { flags: '--serve-bootstrap <host:port>', about: 'serve a bootstrap node of a private network' },
+      { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
+      { flags: '--detach', about: 'run in the background; returns when the node answers' },
+      { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true }
+    ],
+    more: ['Ctrl-C stops the node. Exit codes: 130 after Ctrl-C, 143 after SIGTERM, 0 after a2a-node stop.'],
+    load: async () => (await import('./commands/start.js')).start
+  },
+  {
+    name: 'stop',
+    about: 'stop the running node and wait until it is gone',
+    group: 'Node',
+    load: async () => (await import('./commands/stop.js')).stop
+  },
+  {
+    name: 'status',
+    about: 'what the node is doing, and what is wrong',
+    group: 'Node',
+    options: [WATCH],
+    load: async () => (await import('./commands/status.js')).status
+  },
+  { name: 'id', about: 'keys, mesh and certificate of this node', group: 'Node', load: async () => (await import('./commands/id.js')).id },
+  {
+    name: 'config',
+    about: 'the settings of this node',
+    group: 'Node',
+    sub: [
+      { name: 'path', about: 'where the config file lies', load: async () => (await import('./commands/config.js')).configPath },
+      {
+        name: 'show',
+        about: 'every setting, its value and where it comes from',
+        load: async () => (await import('./commands/config.js')).configShow
+      },
+      {
+        name: 'check',
+        about: 'check the config file and the environment',
+        load: async () => (await import('./commands/config.js')).configCheck
+      }
+    ]
+  },
+  {
+    name: 'completion',
+    args: '<shell>',
+    about: 'print a completion script for bash, zsh or fish',
+    group: 'Node',
+    more: [
+      'bash:  a2a-node completion bash > ~/.local/share/bash-completion/completions/a2a-node',
+      'zsh:   a2a-node completion zsh > "${fpath[1]}/_a2a-node"',
+      'fish:  a2a-node completion fish > ~/.config/fish/completions/a2a-node.fish'
+    ],
+    load: async () => (await import('./commands/completion.js')).completion
+  }
+]
+
+const MESH: readonly CommandSpec[] = [
+  {
+    name: 'peers',
+    about: 'the other nodes of the mesh',
+    group: 'Mesh',
+    options: [WATCH, { flags: '--all', about: 'also revoked nodes' }],
+    load: async () => (await import('./commands/peers.js')).peers,
+    sub: [
+      {
+        name: 'show',
+        args: '<peer>',
+        about: 'everything about one node',
+        load: async () => (await import('./commands/peers.js')).showPeer
+      },
+      {
+        name: 'rename',
+        args: '<peer> <name>',
+        about: 'give a node another name',
+        load: async () => (await import('./commands/peers.js')).renamePeer
+      },
+      {
+        name: 'tier',
+        args: '<peer> <tier>',
+        about: 'change the tier of a node (L0..L3)',
+        load: async () => (await import('./commands/peers.js')).tierPeer
+      },
+      {
+        name: 'revoke',
+        args: '<peer>',
+        about: 'put a node out of the mesh for good',
+        options: [{ flags: '--reason <text>', about: 'goes on record' }],
+        load: async () => (await import('./commands/peers.js')).revokePeer
+      }
+    ]
+  },
+  {
+    name: 'invite',
+    about: 'make a code by which another machine joins',
+    group: 'Mesh',
+    options: [
+      { flags: '--tier <tier>', about: 'tier of the newcomer, L0..L3 (default: L1)' },
+      { flags: '--admin', about: 'the newcomer may invite others and write the log' },
+      { flags: '--ttl <duration>', about: 'how long the code works (default: 10m)' },
+      { flags: '--uses <n>', about: 'how many may join by it (default: 1)' },
+      { flags: '--sandbox <id>', about: 'confine the newcomer to a sandbox' },
+      { flags: '--qr', about: 'show the code as a QR code too' }
+    ],
+    load: async () => (await import('./commands/invite.js')).invite,
+    sub: [
+      { name: 'ls', about: 'the invites made so far', load: async () => (await import('./commands/invite.js')).listInvites },
+      {
+        name: 'revoke',
+        args: '<id>',
+        about: 'make an invite useless',
+        load: async () => (await import('./commands/invite.js')).revokeInvite
+      }
+    ]
+  },
+  {
+    name: 'ping',
+    args: '<peer>',
+    about: 'round trips to a node',
+    group: 'Mesh',
+    options: [{ flags: '-c, --count <n>', about: 'how many (default: 4)' }],
+    load: async () => (await import('./commands/ping.js')).ping
+  }
+]
+
+const AGENTS: readonly CommandSpec[] = [
+  {
+    name: 'agents',
+    about: 'the agents of all nodes',
+    group: 'Agents',
+    options: [
+      { flags: '--remote', about: 'only those of other nodes' },
+      { flags: '--local', about: 'only those of this node' }
+    ],
+    load: async () => (await import('./commands/agents.js')).agents,
+    sub: [
+      {
+        name: 'show',
+        args: '<agent>',
+        about: 'the card of an agent: capabilities and their schemas',
+        load: async () => (await import('./commands/agents.js')).showAgent
+      },
+      { name: 'check', args: '<file>', about: 'check an agent file', load: async () => (await import('./commands/agents.js')).checkAgent },
+      {
+        name: 'run',
+        args: '<file> <json>',
+        about: 'run an agent file once, without a node (- reads the input from stdin)',
+        options: [{ flags: '--capability <id>', about: 'which of its capabilities (default: the one send uses)' }],
+        load: async () => (await import('./commands/agents.js')).runAgent
+      }
+    ]
+  },
+  {
+    name: 'send',
+    args: '<agent> <text>',
+    about: 'send a text (or a JSON object) to an agent, or to all with *',
+    group: 'Agents',
+    options: [
+      { flags: '--type <type>', about: 'request waits for an answer', choices: ['request', 'notification'] },
+      JUSTIFICATION,
+      TIMEOUT,
+      NO_WAIT
+    ],
+    more: ['- as text reads it from stdin.'],
+    load: async () => (await import('./commands/send.js')).send
+  },
+  {
+    name: 'call',
+    args: '<agent> <capability> <json>',
+    about: 'run one capability of an agent; - as agent: any that can',
+    group: 'Agents',
+    options: [JUSTIFICATION, TIMEOUT, NO_WAIT],
+    more: ['- as json reads it from stdin.', '', 'Example: a2a-node call - text.stats \'{"text":"hello"}\''],
+    load: async () => (await import('./commands/call.js')).call
+  }
+]
+
+const WORK: readonly CommandSpec[] = [
+  {
+    name: 'swarm',
+    about: 'one goal, worked on by many agents',
+    group: 'Work',
+    sub: [
+      {
+        name: 'run',
+        args: '<goal>',
+        about: 'cut the goal into items and have capable agents on all nodes do them',
+        options: [
+          { flags: '--capability <id>', about: 'what the agents must be able to do' },
+          { flags: '--strategy <name>', about: 'each: every agent once; map: every item once', choices: STRATEGIES },
+          { flags: '--items <source>', about: 'a glob (quoted), a file of lines or JSON, or - for stdin' },
+          { flags: '--input <template>', about: 'JSON over {item}, {file} and {text}' },
+          { flags: '--attach', about: 'send the contents of the files too (1 MiB each)' },
+          { flags: '--max-parallel <n>', about: 'items under way at once' },
+          { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },
+          { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
+          JUSTIFICATION,
+          { flags: '--detach', about: 'do not wait; prints the id' }
+        ],
+        more: [
+          'Ctrl-C cancels the swarm and waits for its end; a second Ctrl-C quits at once.',
+          'Exit codes: 0 completed, 8 partly, 1 failed or canceled.',
+          '',
+          "Example: a2a-node swarm run 'count words' --capability text.stats --items 'src/**/*.ts' --attach"
+        ],
+        load: async () => (await import('./commands/swarm-run.js')).runSwarm
+      },
+      { name: 'ls', about: 'the swarms this node launched', load: async () => (await import('./commands/swarm.js')).listSwarms },
+      { name: 'show', args: '<id>', about: 'where a swarm stands', load: async () => (await import('./commands/swarm.js')).showSwarm },
+      {
+        name: 'watch',
+        args: '<id>',
+        about: 'follow a swarm to its end',
+        load: async () => (await import('./commands/swarm.js')).watchSwarm
+      },
+      {
+        name: 'results',
+        args: '<id>',
+        about: 'one accepted result an item',
+        load: async () => (await import('./commands/swarm.js')).swarmResults
+      },
+      { name: 'cancel', args: '<id>', about: 'stop a swarm', load: async () => (await import('./commands/swarm.js')).cancelSwarm }
+    ]
+  },
+  {
+    name: 'tasks',
+    about: 'work asked of this node or by it',
+    group: 'Work',
+    options: [WATCH],
+    load: async () => (await import('./commands/tasks.js')).tasks,
+    sub: [
+      {
+        name: 'show',
+        args: '<id>',
+        about: 'one task and what happened to it',
+        load: async () => (await import('./commands/tasks.js')).showTask
+      },
+      { name: 'cancel', args: '<id>', about: 'cancel a task', load: async () => (await import('./commands/tasks.js')).cancelTask }
+    ]
+  },
+  {
+    name: 'events',
+    about: 'what happened lately',
+    group: 'Observe',
+    options: [{ flags: '-f, --follow', about: 'go on as things happen' }],
+    load: async () => (await import('./commands/events.js')).events
+  },
+  {
+    name: 'metrics',
+    about: 'counts and times of this node',
+    group: 'Observe',
+    options: [{ flags: '--prometheus', about: 'in the text format of Prometheus' }],
+    load: async () => (await import('./commands/metrics.js')).metrics
+  }
+]
+
+/** Options that stand with every command. */
+export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
+  { flags: '--home <dir>', about: 'keep everything of the node under this directory (env A2A_NODE_HOME)' },
+  { flags: '--json', about: 'one JSON object instead of text' },
+  { flags: '--color <when>', about: 'colours', choices: ['auto', 'always', 'never'] }
+]
+
+/** Every command of a2a-node. */
+export const COMMANDS: readonly CommandSpec[] = [...NODE, ...MESH, ...AGENTS, ...WORK]

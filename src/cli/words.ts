@@ -1,0 +1,28 @@
+import { formatDuration } from '../kit/units.js'
+
+/** A round trip: `12 ms`, `0.4 ms`; `-` when unknown. */
+export function rttText(ms: number | null): string {
+  if (ms === null) return '-'
+  return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`
+}
+
+/** An ISO time as `5 min ago`; `never` for null. */
+export function agoText(iso: string | null, now: number): string {
+  if (iso === null) return 'never'
+  const passed = now - Date.parse(iso)
+  return Number.isNaN(passed) ? '-' : passed < 1000 ? 'just now' : `${formatDuration(passed)} ago`
+}
+
+/** An ISO time as the clock on the wall says it: `2026-01-02 03:04:05`. */
+export function timeText(iso: string): string {
+  const date = new Date(iso)
+  if (Number.isNaN(date.getTime())) return '-'
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+}
+
+/** `~/...` for a path under the home directory of the user. */
+export function tildePath(path: string, home: string | undefined): string {
+  return home !== undefined && home !== '/' && path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path
+}

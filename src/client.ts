@@ -1,0 +1,23 @@
+import { connectControl } from './adapters/control/client.js'
+import { resolveHome } from './config/paths.js'
+import type { NodeApi } from './ports/node-api.js'
+
+export { type ErrorBody, type ErrorCode, NodeError } from './kit/errors.js'
+export type * from './ports/node-api.js'
+
+/** Which node to talk to. */
+export interface ConnectOptions {
+  /** Directory of the node, as `--home`. Default: `A2A_NODE_HOME`, else the XDG directories. */
+  readonly home?: string
+  /** Default `process.env`. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+}
+
+/**
+ * Gives the typed API of the node that runs on this machine in a home. Nothing is connected before the first call; calls
+ * fail with NodeError NODE_NOT_RUNNING while no node runs.
+ * @throws NodeError PATH_TOO_LONG when the home is too long for a socket
+ */
+export function connect(options: ConnectOptions = {}): NodeApi {
+  return connectControl(resolveHome(options).socket)
+}
