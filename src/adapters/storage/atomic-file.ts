@@ -18,7 +18,8 @@ export async function replaceFile(file: string, text: string): Promise<void> {
     }
     await fs.rename(aside, file)
   } catch (error) {
-    await fs.rm(aside, { force: true })
+    // What went wrong first is what the caller must hear.
+    await fs.rm(aside, { force: true }).catch(() => {})
     throw error
   }
   await syncDir(path.dirname(file))

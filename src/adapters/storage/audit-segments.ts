@@ -49,6 +49,15 @@ export async function segmentFiles(dir: string): Promise<string[]> {
     .map(({ name }) => path.join(dir, name))
 }
 
+/** A text that differs when any file, or the head, was written, moved or removed meanwhile. */
+export async function segmentMark(dir: string): Promise<string> {
+  const marks = [...(await segmentFiles(dir)), path.join(dir, HEAD)].map(async (file) => {
+    const { ino, size, mtimeMs } = await fs.stat(file).catch(() => ({ ino: 0, size: 0, mtimeMs: 0 }))
+    return `${path.basename(file)} ${ino} ${size} ${mtimeMs}`
+  })
+  return (await Promise.all(marks)).join('\n')
+}
+
 function ageOf(name: string): number {
   if (name === CURRENT) return 0
   const match = /^audit\.(\d{1,6})\.ndjson$/.exec(name)

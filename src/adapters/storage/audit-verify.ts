@@ -1,6 +1,6 @@
 import { parseLine } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
-import { linesOf, readHead, segmentFiles } from './audit-segments.js'
+import { linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
 import type { StoredHead } from './audit-segments.js'
 
 /** What a check of the audit log found. */
@@ -13,7 +13,7 @@ export interface AuditCheck {
 }
 
 /** A node that runs may begin a new file while its files are read. */
-const MAX_TRIES = 3
+const MAX_TRIES = 10
 
 /**
  * Checks every line of the audit log in `dir` against the chain and both ends against `audit.head`. A running node may go on
@@ -21,11 +21,10 @@ const MAX_TRIES = 3
  */
 export async function verifyAudit(dir: string): Promise<AuditCheck> {
   for (let tries = 1; ; tries++) {
+    const before = await segmentMark(dir)
     // Read first: lines are always on disk before the head that names them.
-    const head = await readHead(dir)
-    const check = await checkFiles(dir, head)
-    const now = check.ok ? head : await readHead(dir)
-    if (check.ok || tries >= MAX_TRIES || now?.hash === head?.hash) return check
+    const check = await checkFiles(dir, await readHead(dir))
+    if (check.ok || tries >= MAX_TRIES || (await segmentMark(dir)) === before) return check
   }
 }
 

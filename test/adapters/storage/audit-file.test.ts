@@ -1,0 +1,289 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import { openAuditFile } from '../../../src/adapters/storage/audit-file.js'
+import type { AuditFileOptions } from '../../../src/adapters/storage/audit-file.js'
+import { verifyAudit } from '../../../src/adapters/storage/audit-verify.js'
+import type { NodeError } from '../../../src/kit/errors.js'
+import type { Audit, AuditEvent } from '../../../src/ports/audit.js'
+import { auditContract } from '../../contracts/audit.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { tempDir } from '../../support/tmp.js'
+
+interface Line extends AuditEvent {
+  readonly seq: number
+  readonly at: string
+  readonly count?: number
+  readonly prev: string
+  readonly hash: string
+}
+
+interface Opened {
+  readonly dir: string
+  readonly clock: ManualClock
+  readonly audit: Audit
+  readonly errors: NodeError[]
+}
+
+const refusal: AuditEvent = { kind: 'refusal', code: 'TIER_VIOLATION', peer: 'p1', sender: 'a@p1', recipient: 'b@me' }
+
+async function open(t: Assert, options: Partial<AuditFileOptions> = {}): Promise<Opened> {
+  const dir = options.dir ?? path.join(await tempDir(t), 'audit')
+  const clock = new ManualClock()
+  const errors: NodeError[] = []
+  const audit = await openAuditFile({ dir, clock, onError: (error) => errors.push(error), ...options })
+  t.teardown(() => audit.close())
+  return { dir, clock, audit, errors }
+}
+
+async function linesOf(dir: string, file = 'audit.ndjson'): Promise<Line[]> {
+  const text = await fs.readFile(path.join(dir, file), 'utf8')
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Line)
+}
+
+auditContract('audit file', async (t) => {
+  const { dir, audit } = await open(t)
+  return { audit, recorded: () => linesOf(dir), reopen: async () => (await open(t, { dir })).audit }
+})
+
+test('a line has its number, its time, the event, the hash before it and its own', async (t) => {
+  const { dir, audit } = await open(t)
+  audit.append({ ...refusal, rule: 'tier: L1 may open to L0, L1', reason: 'L1 to L2', messageType: 'request' })
+  await audit.flush()
+  const [line] = await linesOf(dir)
+  t.alike(Object.keys(line ?? {}), [
+    'seq',
+    'at',
+    'kind',
+    'code',
+    'rule',
+    'reason',
+    'peer',
+    'sender',
+    'recipient',
+    'messageType',
+    'prev',
+    'hash'
+  ])
+  t.is(line?.seq, 1)
+  t.is(line?.at, '2023-11-14T22:13:20.000Z')
+  t.is(line?.prev, '0'.repeat(64))
+  t.ok(/^[0-9a-f]{64}$/.test(line?.hash ?? ''))
+  t.alike(JSON.parse(await fs.readFile(path.join(dir, 'audit.head'), 'utf8')), {
+    seq: 1,
+    hash: line?.hash,
+    first: { seq: 1, prev: '0'.repeat(64) }
+  })
+})
+
+test('directory and files are for this user alone', async (t) => {
+  const { dir, audit } = await open(t)
+  audit.append(refusal)
+  await audit.flush()
+  t.is(((await fs.stat(dir)).mode & 0o777).toString(8), '700')
+  for (const name of await fs.readdir(dir)) t.is(((await fs.stat(path.join(dir, name))).mode & 0o777).toString(8), '600', name)
+})
+
+test('texts of others are made safe and cut, members nobody asked for are left out', async (t) => {
+  const { dir, audit } = await open(t)
+  const event = { ...refusal, reason: `\u001b[31m${'x'.repeat(5000)}\n`, sender: 'a\u202e@p', extra: 'unasked' }
+  audit.append(event)
+  await audit.flush()
+  const [line] = await linesOf(dir)
+  t.is(line?.reason?.length, 256)
+  t.is(line?.sender, 'a@p')
+  t.absent(Object.hasOwn(line ?? {}, 'extra'))
+})
+
+test('lines are written within 50 ms without anybody asking, together', async (t) => {
+  const { dir, clock, audit } = await open(t)
+  audit.append({ kind: 'control', code: 'one' })
+  audit.append({ kind: 'control', code: 'two' })
+  t.is((await fs.readFile(path.join(dir, 'audit.ndjson'), 'utf8')).length, 0)
+  clock.advance(50)
+  // The write goes on by itself; closing only waits for it.
+  await audit.close()
+  t.alike(
+    (await linesOf(dir)).map(({ code }) => code),
+    ['one', 'two']
+  )
+})
+
+test('equal events within 10 s are the first line and one with a count', async (t) => {
+  const { dir, clock, audit } = await open(t)
+  for (let i = 0; i < 500; i++) audit.append({ ...refusal, reason: `try ${i}` })
+  audit.append({ ...refusal, recipient: 'c@me' })
+  clock.advance(9000)
+  audit.append(refusal)
+  clock.advance(1000)
+  await audit.close()
+  const lines = await linesOf(dir)
+  t.alike(
+    lines.map(({ recipient, count, at }) => [recipient, count, at]),
+    [
+      ['b@me', undefined, '2023-11-14T22:13:20.000Z'],
+      ['c@me', undefined, '2023-11-14T22:13:20.000Z'],
+      ['b@me', 500, '2023-11-14T22:13:29.000Z']
+    ]
+  )
+})
+
+test('a repeat after its window is a line of its own again', async (t) => {
+  const { dir, clock, audit } = await open(t)
+  audit.append(refusal)
+  clock.advance(10_000)
+  audit.append(refusal)
+  clock.advance(10_000)
+  await audit.close()
+  t.alike(
+    (await linesOf(dir)).map(({ count }) => count),
+    [undefined, undefined]
+  )
+})
+
+test('a peer that varies its refusals cannot hold more than a thousand windows open, and no repeat is lost', async (t) => {
+  const { dir, audit } = await open(t)
+  for (let round = 0; round < 2; round++) {
+    for (let i = 0; i < 1500; i++) audit.append({ ...refusal, recipient: `r${i}` })
+    for (let i = 1499; i >= 500; i--) audit.append({ ...refusal, recipient: `r${i}` })
+  }
+  await audit.close()
+  const lines = await linesOf(dir)
+  t.is(
+    lines.reduce((sum, { count = 1 }) => sum + count, 0),
+    5000
+  )
+  t.ok((await verifyAudit(dir)).ok)
+})
+
+test('the chain goes on over restarts', async (t) => {
+  const first = await open(t)
+  first.audit.append(refusal)
+  await first.audit.close()
+  const second = await open(t, { dir: first.dir })
+  second.audit.append({ kind: 'membership', code: 'revoked' })
+  await second.audit.close()
+  const [one, two] = await linesOf(first.dir)
+  t.is(two?.seq, 2)
+  t.is(two?.prev, one?.hash)
+  t.alike(await verifyAudit(first.dir), { ok: true, entries: 2, brokenAt: null })
+})
+
+test('at its size a new file is begun, only so many are kept, and the chain holds over all', async (t) => {
+  const { dir, audit } = await open(t, { maxBytes: 2000, keepFiles: 3 })
+  for (let i = 0; i < 60; i++) {
+    audit.append({ ...refusal, recipient: `r${i}` })
+    await audit.flush()
+  }
+  t.alike((await fs.readdir(dir)).sort(), ['audit.1.ndjson', 'audit.2.ndjson', 'audit.head', 'audit.ndjson'])
+  const oldest = (await linesOf(dir, 'audit.2.ndjson'))[0]
+  t.ok((oldest?.seq ?? 0) > 1)
+  const check = await verifyAudit(dir)
+  t.is(check.ok, true)
+  t.is(check.entries, 60 - (oldest?.seq ?? 0) + 1)
+  await audit.close()
+  const again = await open(t, { dir, maxBytes: 2000, keepFiles: 3 })
+  again.audit.append({ kind: 'control', code: 'restarted' })
+  await again.audit.close()
+  t.is((await verifyAudit(dir)).ok, true)
+})
+
+test('a line that a crash cut is removed and the cut put on record', async (t) => {
+  const { dir, audit } = await open(t)
+  audit.append(refusal)
+  await audit.close()
+  await fs.appendFile(path.join(dir, 'audit.ndjson'), '{"seq":2,"at":"20')
+  const next = await open(t, { dir })
+  next.audit.append({ kind: 'control', code: 'after' })
+  await next.audit.close()
+  const lines = await linesOf(dir)
+  t.alike(
+    lines.map(({ seq, code }) => [seq, code]),
+    [
+      [1, 'TIER_VIOLATION'],
+      [2, 'CHAIN_NOTE'],
+      [3, 'after']
+    ]
+  )
+  t.ok(lines[1]?.reason?.includes('17 bytes'))
+  t.is((await verifyAudit(dir)).ok, true)
+})
+
+test('whole lines that a crash left behind the stored head are kept', async (t) => {
+  const { dir, audit } = await open(t)
+  audit.append(refusal)
+  await audit.flush()
+  const head = await fs.readFile(path.join(dir, 'audit.head'))
+  audit.append({ kind: 'control', code: 'not in the head' })
+  await audit.close()
+  await fs.writeFile(path.join(dir, 'audit.head'), head)
+  t.is((await verifyAudit(dir)).ok, true)
+  const next = await open(t, { dir })
+  next.audit.append({ kind: 'control', code: 'after' })
+  await next.audit.close()
+  t.alike(
+    (await linesOf(dir)).map(({ code }) => code),
+    ['TIER_VIOLATION', 'not in the head', 'after']
+  )
+  t.is((await verifyAudit(dir)).ok, true)
+})
+
+test('lines that were taken away stay missing, also after the next start', async (t) => {
+  const { dir, audit } = await open(t)
+  for (const code of ['one', 'two', 'three']) audit.append({ kind: 'control', code })
+  await audit.close()
+  const text = await fs.readFile(path.join(dir, 'audit.ndjson'), 'utf8')
+  await fs.writeFile(path.join(dir, 'audit.ndjson'), `${text.split('\n')[0]}\n`)
+  t.alike(await verifyAudit(dir), { ok: false, entries: 1, brokenAt: 2 })
+  const next = await open(t, { dir })
+  next.audit.append({ kind: 'control', code: 'after' })
+  await next.audit.close()
+  const lines = await linesOf(dir)
+  t.alike(
+    lines.map(({ seq, code }) => [seq, code]),
+    [
+      [1, 'one'],
+      [4, 'CHAIN_NOTE'],
+      [5, 'after']
+    ]
+  )
+  t.is(lines[1]?.reason, 'the lines 2 to 3 were missing')
+  t.alike(await verifyAudit(dir), { ok: false, entries: 1, brokenAt: 2 })
+})
+
+test('a disk that refuses is told, nothing is thrown, and the lines come when it takes them again', async (t) => {
+  const { dir, clock, audit, errors } = await open(t)
+  audit.append({ kind: 'control', code: 'before' })
+  await audit.flush()
+  const blocked = path.join(dir, 'audit.head.tmp')
+  await fs.mkdir(blocked)
+  audit.append({ kind: 'control', code: 'during' })
+  await t.exception(audit.flush())
+  t.is(errors.length, 1)
+  await fs.rmdir(blocked).catch(() => {})
+  clock.advance(1000)
+  await audit.close()
+  t.alike(
+    (await linesOf(dir)).map(({ seq, code }) => [seq, code]),
+    [
+      [1, 'before'],
+      [2, 'during']
+    ]
+  )
+  t.is((await verifyAudit(dir)).ok, true)
+})
+
+test('when the disk does not keep up, lines are dropped, counted, and their number put on record', async (t) => {
+  const { dir, audit } = await open(t)
+  for (let i = 0; i < 12_000; i++) audit.append({ ...refusal, recipient: `r${i}` })
+  await audit.close()
+  const lines = await linesOf(dir)
+  const note = lines.find(({ code }) => code === 'CHAIN_NOTE')
+  t.is(note?.count, 2000)
+  t.is(lines.length, 10_001)
+  t.is((await verifyAudit(dir)).ok, true)
+})
