@@ -10,6 +10,7 @@ import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
 import { Inbox } from './inbox.js'
+import { Lookups } from './lookups.js'
 import type { Incoming } from './inbox.js'
 import { answerProposal } from './offers.js'
 import { Outbox } from './outbox.js'
@@ -35,6 +36,7 @@ export interface NodeCore {
   readonly work: Work
   readonly swarms: Swarms
   readonly outbox: Outbox
+  readonly lookups: Lookups
   readonly events: NodeEvents
   start(): Promise<void>
   close(): Promise<void>
@@ -49,6 +51,7 @@ export function createNode(parts: NodeParts): NodeCore {
   const peers = new Peers({ clock, telemetry, links, log, nodeId: self })
   const cards = new Cards({ clock, sign, verify, telemetry, store, log, membership, certificateOf: (node) => peers.certificate(node) })
   const directory = new Directory({ self, log, peers, cards, ownCertificate: () => membership.certificate().body })
+  const lookups = new Lookups({ clock, ids, peers, cards })
   const agents = new AgentHost({ source: parts.agents, compileSchema: parts.compileSchema, clock, telemetry })
   const tasks = new Tasks({ clock, ids, telemetry })
   const inbox: Inbox = new Inbox({
@@ -124,6 +127,7 @@ export function createNode(parts: NodeParts): NodeCore {
   }
 
   function onMessage(peer: NodeId, message: ChannelMessage): void {
+    if (isClosed) return
     if (message.kind === 'envelope') return inbox.receive(peer, message.bytes)
     if (message.kind !== 'control') return
     const control = decodeControl(message.name, message.body)
@@ -137,10 +141,15 @@ export function createNode(parts: NodeParts): NodeCore {
         return onHeartbeat(peer, control.body.requests)
       case 'cancel':
         return work.onCancel(peer, control.body.requestId)
+      case 'lookup':
+        return lookups.onLookup(peer, control.body)
+      case 'found':
+        return lookups.onFound(peer, control.body)
     }
   }
 
   function onOnline(peer: NodeId): void {
+    if (isClosed) return
     events.add('peer', 'a peer is online', { peer: directory.ref(peer).name, id: peer })
     telemetry.log('info', 'peer online', { peer: directory.ref(peer).name })
     tellCards([peer], cards.own(), true)
@@ -150,6 +159,7 @@ export function createNode(parts: NodeParts): NodeCore {
   }
 
   function onOffline(peer: NodeId): void {
+    if (isClosed) return
     events.add('peer', 'a peer is offline', { peer: directory.ref(peer).name, id: peer })
     telemetry.log('info', 'peer offline', { peer: directory.ref(peer).name })
     swarms.onOffline(peer)
@@ -178,6 +188,7 @@ export function createNode(parts: NodeParts): NodeCore {
   }
 
   let stopLog: () => void = () => {}
+  let isClosed = false
   return {
     parts,
     peers,
@@ -189,6 +200,7 @@ export function createNode(parts: NodeParts): NodeCore {
     work,
     swarms,
     outbox,
+    lookups,
     events,
     start: async () => {
       await cards.start()
@@ -210,6 +222,7 @@ export function createNode(parts: NodeParts): NodeCore {
       await peers.start({ onOnline, onOffline, onMessage })
     },
     close: async () => {
+      isClosed = true
       swarms.stop()
       work.stop()
       stopLog()

@@ -120,6 +120,13 @@ export class Requests {
     for (const [taskId, one] of this.#live) if (one.peer === peer && named.has(one.key)) this.#parts.tasks.working(taskId)
   }
 
+  /** Requests that wait for their peer to come back. */
+  waitingCount(): number {
+    let count = 0
+    for (const waiting of this.#waitingForPeer.values()) count += waiting.size
+    return count
+  }
+
   /** A peer is back: send what waited for it. */
   onOnline(peer: string): void {
     const waiting = this.#waitingForPeer.get(peer)

@@ -20,6 +20,8 @@ import type { Asked, Requests } from './requests.js'
 
 /** An agent that does not answer an offer in this time may be asked again, in milliseconds. */
 const OFFER_TIMEOUT_MS = 5000
+/** Leases wait for the first answers so long, in milliseconds: else the nearest agents would take a small swarm whole. */
+const RECRUIT_MS = 500
 
 /** What one swarm needs. */
 export interface SwarmRunParts {
@@ -66,10 +68,12 @@ export class SwarmRun {
   readonly #events: SwarmEvent[] = []
   readonly #live: Emitter<SwarmEvent>
   readonly #leases = new Map<number, { readonly agent: string; readonly attempt: number; asked: Asked | null }>()
-  /** Agents that were offered a part and have not refused. */
-  readonly #offered = new Map<string, 'asked' | 'accepted'>()
+  /** Agents that were offered a part, and what they said. */
+  readonly #offered = new Map<string, 'asked' | 'accepted' | 'refused'>()
   readonly #results: { readonly index: number; readonly row: SwarmResults['results'][number] }[] = []
   readonly #participants = new Set<string>()
+  /** Accepts that came while recruiting; null once leases are given. */
+  #recruits: SwarmInput[] | null = []
   #leftOut: LeftOut[]
   #endedAt: number | null = null
 
@@ -96,6 +100,7 @@ export class SwarmRun {
     }
     this.#state = createSwarm(swarm, this.#createdAt)
     this.#tell({ type: 'swarm', id: this.id, agents: allowed.map((one) => namer(one)), leftOut: this.#leftOut })
+    clock.after(RECRUIT_MS, () => this.#recruited())
     this.offer(allowed)
   }
 
@@ -172,6 +177,13 @@ export class SwarmRun {
     return { agentId: OPERATOR, nodeId: this.#parts.self }
   }
 
+  /** Everybody asked at first has answered, or has had its time: the leases begin. */
+  #recruited(): void {
+    const recruits = this.#recruits ?? []
+    this.#recruits = null
+    for (const input of recruits) this.#step(input)
+  }
+
   async #offer(agent: string): Promise<void> {
     const recipient = parseAddress(agent)
     if (recipient === null) return
@@ -212,12 +224,20 @@ export class SwarmRun {
     const accept = header.type === 'task-accept' ? offerAcceptSchema.safeParse(payload) : null
     if (accept?.success === true) {
       this.#offered.set(agent, 'accepted')
-      return this.#step({ type: 'accepted', agent, slots: accept.data.slots })
+      this.#recruit({ type: 'accepted', agent, slots: accept.data.slots })
+      return
     }
     const reject = TaskRejectPayloadSchema.safeParse(payload)
     const rule = reject.success ? `rejected: ${reject.data.rejectionReason}` : 'refused by its node'
+    this.#offered.set(agent, 'refused')
     this.#leaveOut(agent, rule)
-    this.#step({ type: 'left', agent, reason: rule })
+    this.#recruit({ type: 'left', agent, reason: rule })
+  }
+
+  #recruit(input: SwarmInput): void {
+    if (this.#recruits === null) return this.#step(input)
+    this.#recruits.push(input)
+    if ([...this.#offered.values()].every((state) => state !== 'asked')) this.#recruited()
   }
 
   #leaveOut(agent: string, rule: string): void {

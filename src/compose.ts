@@ -1,0 +1,331 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import Corestore from 'corestore'
+import { messageOf, NodeError } from './kit/errors.js'
+import { shown } from './kit/text.js'
+import { DEFAULT_TIER_RULES } from './domain/routing/tier-rules.js'
+import { decodeInviteCode } from './domain/membership/invite-code.js'
+import type { AgentOutcome } from './ports/agent-runtime.js'
+import type { Audit } from './ports/audit.js'
+import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import type { NodeStore } from './ports/storage.js'
+import type { Telemetry } from './ports/telemetry.js'
+import type { Config } from './config/settings.js'
+import type { HomePaths } from './config/paths.js'
+import { toAgentJson } from './adapters/agents/agent-json.js'
+import { AgentFiles } from './adapters/agents/agent-source.js'
+import { checkAgentFile as checkFile } from './adapters/agents/check-file.js'
+import type { AgentFileReport } from './adapters/agents/check-file.js'
+import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
+import { runAgentFile as runFile } from './adapters/agents/run-file.js'
+import { killLeftovers } from './adapters/agents/run-records.js'
+import { startControlServer } from './adapters/control/server.js'
+import { foundMesh, hash, joinMesh, reopenMesh, verify } from './adapters/mesh/mesh.js'
+import type { Mesh, MeshParts, MeshState } from './adapters/mesh/mesh.js'
+import { openNetwork } from './adapters/mesh/network.js'
+import type { CodeNetwork } from './adapters/mesh/pairing.js'
+import { openAuditFile } from './adapters/storage/audit-file.js'
+import { makeDataDirs } from './adapters/storage/data-dir.js'
+import { openNodeStore } from './adapters/storage/node-store.js'
+import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
+import { storeError } from './adapters/storage/store-errors.js'
+import { healStore } from './adapters/storage/store-heal.js'
+import { randomIds } from './adapters/system/random-ids.js'
+import { systemClock } from './adapters/system/system-clock.js'
+import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
+import { createApi, nodeInfo } from './node/api.js'
+import type { ApiHost } from './node/api.js'
+import { createNode } from './node/node.js'
+import type { NodeCore } from './node/node.js'
+import { VERSION } from './version.js'
+
+/** A node that runs in this process. */
+export interface RunningNode {
+  readonly info: NodeInfo
+  apiFor(principal: Principal): NodeApi
+  /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
+  readonly stopped: Promise<NodeError | null>
+  /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
+  close(): Promise<void>
+}
+
+/** What a node is started with. */
+export interface StartOptions {
+  readonly config: Config
+  readonly home: HomePaths
+  /** `--name`; kept in the home. */
+  readonly name: string | null
+  /** Invite code; null founds a mesh or opens the one of the home. */
+  readonly join: string | null
+  readonly extraAgentDirs: readonly string[]
+  readonly onProgress?: (line: string) => void
+  /** Where log lines go. Default: stderr; null: nowhere. */
+  readonly log?: ((line: string) => void) | null
+}
+
+/** What the home remembers of the node beside the mesh. */
+interface NodeRecord {
+  readonly name: string
+  readonly network: Config['network']['kind']
+  readonly bootstrap: readonly string[]
+  readonly localPort: number
+  /** Rises with each mesh that was begun, so that a failed join leaves nothing in the next one's way. */
+  readonly epoch: number
+}
+
+/** Names of the stored documents. */
+const NODE = 'node'
+const MESH = 'mesh'
+const DEFAULT_MESH_NAME = 'home'
+
+/** Undoes, last first, what a start has done so far; also the way a node stops. */
+class Unwind {
+  readonly #steps: { readonly name: string; readonly run: () => Promise<unknown> }[] = []
+
+  add(name: string, run: () => Promise<unknown>): void {
+    this.#steps.push({ name, run })
+  }
+
+  async run(onError: (name: string, error: unknown) => void): Promise<void> {
+    for (const { name, run } of this.#steps.splice(0).reverse()) await run().catch((error: unknown) => onError(name, error))
+  }
+}
+
+/**
+ * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
+ * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, PORT_IN_USE,
+ * INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, NO_ADMIN_ONLINE
+ */
+export async function startNode(options: StartOptions): Promise<RunningNode> {
+  const clock = systemClock()
+  const { level, format } = options.config.log
+  const write = options.log === undefined ? (line: string) => void process.stderr.write(line) : options.log
+  const telemetry = new MemoryTelemetry({ clock, level: write === null ? null : level, format: format === 'json' ? 'ndjson' : 'text', write: write ?? (() => {}) })
+  const unwind = new Unwind()
+  const undo = (): Promise<void> => unwind.run((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
+  try {
+    return await start({ options, clock, telemetry, unwind, undo })
+  } catch (error) {
+    await undo()
+    throw storeError(error, options.home.home)
+  }
+}
+
+interface StartParts {
+  readonly options: StartOptions
+  readonly clock: ReturnType<typeof systemClock>
+  readonly telemetry: Telemetry
+  readonly unwind: Unwind
+  undo(): Promise<void>
+}
+
+async function start(parts: StartParts): Promise<RunningNode> {
+  const { options, clock, telemetry, unwind } = parts
+  const { home, config } = options
+  const startedAt = clock.now()
+  const code = options.join === null ? null : readCode(options.join)
+  await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
+  const pidFile = path.join(home.run, 'node.pid')
+  await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
+  unwind.add('pid file', () => removePidFile(pidFile))
+  const documents = openNodeStore(home.home)
+  const state = await documents.read<MeshState>(MESH)
+  if (state !== null && code !== null) {
+    throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)
+  }
+  const store = await openStore(home.store, unwind)
+  const audit = await openAuditFile({ dir: home.audit, clock, onError: (error) => telemetry.log('error', 'the audit log', { reason: error.message }) })
+  unwind.add('audit log', () => audit.close())
+  const record = nodeRecord({ options, code, stored: await documents.read<NodeRecord>(NODE) })
+  await documents.write(NODE, record)
+  const mesh = await openMesh({ ...parts, store, documents, audit, record, state, code })
+  await killLeftovers(home.run)
+  const node = createNode({
+    clock,
+    ids: randomIds(),
+    sign: mesh.sign,
+    verify,
+    compileSchema: createSchemaCompiler(),
+    toAgentJson,
+    telemetry,
+    audit,
+    store: documents,
+    membership: mesh,
+    links: mesh.links,
+    log: mesh.log,
+    pairing: mesh.pairing,
+    agents: agentSource(parts),
+    settings: settingsOf(config),
+    process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
+  })
+  unwind.add('node', () => node.close())
+  await node.start()
+  return serve({ ...parts, node, mesh })
+}
+
+function readCode(text: string): CodeNetwork {
+  const decoded = decodeInviteCode(text, hash)
+  if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code is garbled: ${decoded.reason}`)
+  return { network: decoded.network, bootstrap: decoded.bootstrap, localPort: decoded.localPort }
+}
+
+async function openStore(dir: string, unwind: Unwind): Promise<Corestore> {
+  await healStore(dir)
+  const store = new Corestore(dir)
+  unwind.add('store', () => store.close())
+  await store.ready()
+  return store
+}
+
+/** What is given now wins over the invite, that over what the home remembers, that over the defaults. */
+function nodeRecord({ options, code, stored }: { options: StartOptions; code: CodeNetwork | null; stored: NodeRecord | null }): NodeRecord {
+  const { config } = options
+  const { kind, bootstrap, localPort } = config.network
+  const known = code ?? stored
+  const given = (key: string): boolean => config.given.has(`network.${key}`)
+  return {
+    name: options.name ?? stored?.name ?? config.node.name ?? (shown(os.hostname(), 64) || 'node'),
+    network: given('kind') ? kind : (known?.network ?? kind),
+    bootstrap: given('bootstrap') ? bootstrap : (known?.bootstrap ?? bootstrap),
+    localPort: given('localPort') ? localPort : (known?.localPort ?? localPort),
+    epoch: stored?.epoch ?? 1
+  }
+}
+
+interface MeshOpening extends StartParts {
+  readonly store: Corestore
+  readonly documents: NodeStore
+  readonly audit: Audit
+  readonly record: NodeRecord
+  readonly state: MeshState | null
+  readonly code: CodeNetwork | null
+}
+
+async function openMesh(opening: MeshOpening): Promise<Mesh> {
+  const { options, clock, telemetry, unwind, record, documents, audit } = opening
+  const { serveBootstrap } = options.config.network
+  const { network: kind, bootstrap, localPort } = record
+  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort }, clock)
+  unwind.add('network', () => network.close())
+  const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
+  const meshParts: MeshParts = {
+    store: opening.store,
+    network,
+    codeNetwork: { network: kind, bootstrap: kind === 'private' ? reached : [], localPort: kind === 'local' ? localPort : null },
+    keyPair: await opening.store.createKeyPair('a2a-node/node'),
+    software: `a2a-node/${VERSION}`,
+    clock,
+    telemetry,
+    onRefusedStream: (peer, code, reason) => audit.append({ kind: 'refusal', code, rule: 'gate', reason, peer })
+  }
+  const mesh = await foundOrJoin(opening, meshParts)
+  unwind.add('mesh', () => mesh.close())
+  await documents.write(MESH, mesh.state())
+  mesh.onState((state) => {
+    documents.write(MESH, state).catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
+  })
+  return mesh
+}
+
+async function foundOrJoin({ options, record, state, documents }: MeshOpening, parts: MeshParts): Promise<Mesh> {
+  const { name, epoch } = record
+  if (state !== null) return reopenMesh(parts, state)
+  // A join that is cut off at any moment leaves its cores in an epoch of their own.
+  await documents.write(NODE, { ...record, epoch: epoch + 1 })
+  if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
+  options.onProgress?.('joining: looking for an admin of the mesh ...')
+  const mesh = await joinMesh(parts, { code: options.join, name, epoch })
+  options.onProgress?.(`joined the mesh ${shown(mesh.meshName, 64)}`)
+  return mesh
+}
+
+function agentSource({ options, clock, telemetry }: StartParts): AgentFiles {
+  const { config, home, extraAgentDirs } = options
+  return new AgentFiles({
+    dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
+    runDir: home.run,
+    grants: config.agents.grants,
+    starters: config.agents.starters,
+    clock,
+    compileSchema: createSchemaCompiler(),
+    log: (level, message, fields) => telemetry.log(level, message, fields)
+  })
+}
+
+function settingsOf({ tasks, ledger, swarm, routing }: Config): NodeCore['parts']['settings'] {
+  return {
+    requestTimeoutMs: tasks.requestTimeoutMs,
+    defaultTtlMs: ledger.defaultTtlMs,
+    maxInFlight: tasks.maxInFlight,
+    maxInFlightPerPeer: tasks.maxInFlightPerPeer,
+    leaseMs: swarm.leaseMs,
+    heartbeatMs: swarm.heartbeatMs,
+    swarmDeadlineMs: swarm.deadlineMs,
+    rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
+  }
+}
+
+async function serve({ options, clock, telemetry, unwind, undo, node, mesh }: StartParts & { readonly node: NodeCore; readonly mesh: Mesh }): Promise<RunningNode> {
+  const { home, config } = options
+  let stopping: Promise<void> | null = null
+  let reason: NodeError | null = null
+  let tellStopped: (reason: NodeError | null) => void = () => {}
+  const stopped = new Promise<NodeError | null>((resolve) => {
+    tellStopped = resolve
+  })
+  function close(): Promise<void> {
+    stopping ??= within(undo(), config.node.shutdownTimeoutMs).then(() => tellStopped(reason))
+    return stopping
+  }
+  const host: ApiHost = {
+    node,
+    config: { path: home.configFile, config: { ...config, given: [...config.given] } },
+    stop: () => void clock.after(0, () => void close()),
+    isStopping: () => stopping !== null
+  }
+  const apiFor = (principal: Principal): NodeApi => createApi(host, principal)
+  const server = await startControlServer({
+    path: home.socket,
+    apiFor,
+    tier: () => mesh.certificate().body.maxTier,
+    onRefusal: ({ rule, reason: why }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason: why })
+  })
+  unwind.add('control API', () => server.close())
+  void mesh.expelled.then(async (error) => {
+    reason = error
+    telemetry.log('error', 'the mesh put this node out', { code: error.code })
+    // A home that was put out before it was really in behaves as a fresh one.
+    if (error.code !== 'REVOKED') await node.parts.store.remove(MESH).catch(() => {})
+    await close()
+  })
+  return { info: nodeInfo(node), apiFor, stopped, close }
+
+  /** Waits for a step, but not longer than `timeoutMs`. */
+  function within(step: Promise<void>, timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = clock.after(timeoutMs, resolve)
+      void step.finally(() => {
+        clock.clear(timer)
+        resolve()
+      })
+    })
+  }
+}
+
+/** What `agents check` tells of a file. */
+export async function checkAgentFile(file: string): Promise<Omit<AgentFileReport, 'agent'> & { readonly id: string }> {
+  const { agent, ...report } = await checkFile(file)
+  return { ...report, id: agent?.id ?? '' }
+}
+
+/** Runs one capability (null: the default one) of an agent file once, without a node. The outcome is a value. */
+export async function runAgentFile(file: string, capability: string | null, input: unknown): Promise<AgentOutcome> {
+  const runDir = await mkdtemp(path.join(os.tmpdir(), 'a2a-node-run-'))
+  try {
+    const report = await runFile({ file, input, ...(capability === null ? {} : { capability }), runDir, clock: systemClock() })
+    return report.outcome
+  } finally {
+    await rm(runDir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,204 @@
+import { asNodeError, NodeError } from '../kit/errors.js'
+import { isRecord, parseJson } from '../kit/json.js'
+import { addressText, defaultCapability } from '../domain/card/card.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import type { RegisteredCard } from '../domain/card/registry.js'
+import { tierText } from '../domain/routing/tier.js'
+import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
+import type { Task } from '../domain/task/task.js'
+import { OPERATOR } from './agents.js'
+import type { NodeCore } from './node.js'
+import type { Answer, Asked } from './requests.js'
+
+/** Rows of `agents`: those of this node first, then by address; the operator is not listed. */
+export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params']): { agents: AgentInfo[] } {
+  const cards = node.cards.registry.listAll().filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin))
+  const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
+  return { agents: agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address)) }
+}
+
+/** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
+export function showAgent(node: NodeCore, text: string): AgentDetail {
+  const address = node.directory.agent(text)
+  const card = node.cards.registry.getByAddress(addressText(address))
+  if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', 'that agent has just gone')
+  const definition = card.origin === 'local' ? node.agents.definitions().find((one) => one.id === card.id) : undefined
+  const { name, version, description, capabilities } = card
+  return { ...agentInfo(node, card), name, version, description, capabilities, source: definition?.source ?? null }
+}
+
+function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
+  const isHere = card.origin === 'local'
+  const isOnline = isHere || node.peers.isOnline(card.nodeId)
+  const load = isHere ? node.agents.load(card.id) : null
+  const party = node.directory.party({ agentId: card.id, nodeId: card.nodeId })
+  return {
+    id: card.id,
+    address: node.directory.shownAddress({ agentId: card.id, nodeId: card.nodeId }),
+    node: node.directory.ref(card.nodeId),
+    tier: tierText(party?.tier ?? card.tier),
+    origin: card.origin,
+    sandboxId: party?.sandboxId ?? card.sandboxId ?? null,
+    revision: card.revision,
+    status: !isOnline ? 'offline' : load !== null && load.running >= load.slots ? 'busy' : 'ready'
+  }
+}
+
+/** `send`: text to an agent's default capability, or to everybody. */
+export async function sendText(node: NodeCore, params: Calls['message.send']['params']): Promise<Reply> {
+  const input = inputOf(params.text)
+  if (params.agent === '*') return broadcast(node, params, input)
+  const target = await findAgent(node, params.agent)
+  if (params.type === 'notification') return notify(node, target, { input, ...params })
+  return ask(node, { ...params, target, capability: null, input })
+}
+
+/** `call`: a capability of an agent, or of whoever has it. */
+export async function callCapability(node: NodeCore, params: Calls['message.call']['params']): Promise<Reply> {
+  const target = params.agent === null ? pickCapable(node, params) : await findAgent(node, params.agent)
+  const card = node.directory.card(target)
+  if (card !== undefined && card.capabilities.every((one) => one.id !== params.capability)) {
+    const capabilities = card.capabilities.map((one) => one.id)
+    const has = capabilities.length === 0 ? 'it has none' : `it has ${capabilities.join(', ')}`
+    throw new NodeError('CAPABILITY_NOT_FOUND', `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`, { data: { capabilities } })
+  }
+  return ask(node, { ...params, target })
+}
+
+/** A task as people see it. */
+export function taskInfo(node: NodeCore, task: Task): TaskInfo {
+  const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
+  const agent = kind === 'swarm' ? task.agent : node.directory.shownAddress(task.agent)
+  const createdAt = new Date(task.createdAt).toISOString()
+  return { id, kind, role, agent, capability, state, waitingFor, attempt, createdAt, updatedAt: new Date(task.updatedAt).toISOString(), result, error }
+}
+
+/** A JSON object is the input as it is; other text is `{"text": ...}`. */
+function inputOf(text: string): unknown {
+  const parsed = parseJson(text)
+  return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
+}
+
+/** The agent a person means; an unknown one is asked of the connected members once. */
+async function findAgent(node: NodeCore, text: string): Promise<AgentAddress> {
+  try {
+    return node.directory.agent(text)
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== 'AGENT_NOT_FOUND') throw error
+    await node.lookups.ask(text.split('@')[0] ?? text)
+    return node.directory.agent(text)
+  }
+}
+
+/** The capable agent to call: allowed ones only, online, here first, least busy. */
+function pickCapable(node: NodeCore, { capability, justification }: Calls['message.call']['params']): AgentAddress {
+  const self = node.parts.membership.nodeId
+  const cards = node.cards.registry.findByCapability(capability)
+  if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capability}`)
+  let refusal: NodeError | null = null
+  const usable = cards.filter((card) => {
+    if (card.nodeId !== self && !node.peers.isOnline(card.nodeId)) return false
+    const recipient = { agentId: card.id, nodeId: card.nodeId }
+    const verdict = node.outbox.verdict({ sender: operatorOf(node), recipient, type: 'request', ...(justification === undefined ? {} : { justification }) })
+    if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
+    return verdict.allowed
+  })
+  const load = (card: RegisteredCard): number => (card.nodeId === self ? node.agents.load(card.id).running : 0)
+  const [best] = [...usable].sort((a, b) => load(a) - load(b) || Number(b.nodeId === self) - Number(a.nodeId === self))
+  if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
+  throw refusal ?? new NodeError('PEER_OFFLINE', `every agent that has ${capability} is offline`)
+}
+
+function operatorOf(node: NodeCore): AgentAddress {
+  return { agentId: OPERATOR, nodeId: node.parts.membership.nodeId }
+}
+
+interface Question {
+  readonly target: AgentAddress
+  readonly capability: string | null
+  readonly input: unknown
+  readonly justification?: string
+  readonly timeoutMs?: number
+  readonly wait?: boolean
+}
+
+async function ask(node: NodeCore, question: Question): Promise<Reply> {
+  const { clock, settings } = node.parts
+  const from = clock.monotonic()
+  const isWaiting = question.wait ?? true
+  const asked = await node.requests.ask({
+    sender: operatorOf(node),
+    target: question.target,
+    capability: question.capability,
+    input: question.input,
+    description: '',
+    ...(question.justification === undefined ? {} : { justification: question.justification }),
+    timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
+    mayQueue: !isWaiting
+  })
+  const base = replyBase(node, question.target, asked)
+  if (!isWaiting) return { ...base, outcome: 'QUEUED', payload: null, error: null, latencyMs: elapsed(node, from) }
+  const answer = await asked.answer
+  return { ...base, ...answered(answer), latencyMs: elapsed(node, from) }
+}
+
+function replyBase(node: NodeCore, target: AgentAddress, asked: Asked): Pick<Reply, 'requestId' | 'correlationId' | 'agent' | 'taskId'> {
+  return { requestId: asked.requestId, correlationId: asked.correlationId, agent: node.directory.shownAddress(target), taskId: asked.taskId }
+}
+
+function answered(answer: Answer): Pick<Reply, 'outcome' | 'payload' | 'error'> {
+  if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
+  return { outcome: answer.outcome, payload: null, error: answer.error }
+}
+
+function elapsed(node: NodeCore, from: number): number {
+  return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
+}
+
+async function notify(node: NodeCore, target: AgentAddress, { input, justification }: { input: unknown; justification?: string }): Promise<Reply> {
+  const from = node.parts.clock.monotonic()
+  const envelope = await node.outbox.send({
+    sender: operatorOf(node),
+    recipient: target,
+    type: 'notification',
+    payload: { input },
+    ...(justification === undefined ? {} : { justification })
+  })
+  const agent = node.directory.shownAddress(target)
+  return { requestId: envelope.id, correlationId: envelope.id, agent, taskId: null, outcome: 'COMPLETED', payload: null, error: null, latencyMs: elapsed(node, from) }
+}
+
+/** To every registered agent but the operator here; each target is listed with what became of it. */
+async function broadcast(node: NodeCore, params: Calls['message.send']['params'], input: unknown): Promise<Reply> {
+  const { clock, ids, membership } = node.parts
+  const from = clock.monotonic()
+  const cards = node.cards.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
+  const targets = await Promise.all(cards.map((card) => toOne(node, card, { params, input })))
+  const failed = targets.filter((one) => one.outcome !== 'COMPLETED' && one.outcome !== 'DELIVERED')
+  const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'
+  const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
+  const id = ids.next('req')
+  return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs: elapsed(node, from), targets }
+}
+
+type Target = NonNullable<Reply['targets']>[number]
+
+async function toOne(node: NodeCore, card: RegisteredCard, one: { params: Calls['message.send']['params']; input: unknown }): Promise<Target> {
+  const target = { agentId: card.id, nodeId: card.nodeId }
+  const agent = node.directory.shownAddress(target)
+  const { type, justification, timeoutMs } = one.params
+  try {
+    if (type !== 'notification' && defaultCapability(card) === null) return { agent, outcome: 'SKIPPED', rule: 'it has no capability' }
+    if (card.origin === 'remote' && !node.peers.isOnline(card.nodeId)) return { agent, outcome: 'PEER_OFFLINE', rule: null }
+    const options = { input: one.input, ...(justification === undefined ? {} : { justification }) }
+    if (type === 'notification') {
+      await notify(node, target, options)
+      return { agent, outcome: 'DELIVERED', rule: null }
+    }
+    const reply = await ask(node, { target, capability: null, ...options, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+    return { agent, outcome: reply.error?.code ?? reply.outcome, rule: null }
+  } catch (error) {
+    const { code, data } = asNodeError(error)
+    return { agent, outcome: code, rule: isRecord(data) && typeof data['rule'] === 'string' ? data['rule'] : null }
+  }
+}

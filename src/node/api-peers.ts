@@ -1,0 +1,211 @@
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import { amendCertificate } from '../domain/membership/admit.js'
+import { seal } from '../domain/membership/signing.js'
+import type { EntryBody } from '../domain/membership/types.js'
+import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/view.js'
+import { tierText } from '../domain/routing/tier.js'
+import type { Tier } from '../domain/routing/tier.js'
+import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo } from '../ports/node-api.js'
+import { OPERATOR } from './agents.js'
+import type { NodeCore } from './node.js'
+
+/** Life of an invite unless told otherwise, in milliseconds. */
+const INVITE_TTL_MS = 600_000
+/** Pings at most in one call. */
+const MAX_PINGS = 100
+
+/** Rows of `peers`: every other member, revoked ones only when asked. */
+export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params']): { peers: PeerInfo[] } {
+  const { membership } = node.parts
+  const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
+  const peers = members.map((one) => peerInfo(node, one.id)).filter((one) => all || one.status !== 'revoked')
+  return { peers }
+}
+
+/** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
+export function showPeer(node: NodeCore, nodeId: NodeId): PeerDetail {
+  const view = node.parts.log.view()
+  const member = view.members.get(nodeId)
+  const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
+  if (certificate === null || certificate === undefined) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
+  const revoked = member?.revoked ?? null
+  return {
+    ...peerInfo(node, nodeId),
+    admin: certificate.mayInvite && revoked === null,
+    writer: isWriter(view, nodeId),
+    owner: nodeId === node.parts.membership.owner,
+    sandboxId: certificate.sandboxId ?? null,
+    issuer: node.directory.ref(certificate.issuer),
+    version: node.peers.link(nodeId)?.peerVersion ?? null,
+    revoked: revoked === null ? null : { by: node.directory.ref(revoked.by), at: iso(revoked.at), reason: shown(revoked.reason) }
+  }
+}
+
+/** What `id` tells of this node. */
+export function showId(node: NodeCore): IdInfo {
+  const { membership } = node.parts
+  const { maxTier, sandboxId, mayInvite, mayWrite, issuer, issuedAt, expiresAt, serial } = membership.certificate().body
+  return {
+    node: selfInfo(node),
+    mesh: { id: membership.meshId, name: shown(membership.meshName, 64), owner: node.directory.ref(membership.owner) },
+    certificate: {
+      tier: tierText(maxTier),
+      sandboxId: sandboxId ?? null,
+      mayInvite,
+      mayWrite,
+      issuer: node.directory.ref(issuer),
+      issuedAt: iso(issuedAt),
+      expiresAt: expiresAt === undefined ? null : iso(expiresAt),
+      serial
+    }
+  }
+}
+
+/** Id, name and tier of this node. */
+export function selfInfo(node: NodeCore): IdInfo['node'] {
+  const { membership } = node.parts
+  return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
+}
+
+/** Gives a member another name or tier. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, TIMEOUT. */
+export async function amendPeer(node: NodeCore, nodeId: NodeId, change: { name?: string; tier?: Tier }): Promise<PeerDetail> {
+  const { membership, log, sign, clock } = node.parts
+  mayChange(node, nodeId)
+  const own = membership.certificate().body
+  if (change.tier !== undefined && change.tier < own.maxTier) {
+    throw new NodeError('FORBIDDEN', `this node is ${tierText(own.maxTier)} and cannot make another ${tierText(change.tier)}`)
+  }
+  if (change.tier !== undefined && change.tier !== 0 && nodeId === membership.owner) throw new NodeError('FORBIDDEN', 'the owner stays L0')
+  const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
+  if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
+  const certificate = seal('certificate', body, { id: membership.nodeId, sign })
+  await record(node, { kind: 'certificate', mesh: own.mesh, certificate }, 'certificate changed')
+  return showPeer(node, nodeId)
+}
+
+/** Puts a member out for good. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+export async function revokePeer(node: NodeCore, nodeId: NodeId, reason: string): Promise<PeerDetail> {
+  const { membership, clock, log } = node.parts
+  if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
+  mayChange(node, nodeId)
+  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return showPeer(node, nodeId)
+  const { mesh } = membership.certificate().body
+  await record(node, { kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason }, 'member revoked')
+  return showPeer(node, nodeId)
+}
+
+/** Pings a peer, one after the other. @throws NodeError PEER_OFFLINE, TIMEOUT. */
+export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
+  if (nodeId === node.parts.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
+  const rttMs: number[] = []
+  while (rttMs.length < Math.min(count, MAX_PINGS)) rttMs.push(rounded(await node.peers.ping(nodeId)))
+  const link = node.peers.link(nodeId)
+  if (link === null) throw new NodeError('PEER_OFFLINE', 'the peer is gone')
+  return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
+}
+
+/** Makes an invite and brings it into the log. @throws NodeError NOT_ADMIN, FORBIDDEN, TIMEOUT. */
+export async function createInvite(node: NodeCore, params: Calls['invite.create']['params']): Promise<Calls['invite.create']['result']> {
+  const { membership, pairing } = node.parts
+  const own = membership.certificate().body
+  if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not invite; an admin node can')
+  const tier = params.tier ?? (Math.max(1, own.maxTier) as Tier)
+  if (tier < own.maxTier) throw new NodeError('FORBIDDEN', `this node is ${tierText(own.maxTier)} and cannot invite as ${tierText(tier)}`)
+  const { terms, code } = pairing.create({
+    tier,
+    admin: params.admin ?? false,
+    sandboxId: params.sandboxId ?? own.sandboxId ?? null,
+    ttlMs: params.ttlMs ?? INVITE_TTL_MS,
+    uses: params.uses ?? 1
+  })
+  await record(node, { kind: 'invite', mesh: own.mesh, invite: terms }, 'invite created')
+  return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier) }
+}
+
+/** Rows of `invite ls`, newest first. */
+export function listInvites(node: NodeCore): { invites: InviteInfo[] } {
+  const records = [...node.parts.log.view().invites.values()].sort((a, b) => b.terms.createdAt - a.terms.createdAt)
+  return { invites: records.map((one) => inviteInfo(node, one.terms.id)) }
+}
+
+/** Makes an invite worthless. @throws NodeError NOT_ADMIN, INVITE_NOT_FOUND, AMBIGUOUS_NAME, TIMEOUT. */
+export async function revokeInvite(node: NodeCore, text: string): Promise<InviteInfo> {
+  const { membership, log, clock } = node.parts
+  const own = membership.certificate().body
+  if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
+  const ids = [...log.view().invites.keys()].filter((id) => id === text || (text.length >= 4 && id.startsWith(text)))
+  const [id] = ids
+  if (ids.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several invites`, { data: { candidates: ids } })
+  if (id === undefined) throw new NodeError('INVITE_NOT_FOUND', `no invite "${shown(text)}"`)
+  if (log.view().invites.get(id)?.revokedAt === null) {
+    await record(node, { kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() }, 'invite revoked')
+  }
+  return inviteInfo(node, id)
+}
+
+async function record(node: NodeCore, body: EntryBody, what: string): Promise<void> {
+  await node.parts.log.submit(body)
+  node.parts.audit.append({ kind: 'membership', code: body.kind, reason: what, ...('nodeKey' in body ? { peer: body.nodeKey } : {}) })
+  node.events.add('membership', what, {})
+}
+
+/** The fold decides for everybody; this tells the person at once what it would say. */
+function mayChange(node: NodeCore, nodeId: NodeId): void {
+  const { membership, log } = node.parts
+  const view = log.view()
+  const self = membership.nodeId
+  if (self === membership.owner) return
+  if (!isAdmin(view, self)) throw new NodeError('NOT_ADMIN', 'this node is no admin of the mesh')
+  if (nodeId === membership.owner || (isActive(view, nodeId) && isAdmin(view, nodeId))) {
+    throw new NodeError('FORBIDDEN', 'only the owner may change an admin')
+  }
+}
+
+function inviteInfo(node: NodeCore, id: string): InviteInfo {
+  const one = node.parts.log.view().invites.get(id)
+  if (one === undefined) throw new NodeError('INVITE_NOT_FOUND', 'no such invite')
+  return {
+    id,
+    tier: tierText(one.terms.tier),
+    admin: one.terms.admin,
+    sandboxId: one.terms.sandboxId ?? null,
+    uses: one.terms.uses,
+    used: one.admitted.length,
+    expiresAt: iso(one.terms.expiresAt),
+    state: inviteState(one, node.parts.clock.now()),
+    by: node.directory.ref(one.by)
+  }
+}
+
+function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
+  const { log } = node.parts
+  const member = log.view().members.get(nodeId)
+  const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
+  const link = node.peers.link(nodeId)
+  const isRevoked = (member?.revoked ?? null) !== null
+  const rttMs = link?.rttMs() ?? null
+  const lastSeenAt = node.peers.lastSeenAt(nodeId)
+  return {
+    ...node.directory.ref(nodeId),
+    tier: tierText(certificate?.maxTier ?? 3),
+    status: isRevoked ? 'revoked' : link === null ? 'offline' : 'online',
+    path: isRevoked ? null : (link?.path ?? null),
+    rttMs: isRevoked || rttMs === null ? null : rounded(rttMs),
+    agents: node.cards.registry
+      .ofNode(nodeId)
+      .map((card) => card.id)
+      .filter((id) => id !== OPERATOR)
+      .sort(),
+    lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt)
+  }
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString()
+}

@@ -1,0 +1,234 @@
+import type { AbortSignalLike } from '../kit/clock.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
+import { AsyncQueue } from '../kit/queue.js'
+import { shown } from '../kit/text.js'
+import { isActive } from '../domain/membership/view.js'
+import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
+import { callCapability, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
+import { amendPeer, createInvite, listInvites, listPeers, pingPeer, revokeInvite, revokePeer, selfInfo, showId, showPeer } from './api-peers.js'
+import type { NodeCore } from './node.js'
+
+/** Values a watch may be behind before it gets a gap. */
+const WATCH_QUEUE = 4096
+/** How often a watched status is taken anew, in milliseconds. */
+const STATUS_MS = 1000
+
+type Scope = Principal['scopes'][number]
+
+/** What an API needs beside the node. */
+export interface ApiHost {
+  readonly node: NodeCore
+  /** Where `config show` of the running node comes from. */
+  readonly config: { readonly path: string; readonly config: unknown }
+  /** Begins a clean stop; it must not wait for the call that asked for it. */
+  stop(): void
+  isStopping(): boolean
+}
+
+/** Facts of this node as `start` prints them. */
+export function nodeInfo(node: NodeCore): NodeInfo {
+  const { membership, process } = node.parts
+  return {
+    node: selfInfo(node),
+    mesh: { id: membership.meshId, name: shown(membership.meshName, 64) },
+    pid: process.pid,
+    socket: process.socket,
+    http: null
+  }
+}
+
+/** `status`: every number is counted now, from links, queues and the log's view. */
+export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
+  const { process, clock, log } = node.parts
+  const view = log.view()
+  const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
+  const faults = node.agents.faults()
+  return {
+    state: isStopping() ? 'stopping' : 'running',
+    ...nodeInfo(node),
+    uptimeMs: clock.now() - process.startedAt,
+    version: process.version,
+    home: process.home,
+    network: process.network,
+    mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.peers.online().length },
+    agents: { ready: node.agents.definitions().map((one) => one.id), faults },
+    tasks: node.work.counts(),
+    outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },
+    problems: faults.map((one) => ({
+      code: 'AGENT_FILE_INVALID',
+      message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
+      next: `a2a-node agents check ${one.file}`
+    }))
+  }
+}
+
+type CallTable = { readonly [N in CallName]: readonly [Scope, (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>] }
+
+function callTable(host: ApiHost): CallTable {
+  const { node } = host
+  const { directory, swarms, tasks } = node
+  return {
+    'node.info': ['read', () => nodeInfo(node)],
+    'node.status': ['read', () => statusInfo(host)],
+    'node.id': ['read', () => showId(node)],
+    'node.stop': ['admin', () => stop(host)],
+    'node.metrics': ['read', () => node.parts.telemetry.snapshot()],
+    'node.config': ['read', () => host.config],
+    'peers.list': ['read', (params) => listPeers(node, params)],
+    'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer))],
+    'peers.rename': ['admin', ({ peer, name }) => amendPeer(node, directory.node(peer), { name })],
+    'peers.tier': ['admin', ({ peer, tier }) => amendPeer(node, directory.node(peer), { tier })],
+    'peers.revoke': ['admin', ({ peer, reason }) => revokePeer(node, directory.node(peer), reason ?? '')],
+    'peers.ping': ['read', ({ peer, count }) => pingPeer(node, directory.node(peer), count ?? 1)],
+    'invite.create': ['admin', (params) => createInvite(node, params)],
+    'invite.list': ['admin', () => listInvites(node)],
+    'invite.revoke': ['admin', ({ id }) => revokeInvite(node, id)],
+    'agents.list': ['read', (params) => listAgents(node, params)],
+    'agents.show': ['read', ({ agent }) => showAgent(node, agent)],
+    'message.send': ['send', (params) => sendText(node, params)],
+    'message.call': ['send', (params) => callCapability(node, params)],
+    'swarm.start': ['send', (params) => ({ id: swarms.launch(params) })],
+    'swarm.list': ['read', () => ({ swarms: swarms.list() })],
+    'swarm.show': ['read', ({ id }) => swarms.show(id)],
+    'swarm.results': ['read', ({ id }) => swarms.results(id)],
+    'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)],
+    'tasks.list': ['read', () => ({ tasks: tasks.list().map((task) => taskInfo(node, task)) })],
+    'tasks.show': ['read', ({ id }) => showTask(node, id)],
+    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)]
+  }
+}
+
+type Push<T> = (value: T) => void
+type WatchTable = { readonly [N in WatchName]: readonly [Scope, (params: Watches[N]['params'], push: Push<Watches[N]['item']>, end: () => void) => () => void] }
+
+/** Each entry pushes the snapshot, then what changes, and returns its stop. */
+function watchTable(host: ApiHost): WatchTable {
+  const { node } = host
+  const { clock, log } = node.parts
+  return {
+    'node.status': [
+      'read',
+      (_params, push) => {
+        push(statusInfo(host))
+        const timer = clock.every(STATUS_MS, () => push(statusInfo(host)))
+        return () => clock.clear(timer)
+      }
+    ],
+    'peers.list': [
+      'read',
+      (params, push) => {
+        const tell = (): void => push(listPeers(node, params))
+        tell()
+        const stops = [node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)), log.onChange(tell)]
+        return () => {
+          for (const end of stops) end()
+        }
+      }
+    ],
+    'tasks.list': [
+      'read',
+      (_params, push) => {
+        const tell = (): void => push({ tasks: node.tasks.list().map((task) => taskInfo(node, task)) })
+        tell()
+        return node.tasks.onChange(tell)
+      }
+    ],
+    'swarm.watch': [
+      'read',
+      ({ id }, push, end) => {
+        const pass: typeof push = (event) => {
+          push(event)
+          if (event.type === 'done') end()
+        }
+        const { past, stop: unsubscribe } = node.swarms.follow(id, pass)
+        for (const event of past) pass(event)
+        return unsubscribe
+      }
+    ],
+    'node.events': [
+      'read',
+      ({ follow = false }, push, end) => {
+        for (const event of node.events.recent()) push(event)
+        if (follow) return node.events.on(push)
+        end()
+        return () => {}
+      }
+    ]
+  }
+}
+
+/** The in-process body of NodeApi for one principal. */
+export function createApi(host: ApiHost, principal: Principal): NodeApi {
+  const calls = callTable(host)
+  const watches = watchTable(host)
+  function allow(scope: Scope, name: string): void {
+    if (!principal.scopes.includes(scope)) throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
+  }
+  return {
+    call: async (name, params) => {
+      const row = Object.hasOwn(calls, name) ? calls[name] : undefined
+      if (row === undefined) throw new NodeError('USAGE', `no call ${shown(name)}`)
+      const [scope, run] = row
+      allow(scope, name)
+      try {
+        return await run(params)
+      } catch (error) {
+        const failure = asNodeError(error)
+        if (failure.code === 'INTERNAL') host.node.parts.telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
+        throw failure
+      }
+    },
+    watch: (name, params, options) => {
+      const row = Object.hasOwn(watches, name) ? watches[name] : undefined
+      if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
+      const [scope, open] = row
+      return watching((push, end) => {
+        allow(scope, name)
+        return open(params, push, end)
+      }, options?.signal)
+    }
+  }
+}
+
+/** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
+async function* watching<T>(open: (push: Push<T>, end: () => void) => () => void, signal: AbortSignalLike | undefined): AsyncGenerator<T> {
+  const queue = new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
+  const stopListening = open(
+    (value) => queue.push(value),
+    () => queue.end()
+  )
+  try {
+    yield* queue
+  } finally {
+    stopListening()
+  }
+}
+
+function stop(host: ApiHost): { pid: number } {
+  host.stop()
+  return { pid: host.node.parts.process.pid }
+}
+
+function findTask(node: NodeCore, text: string): string {
+  const ids = node.tasks.matching(text)
+  const [id] = ids
+  if (ids.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, { data: { candidates: ids.slice(0, 8) } })
+  if (id === undefined || text.length < 4) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
+  return id
+}
+
+function showTask(node: NodeCore, text: string): Calls['tasks.show']['result'] {
+  const id = findTask(node, text)
+  const task = node.tasks.get(id)
+  if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
+  return { ...taskInfo(node, task), events: node.tasks.events(id) }
+}
+
+function cancelTask(node: NodeCore, text: string): Calls['tasks.cancel']['result'] {
+  const id = findTask(node, text)
+  const found = node.requests.cancelTask(id) || node.swarms.cancelTask(id) || node.work.cancelTask(id)
+  const task = node.tasks.get(id)
+  if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
+  if (!found) throw new NodeError('USAGE', `the task is ${task.state} already`)
+  return taskInfo(node, task)
+}
