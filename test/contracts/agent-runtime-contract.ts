@@ -74,7 +74,7 @@ export function agentRuntimeContract(name: string, subject: AgentSubject): void 
       const pids = Object.entries((await run.report()) as Record<string, number>)
       run.abort()
       t.is(codeOf(await running), 'CANCELED')
-      for (const [name, pid] of pids) t.is(isRunning(pid), endless.survivors.includes(name), `${name} ${pid}`)
+      for (const [role, pid] of pids) t.is(isRunning(pid), endless.survivors.includes(role), `${role} ${pid}`)
       t.ok((await agent.run(taskOf(subject.succeeds.capability, subject.succeeds.input), recordedRun())).ok, 'the next task runs')
     })
   }

@@ -35,8 +35,8 @@ export function fillArguments(
 function valueAt(input: unknown, steps: readonly string[]): unknown {
   let value = input
   for (const step of steps) {
-    if ((!isRecord(value) && !Array.isArray(value)) || !Object.hasOwn(value, step)) return undefined
-    value = (value as Record<string, unknown>)[step]
+    if (Array.isArray(value)) value = /^\d{1,9}$/.test(step) ? (value[Number(step)] as unknown) : undefined
+    else value = isRecord(value) && Object.hasOwn(value, step) ? value[step] : undefined
   }
   return value
 }

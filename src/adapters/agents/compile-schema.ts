@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import type { Ajv, AnySchema, ErrorObject, Options } from 'ajv'
+import type { Ajv, AnySchema, ErrorObject, Options, ValidateFunction } from 'ajv'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
@@ -17,7 +17,7 @@ type Dialect = 'draft-07' | '2020-12'
  * Bounds: 64 KiB, nesting 32; `$ref` reaches only into the same schema. Equal schemas share one check.
  */
 export function createSchemaCompiler(): CompileSchema {
-  const engines = new Map<Dialect, Ajv>()
+  const engines = new Map<Dialect, Engine>()
   const kept = new Map<string, Check>()
   return (schema) => {
     const text = boundedText(schema)
@@ -60,19 +60,27 @@ function dialectOf(schema: unknown): Dialect {
   return match[1]?.startsWith('draft-0') === true ? 'draft-07' : '2020-12'
 }
 
-function createEngine(dialect: Dialect): Ajv {
+/** Ajv of one dialect. `judge` knows what a schema is; each schema is compiled in a world of its own. */
+interface Engine {
+  readonly judge: Ajv
+  fresh(): Ajv
+}
+
+function createEngine(dialect: Dialect): Engine {
   const require = createRequire(import.meta.url)
   const options: Options = {
     strict: false,
     logger: false,
     validateFormats: false,
-    addUsedSchema: false,
     // `required: [toString]` must not be met by what every object inherits.
     ownProperties: true,
     code: { regExp: Object.assign(lenientRegExp, { code: 'new RegExp' }) }
   }
-  if (dialect === 'draft-07') return new (require('ajv') as typeof import('ajv')).Ajv(options)
-  return new (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')).Ajv2020(options)
+  const Engine =
+    dialect === 'draft-07'
+      ? (require('ajv') as typeof import('ajv')).Ajv
+      : (require('ajv/dist/2020.js') as typeof import('ajv/dist/2020.js')).Ajv2020
+  return { judge: new Engine(options), fresh: () => new Engine({ ...options, meta: false, validateSchema: false }) }
 }
 
 /** Patterns in the wild are written for both modes: `\p{L}` needs the u flag, `\-` is an error under it. */
@@ -84,24 +92,26 @@ function lenientRegExp(pattern: string, flags: string): RegExp {
   }
 }
 
-function compile(engine: Ajv, schema: AnySchema): Check {
+function compile({ judge, fresh }: Engine, schema: AnySchema): Check {
   // Its dialect chose the engine; left in, an alias of that dialect would be looked up by name.
   if (typeof schema === 'object') delete schema['$schema']
   try {
-    const validate = engine.compile(schema)
+    if (judge.validateSchema(schema) !== true) throw new Error(judge.errorsText(judge.errors, { dataVar: 'schema' }))
+    // The names ($id) of one schema must neither clash with those of another nor be seen by it.
+    const validate = fresh().compile(schema)
     // An asynchronous validator answers with a promise, which reads as "valid".
     if ('$async' in validate) throw new Error('$async is not supported')
-    return (value) => {
-      try {
-        return validate(value) ? [] : (validate.errors ?? []).slice(0, 20).map(faultOf)
-      } catch (error) {
-        return [{ path: '', message: `could not be checked: ${messageOf(error)}` }]
-      }
-    }
+    return (value) => checked(validate, value)
   } catch (error) {
     throw invalid(messageOf(error))
-  } finally {
-    engine.removeSchema(schema)
+  }
+}
+
+function checked(validate: ValidateFunction, value: unknown): readonly SchemaFault[] {
+  try {
+    return validate(value) ? [] : (validate.errors ?? []).slice(0, 20).map(faultOf)
+  } catch (error) {
+    return [{ path: '', message: `could not be checked: ${messageOf(error)}` }]
   }
 }
 

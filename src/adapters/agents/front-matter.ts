@@ -1,9 +1,9 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml'
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, visit, type Document, type Node } from 'yaml'
 import { jsonFault } from '../../kit/json.js'
 import { messageOf } from '../../kit/errors.js'
 
-/** Largest front matter, in characters; the body of an agent file may be longer. */
-export const MAX_FRONT_MATTER = 65_536
+/** Largest front matter, in characters: what a hostile one may cost to parse. The body of a file may be longer. */
+export const MAX_FRONT_MATTER = 32_768
 /** Most uses of YAML anchors in one front matter, their contents counted: `&a [*b, *b]` cannot grow without bound. */
 const MAX_ALIASES = 32
 /** Deepest nesting of brackets. The parser is recursive: deeper text is refused before it is parsed. */
@@ -32,7 +32,7 @@ export type FrontMatter =
 
 /**
  * Reads the YAML front matter of a Markdown text. Never throws.
- * Bounds: 64 KiB of front matter, JSON nesting, 32 uses of anchors; faults carry lines of the whole file.
+ * Bounds: 32 Ki characters of front matter, JSON nesting, 32 uses of anchors; faults carry lines of the whole file.
  */
 export function readFrontMatter(text: string): FrontMatter {
   const parts = split(text)
@@ -45,6 +45,8 @@ export function readFrontMatter(text: string): FrontMatter {
     if (document.errors.length > 0) {
       return failed(document.errors.slice(0, 20).map((error) => ({ line: lineAt(error.pos[0]), reason: `not YAML: ${error.message}` })))
     }
+    const key = collectionKey(document)
+    if (key !== null) return failed([{ line: lineAt(key), reason: 'not YAML that is used here: a key must be plain text' }])
     const data: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
     const fault = jsonFault(data)
     if (fault !== null) return failed([{ line: 2, reason: `front matter: ${fault}` }])
@@ -67,6 +69,7 @@ function split(text: string): { yaml: string; body: string } | string {
   if (end === null) return 'the front matter is never closed: a second line of three dashes (---) is missing'
   const yaml = text.slice(opening[0].length, end.index)
   if (yaml.length > MAX_FRONT_MATTER) return `the front matter is longer than ${MAX_FRONT_MATTER / 1024} KiB`
+  if (/^%/m.test(yaml)) return 'YAML directives (lines that begin with %) are not used here'
   if (isTooDeep(yaml)) return 'the front matter is nested too deeply'
   return { yaml, body: text.slice(closing.lastIndex).replace(/^\n/, '') }
 }
@@ -80,6 +83,19 @@ function isTooDeep(yaml: string): boolean {
     if (depth > MAX_BRACKETS) return true
   }
   return /^(?: *[-?:] ){33}/m.test(yaml)
+}
+
+/** Where a list or mapping serves as a key: as text such keys grow by powers with their nesting. null when none does. */
+function collectionKey(document: Document.Parsed): number | null {
+  let found: number | null = null
+  visit(document, {
+    Pair: (_, pair) => {
+      if (pair.key === null || isScalar(pair.key)) return undefined
+      found = startOf(pair.key) ?? 0
+      return visit.BREAK
+    }
+  })
+  return found
 }
 
 function offsetOf(document: Document.Parsed, path: readonly PathStep[]): number {

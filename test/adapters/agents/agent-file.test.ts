@@ -1,0 +1,189 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import { type AgentFile, type AgentFileContext, type FaultyAgentFile, parseAgentFile } from '../../../src/adapters/agents/agent-file.js'
+import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { agentText } from '../../support/agents/agent-text.js'
+
+const context: AgentFileContext = { file: '/agents/tester.md', compileSchema: createSchemaCompiler() }
+
+const TESTER = `---
+name: tester
+description: Runs one command of the test suite.
+tools: Read, Grep
+model: sonnet
+color: green
+a2a:
+  version: 0.1.0
+  tier: L3
+  sandbox: ci
+  capabilities:
+    - id: test.run
+      description: Run one test file and report its outcome
+      input:  { type: object, required: [file], properties: { file: { type: string } } }
+      output: { type: object }
+      idempotent: true
+      sideEffect: none
+      tags: [ci]
+  runtime: { type: command, command: [npm, test, --, "{input.file}"], env: { CI: 1 }, cwd: work }
+  limits:  { timeout: 90s, concurrency: 2, maxOutput: 64KiB }
+---
+Body.
+`
+
+function good(t: Assert, text: string): AgentFile {
+  const parsed = parseAgentFile(text, context)
+  if (parsed.ok) return parsed
+  t.fail(parsed.faults.map(({ line, reason }) => `${line}: ${reason}`).join('\n'))
+  throw new Error('not a good agent file')
+}
+
+function faulty(t: Assert, text: string): FaultyAgentFile {
+  const parsed = parseAgentFile(text, context)
+  t.absent(parsed.ok)
+  if (parsed.ok) throw new Error('not a faulty agent file')
+  return parsed
+}
+
+/** One fault on this line whose reason fits. */
+function hasFault(t: Assert, text: string, [line, reason]: readonly [number | null, RegExp]): void {
+  const { faults } = faulty(t, text)
+  t.ok(
+    faults.some((fault) => fault.line === line && reason.test(fault.reason)),
+    `line ${line} ${reason}; got ${faults.map((fault) => `${fault.line} ${fault.reason}`).join(' | ')}`
+  )
+}
+
+test('a whole agent file becomes a definition and a runtime', (t: Assert) => {
+  const { definition, runtime, ignored, instructions } = good(t, TESTER)
+  t.alike(definition, {
+    id: 'tester',
+    name: 'tester',
+    version: '0.1.0',
+    description: 'Runs one command of the test suite.',
+    tier: 3,
+    sandboxId: 'ci',
+    protocols: ['a2a/1.0'],
+    capabilities: [
+      {
+        id: 'test.run',
+        name: 'test.run',
+        description: 'Run one test file and report its outcome',
+        inputSchema: { type: 'object', required: ['file'], properties: { file: { type: 'string' } } },
+        outputSchema: { type: 'object' },
+        idempotent: true,
+        sideEffect: 'none',
+        tags: ['ci']
+      }
+    ],
+    limits: { timeoutMs: 90_000, concurrency: 2, maxOutputBytes: 65_536 },
+    runtime: 'command',
+    source: '/agents/tester.md'
+  })
+  t.alike(runtime, { type: 'command', command: ['npm', 'test', '--', '{input.file}'], env: { CI: '1' }, cwd: '/agents/work' })
+  t.alike(ignored, ['color'], 'tools and model are known, color is not')
+  t.is(instructions, 'Body.\n')
+})
+
+test('what a file does not say has its default', (t: Assert) => {
+  const { definition, runtime } = good(t, agentText('plain'))
+  const [capability] = definition.capabilities
+  t.is(definition.tier, null)
+  t.is(definition.sandboxId, null)
+  t.alike(definition.limits, { timeoutMs: 300_000, concurrency: 1, maxOutputBytes: 10_485_760 })
+  t.alike(capability, {
+    id: 'subject.do',
+    name: 'subject.do',
+    description: '',
+    inputSchema: {},
+    outputSchema: {},
+    idempotent: false,
+    sideEffect: 'exec'
+  })
+  t.alike(runtime, { type: 'command', command: ['cat'], env: {}, cwd: '/agents' })
+})
+
+test('the path of a module is taken from the directory of its file', (t: Assert) => {
+  t.alike(good(t, agentText('mod', [], '{ type: module, path: ./lib/agent.mjs }')).runtime, {
+    type: 'module',
+    path: '/agents/lib/agent.mjs',
+    env: {}
+  })
+})
+
+test('an unknown key inside a2a is a fault with its line and a suggestion', (t: Assert) => {
+  hasFault(t, agentText('a', ['  limts: {}']), [8, /a2a\.limts is unknown; did you mean limits\?/])
+  hasFault(t, agentText('a', ['  limits: { timeot: 5s }']), [8, /timeot is unknown; did you mean timeout\?/])
+  hasFault(t, agentText('a', [], '{ type: command, command: [x], shell: true }'), [7, /a2a\.runtime\.shell is unknown/])
+  hasFault(t, TESTER.replace('tags:', 'tag:'), [18, /capabilities\[0\]\.tag is unknown; did you mean tags\?/])
+})
+
+test('all faults of a file are told at once, in order of lines', (t: Assert) => {
+  const { faults, ignored } = faulty(
+    t,
+    TESTER.replace('tier: L3', 'tier: L9').replace('90s', 'soon').replace('0.1.0', 'one').replace('id: test.run', 'id: "-"')
+  )
+  t.alike(
+    faults.map((fault) => fault.line),
+    [8, 9, 12, 20]
+  )
+  t.ok(faults.every((fault) => fault.file === '/agents/tester.md'))
+  t.alike(ignored, ['color'])
+})
+
+test('names are bounded, and those of the node are reserved', (t: Assert) => {
+  hasFault(t, agentText('operator'), [2, /reserved/])
+  hasFault(t, agentText('"*"'), [2, /a-z/])
+  hasFault(t, agentText('Tester'), [2, /a-z/])
+  hasFault(t, agentText('a'.repeat(65)), [2, /1 to 64/])
+  t.is(good(t, agentText('a.b-c_9')).definition.id, 'a.b-c_9')
+})
+
+test('what must be there is missed by name', (t: Assert) => {
+  hasFault(t, '---\nname: a\ndescription: b\n---\n', [2, /a2a is missing/])
+  hasFault(t, '---\n---\n', [2, /name is missing/])
+  hasFault(t, TESTER.replace(/ {2}runtime.*\n/, ''), [7, /a2a\.runtime is missing/])
+  hasFault(t, agentText('a', [], '{ type: command }'), [7, /a2a\.runtime\.command is missing/])
+  hasFault(t, agentText('a', [], '{ type: docker }'), [7, /type: command or type: module/])
+})
+
+test('schemas that do not compile, capabilities listed twice and two defaults are faults', (t: Assert) => {
+  hasFault(t, TESTER.replace('output: { type: object }', 'output: { type: thing }'), [
+    15,
+    /a2a\.capabilities\[0\]\.output: not a usable JSON Schema/
+  ])
+  hasFault(t, TESTER.replace('output: { type: object }', 'output: [1]'), [15, /must be a JSON Schema/])
+  hasFault(t, TESTER.replace('  runtime:', '    - { id: test.run }\n  runtime:'), [19, /test\.run is listed twice, first on line 12/])
+  hasFault(t, TESTER.replace('tags: [ci]', 'default: true').replace('  runtime:', '    - { id: b, default: true }\n  runtime:'), [
+    19,
+    /only one/
+  ])
+})
+
+test('the input may not choose the program, and no argument holds a NUL', (t: Assert) => {
+  hasFault(t, agentText('a', [], '{ type: command, command: ["{input.program}"] }'), [7, /may not be taken from the input/])
+  hasFault(t, agentText('a', [], '{ type: command, command: [""] }'), [7, /empty/])
+  hasFault(t, agentText('a', [], '{ type: command, command: [x, "a\\0b"] }'), [7, /NUL/])
+})
+
+test('limits and environment are bounded', (t: Assert) => {
+  hasFault(t, agentText('a', ['  limits: { timeout: 25h }']), [8, /at most 24h/])
+  hasFault(t, agentText('a', ['  limits: { maxOutput: 17MiB }']), [8, /at most 16MiB/])
+  hasFault(t, agentText('a', ['  limits: { concurrency: 0 }']), [8, /concurrency/])
+  hasFault(t, agentText('a', [], '{ type: command, command: [x], env: { "A=B": c } }'), [7, /environment variable|Invalid key/])
+  hasFault(t, `${agentText('a')}${'x'.repeat(300_000)}`, [null, /256 KiB/])
+})
+
+test('whatever a file holds, parsing it never throws and never takes long', (t: Assert) => {
+  const value = fc.jsonValue({ maxDepth: 3 }).map((json) => JSON.stringify(json))
+  const keys = ['version', 'tier', 'sandbox', 'capabilities', 'runtime', 'limits', 'other']
+  const block = fc.array(fc.tuple(fc.constantFrom(...keys), value), { maxLength: 8 })
+  fc.assert(
+    fc.property(block, value, value, (pairs, name, description) => {
+      const lines = pairs.map(([key, json]) => `  ${key}: ${json}`)
+      const parsed = parseAgentFile(`---\nname: ${name}\ndescription: ${description}\na2a:\n${lines.join('\n')}\n---\n`, context)
+      return parsed.ok || (parsed.faults.length > 0 && parsed.faults.every((fault) => fault.reason !== ''))
+    }),
+    { numRuns: 500 }
+  )
+  t.pass()
+})

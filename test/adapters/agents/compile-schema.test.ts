@@ -1,0 +1,98 @@
+import test from 'brittle'
+import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { failsWith } from '../../support/fails.js'
+
+const DRAFT_2020 = 'https://json-schema.org/draft/2020-12/schema'
+
+test('a compiled schema gives the faults of a value with their places', (t) => {
+  const check = createSchemaCompiler()({
+    type: 'object',
+    required: ['a'],
+    properties: { a: { type: 'object', properties: { b: { type: 'string' } } } }
+  })
+  t.alike(check({ a: { b: 'x' } }), [])
+  t.alike(check({}), [{ path: '', message: "must have required property 'a'" }])
+  t.alike(check({ a: { b: 1 } }), [{ path: '/a/b', message: 'must be string' }])
+})
+
+test('the property nobody knows and the values that are allowed are named', (t) => {
+  const compile = createSchemaCompiler()
+  t.alike(compile({ additionalProperties: false })({ x: 1 }), [{ path: '', message: 'must NOT have additional properties: x' }])
+  t.alike(compile({ enum: ['a', 'b'] })('c'), [{ path: '', message: 'must be equal to one of the allowed values: ["a","b"]' }])
+})
+
+test('a schema without $schema is draft-07, with one it is what it says', (t) => {
+  const compile = createSchemaCompiler()
+  const prefix = { prefixItems: [{ type: 'string' }] }
+  t.is(compile(prefix)([1]).length, 0, 'draft-07 has no prefixItems')
+  t.is(compile({ ...prefix, $schema: DRAFT_2020 })([1]).length, 1)
+  t.is(compile({ items: [{ type: 'string' }], $schema: 'http://json-schema.org/draft-07/schema#' })([1]).length, 1)
+})
+
+test('equal schemas share one check, whatever the order of their keys', (t) => {
+  const compile = createSchemaCompiler()
+  t.is(compile({ type: 'object', title: 'x' }), compile({ title: 'x', type: 'object' }))
+  t.not(compile({ type: 'object' }), compile({ type: 'string' }))
+})
+
+test('a schema may refer to itself and to its own parts', (t) => {
+  const compile = createSchemaCompiler()
+  const tree = compile({
+    type: 'object',
+    properties: { child: { $ref: '#' }, name: { $ref: '#/$defs/name' } },
+    $defs: { name: { type: 'string' } }
+  })
+  t.alike(tree({ child: { child: {} }, name: 'x' }), [])
+  t.is(tree({ child: { child: 1 } })[0]?.path, '/child/child')
+  t.is(tree({ child: { name: 1 } })[0]?.path, '/child/name')
+})
+
+test('two schemas may have the same $id, and neither sees the other', async (t) => {
+  const compile = createSchemaCompiler()
+  compile({ $defs: { a: { $id: 'http://x.test/inner', type: 'string' } } })
+  t.is(compile({ $defs: { b: { $id: 'http://x.test/inner', type: 'number' } }, $ref: 'http://x.test/inner' })('a').length, 1)
+  await failsWith(t, 'INVALID_CARD', () => compile({ $ref: 'http://x.test/inner' }))
+  t.is(compile({ $id: 'http://x.test/a', type: 'string' })(1).length, 1)
+  t.is(compile({ $id: 'http://x.test/a', type: 'number' })(1).length, 0)
+})
+
+test('unknown keywords and formats pass, booleans are schemas, and patterns of both modes work', (t) => {
+  const compile = createSchemaCompiler()
+  t.is(compile({ format: 'no-such-format', 'x-note': 1 })('a').length, 0)
+  t.is(compile(true)(1).length, 0)
+  t.is(compile(false)(1).length, 1)
+  t.is(compile({ pattern: '^\\p{L}+$' })('é').length, 0)
+  t.is(compile({ pattern: '^[\\w\\-]+$' })('a-b').length, 0)
+})
+
+test('what an object inherits meets no requirement', (t) => {
+  t.is(createSchemaCompiler()({ required: ['toString'] })({}).length, 1)
+})
+
+test('what is no schema is INVALID_CARD and says why', async (t) => {
+  const compile = createSchemaCompiler()
+  const deep = (n: number): unknown => (n === 0 ? {} : { not: deep(n - 1) })
+  const bad: [unknown, RegExp][] = [
+    ['text', /object or a boolean/],
+    [null, /object or a boolean/],
+    [[1], /object or a boolean/],
+    [{ type: 'thing' }, /schema\/type must be/],
+    [{ pattern: '(' }, /pattern|regular expression/i],
+    [{ $ref: 'https://elsewhere.test/schema.json' }, /can't resolve reference/],
+    [{ $schema: 'http://json-schema.org/draft-04/schema#' }, /draft-07/],
+    [{ $schema: 7 }, /draft-07/],
+    [{ $async: true, type: 'string' }, /\$async/],
+    [{ description: 'x'.repeat(70_000) }, /64 KiB/],
+    [{ minimum: Number.NaN }, /not finite/],
+    [deep(40), /nested deeper/]
+  ]
+  for (const [schema, reason] of bad) {
+    const error = await failsWith(t, 'INVALID_CARD', () => compile(schema))
+    t.ok(reason.test(error.message), error.message)
+  }
+})
+
+test('a schema that refers to itself without end gives a fault, not an exception', (t) => {
+  const [fault] = createSchemaCompiler()({ $ref: '#' })({})
+  t.ok(fault?.message.includes('could not be checked'), fault?.message)
+})
