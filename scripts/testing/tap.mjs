@@ -23,12 +23,12 @@ export function readTap(output) {
 }
 
 function fateOf([, not, rest], asserted) {
-  if (/ # (SKIP|TODO)\b/.test(rest)) return 'skipped'
+  if (/ # (SKIP|TODO)$/.test(rest)) return 'skipped'
   return not === undefined && asserted > 0 ? 'passed' : 'failed'
 }
 
 function titleOf(rest) {
-  return rest.replace(/ # (time = .*|SKIP.*|TODO.*)$/, '')
+  return rest.replace(/ # (time = \S+|SKIP|TODO)$/, '')
 }
 
 /**
