@@ -72,8 +72,8 @@ export class SwarmRun {
   readonly #offered = new Map<string, 'asked' | 'accepted' | 'refused'>()
   readonly #results: { readonly index: number; readonly row: SwarmResults['results'][number] }[] = []
   readonly #participants = new Set<string>()
-  /** Accepts that came while recruiting; null once leases are given. */
-  #recruits: SwarmInput[] | null = []
+  /** Agents that accepted while recruiting; null once leases are given. */
+  #recruits: { readonly agent: string; readonly slots: number }[] | null = []
   #leftOut: LeftOut[]
   #endedAt: number | null = null
 
@@ -179,9 +179,9 @@ export class SwarmRun {
 
   /** Everybody asked at first has answered, or has had its time: the leases begin. */
   #recruited(): void {
-    const recruits = this.#recruits ?? []
+    const agents = this.#recruits
     this.#recruits = null
-    for (const input of recruits) this.#step(input)
+    if (agents !== null) this.#step({ type: 'recruited', agents })
   }
 
   async #offer(agent: string): Promise<void> {
@@ -224,19 +224,21 @@ export class SwarmRun {
     const accept = header.type === 'task-accept' ? offerAcceptSchema.safeParse(payload) : null
     if (accept?.success === true) {
       this.#offered.set(agent, 'accepted')
-      this.#recruit({ type: 'accepted', agent, slots: accept.data.slots })
-      return
+      const { slots } = accept.data
+      if (this.#recruits === null) return this.#step({ type: 'accepted', agent, slots })
+      this.#recruits.push({ agent, slots })
+      return this.#recruitedAll()
     }
     const reject = TaskRejectPayloadSchema.safeParse(payload)
     const rule = reject.success ? `rejected: ${reject.data.rejectionReason}` : 'refused by its node'
     this.#offered.set(agent, 'refused')
     this.#leaveOut(agent, rule)
-    this.#recruit({ type: 'left', agent, reason: rule })
+    this.#step({ type: 'left', agent, reason: rule })
+    this.#recruitedAll()
   }
 
-  #recruit(input: SwarmInput): void {
-    if (this.#recruits === null) return this.#step(input)
-    this.#recruits.push(input)
+  /** Nobody's answer is missing: no need to wait longer. */
+  #recruitedAll(): void {
     if ([...this.#offered.values()].every((state) => state !== 'asked')) this.#recruited()
   }
 

@@ -82,6 +82,9 @@ function apply(step: Step, input: Exclude<SwarmInput, { type: 'cancel' }>): void
   switch (input.type) {
     case 'accepted':
       return accepted(step, input.agent, input.slots)
+    case 'recruited':
+      for (const { agent, slots } of input.agents) accepted(step, agent, slots)
+      return
     case 'left':
       return left(step, input)
     case 'gone':

@@ -18,6 +18,8 @@ export interface SwarmParts {
 export type SwarmInput =
   /** An agent takes part, anew or again, and has room for so many runs. */
   | { readonly type: 'accepted'; readonly agent: string; readonly slots: number }
+  /** Several take part at once: work is shared out only when all of them are in. */
+  | { readonly type: 'recruited'; readonly agents: readonly { readonly agent: string; readonly slots: number }[] }
   /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). */
   | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody }
   /** The link to these agents is lost; they may come back with `accepted`. */
