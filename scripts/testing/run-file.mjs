@@ -73,7 +73,7 @@ function run(file, dir) {
 /** The environment of a test: nothing of the developer's own node, nothing of the developer's own directories. */
 function environment(dir) {
   const kept = Object.entries(process.env).filter(([name]) => !/^(A2A_NODE_|XDG_|FORCE_COLOR$)/.test(name))
-  return { ...Object.fromEntries(kept), NO_COLOR: '1', TMPDIR: dir, HOME: dir, A2A_NODE_TEST_RUN: dir }
+  return { ...Object.fromEntries(kept), NO_COLOR: '1', NODE_DISABLE_COMPILE_CACHE: '1', TMPDIR: dir, HOME: dir, A2A_NODE_TEST_RUN: dir }
 }
 
 function killGroup(pid) {
