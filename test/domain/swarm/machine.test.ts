@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict'
+import test from 'brittle'
+import {
+  counts,
+  createSwarm,
+  liveLease,
+  nextTickAt,
+  stepSwarm,
+  swarmStatus,
+  type SwarmEffect,
+  type SwarmInput,
+  type SwarmParts,
+  type SwarmState
+} from '../../../src/domain/swarm/machine.js'
+import { NodeError } from '../../../src/kit/errors.js'
+
+const ERROR = new NodeError('TASK_FAILED', 'it broke').toBody()
+
+/** A swarm with short ways to step it; times in milliseconds from 0. */
+class Swarm {
+  readonly state: SwarmState
+
+  constructor(parts: Partial<SwarmParts> & { names?: readonly string[] } = {}) {
+    const items = parts.items ?? (parts.names ?? ['one']).map((name) => ({ name }))
+    const { names: _names, ...rest } = parts
+    this.state = createSwarm({ id: 's', maxParallel: 10, retries: 2, deadlineAt: 100_000, leaseMs: 1000, ...rest, items }, 0)
+  }
+
+  do(input: SwarmInput, now = 0): readonly SwarmEffect[] {
+    return stepSwarm(this.state, input, now).effects
+  }
+
+  join(agent: string, slots = 1, now = 0): readonly SwarmEffect[] {
+    return this.do({ type: 'accepted', agent, slots }, now)
+  }
+
+  ok(index: number, attempt: number, agent: string, now = 1): readonly SwarmEffect[] {
+    return this.do({ type: 'result', index, attempt, agent, outcome: { ok: true, result: 'fine' } }, now)
+  }
+
+  fail(index: number, attempt: number, agent: string, now = 1): readonly SwarmEffect[] {
+    return this.do({ type: 'result', index, attempt, agent, outcome: { ok: false, error: ERROR } }, now)
+  }
+}
+
+function leases(effects: readonly SwarmEffect[]): string[] {
+  return effects.flatMap((effect) => (effect.type === 'lease' ? [`${effect.index}:${effect.agent}#${effect.attempt}`] : []))
+}
+
+function ofType<T extends SwarmEffect['type']>(effects: readonly SwarmEffect[], type: T): Extract<SwarmEffect, { type: T }>[] {
+  return effects.filter((effect): effect is Extract<SwarmEffect, { type: T }> => effect.type === type)
+}
+
+test('an item is leased, its result accepted, and the swarm completes', (t) => {
+  const swarm = new Swarm()
+  t.alike(swarm.join('a'), [{ type: 'lease', index: 0, agent: 'a', attempt: 1 }])
+  t.alike(swarm.ok(0, 1, 'a', 40), [
+    { type: 'item', index: 0, agent: 'a', attempt: 1, status: 'completed', result: 'fine', error: null, durationMs: 40 },
+    { type: 'done', status: 'completed', counts: { total: 1, completed: 1, failed: 0 } }
+  ])
+  t.alike(swarm.ok(0, 1, 'a'), [], 'nothing follows done')
+})
+
+test('leases go to the agent with most free slots, then to the one that waited longest', (t) => {
+  const swarm = new Swarm({ names: Array.from({ length: 12 }, (_, i) => `${i}`), maxParallel: 1 })
+  swarm.join('a', 2)
+  swarm.join('b', 2)
+  swarm.join('c', 3)
+  const order = ['a']
+  for (let index = 0; index < 6; index++) {
+    const next = ofType(swarm.ok(index, 1, order.at(-1) as string), 'lease')[0]
+    order.push(next?.agent ?? '')
+  }
+  t.alike(order, ['a', 'c', 'c', 'c', 'c', 'c', 'c'], 'with one lease at a time c has always most free')
+  const wide = new Swarm({ names: Array.from({ length: 12 }, (_, i) => `${i}`), maxParallel: 0 })
+  t.is(leases(wide.join('a', 3)).length, 1, 'at least one lease at a time')
+  const even = new Swarm({ names: ['1', '2', '3', '4', '5', '6'], maxParallel: 1 })
+  even.join('a')
+  even.join('b')
+  t.alike(leases(even.ok(0, 1, 'a')), ['1:b#1'])
+  t.alike(leases(even.ok(1, 1, 'b')), ['2:a#1'])
+})
+
+test('free slots fill at once, spread over the agents, up to maxParallel', (t) => {
+  const swarm = new Swarm({ names: ['1', '2', '3', '4', '5', '6'], maxParallel: 4 })
+  t.alike(leases(swarm.join('a', 2)), ['0:a#1', '1:a#1'])
+  t.alike(leases(swarm.join('b', 5)), ['2:b#1', '3:b#1'])
+})
+
+test('a failed run is tried again by another agent, and only as often as allowed', (t) => {
+  const swarm = new Swarm({ retries: 1, names: ['1', '2'] })
+  swarm.join('a', 1)
+  swarm.join('b', 1)
+  t.alike(swarm.fail(0, 1, 'a', 5), [{ type: 'retry', index: 0, agent: 'a', attempt: 1, error: ERROR }], 'a is free, but b may soon be')
+  t.alike(leases(swarm.ok(1, 1, 'b', 6)), ['0:b#2'])
+  const last = swarm.fail(0, 2, 'b', 7)
+  t.alike(
+    ofType(last, 'item').map((item) => [item.status, item.error]),
+    [['failed', ERROR]]
+  )
+  t.is(ofType(last, 'done')[0]?.status, 'partial')
+})
+
+test('a failed run goes back to the only agent at once, and to a tried one when the others stay busy for a lease', (t) => {
+  const alone = new Swarm()
+  alone.join('a')
+  t.alike(leases(alone.fail(0, 1, 'a')), ['0:a#2'])
+  const two = new Swarm({ names: ['1', '2'] })
+  two.join('a')
+  two.join('b')
+  t.alike(leases(two.fail(0, 1, 'a', 1)), [])
+  two.do({ type: 'heartbeat', leases: [{ index: 1, attempt: 1 }] }, 900)
+  t.is(nextTickAt(two.state, 900), 1001)
+  t.alike(leases(two.do({ type: 'tick' }, 1001)), ['0:a#2'])
+})
+
+test('only the live attempt of the agent that holds it brings a result', (t) => {
+  const swarm = new Swarm()
+  swarm.join('a')
+  t.alike(swarm.ok(0, 2, 'a'), [])
+  t.alike(swarm.ok(0, 1, 'b'), [])
+  t.alike(swarm.ok(7, 1, 'a'), [])
+  swarm.do({ type: 'gone', agents: ['a'], reason: 'link lost' }, 1)
+  t.alike(swarm.ok(0, 1, 'a', 2), [], 'the lease was given back')
+  t.alike(leases(swarm.join('a', 1, 3)), ['0:a#2'])
+  t.alike(swarm.ok(0, 1, 'a', 4), [], 'the late result of the first attempt')
+  t.is(ofType(swarm.ok(0, 2, 'a', 5), 'item').length, 1)
+})
+
+test('leases of a lost link go to others at once and cost no retry', (t) => {
+  const swarm = new Swarm({ retries: 0 })
+  swarm.join('a')
+  swarm.join('b', 0)
+  swarm.join('c')
+  for (let round = 1; round <= 3; round++) {
+    const holder = round % 2 === 1 ? 'a' : 'c'
+    const next = round % 2 === 1 ? 'c' : 'a'
+    const effects = swarm.do({ type: 'gone', agents: [holder], reason: 'link lost' }, round)
+    t.alike(effects, [
+      { type: 'release', index: 0, agent: holder, attempt: round, reason: 'link lost' },
+      { type: 'lease', index: 0, agent: next, attempt: round + 1 }
+    ])
+    swarm.join(holder, 1, round)
+  }
+})
+
+test('a lease without a heartbeat goes back, one with heartbeats stays', (t) => {
+  const swarm = new Swarm({ names: ['1', '2'] })
+  swarm.join('a', 2)
+  swarm.do(
+    {
+      type: 'heartbeat',
+      leases: [
+        { index: 0, attempt: 1 },
+        { index: 1, attempt: 9 }
+      ]
+    },
+    600
+  )
+  t.is(nextTickAt(swarm.state, 600), 1000)
+  t.alike(
+    ofType(swarm.do({ type: 'tick' }, 1000), 'release').map((one) => one.index),
+    [1]
+  )
+  t.ok(liveLease(swarm.state, { index: 0, attempt: 1, agent: 'a' }) !== null)
+  t.is(liveLease(swarm.state, { index: 0, attempt: 1, agent: 'b' }), null)
+  t.alike(
+    ofType(swarm.do({ type: 'tick' }, 1600), 'release').map((one) => one.index),
+    [0]
+  )
+})
+
+test('a busy agent gets its next lease after a rest that grows, and no retry is counted', (t) => {
+  const swarm = new Swarm({ retries: 0 })
+  swarm.join('a')
+  let now = 0
+  for (const [i, rest] of [250, 500, 1000, 2000, 4000, 5000, 5000].entries()) {
+    const effects = swarm.do({ type: 'busy', index: 0, attempt: i + 1, agent: 'a' }, now)
+    t.alike(effects, [{ type: 'release', index: 0, agent: 'a', attempt: i + 1, reason: 'busy' }])
+    t.is((nextTickAt(swarm.state, now) as number) <= now + rest, true)
+    t.alike(leases(swarm.do({ type: 'tick' }, now + rest - 1)), [])
+    now += rest
+    t.alike(leases(swarm.do({ type: 'tick' }, now)), [`0:a#${i + 2}`])
+  }
+})
+
+test('a pinned item waits for its agent and for nobody else', (t) => {
+  const swarm = new Swarm({ items: [{ name: 'on b', pinnedTo: 'b' }, { name: 'any' }] })
+  t.alike(leases(swarm.join('a', 5)), ['1:a#1'])
+  t.alike(leases(swarm.join('b')), ['0:b#1'])
+})
+
+test('a pinned item fails with PEER_OFFLINE when its agent stays away for two leases, not when it comes back', (t) => {
+  const swarm = new Swarm({ items: [{ name: 'on a', pinnedTo: 'a' }] })
+  swarm.join('a')
+  swarm.do({ type: 'gone', agents: ['a'], reason: 'link lost' }, 100)
+  t.alike(swarm.do({ type: 'tick' }, 2099), [])
+  t.alike(leases(swarm.join('a', 1, 2099)), ['0:a#2'])
+  swarm.do({ type: 'gone', agents: ['a'], reason: 'link lost' }, 3000)
+  t.is(nextTickAt(swarm.state, 3000), 5000)
+  const effects = swarm.do({ type: 'tick' }, 5000)
+  t.alike(
+    ofType(effects, 'item').map((item) => [item.agent, item.error?.code]),
+    [['a', 'PEER_OFFLINE']]
+  )
+  t.is(ofType(effects, 'done')[0]?.status, 'failed')
+})
+
+test('when an agent leaves for good its leases go to others and its pinned items fail at once with the reason', (t) => {
+  const swarm = new Swarm({ items: [{ name: 'on a', pinnedTo: 'a' }, { name: 'any' }, { name: 'on b', pinnedTo: 'b' }] })
+  swarm.join('a', 2)
+  const effects = swarm.do({ type: 'left', agent: 'a', reason: 'revoked' }, 1)
+  t.alike(
+    ofType(effects, 'release').map((one) => [one.index, one.reason]),
+    [
+      [0, 'revoked'],
+      [1, 'revoked']
+    ]
+  )
+  t.alike(
+    ofType(effects, 'item').map((item) => [item.index, item.error?.code]),
+    [[0, 'PEER_OFFLINE']]
+  )
+  const error = new NodeError('TIER_VIOLATION', 'may not').toBody()
+  t.alike(
+    ofType(swarm.do({ type: 'left', agent: 'b', reason: 'declined', error }, 2), 'item').map((item) => item.error?.code),
+    ['TIER_VIOLATION']
+  )
+  t.is(swarmStatus(swarm.state), 'stalled')
+  t.alike(leases(swarm.join('c', 1, 3)), ['1:c#2'])
+  t.is(swarmStatus(swarm.state), 'running')
+})
+
+test('at the deadline what is unfinished fails with TIMEOUT and every lease is released', (t) => {
+  const swarm = new Swarm({ names: ['1', '2', '3'], maxParallel: 2 })
+  swarm.join('a', 2)
+  swarm.ok(0, 1, 'a')
+  const effects = swarm.ok(1, 1, 'a', 100_000)
+  t.alike(
+    ofType(effects, 'release').map((one) => one.reason),
+    ['deadline', 'deadline']
+  )
+  t.alike(
+    ofType(effects, 'item').map((item) => [item.index, item.error?.code]),
+    [
+      [1, 'TIMEOUT'],
+      [2, 'TIMEOUT']
+    ]
+  )
+  t.alike(ofType(effects, 'done'), [{ type: 'done', status: 'partial', counts: { total: 3, completed: 1, failed: 2 } }])
+  t.is(nextTickAt(swarm.state, 100_000), null)
+})
+
+test('a canceled swarm releases its leases and says so', (t) => {
+  const swarm = new Swarm({ names: ['1', '2'] })
+  swarm.join('a', 1)
+  t.alike(swarm.do({ type: 'cancel' }, 1), [
+    { type: 'release', index: 0, agent: 'a', attempt: 1, reason: 'canceled' },
+    { type: 'done', status: 'canceled', counts: { total: 2, completed: 0, failed: 0 } }
+  ])
+  t.alike(counts(swarm.state), { total: 2, completed: 0, failed: 0 })
+})
+
+test('ten thousand items finish with a step for each', (t) => {
+  const total = 10_000
+  const swarm = new Swarm({ names: Array.from({ length: total }, (_, i) => `${i}`), maxParallel: 50 })
+  const waiting = [...swarm.join('a', 30), ...swarm.join('b', 30)]
+  let steps = 0
+  for (let lease = waiting.shift(); lease !== undefined; lease = waiting.shift()) {
+    if (lease.type !== 'lease') continue
+    steps++
+    waiting.push(...swarm.ok(lease.index, lease.attempt, lease.agent))
+  }
+  t.is(steps, total)
+  assert.equal(swarm.state.status, 'completed')
+})
