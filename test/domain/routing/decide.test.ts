@@ -109,6 +109,17 @@ test('a verdict names its rule in words', (t) => {
   t.is(decide({ ...RULES, tierRules: [] }, question()).rule, 'tier: L0 may open to nobody')
 })
 
+test('a justification is asked for only on the way up, also by other rules', (t) => {
+  const own: RoutingRules = {
+    ...RULES,
+    tierRules: [{ sourceTier: 1, allowedTargetTiers: [0, 1, 2], requiresEscalationJustification: true }]
+  }
+  t.alike(
+    [0, 1, 2].map((to) => codeOf(decide(own, question({ from: 1, to: to as Tier })))),
+    ['ESCALATION_REQUIRED', 'allowed', 'allowed']
+  )
+})
+
 test('a reply passes along an open exchange whatever the tiers, and never without one', (t) => {
   holds(
     t,
