@@ -94,7 +94,7 @@ function linksFault(chain: CertificateChain, trust: ChainTrust): (ChainVerdict &
   for (const [place, link] of chain.entries()) {
     const { body } = link
     if (isExpired(body, trust.now)) return refuse('FORBIDDEN', 'a certificate has expired')
-    if (trust.view.members.get(body.nodeKey)?.revoked != null) return refuse('REVOKED', 'a node of the chain is revoked')
+    if (isRevoked(trust.view, body.nodeKey)) return refuse('REVOKED', 'a node of the chain is revoked')
     if (body.nodeKey === trust.owner) {
       if (!isOwnerCertificate(body, { id: trust.mesh, owner: trust.owner })) return refuse('FORBIDDEN', "the owner's certificate is wrong")
       continue
@@ -131,6 +131,10 @@ function newest(link: SignedCertificate | undefined, view: MembershipView): Cert
 function rootOf(trust: ChainTrust): Certificate {
   const { mesh, owner } = trust
   return { mesh, nodeKey: owner, issuer: owner, name: 'owner', maxTier: 0, mayInvite: true, mayWrite: true, issuedAt: 0, serial: 1 }
+}
+
+function isRevoked(view: MembershipView, nodeId: NodeId): boolean {
+  return view.members.has(nodeId) && !isActive(view, nodeId)
 }
 
 function isExpired(certificate: Certificate, now: number): boolean {

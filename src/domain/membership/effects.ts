@@ -7,7 +7,7 @@ import type { WritersChange } from './writers.js'
 /** What an entry does to the view. */
 export interface FoldResult {
   /** New values by key; null deletes. */
-  readonly puts: ReadonlyMap<string, unknown | null>
+  readonly puts: ReadonlyMap<string, unknown>
   /** Core keys (z32) that become writers, never indexers. The founder's own is a writer from the start and not listed. */
   readonly addWriters: readonly string[]
   /** Core keys (z32) that are writers no more; never the owner's. */
@@ -39,6 +39,6 @@ export function skip(reason: string): FoldResult {
 }
 
 /** The entry is accepted and puts these. */
-export function put(puts: ReadonlyMap<string, unknown | null>, writers?: WritersChange): FoldResult {
+export function put(puts: ReadonlyMap<string, unknown>, writers?: WritersChange): FoldResult {
   return { puts, addWriters: writers?.addWriters ?? [], removeWriters: writers?.removeWriters ?? [], skipped: null }
 }

@@ -45,7 +45,7 @@ export function decodeInviteCode(
   text: string,
   hash: Hash
 ): ({ readonly ok: true } & InviteCode) | { readonly ok: false; readonly reason: string } {
-  const clean = String(text)
+  const clean = text
     .slice(0, 2 * MAX_TEXT)
     .replace(/\s+/g, '')
     .toLowerCase()

@@ -101,7 +101,7 @@ function dialWait(attempts: number): number {
 }
 
 function grown(firstMs: number, attempt: number): number {
-  return Math.min(FAST_MAX_MS, firstMs * GROWTH ** Math.max(0, attempt))
+  return Math.min(FAST_MAX_MS, Math.round(firstMs * GROWTH ** Math.max(0, attempt)))
 }
 
 function within(chance: number): number {

@@ -41,7 +41,7 @@ export function seal<T>(kind: SignedKind, body: T, signer: Signer): Signed<T> {
 /** Did `signed.by` sign `signed.body` as this kind? Total: anything malformed is false. */
 export function isSealed(kind: SignedKind, signed: Signed<unknown>, verify: Verify): boolean {
   try {
-    return isSignatureOf(signedBytes(kind, signed.body), signed.sig, signed.by, verify)
+    return isSignatureOf(signed, signedBytes(kind, signed.body), verify)
   } catch {
     return false
   }
@@ -63,7 +63,7 @@ export function sealJoin(join: JoinBody, sign: Sign): JoinRequest {
 export function isJoinSealed(inviteId: string, request: JoinRequest, verify: Verify): boolean {
   try {
     const { nodeKey, coreKey, name, sig } = request
-    return isSignatureOf(joinBytes({ inviteId, nodeKey, coreKey, name }), sig, nodeKey, verify)
+    return isSignatureOf({ by: nodeKey, sig }, joinBytes({ inviteId, nodeKey, coreKey, name }), verify)
   } catch {
     return false
   }
@@ -77,7 +77,7 @@ export function isCanonicalKey(text: unknown): text is NodeId {
   return typeof text === 'string' && CANONICAL_KEY.test(text)
 }
 
-function isSignatureOf(bytes: Uint8Array, sig: string, by: NodeId, verify: Verify): boolean {
+function isSignatureOf({ by, sig }: Pick<Signed<unknown>, 'by' | 'sig'>, bytes: Uint8Array, verify: Verify): boolean {
   if (!isCanonicalKey(by) || typeof sig !== 'string' || sig.length > 2 * SIGNATURE_BYTES) return false
   const signature = bytesFromText(sig)
   if (signature === null || signature.byteLength !== SIGNATURE_BYTES || bytesToText(signature) !== sig) return false
