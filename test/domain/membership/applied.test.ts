@@ -1,0 +1,44 @@
+import test, { type Assert } from 'brittle'
+import { isApplied } from '../../../src/domain/membership/applied.js'
+import { seal } from '../../../src/domain/membership/signing.js'
+import { EMPTY_VIEW } from '../../../src/domain/membership/view.js'
+import { actor, admission, cardBody, founded, inviteTerms, LogModel, MESH } from '../../support/membership.js'
+
+const owner = actor('owner')
+const ann = actor('ann')
+
+test('each entry counts as applied once the view shows it, and not before', (t: Assert) => {
+  const log = founded()
+  const terms = inviteTerms('a')
+  const steps: (() => unknown)[] = [
+    () => log.invite(owner, terms),
+    () => log.admit(owner, ann, terms),
+    () => log.recertify(owner, { ...log.certificateOf(ann), serial: 2, name: 'anna' }),
+    () => log.card(ann, cardBody('host')),
+    () => log.uncard(ann, 'host', 1),
+    () => log.write(owner, { kind: 'invite-revoked', mesh: MESH, inviteId: terms.id, at: 1 }),
+    () => log.revoke(owner, ann)
+  ]
+  for (const step of steps) {
+    const before = log.view()
+    step()
+    const entry = log.entries.at(-1)?.entry
+    if (entry === undefined) throw new Error('no entry')
+    t.absent(isApplied(before, entry), `before: ${entry.body.kind}`)
+    t.ok(isApplied(log.view(), entry), `after: ${entry.body.kind}`)
+  }
+  const founding = new LogModel()
+  founding.found()
+  const entry = founding.entries[0]?.entry
+  t.absent(entry === undefined || isApplied(EMPTY_VIEW, entry))
+  t.ok(entry !== undefined && isApplied(founding.view(), entry))
+})
+
+test('a refused admission is decided, but an older refusal says nothing of a new attempt', (t: Assert) => {
+  const log = founded()
+  const used = log.join(owner, actor('first'))
+  log.admit(owner, ann, used)
+  const next = inviteTerms('next', { createdAt: 9000 })
+  t.ok(isApplied(log.view(), seal('entry', admission(owner, ann, { terms: used }), owner)))
+  t.absent(isApplied(log.view(), seal('entry', admission(owner, ann, { terms: next }), owner)))
+})

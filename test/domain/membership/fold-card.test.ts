@@ -1,0 +1,71 @@
+import test, { type Assert } from 'brittle'
+import { MAX_CARDS } from '../../../src/domain/membership/fold-card.js'
+import { actor, cardBody, founded } from '../../support/membership.js'
+
+const owner = actor('owner')
+const ann = actor('ann')
+
+test('a member puts its own cards, newer ones in the place of older ones', (t: Assert) => {
+  const log = founded()
+  log.join(owner, ann, { tier: 2 })
+  t.is(log.card(ann, cardBody('host', { tier: 2, revision: 3 })).skipped, null)
+  t.ok(log.card(ann, cardBody('host', { tier: 2, revision: 3, description: 'x' })).skipped, 'the same revision')
+  t.ok(log.card(ann, cardBody('host', { tier: 2, revision: 2 })).skipped, 'an older one')
+  t.is(log.card(ann, cardBody('host', { tier: 3, revision: 9 })).skipped, null)
+  t.is(log.view().cards.get(ann.id)?.get('host')?.body.revision, 9)
+})
+
+test('a card is refused when another signed it, or it claims more than its node has', (t: Assert) => {
+  const log = founded()
+  log.join(owner, ann, { tier: 2, sandboxId: 'ci' })
+  const body = cardBody('host', { tier: 2, sandboxId: 'ci' })
+  t.ok(log.card(ann, body, owner).skipped, 'signed by another node')
+  t.ok(log.card(actor('eve'), body).skipped, 'a stranger')
+  t.ok(log.card(ann, { ...body, tier: 1 }).skipped, 'a tier above the certificate')
+  t.ok(log.card(ann, cardBody('host', { tier: 2 })).skipped, 'no sandbox')
+  t.ok(log.card(ann, { ...body, sandboxId: 'lab' }).skipped, 'another sandbox')
+  t.ok(log.card(ann, { ...body, description: 'x'.repeat(9000) }).skipped, 'too long a text')
+  t.is(log.view().cards.size, 0)
+  t.is(log.card(ann, body).skipped, null)
+})
+
+test('a removed card stays away until a newer one comes', (t: Assert) => {
+  const log = founded()
+  log.card(owner, cardBody('host', { revision: 4 }))
+  t.ok(log.uncard(owner, 'host', 3).skipped, 'older than the card')
+  t.is(log.uncard(owner, 'host', 4).skipped, null)
+  t.is(log.view().cards.get(owner.id), undefined)
+  t.ok(log.card(owner, cardBody('host', { revision: 4 })).skipped, 'the old card, appended once more')
+  t.is(log.card(owner, cardBody('host', { revision: 5 })).skipped, null)
+  t.ok(log.uncard(owner, 'host', 4).skipped, 'the old removal, appended once more')
+  t.is(log.view().cards.get(owner.id)?.size, 1)
+})
+
+test('a removal that comes before its card keeps it out', (t: Assert) => {
+  const log = founded()
+  t.is(log.uncard(owner, 'host', 2).skipped, null)
+  t.ok(log.card(owner, cardBody('host', { revision: 2 })).skipped)
+  t.is(log.view().cards.size, 0)
+})
+
+test('a node has at most 256 cards, and may put one in the place of a removed one', (t: Assert) => {
+  const log = founded()
+  for (let i = 0; i < MAX_CARDS; i++) log.card(owner, cardBody(`agent${i}`))
+  t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
+  t.ok(log.card(owner, cardBody('one-more')).skipped)
+  t.is(log.card(owner, cardBody('agent0', { revision: 2 })).skipped, null, 'a newer card of one it has')
+  log.uncard(owner, 'agent1', 1)
+  t.is(log.card(owner, cardBody('one-more')).skipped, null)
+  t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
+})
+
+test('a revocation takes the cards of the node away', (t: Assert) => {
+  const log = founded()
+  log.join(owner, ann)
+  log.card(owner, cardBody('host'))
+  log.card(ann, cardBody('host'))
+  log.card(ann, cardBody('text'))
+  log.revoke(owner, ann)
+  t.alike([...log.view().cards.keys()], [owner.id])
+  t.ok(log.card(ann, cardBody('host', { revision: 2 })).skipped)
+})

@@ -1,0 +1,97 @@
+import test, { type Assert } from 'brittle'
+import {
+  certificateSchema,
+  cleanName,
+  entrySchema,
+  inviteTermsSchema,
+  joinRequestSchema,
+  meshRecordSchema,
+  nameSchema
+} from '../../../src/domain/membership/schema.js'
+import { actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH } from '../../support/membership.js'
+
+const owner = actor('owner')
+const ann = actor('ann')
+
+test('names are made clean, and only clean names pass', (t: Assert) => {
+  t.is(cleanName('  laptop\n'), 'laptop')
+  t.is(cleanName('lap\u001b[31mtop\u202e'), 'lap[31mtop')
+  t.is(cleanName(' \t '), null)
+  t.is(cleanName('x'.repeat(100))?.length, 64)
+  for (const name of ['laptop', 'gpu box', 'Zoë', '机器', 'x'.repeat(64), cleanName('x'.repeat(100))])
+    t.ok(nameSchema.safeParse(name).success, String(name))
+  for (const name of ['', ' ', 'a\nb', 'a\u001bb', '\u202eabc', 'x'.repeat(65), 5, null])
+    t.absent(nameSchema.safeParse(name).success, String(name))
+})
+
+test('a certificate is bounded and strict', (t: Assert) => {
+  const body = certificateBody({ issuer: owner, node: ann })
+  t.ok(certificateSchema.safeParse(body).success)
+  t.ok(certificateSchema.safeParse({ ...body, sandboxId: 'ci', expiresAt: 5, inviteId: keyText('i') }).success)
+  const wrong = [
+    { nodeKey: `${ann.id.slice(0, -1)}b` },
+    { mesh: 'home' },
+    { maxTier: 4 },
+    { maxTier: '1' },
+    { serial: 0 },
+    { serial: 1.5 },
+    { issuedAt: -1 },
+    { expiresAt: Number.POSITIVE_INFINITY },
+    { sandboxId: 'a/b' },
+    { mayInvite: 1 },
+    { name: '' },
+    { extra: true }
+  ]
+  for (const change of wrong) t.absent(certificateSchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
+  for (const key of Object.keys(body)) {
+    const { [key as 'name']: _, ...rest } = body
+    t.absent(certificateSchema.safeParse(rest).success, `without ${key}`)
+  }
+})
+
+test('an invite has 1..1000 uses', (t: Assert) => {
+  for (const uses of [1, 1000]) t.ok(inviteTermsSchema.safeParse(inviteTerms('a', { uses })).success)
+  for (const uses of [0, 1001, -1, 2.5, Number.NaN]) t.absent(inviteTermsSchema.safeParse(inviteTerms('a', { uses })).success)
+  t.absent(inviteTermsSchema.safeParse({ ...inviteTerms('a'), more: 1 }).success)
+  t.absent(
+    inviteTermsSchema.safeParse(
+      inviteTerms('a', { additional: { data: 'y'.repeat(900), signature: inviteTerms('a').additional.signature } })
+    ).success
+  )
+})
+
+test('requests and mesh records have their form', (t: Assert) => {
+  const request = joinRequest(ann, keyText('i'))
+  t.ok(joinRequestSchema.safeParse(request).success)
+  t.absent(joinRequestSchema.safeParse({ ...request, sig: 'yyyy' }).success)
+  t.absent(joinRequestSchema.safeParse({ ...request, admin: true }).success)
+  t.ok(meshRecordSchema.safeParse({ id: MESH, name: 'home', owner: owner.id, foundedAt: 1 }).success)
+  t.absent(meshRecordSchema.safeParse({ id: MESH, name: 'home', owner: 'me', foundedAt: 1 }).success)
+})
+
+test('every kind of entry passes as the fold writes it, and none with a foreign key', (t: Assert) => {
+  const log = founded()
+  const terms = log.join(owner, ann)
+  log.write(owner, { kind: 'invite-revoked', mesh: MESH, inviteId: terms.id, at: 1 })
+  log.recertify(owner, { ...log.certificateOf(ann), serial: 2 })
+  log.card(owner, {
+    id: 'host',
+    name: 'host',
+    version: '1.0.0',
+    description: '',
+    tier: 0,
+    protocols: [],
+    endpoints: [],
+    capabilities: [],
+    revision: 1
+  })
+  log.uncard(owner, 'host', 1)
+  log.revoke(owner, ann)
+  const entries = log.entries.map((one) => one.entry)
+  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 8)
+  for (const entry of entries) {
+    t.ok(entrySchema.safeParse(entry).success, entry.body.kind)
+    t.absent(entrySchema.safeParse({ ...entry, body: { ...entry.body, extra: 1 } }).success, entry.body.kind)
+    t.absent(entrySchema.safeParse({ ...entry, extra: 1 }).success)
+  }
+})
