@@ -15,16 +15,18 @@ export function readTap(output) {
     else if (/^1\.\.\d+$/.test(line)) result.complete = true
     const test = /^(not )?ok \d+ - (.*)$/.exec(line)
     if (test === null) continue
-    result[fateOf(test, asserted)].push(titleOf(test[2]))
+    const fate = fateOf(test)
+    if (fate === 'passed' && asserted === 0) result.failed.push(`${titleOf(test[2])} (it asserts nothing)`)
+    else result[fate].push(titleOf(test[2]))
     result.assertions += asserted
     asserted = 0
   }
   return result
 }
 
-function fateOf([, not, rest], asserted) {
+function fateOf([, not, rest]) {
   if (/ # (SKIP|TODO)$/.test(rest)) return 'skipped'
-  return not === undefined && asserted > 0 ? 'passed' : 'failed'
+  return not === undefined ? 'passed' : 'failed'
 }
 
 function titleOf(rest) {
@@ -32,12 +34,21 @@ function titleOf(rest) {
 }
 
 /**
- * The part of the output worth reading when a file failed: without the assertions that held.
+ * The part of the output worth reading when a file failed: without what held, without titles that nothing is said under.
  * @param {string} output
  */
 export function withoutPassing(output) {
-  return output
-    .split('\n')
-    .filter((line) => !/^ {4}ok \d+/.test(line) && !/^ok \d+ - .* # time = /.test(line))
-    .join('\n')
+  const kept = []
+  let title = null
+  for (const line of output.split('\n')) {
+    if (line.trim() === '' || /^ *ok \d+/.test(line) || /^(TAP version|1\.\.\d+$)/.test(line)) continue
+    if (line.startsWith('# ')) {
+      title = line
+      continue
+    }
+    if (title !== null) kept.push(title)
+    title = null
+    kept.push(line)
+  }
+  return kept.join('\n')
 }

@@ -44,10 +44,18 @@ test('tests are counted by fate, assertions under them', async (t) => {
      test('says nothing', () => {})`
   )
   t.alike(tap.passed, ['good'])
-  t.alike(tap.failed, ['bad', 'says nothing'])
+  t.alike(tap.failed, ['bad', 'says nothing (it asserts nothing)'])
   t.alike(tap.skipped, ['not yet'])
   t.is(tap.assertions, 3)
   t.alike(faults, [])
+})
+
+test('of a failed file only what matters is shown', async (t) => {
+  const { output } = await ran(t, "test('good', (t) => { t.ok(1, 'fine') })\ntest('bad', (t) => { t.ok(1, 'held'); t.is(1, 2, 'broke') })")
+  const { withoutPassing } = await load<{ withoutPassing(output: string): string }>('tap.mjs')
+  const shown = withoutPassing(output)
+  t.ok(shown.startsWith('# bad\n    not ok 2 - broke'))
+  for (const word of ['good', 'fine', 'held']) t.absent(shown.includes(`- ${word}`), word)
 })
 
 test('a title cannot pass for a skipped test or a plan', async (t) => {
