@@ -127,7 +127,7 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
       if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'an envelope frame is too large')
       return whole(state, { kind: 'envelope', bytes: frame.subarray(1) })
     case FRAME.chunk:
-      return readChunk(state, c.uint.decode(cursor), c.uint8.decode(cursor), frame.subarray(cursor.start))
+      return readChunk(state, cursor, frame)
     case FRAME.ping:
     case FRAME.pong: {
       const nonce = c.uint.decode(cursor)
@@ -141,9 +141,11 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
   }
 }
 
-function readChunk(state: FrameReader, streamId: number, flags: number, bytes: Uint8Array): FrameReading {
+function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame: Uint8Array): FrameReading {
+  const streamId = c.uint.decode(cursor)
+  const flags = c.uint8.decode(cursor)
   if (flags > LAST) return fault(state, 'a chunk with unknown flags')
-  const taken = takeChunk(state.streams, { streamId, isLast: flags === LAST, bytes })
+  const taken = takeChunk(state.streams, { streamId, isLast: flags === LAST, bytes: frame.subarray(cursor.start) })
   if (!taken.ok) return fault({ streams: taken.streams }, taken.reason)
   const message: ChannelMessage | null = taken.whole === null ? null : { kind: 'envelope', bytes: taken.whole }
   return { state: { streams: taken.streams }, message, fault: null }

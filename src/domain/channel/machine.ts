@@ -50,10 +50,10 @@ export function stepChannel(state: ChannelState, input: ChannelInput, now: numbe
   switch (input.type) {
     case 'acknowledged':
       if (state.status === 'open') return { ok: false, reason: 'already open' }
-      return moved(state, 'open', now, { type: 'opened', isAgain: state.status === 'reconnecting' })
+      return opened(state, now)
     case 'disconnected':
       if (state.status !== 'open') return { ok: false, reason: `no link to lose while ${state.status}` }
-      return moved(state, 'reconnecting', now, { type: 'reconnect', giveUpAt: now + state.giveUpMs })
+      return lost(state, now + state.giveUpMs, now)
     case 'close':
       return closed(state, input.reason, now)
     case 'tick':
@@ -62,9 +62,13 @@ export function stepChannel(state: ChannelState, input: ChannelInput, now: numbe
   }
 }
 
-function moved(state: ChannelState, status: 'open' | 'reconnecting', now: number, effect: ChannelEffect): ChannelStep {
-  const giveUpAt = status === 'open' ? null : now + state.giveUpMs
-  return { ok: true, state: { ...state, status, since: now, giveUpAt }, effects: [effect] }
+function opened(state: ChannelState, now: number): ChannelStep {
+  const effect: ChannelEffect = { type: 'opened', isAgain: state.status === 'reconnecting' }
+  return { ok: true, state: { ...state, status: 'open', since: now, giveUpAt: null }, effects: [effect] }
+}
+
+function lost(state: ChannelState, giveUpAt: number, now: number): ChannelStep {
+  return { ok: true, state: { ...state, status: 'reconnecting', since: now, giveUpAt }, effects: [{ type: 'reconnect', giveUpAt }] }
 }
 
 function closed(state: ChannelState, reason: string, now: number): ChannelStep {

@@ -77,7 +77,7 @@ export function resolveAgent(text: string, agents: readonly AgentName[], nodes: 
   const address = splitAddress(text)
   if (address === null) return amongAgents(text, agents, label)
   const node = resolveNode(address.node, nodes)
-  const on = (names: readonly string[]): string[] => names.map((one) => `${address.agentId}@${one}`)
+  const on = (places: readonly string[]): string[] => places.map((one) => `${address.agentId}@${one}`)
   if (node.kind === 'ambiguous') return { kind: 'ambiguous', candidates: on(node.candidates) }
   const labels = agents.map(label)
   if (node.kind === 'none') return { kind: 'none', nearest: on(node.nearest).filter((one) => labels.includes(one)) }

@@ -5,8 +5,8 @@ import { fill, nextUrgent, restEnds } from './schedule.js'
 import type { AgentState, ItemState, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
 export { counts } from './finish.js'
-export { liveLease, type LiveLease } from './leases.js'
-export type { FinalSwarmStatus, ItemCounts, RunOutcome, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
+export { liveLease } from './leases.js'
+export type { SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
 /** A pinned item fails when its agent stays away for this many lease spans. */
 const ABSENCE_LEASES = 2
@@ -198,7 +198,7 @@ function cancel(step: Step): void {
 }
 
 function releaseAll({ state, now, effects }: Step, reason: string): void {
-  for (const [index, item] of [...state.leases.keys()].map((index) => [index, state.items[index]] as const)) {
+  for (const [index, item] of [...state.leases.keys()].map((key) => [key, state.items[key]] as const)) {
     if (item !== undefined) release(state, { index, item, agent: state.agents.get(item.agent) }, { reason, now, effects })
   }
 }

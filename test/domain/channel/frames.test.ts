@@ -76,7 +76,7 @@ test('large messages whose chunks are mixed with each other and with small ones 
   const arrived = messages.filter((one) => one.kind === 'envelope').map((one) => plain(one))
   t.alike(
     arrived,
-    [large[1], large[0], large[2]].map((one) => plain(one as ChannelMessage))
+    [large[1], large[0], large[2]].map((one) => plain(one))
   )
 })
 
@@ -144,7 +144,7 @@ test('unfinished messages of more than 32 MiB in all are refused', (t) => {
 })
 
 test('a control message of unknown name or with broken JSON is a fault', (t) => {
-  const known = encodeMessage({ kind: 'control', name: 'goodbye', body: { reason: 'stop' } }, counter())[0] as Uint8Array
+  const known = encodeMessage({ kind: 'control', name: 'goodbye', body: { reason: 'stop' } }, counter())[0]
   t.alike(readFrame(FRESH_READER, known).message, { kind: 'control', name: 'goodbye', body: { reason: 'stop' } })
   t.is(readFrame(FRESH_READER, Buffer.from([FRAME.control, 3, 97, 98, 99, 123, 125])).fault, 'a control message of unknown name')
   t.is(readFrame(FRESH_READER, known.subarray(0, known.byteLength - 1)).fault, 'a control message: not JSON')

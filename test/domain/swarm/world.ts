@@ -106,7 +106,7 @@ export class World {
   #next(): Event | undefined {
     let best = 0
     for (let i = 1; i < this.#events.length; i++) {
-      const [a, b] = [this.#events[i] as Event, this.#events[best] as Event]
+      const [a, b] = [this.#events[i], this.#events[best]]
       if (a.at < b.at || (a.at === b.at && a.order < b.order)) best = i
     }
     return this.#events.splice(best, 1)[0]

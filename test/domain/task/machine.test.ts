@@ -49,13 +49,13 @@ function at(...inputs: TaskInput[]): Task {
   }, createTask(PARTS, 1).task)
 }
 
-function state(name: TaskState): TaskInput {
+function to(name: TaskState): TaskInput {
   return { type: 'state', state: name }
 }
 
-function mayMove(task: Task, to: TaskState): boolean {
-  if (to === 'completed') return applyTask(task, { type: 'result', result: 1 }, 3).ok
-  return applyTask(task, state(to), 3).ok
+function mayMove(task: Task, next: TaskState): boolean {
+  if (next === 'completed') return applyTask(task, { type: 'result', result: 1 }, 3).ok
+  return applyTask(task, { type: 'state', state: next }, 3).ok
 }
 
 test('a new task is submitted, with the first event of its log', (t) => {
@@ -96,13 +96,13 @@ test('generations rise by one, final states are never left, and the log folds to
 })
 
 test('each state leads only where it may', (t) => {
-  const working = at(state('working'))
+  const working = at(to('working'))
   const from: Record<string, Task> = {
     submitted: at(),
     working,
-    'input-required': at(state('working'), state('input-required')),
-    'auth-required': at(state('working'), state('auth-required')),
-    unknown: at(state('unknown'))
+    'input-required': at(to('working'), to('input-required')),
+    'auth-required': at(to('working'), to('auth-required')),
+    unknown: at(to('unknown'))
   }
   const legal: Record<string, readonly TaskState[]> = {
     submitted: ['working', 'failed', 'canceled', 'rejected', 'unknown'],
@@ -113,7 +113,7 @@ test('each state leads only where it may', (t) => {
   }
   for (const [name, task] of Object.entries(from)) {
     t.alike(
-      STATES.filter((to) => to !== task.state && mayMove(task, to)),
+      STATES.filter((next) => next !== task.state && mayMove(task, next)),
       [...(legal[name] ?? [])].sort((a, b) => STATES.indexOf(a) - STATES.indexOf(b)),
       name
     )
@@ -121,24 +121,24 @@ test('each state leads only where it may', (t) => {
 })
 
 test('a result completes the task and an error ends it as it says', (t) => {
-  const completed = at(state('working'), { type: 'result', result: { ok: 1 } })
+  const completed = at(to('working'), { type: 'result', result: { ok: 1 } })
   t.alike([completed.state, completed.result, completed.error], ['completed', { ok: 1 }, null])
   const failed = at({ type: 'error', error: ERROR })
   t.alike([failed.state, failed.error], ['failed', ERROR])
   t.is(at({ type: 'error', error: ERROR, state: 'rejected' }).state, 'rejected')
-  t.is(at(state('unknown'), { type: 'result', result: 1 }).state, 'completed', 'a late answer')
+  t.is(at(to('unknown'), { type: 'result', result: 1 }).state, 'completed', 'a late answer')
 })
 
 test('attempts rise and progress is reported only while working', (t) => {
   t.is(at({ type: 'attempt', attempt: 2 }).attempt, 2)
   t.is(applyTask(at(), { type: 'attempt', attempt: 1 }, 3).ok, false)
   t.is(applyTask(at(), { type: 'progress', data: 1 }, 3).ok, false)
-  t.is(applyTask(at(state('working')), { type: 'progress', data: 1 }, 3).ok, true)
+  t.is(applyTask(at(to('working')), { type: 'progress', data: 1 }, 3).ok, true)
 })
 
 test('what a submitted task waits for may change, saying the same again is refused', (t) => {
   const waiting = at({ type: 'state', state: 'submitted', waitingFor: 'slot' })
   t.is(waiting.waitingFor, 'slot')
   t.is(applyTask(waiting, { type: 'state', state: 'submitted', waitingFor: 'slot' }, 3).ok, false)
-  t.is(at(state('working')).waitingFor, null)
+  t.is(at(to('working')).waitingFor, null)
 })
