@@ -31,9 +31,10 @@ declare module 'brittle' {
     teardown(fn: () => unknown, options?: { order?: number; force?: boolean }): void
     test(name: string, body: Body): Promise<boolean>
   }
+  /** Called at the top of a file; tests run one after the other, and nobody waits for one. */
   interface Test {
-    (name: string, body: Body): Promise<boolean>
-    (name: string, options: TestOptions, body: Body): Promise<boolean>
+    (name: string, body: Body): void
+    (name: string, options: TestOptions, body: Body): void
     skip: Test
     solo: Test
   }

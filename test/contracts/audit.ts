@@ -53,6 +53,6 @@ export function auditContract(name: string, open: (t: Assert) => Promise<AuditSu
   test(`${name}: appending never throws, not even after the end`, async (t) => {
     const { audit } = await open(t)
     await audit.close()
-    t.execution(() => audit.append({ kind: 'control', code: 'late' }))
+    await t.execution(() => audit.append({ kind: 'control', code: 'late' }))
   })
 }

@@ -26,7 +26,7 @@ test('only lines of the level or above are written', (t) => {
   t.alike(none, [])
 })
 
-test('a writer that throws does not reach the caller and is counted', (t) => {
+test('a writer that throws does not reach the caller and is counted', async (t) => {
   const telemetry = new MemoryTelemetry({
     clock: new ManualClock(),
     level: 'info',
@@ -35,7 +35,7 @@ test('a writer that throws does not reach the caller and is counted', (t) => {
       throw new Error('EPIPE')
     }
   })
-  t.execution(() => telemetry.log('info', 'to nobody'))
+  await t.execution(() => telemetry.log('info', 'to nobody'))
   t.alike(telemetry.snapshot().counters, [{ name: 'errors', label: 'log', value: 1 }])
 })
 
