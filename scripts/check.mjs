@@ -51,7 +51,7 @@ function report({ name, isGood, output, ms }) {
 
 /** The package is checked as it would be published, so it has to be built. */
 async function ensureBuilt() {
-  if (!fs.existsSync('dist/index.js')) await run(['build', 'scripts/build.mjs'])
+  if (!fs.existsSync('dist')) await run(['build', 'scripts/build.mjs'])
 }
 
 async function main() {
