@@ -7,6 +7,7 @@ import type { CompileSchema } from '../../kit/sign.js'
 import type { AgentFault, AgentSource, HostedAgent } from '../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
 import { type AgentLog, type AgentParts, buildAgent } from './build-agent.js'
+import { createSchemaCompiler } from './compile-schema.js'
 import type { Environment } from './environment.js'
 import type { LocalAgent } from './hosted-agent.js'
 import { ProcessGroups } from './process-groups.js'
@@ -32,7 +33,8 @@ export interface AgentFilesOptions {
   /** Offer `host`, `text` and `files`; they come before all files. */
   readonly starters: boolean
   readonly clock: Clock
-  readonly compileSchema: CompileSchema
+  /** Default: one of its own. Given the node's, equal schemas share their checks. */
+  readonly compileSchema?: CompileSchema
   /** The node's own environment. Default: that of this process. */
   readonly env?: Environment
   /** Default: nobody listens. */
@@ -62,6 +64,7 @@ type OnChange = (agents: readonly HostedAgent[], faults: readonly AgentFault[]) 
 export class AgentFiles implements AgentSource {
   readonly #options: AgentFilesOptions
   readonly #parts: AgentParts & { readonly groups: ProcessGroups }
+  readonly #compileSchema: CompileSchema
   readonly #starters: readonly LocalAgent[]
   #entries = new Map<string, Entry>()
   #current: AgentSet = { agents: [], faults: [] }
@@ -76,6 +79,7 @@ export class AgentFiles implements AgentSource {
     this.#options = options
     const { runDir, clock, grants, env = process.env, log = () => {} } = options
     this.#parts = { groups: new ProcessGroups(runDir), clock, env, log }
+    this.#compileSchema = options.compileSchema ?? createSchemaCompiler()
     this.#starters = options.starters ? createStarters({ grants, clock }) : []
   }
 
@@ -143,7 +147,7 @@ export class AgentFiles implements AgentSource {
 
   async #read(file: string): Promise<Entry> {
     const known = this.#entries.get(file) ?? { file, text: '', faults: [], good: null, agent: null }
-    const read = await readAgentFile(file, this.#options.compileSchema)
+    const read = await readAgentFile(file, this.#compileSchema)
     if (read.text === known.text && read.text !== '') return known
     if (read.ok) return { ...known, text: read.text, faults: [], good: read }
     return { ...known, text: read.text, faults: read.faults }
@@ -179,7 +183,11 @@ export class AgentFiles implements AgentSource {
   /** It closes when its running tasks have ended; whoever got it before may still be using it. */
   #retire(hosted: LocalAgent): void {
     this.#retiring.add(hosted)
-    void hosted.retire().finally(() => this.#retiring.delete(hosted))
+    hosted.retire().then(
+      () => this.#retiring.delete(hosted),
+      (error: unknown) =>
+        this.#parts.log('error', 'an agent could not be closed', { agent: hosted.definition.id, reason: messageOf(error) })
+    )
   }
 }
 

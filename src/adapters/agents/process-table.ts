@@ -12,12 +12,15 @@ export interface GroupMember {
 
 /**
  * What tells a process from a later one with the same pid: its start time, with the boot it belongs to.
- * null when there is no such process. Linux: from /proc; elsewhere best effort through `ps -o lstart`.
+ * null when there is no such process, or only its zombie. Linux: from /proc; elsewhere best effort through `ps -o lstart`.
  */
 export function processIdentity(pid: number): string | null {
-  if (process.platform !== 'linux') return ps(['-o', 'lstart=', '-p', String(pid)]).trim() || null
+  if (process.platform !== 'linux') {
+    const line = ps(['-o', 'stat=,lstart=', '-p', String(pid)]).trim()
+    return line === '' || line.startsWith('Z') ? null : line.replace(/^\S+\s+/, '')
+  }
   const stat = readStat(pid)
-  return stat === null ? null : `${bootId()}:${stat.startTicks}`
+  return stat === null || stat.isZombie ? null : `${bootId()}:${stat.startTicks}`
 }
 
 /** The processes of a group. Zombies are listed too. */
@@ -27,8 +30,7 @@ export function groupMembers(processGroup: number): GroupMember[] {
   for (const name of fs.readdirSync('/proc')) {
     const pid = Number(name)
     const stat = Number.isInteger(pid) ? readStat(pid) : null
-    if (stat !== null && stat.processGroup === processGroup)
-      members.push({ pid, isZombie: /[ZXx]/.test(stat.state), session: stat.session })
+    if (stat !== null && stat.processGroup === processGroup) members.push({ pid, isZombie: stat.isZombie, session: stat.session })
   }
   return members
 }
@@ -43,7 +45,12 @@ export function isGroupAlive(processGroup: number): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
-  return groupMembers(processGroup).some((member) => !member.isZombie)
+  try {
+    return groupMembers(processGroup).some((member) => !member.isZombie)
+  } catch {
+    // No descriptor free to look with: whoever asks asks again.
+    return true
+  }
 }
 
 /** Sends a signal to every process of the group; one that is gone is no fault. */
@@ -56,7 +63,7 @@ export function signalGroup(processGroup: number, signal: NodeJS.Signals): void 
 }
 
 interface Stat {
-  readonly state: string
+  readonly isZombie: boolean
   readonly processGroup: number
   readonly session: number
   readonly startTicks: string
@@ -74,7 +81,7 @@ function readStat(pid: number): Stat | null {
   const [state, , processGroup, session] = fields
   const startTicks = fields[19]
   if (state === undefined || startTicks === undefined) return null
-  return { state, processGroup: Number(processGroup), session: Number(session), startTicks }
+  return { isZombie: /[ZXx]/.test(state), processGroup: Number(processGroup), session: Number(session), startTicks }
 }
 
 /** Ticks count from boot: without its id a process of an earlier boot could look like one of this. */

@@ -34,9 +34,8 @@ const orders: Readonly<Record<string, (order: Order, ctx: AgentContext) => unkno
     ctx.progress({ pid: process.pid })
     return forever()
   },
-  busy: async (_order, ctx) => {
+  busy: (_order, ctx) => {
     ctx.progress({ pid: process.pid })
-    await pause(20)
     for (;;) Math.sqrt(2)
   },
   family: (_order, ctx) => {

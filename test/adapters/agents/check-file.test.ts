@@ -1,0 +1,38 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { checkAgentFile } from '../../../src/adapters/agents/check-file.js'
+import { agentText } from '../../support/agents/agent-text.js'
+import { tempDir } from '../../support/tmp.js'
+
+test('a good file is summed up, with the keys that mean nothing here', async (t: Assert) => {
+  const file = path.join(await tempDir(t), 'ant.md')
+  await fs.writeFile(file, agentText('ant').replace('description:', 'color: red\nmodel: opus\ndescription:'))
+  const report = await checkAgentFile(file)
+  t.is(report.ok, true)
+  t.is(report.agent?.id, 'ant')
+  t.alike(report.capabilities, ['subject.do'])
+  t.alike(report.ignored, ['color'])
+  t.alike(report.faults, [])
+})
+
+test('of a broken file every fault is told, with file and line', async (t: Assert) => {
+  const file = path.join(await tempDir(t), 'ant.md')
+  await fs.writeFile(file, agentText('ant', ['  tier: L9', '  limts: {}']))
+  const report = await checkAgentFile(file)
+  t.is(report.ok, false)
+  t.is(report.agent, null)
+  t.alike(
+    report.faults.map((fault) => [fault.file, fault.line]),
+    [
+      [file, 8],
+      [file, 9]
+    ]
+  )
+})
+
+test('a file that is not there is a fault', async (t: Assert) => {
+  const report = await checkAgentFile('/no/such/agent.md')
+  t.is(report.ok, false)
+  t.ok(/ENOENT/.test(report.faults[0]?.reason ?? ''))
+})
