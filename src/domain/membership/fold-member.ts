@@ -25,7 +25,6 @@ function changeFault(scene: Scene, target: MemberRecord, next: Certificate): str
   const now = target.certificate.body
   const fault = rightFault(scene, now) ?? serialFault(now.serial, next.serial)
   if (fault !== null) return fault
-  if (next.issuer !== scene.by) return 'its author is not the issuer of the certificate'
   if (next.mayInvite !== now.mayInvite || next.mayWrite !== now.mayWrite) return 'the rights of a member cannot change'
   if (next.sandboxId !== now.sandboxId || next.inviteId !== now.inviteId) return 'sandbox and invite of a member cannot change'
   if (now.nodeKey === scene.mesh.owner) return isOwnerCertificate(next, scene.mesh) ? null : 'the owner stays L0, without end'

@@ -43,15 +43,13 @@ export function judge(view: MembershipView, { remote, chain, now, verify }: Gate
   if (refusal !== undefined && (claimed === null || claimed === refusal.inviteId)) {
     return { verdict: 'refuse', code: refusal.code, reason: 'the mesh did not admit the node', inviteId: refusal.inviteId }
   }
-  if (chain !== null && view.mesh !== null) return byChain(view, { remote, chain, now, verify })
+  if (chain !== null && view.mesh !== null) {
+    const { id, owner } = view.mesh
+    const checked = verifyChain(chain, { mesh: id, owner, leaf: remote, now, verify, view })
+    return checked.ok
+      ? { verdict: 'pass', certificate: checked.certificate }
+      : { verdict: 'refuse', code: checked.code, reason: checked.reason }
+  }
   if (member !== undefined) return { verdict: 'refuse', code: 'FORBIDDEN', reason: 'the certificate has expired' }
   return { verdict: 'wait', reason: view.mesh === null ? 'the mesh is not known here yet' : 'no proof of membership yet' }
-}
-
-function byChain(view: MembershipView, one: GateCase & { readonly chain: CertificateChain }): GateVerdict {
-  if (view.mesh === null) return { verdict: 'wait', reason: 'the mesh is not known here yet' }
-  const { id, owner } = view.mesh
-  const checked = verifyChain(one.chain, { mesh: id, owner, leaf: one.remote, now: one.now, verify: one.verify, view })
-  if (checked.ok) return { verdict: 'pass', certificate: checked.certificate }
-  return { verdict: 'refuse', code: checked.code, reason: checked.reason }
 }

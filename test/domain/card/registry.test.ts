@@ -255,6 +255,9 @@ test('stored text of another version or form is an error with its code', (t: Ass
     `{"schema":1,"cards":[{"nodeId":"${SELF}","card":{}}]}`,
     '{"schema":1,"cards":[{"nodeId":"me","card":{}}]}'
   ]
+  const { origin: _, ...homeless } = { ...cardBody('host'), origin: 'remote', lastSeenAt: 1 }
+  broken.push(JSON.stringify({ schema: 1, cards: [{ nodeId: SELF, card: homeless }] }))
+  broken.push(JSON.stringify({ schema: 1, cards: [{ nodeId: SELF, card: { ...cardBody('host'), origin: 'remote' } }] }))
   for (const text of broken)
     t.is(
       codeOf(() => AgentRegistry.deserialize(text)),

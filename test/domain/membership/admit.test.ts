@@ -74,6 +74,7 @@ test('who may not grant it leaves the answer to others', (t: Assert) => {
   log.invite(owner, terms)
   t.is(say(ask(log, ann, { node: eve, terms })), 'silent', 'an L2 admin, an L1 invite')
   t.is(say(ask(log, bob, { node: eve, terms })), 'silent', 'no admin')
+  t.is(say(ask(log, bob, { node: eve, terms: inviteTerms(`${owner.name}/${bob.name}`) })), 'silent', 'nor does it deny')
   t.is(say(ask(log, owner, { node: eve, terms: inviteTerms('unknown') })), 'silent', 'an invite that is not known yet')
   t.is(say(ask(log, owner, { node: eve, terms })), 'admit')
 })

@@ -84,6 +84,7 @@ test('the reason names the place and is safe to show', (t: Assert) => {
   log.card(owner, cardBody('host'))
   const entry = log.entries.at(-1)?.entry
   t.is(refusal(decodeEntry(utf8(JSON.stringify({ ...entry, body: { kind: 'card', mesh: MESH, card: 5 } })))).split(':')[0], 'body.card')
+  t.is(refusal(decodeEntry(utf8('{'))), 'not JSON')
   const reason = refusal(decodeEntry(utf8(JSON.stringify({ ...entry, '\u001b[31mred': 1 }))))
   t.absent(reason.includes('\u001b'))
 })

@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
-import { MAX_CARDS } from '../../../src/domain/membership/fold-card.js'
+import { MAX_CARDS, MAX_TOMBSTONES } from '../../../src/domain/membership/fold-card.js'
+import { cardIndexKey } from '../../../src/domain/membership/keys.js'
 import { actor, cardBody, founded } from '../../support/membership.js'
 
 const owner = actor('owner')
@@ -57,6 +58,16 @@ test('a node has at most 256 cards, and may put one in the place of a removed on
   log.uncard(owner, 'agent1', 1)
   t.is(log.card(owner, cardBody('one-more')).skipped, null)
   t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
+})
+
+test('a node leaves at most 4,096 tombstones', (t: Assert) => {
+  const log = founded()
+  log.records.set(cardIndexKey(owner.id), { live: [], tombstones: MAX_TOMBSTONES - 1 })
+  log.card(owner, cardBody('kept'))
+  t.is(log.uncard(owner, 'last', 1).skipped, null)
+  t.ok(log.uncard(owner, 'kept', 1).skipped)
+  t.is(log.card(owner, cardBody('last', { revision: 2 })).skipped, null, 'a card in the place of a tombstone')
+  t.is(log.uncard(owner, 'kept', 1).skipped, null)
 })
 
 test('a revocation takes the cards of the node away', (t: Assert) => {

@@ -55,12 +55,22 @@ test('a founding counts once, from the bootstrap core only, with a full owner ce
   t.is(log.view().mesh?.owner, owner.id)
 })
 
+test('a founding is signed twice by its owner: as an entry and as a certificate', (t: Assert) => {
+  const log = new LogModel()
+  const entry = founding()
+  t.ok(log.apply({ ...entry, sig: seal('entry', { x: 1 }, owner).sig }, true).skipped)
+  const body = entry.body as Entry['body'] & { kind: 'founding' }
+  const unsigned = { ...body, certificate: { ...body.certificate, sig: entry.sig } }
+  t.ok(log.apply(seal('entry', unsigned, owner), true).skipped)
+  t.is(log.records.size, 0)
+})
+
 test('nothing counts before the founding, from strangers, for another mesh, or with a wrong signature', (t: Assert) => {
   const terms = inviteTerms('a')
   const empty = new LogModel()
-  t.ok(empty.invite(owner, terms).skipped)
+  t.is(empty.invite(owner, terms).skipped, 'the mesh is not founded yet')
   const log = founded()
-  t.ok(log.invite(eve, terms).skipped, 'a stranger')
+  t.is(log.invite(eve, terms).skipped, 'its author is no member')
   t.ok(log.write(owner, { kind: 'invite', mesh: keyText('other'), invite: terms }).skipped, 'another mesh')
   const entry = seal('entry', { kind: 'invite' as const, mesh: MESH, invite: terms }, owner)
   t.ok(log.apply({ ...entry, sig: seal('entry', { x: 1 }, owner).sig }).skipped, 'the signature of something else')
@@ -133,7 +143,8 @@ test('nobody is admitted that did not ask for it, by this invite and with this c
     { ...body, request: admission(owner, bob, { terms }).request },
     { ...body, request: { ...body.request, name: 'someone else' } },
     { ...body, coreKey: keyText('another core') },
-    { ...body, certificate: { ...body.certificate, sig: certificate({ issuer: eve, node: ann }).sig } }
+    { ...body, certificate: { ...body.certificate, sig: certificate({ issuer: eve, node: ann }).sig } },
+    { ...body, certificate: seal('certificate', body.certificate.body, eve) }
   ]
   for (const one of forged) t.ok(log.write(owner, one).skipped)
   t.absent(log.view().members.has(ann.id))
@@ -193,7 +204,7 @@ test('a member that comes by another invite stays as it is', (t: Assert) => {
   log.join(owner, ann, { tier: 2 })
   const terms = inviteTerms('again', { tier: 0, admin: true })
   log.invite(owner, terms)
-  t.ok(log.admit(owner, ann, terms).skipped)
+  t.is(log.admit(owner, ann, terms).skipped, 'the node is already a member')
   t.is(log.certificateOf(ann).maxTier, 2)
   t.alike(log.view().invites.get(terms.id)?.admitted, [])
 })
@@ -207,7 +218,7 @@ test('an invite is revoked by its creator, the owner or any admin, once', (t: As
   log.invite(owner, inviteTerms('a'))
   log.invite(ann, inviteTerms('b'))
   t.ok(revoke(bob, 'a', 2000), 'a plain member')
-  t.ok(revoke(owner, 'unknown', 2000))
+  t.is(revoke(owner, 'unknown', 2000), 'the invite is unknown')
   t.is(revoke(ann, 'a', 2000), null)
   t.is(revoke(owner, 'b', 3000), null)
   t.ok(revoke(owner, 'a', 4000), 'twice')
@@ -235,6 +246,18 @@ test('a revoked node is out for good: nothing of it counts, and its invites end 
   t.ok(log.revoke(owner, ann, 7000).skipped, 'twice')
 })
 
+test('what a revoked node asked before, or asks by the invite that admitted it, leaves no refusal', (t: Assert) => {
+  const log = founded()
+  const first = log.join(owner, ann, { uses: 5 })
+  const second = inviteTerms('second')
+  log.invite(owner, second)
+  log.admit(owner, ann, second)
+  log.revoke(owner, ann)
+  t.ok(log.admit(owner, ann, second).skipped)
+  t.ok(log.write(owner, admission(owner, ann, { terms: first, changes: { issuedAt: 9000 } })).skipped)
+  t.is(log.view().refusals.size, 0)
+})
+
 test('the owner revokes anyone but itself, an admin any non-admin', (t: Assert) => {
   const log = founded()
   const admin2 = actor('admin2')
@@ -247,7 +270,7 @@ test('the owner revokes anyone but itself, an admin any non-admin', (t: Assert) 
   t.ok(log.revoke(ann, admin2).skipped)
   t.ok(log.revoke(ann, ann).skipped)
   t.ok(log.revoke(bob, eve).skipped)
-  t.ok(log.revoke(owner, actor('nobody')).skipped)
+  t.is(log.revoke(owner, actor('nobody')).skipped, 'the node is no member')
   t.is(log.revoke(ann, bob).skipped, null)
   t.is(log.revoke(owner, admin2).skipped, null)
 })

@@ -50,6 +50,8 @@ test('one wrong, missing or doubled character is found', (t: Assert) => {
     for (const c of wrong) t.absent(decodeInviteCode(text.slice(0, i) + c + text.slice(i + 1), hash).ok, `${c} at ${i}`)
     t.absent(decodeInviteCode(text.slice(0, i) + text.slice(i + 1), hash).ok)
   }
+  const ends = [...'ybndrfg8ejkmcpqxot1uwisza345h769'].filter((c) => decodeInviteCode(text.slice(0, -1) + c, hash).ok)
+  t.alike(ends, [text.at(-1)], 'one last character only')
   t.absent(decodeInviteCode(`${text}y`, hash).ok)
   t.absent(decodeInviteCode(text.slice(0, 40), hash).ok)
 })
