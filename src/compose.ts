@@ -101,9 +101,15 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   const clock = systemClock()
   const { level, format } = options.config.log
   const write = options.log === undefined ? (line: string) => void process.stderr.write(line) : options.log
-  const telemetry = new MemoryTelemetry({ clock, level: write === null ? null : level, format: format === 'json' ? 'ndjson' : 'text', write: write ?? (() => {}) })
+  const telemetry = new MemoryTelemetry({
+    clock,
+    level: write === null ? null : level,
+    format: format === 'json' ? 'ndjson' : 'text',
+    write: write ?? (() => {})
+  })
   const unwind = new Unwind()
-  const undo = (): Promise<void> => unwind.run((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
+  const undo = (): Promise<void> =>
+    unwind.run((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
   try {
     return await start({ options, clock, telemetry, unwind, undo })
   } catch (error) {
@@ -135,7 +141,11 @@ async function start(parts: StartParts): Promise<RunningNode> {
     throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)
   }
   const store = await openStore(home.store, unwind)
-  const audit = await openAuditFile({ dir: home.audit, clock, onError: (error) => telemetry.log('error', 'the audit log', { reason: error.message }) })
+  const audit = await openAuditFile({
+    dir: home.audit,
+    clock,
+    onError: (error) => telemetry.log('error', 'the audit log', { reason: error.message })
+  })
   unwind.add('audit log', () => audit.close())
   const record = nodeRecord({ options, code, stored: await documents.read<NodeRecord>(NODE) })
   await documents.write(NODE, record)
@@ -223,7 +233,9 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
   unwind.add('mesh', () => mesh.close())
   await documents.write(MESH, mesh.state())
   mesh.onState((state) => {
-    documents.write(MESH, state).catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
+    documents
+      .write(MESH, state)
+      .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
   return mesh
 }
@@ -266,7 +278,15 @@ function settingsOf({ tasks, ledger, swarm, routing }: Config): NodeCore['parts'
   }
 }
 
-async function serve({ options, clock, telemetry, unwind, undo, node, mesh }: StartParts & { readonly node: NodeCore; readonly mesh: Mesh }): Promise<RunningNode> {
+async function serve({
+  options,
+  clock,
+  telemetry,
+  unwind,
+  undo,
+  node,
+  mesh
+}: StartParts & { readonly node: NodeCore; readonly mesh: Mesh }): Promise<RunningNode> {
   const { home, config } = options
   let stopping: Promise<void> | null = null
   let reason: NodeError | null = null

@@ -96,7 +96,9 @@ export class AgentHost {
    */
   inputFault(agentId: string, capability: string, input: unknown): NodeError | null {
     const faults = this.#checks(agentId, capability).input(input)
-    return faults.length === 0 ? null : new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, { data: { faults } })
+    return faults.length === 0
+      ? null
+      : new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, { data: { faults } })
   }
 
   /** Queues a task and runs it when the agent has a free place. Never rejects. */

@@ -60,7 +60,9 @@ export async function callCapability(node: NodeCore, params: Calls['message.call
   if (card !== undefined && card.capabilities.every((one) => one.id !== params.capability)) {
     const capabilities = card.capabilities.map((one) => one.id)
     const has = capabilities.length === 0 ? 'it has none' : `it has ${capabilities.join(', ')}`
-    throw new NodeError('CAPABILITY_NOT_FOUND', `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`, { data: { capabilities } })
+    throw new NodeError('CAPABILITY_NOT_FOUND', `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`, {
+      data: { capabilities }
+    })
   }
   return ask(node, { ...params, target })
 }
@@ -70,7 +72,20 @@ export function taskInfo(node: NodeCore, task: Task): TaskInfo {
   const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
   const agent = kind === 'swarm' ? task.agent : node.directory.shownAddress(task.agent)
   const createdAt = new Date(task.createdAt).toISOString()
-  return { id, kind, role, agent, capability, state, waitingFor, attempt, createdAt, updatedAt: new Date(task.updatedAt).toISOString(), result, error }
+  return {
+    id,
+    kind,
+    role,
+    agent,
+    capability,
+    state,
+    waitingFor,
+    attempt,
+    createdAt,
+    updatedAt: new Date(task.updatedAt).toISOString(),
+    result,
+    error
+  }
 }
 
 /** A JSON object is the input as it is; other text is `{"text": ...}`. */
@@ -99,7 +114,12 @@ function pickCapable(node: NodeCore, { capability, justification }: Calls['messa
   const usable = cards.filter((card) => {
     if (card.nodeId !== self && !node.peers.isOnline(card.nodeId)) return false
     const recipient = { agentId: card.id, nodeId: card.nodeId }
-    const verdict = node.outbox.verdict({ sender: operatorOf(node), recipient, type: 'request', ...(justification === undefined ? {} : { justification }) })
+    const verdict = node.outbox.verdict({
+      sender: operatorOf(node),
+      recipient,
+      type: 'request',
+      ...(justification === undefined ? {} : { justification })
+    })
     if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
     return verdict.allowed
   })
@@ -143,7 +163,12 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
 }
 
 function replyBase(node: NodeCore, target: AgentAddress, asked: Asked): Pick<Reply, 'requestId' | 'correlationId' | 'agent' | 'taskId'> {
-  return { requestId: asked.requestId, correlationId: asked.correlationId, agent: node.directory.shownAddress(target), taskId: asked.taskId }
+  return {
+    requestId: asked.requestId,
+    correlationId: asked.correlationId,
+    agent: node.directory.shownAddress(target),
+    taskId: asked.taskId
+  }
 }
 
 function answered(answer: Answer): Pick<Reply, 'outcome' | 'payload' | 'error'> {
@@ -155,7 +180,11 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
 }
 
-async function notify(node: NodeCore, target: AgentAddress, { input, justification }: { input: unknown; justification?: string }): Promise<Reply> {
+async function notify(
+  node: NodeCore,
+  target: AgentAddress,
+  { input, justification }: { input: unknown; justification?: string }
+): Promise<Reply> {
   const from = node.parts.clock.monotonic()
   const envelope = await node.outbox.send({
     sender: operatorOf(node),
@@ -165,7 +194,16 @@ async function notify(node: NodeCore, target: AgentAddress, { input, justificati
     ...(justification === undefined ? {} : { justification })
   })
   const agent = node.directory.shownAddress(target)
-  return { requestId: envelope.id, correlationId: envelope.id, agent, taskId: null, outcome: 'COMPLETED', payload: null, error: null, latencyMs: elapsed(node, from) }
+  return {
+    requestId: envelope.id,
+    correlationId: envelope.id,
+    agent,
+    taskId: null,
+    outcome: 'COMPLETED',
+    payload: null,
+    error: null,
+    latencyMs: elapsed(node, from)
+  }
 }
 
 /** To every registered agent but the operator here; each target is listed with what became of it. */
@@ -178,12 +216,26 @@ async function broadcast(node: NodeCore, params: Calls['message.send']['params']
   const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'
   const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
   const id = ids.next('req')
-  return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs: elapsed(node, from), targets }
+  return {
+    requestId: id,
+    correlationId: id,
+    agent: '*',
+    taskId: null,
+    outcome,
+    payload: null,
+    error,
+    latencyMs: elapsed(node, from),
+    targets
+  }
 }
 
 type Target = NonNullable<Reply['targets']>[number]
 
-async function toOne(node: NodeCore, card: RegisteredCard, one: { params: Calls['message.send']['params']; input: unknown }): Promise<Target> {
+async function toOne(
+  node: NodeCore,
+  card: RegisteredCard,
+  one: { params: Calls['message.send']['params']; input: unknown }
+): Promise<Target> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   const agent = node.directory.shownAddress(target)
   const { type, justification, timeoutMs } = one.params

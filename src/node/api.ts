@@ -5,7 +5,18 @@ import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
 import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
 import { callCapability, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
-import { amendPeer, createInvite, listInvites, listPeers, pingPeer, revokeInvite, revokePeer, selfInfo, showId, showPeer } from './api-peers.js'
+import {
+  amendPeer,
+  createInvite,
+  listInvites,
+  listPeers,
+  pingPeer,
+  revokeInvite,
+  revokePeer,
+  selfInfo,
+  showId,
+  showPeer
+} from './api-peers.js'
 import type { NodeCore } from './node.js'
 
 /** Values a watch may be behind before it gets a gap. */
@@ -27,29 +38,29 @@ export interface ApiHost {
 
 /** Facts of this node as `start` prints them. */
 export function nodeInfo(node: NodeCore): NodeInfo {
-  const { membership, process } = node.parts
+  const { membership, process: facts } = node.parts
   return {
     node: selfInfo(node),
     mesh: { id: membership.meshId, name: shown(membership.meshName, 64) },
-    pid: process.pid,
-    socket: process.socket,
+    pid: facts.pid,
+    socket: facts.socket,
     http: null
   }
 }
 
 /** `status`: every number is counted now, from links, queues and the log's view. */
 export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
-  const { process, clock, log } = node.parts
+  const { process: facts, clock, log } = node.parts
   const view = log.view()
   const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
   const faults = node.agents.faults()
   return {
     state: isStopping() ? 'stopping' : 'running',
     ...nodeInfo(node),
-    uptimeMs: clock.now() - process.startedAt,
-    version: process.version,
-    home: process.home,
-    network: process.network,
+    uptimeMs: clock.now() - facts.startedAt,
+    version: facts.version,
+    home: facts.home,
+    network: facts.network,
     mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.peers.online().length },
     agents: { ready: node.agents.definitions().map((one) => one.id), faults },
     tasks: node.work.counts(),
@@ -62,7 +73,9 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
   }
 }
 
-type CallTable = { readonly [N in CallName]: readonly [Scope, (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>] }
+type CallTable = {
+  readonly [N in CallName]: readonly [Scope, (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>]
+}
 
 function callTable(host: ApiHost): CallTable {
   const { node } = host
@@ -99,7 +112,9 @@ function callTable(host: ApiHost): CallTable {
 }
 
 type Push<T> = (value: T) => void
-type WatchTable = { readonly [N in WatchName]: readonly [Scope, (params: Watches[N]['params'], push: Push<Watches[N]['item']>, end: () => void) => () => void] }
+type WatchTable = {
+  readonly [N in WatchName]: readonly [Scope, (params: Watches[N]['params'], push: Push<Watches[N]['item']>, end: () => void) => () => void]
+}
 
 /** Each entry pushes the snapshot, then what changes, and returns its stop. */
 function watchTable(host: ApiHost): WatchTable {
@@ -119,7 +134,10 @@ function watchTable(host: ApiHost): WatchTable {
       (params, push) => {
         const tell = (): void => push(listPeers(node, params))
         tell()
-        const stops = [node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)), log.onChange(tell)]
+        const stops = [
+          node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
+          log.onChange(tell)
+        ]
         return () => {
           for (const end of stops) end()
         }
@@ -162,7 +180,8 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
   const calls = callTable(host)
   const watches = watchTable(host)
   function allow(scope: Scope, name: string): void {
-    if (!principal.scopes.includes(scope)) throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
+    if (!principal.scopes.includes(scope))
+      throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
   }
   return {
     call: async (name, params) => {
@@ -212,7 +231,8 @@ function stop(host: ApiHost): { pid: number } {
 function findTask(node: NodeCore, text: string): string {
   const ids = node.tasks.matching(text)
   const [id] = ids
-  if (ids.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, { data: { candidates: ids.slice(0, 8) } })
+  if (ids.length > 1)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, { data: { candidates: ids.slice(0, 8) } })
   if (id === undefined || text.length < 4) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
   return id
 }

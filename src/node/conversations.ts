@@ -40,8 +40,10 @@ export class Conversations {
 
   /** Gives a reply to whoever waits for it. False: nobody does. */
   deliver(peer: NodeId, header: EnvelopeHeader, payload: unknown): boolean {
-    const waiting = this.#handlers.get(keyOf(peer, header.correlationId ?? ''))
+    const correlationId = header.correlationId ?? ''
+    const waiting = this.#handlers.get(keyOf(peer, correlationId))
     if (waiting === undefined) return false
+    if (header.type === 'task-accept') this.#exchanges.replied({ peer, correlationId }, 'task-accept')
     waiting.handler(header, payload)
     return true
   }

@@ -109,7 +109,7 @@ export class Directory {
 }
 
 function ambiguous(text: string, candidates: readonly string[]): NodeError {
-  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates }, next: [...candidates] })
+  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates } })
 }
 
 function notFound(code: 'PEER_NOT_FOUND' | 'AGENT_NOT_FOUND', message: string, nearest: readonly string[]): NodeError {

@@ -89,9 +89,12 @@ export class Inbox {
     const { directory, self } = this.#parts
     const sender = parseAddress(header.sender)
     const recipient = parseAddress(header.recipient)
-    if (sender === null || sender.nodeId !== peer) return { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' }
-    if (recipient === null || recipient.nodeId !== self) return { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'the recipient is not on this node' }
-    if ((header.metadata?.hops?.length ?? 0) > 0) return { code: 'FORBIDDEN', rule: 'hops: none', reason: 'forwarded messages are not taken yet' }
+    if (sender === null || sender.nodeId !== peer)
+      return { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' }
+    if (recipient === null || recipient.nodeId !== self)
+      return { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'the recipient is not on this node' }
+    if ((header.metadata?.hops?.length ?? 0) > 0)
+      return { code: 'FORBIDDEN', rule: 'hops: none', reason: 'forwarded messages are not taken yet' }
     const party = directory.party(sender)
     if (party === null) return { code: 'FORBIDDEN', rule: 'sender: a signed card', reason: 'the sender has no card that this node knows' }
     const claimed = header.metadata
@@ -114,7 +117,8 @@ export class Inbox {
     const { directory, conversations, rules } = this.#parts
     const { header, recipient } = incoming
     const target = directory.party(recipient)
-    if (target === null) return { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: `no agent ${recipient.agentId} on this node` }
+    if (target === null)
+      return { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: `no agent ${recipient.agentId} on this node` }
     const isReply = !OPENING_TYPES.has(header.type) && conversations.allows(incoming.peer, header.correlationId)
     const verdict = decide(rules, {
       sender: incoming.party,

@@ -65,7 +65,8 @@ export function createNode(parts: NodeParts): NodeCore {
     ttlMs: settings.defaultTtlMs,
     onRequest: (incoming) => work.onRequest(incoming),
     onNotification,
-    onProposal: (incoming) => answerProposal({ agents, outbox, onError: (error) => note('an offer could not be answered', error) }, incoming),
+    onProposal: (incoming) =>
+      answerProposal({ agents, outbox, onError: (error) => note('an offer could not be answered', error) }, incoming),
     refuse: (to, error) => work.refuse(to, error)
   })
   const outbox: Outbox = new Outbox({
@@ -80,7 +81,16 @@ export function createNode(parts: NodeParts): NodeCore {
     self,
     deliverHere: (envelope) => inbox.receiveHere(envelope)
   })
-  const requests: Requests = new Requests({ clock, ids, outbox, peers, conversations, tasks, self, cancelHere: (key) => work.onCancel(self, key) })
+  const requests: Requests = new Requests({
+    clock,
+    ids,
+    outbox,
+    peers,
+    conversations,
+    tasks,
+    self,
+    cancelHere: (key) => work.onCancel(self, key)
+  })
   const { maxInFlight, maxInFlightPerPeer, leaseMs, heartbeatMs } = settings
   const work: Work = new Work({
     clock,
@@ -118,7 +128,12 @@ export function createNode(parts: NodeParts): NodeCore {
   function onNotification(incoming: Incoming): void {
     const ran = work.onNotification(incoming)
     const from = directory.shownAddress(incoming.sender)
-    events.add('notification', `a notification came for ${incoming.recipient.agentId}`, { from, to: addressText(incoming.recipient), ran, payload: incoming.payload })
+    events.add('notification', `a notification came for ${incoming.recipient.agentId}`, {
+      from,
+      to: addressText(incoming.recipient),
+      ran,
+      payload: incoming.payload
+    })
   }
 
   function onHeartbeat(peer: NodeId, keys: readonly string[]): void {
@@ -169,7 +184,8 @@ export function createNode(parts: NodeParts): NodeCore {
   /** Tells peers of cards, in as few frames as fit. `full` only holds when one frame carries them all. */
   function tellCards(to: readonly NodeId[], signed: readonly SignedCard[], full: boolean): void {
     const groups = grouped(signed)
-    for (const peer of to) for (const group of groups) send(peer, { kind: 'control', name: 'cards', body: { cards: group, full: full && groups.length === 1 } })
+    for (const peer of to)
+      for (const group of groups) send(peer, { kind: 'control', name: 'cards', body: { cards: group, full: full && groups.length === 1 } })
   }
 
   function send(peer: NodeId, message: ChannelMessage): void {
@@ -184,7 +200,8 @@ export function createNode(parts: NodeParts): NodeCore {
   async function refreshCards(): Promise<void> {
     const { changed, removed } = await cards.refresh(agents.definitions())
     if (changed.length > 0) tellCards(peers.online(), changed, false)
-    if (removed.length > 0) for (const peer of peers.online()) send(peer, { kind: 'control', name: 'cards-removed', body: { agents: removed } })
+    if (removed.length > 0)
+      for (const peer of peers.online()) send(peer, { kind: 'control', name: 'cards-removed', body: { agents: removed } })
   }
 
   let stopLog: () => void = () => {}

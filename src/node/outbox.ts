@@ -73,7 +73,8 @@ export class Outbox {
     if (sender === null) throw new NodeError('AGENT_NOT_FOUND', `no agent ${draft.sender.agentId} to send as`)
     const isReply = !OPENING_TYPES.has(draft.type) && conversations.allows(draft.recipient.nodeId, draft.correlationId)
     // A reply goes back to whoever asked, even when its card has not come yet.
-    if (target === null && !isReply) throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(draft.recipient)} in the mesh`)
+    if (target === null && !isReply)
+      throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(draft.recipient)} in the mesh`)
     return decide(this.#parts.rules, {
       sender,
       target: target ?? { ...sender, address: addressText(draft.recipient) },
@@ -138,7 +139,10 @@ export class Outbox {
   }
 }
 
-function claims(sender: { tier: 0 | 1 | 2 | 3; sandboxId: string | null }, justification: string | undefined): NonNullable<A2AEnvelope['metadata']> {
+function claims(
+  sender: { tier: 0 | 1 | 2 | 3; sandboxId: string | null },
+  justification: string | undefined
+): NonNullable<A2AEnvelope['metadata']> {
   return {
     tier: sender.tier,
     ...(sender.sandboxId === null ? {} : { sandboxId: sender.sandboxId }),

@@ -134,7 +134,14 @@ export class Requests {
     for (const send of waiting ?? []) send()
   }
 
-  #follow(one: { asking: Asking; requestId: string; attempt: number; correlationId: string; taskId: string | null; settle: (answer: Answer) => void }): {
+  #follow(one: {
+    asking: Asking
+    requestId: string
+    attempt: number
+    correlationId: string
+    taskId: string | null
+    settle: (answer: Answer) => void
+  }): {
     send(): Promise<void>
     queue(): void
     cancel: () => void

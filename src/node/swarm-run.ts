@@ -86,6 +86,8 @@ export class SwarmRun {
     this.taskId = launch.taskId
     this.request = request
     this.#createdAt = clock.now()
+    // The machine's clock must never go back, so it is not the wall clock.
+    const startedAt = clock.monotonic()
     this.#inputs = items.map((one) => one.input)
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
     this.#leftOut = launch.leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
@@ -95,10 +97,10 @@ export class SwarmRun {
       items: items.map(({ name, pinnedTo }) => (pinnedTo === undefined ? { name } : { name, pinnedTo })),
       maxParallel: request.maxParallel ?? Number.MAX_SAFE_INTEGER,
       retries: request.retries ?? 2,
-      deadlineAt: this.#createdAt + (request.deadlineMs ?? limits.deadlineMs),
+      deadlineAt: startedAt + (request.deadlineMs ?? limits.deadlineMs),
       leaseMs: limits.leaseMs
     }
-    this.#state = createSwarm(swarm, this.#createdAt)
+    this.#state = createSwarm(swarm, startedAt)
     this.#tell({ type: 'swarm', id: this.id, agents: allowed.map((one) => namer(one)), leftOut: this.#leftOut })
     clock.after(RECRUIT_MS, () => this.#recruited())
     this.offer(allowed)
@@ -125,7 +127,9 @@ export class SwarmRun {
     const leases = keys.flatMap((key) => {
       const at = key.startsWith(prefix) ? /^(\d+)#(\d+)$/.exec(key.slice(prefix.length)) : null
       const holder = at === null ? undefined : this.#leases.get(Number(at[1]))?.agent
-      return at !== null && holder !== undefined && parseAddress(holder)?.nodeId === peer ? [{ index: Number(at[1]), attempt: Number(at[2]) }] : []
+      return at !== null && holder !== undefined && parseAddress(holder)?.nodeId === peer
+        ? [{ index: Number(at[1]), attempt: Number(at[2]) }]
+        : []
     })
     if (leases.length > 0) this.#step({ type: 'heartbeat', leases })
   }
@@ -249,7 +253,7 @@ export class SwarmRun {
 
   #step(input: SwarmInput): void {
     if (this.status !== 'running') return
-    const { effects } = stepSwarm(this.#state, input, this.#parts.clock.now())
+    const { effects } = stepSwarm(this.#state, input, this.#parts.clock.monotonic())
     for (const effect of effects) this.#perform(effect)
   }
 

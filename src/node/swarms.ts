@@ -152,11 +152,14 @@ export class Swarms {
 
   /** Nobody takes part: tells "nobody can" from "may not" and from "all away". */
   #nobody({ capability }: SwarmRequest, { leftOut, refusals }: Survey): NodeError {
-    if (leftOut.length === 0) return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
+    if (leftOut.length === 0)
+      return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
     const namer = this.#parts.directory.namer()
     const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
     const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')
-    return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, { data: { leftOut: named } })
+    return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
+      data: { leftOut: named }
+    })
   }
 
   #ended(run: SwarmRun): void {
@@ -174,7 +177,8 @@ export class Swarms {
     if (exact !== undefined) return exact
     const hits = [...this.#runs.values()].filter((one) => id.length >= 4 && one.id.startsWith(id))
     const [hit] = hits
-    if (hits.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${id}" may mean several swarms`, { data: { candidates: hits.map((one) => one.id) } })
+    if (hits.length > 1)
+      throw new NodeError('AMBIGUOUS_NAME', `"${id}" may mean several swarms`, { data: { candidates: hits.map((one) => one.id) } })
     if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${id}" on this node`)
     return hit
   }

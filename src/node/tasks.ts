@@ -56,7 +56,8 @@ export class Tasks {
   /** Something holds the task up; null: nothing does. */
   waitFor(id: string, waitingFor: WaitingFor | null): void {
     const state = this.get(id)?.state
-    if (state !== undefined && !FINAL_STATES.has(state)) this.#apply(id, { type: 'state', state, ...(waitingFor === null ? {} : { waitingFor }) })
+    if (state !== undefined && !FINAL_STATES.has(state))
+      this.#apply(id, { type: 'state', state, ...(waitingFor === null ? {} : { waitingFor }) })
   }
 
   /** An agent works on it: it has begun here, or its node heartbeats it. */

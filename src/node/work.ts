@@ -30,7 +30,13 @@ export interface WorkParts {
   readonly conversations: Conversations
   readonly tasks: Tasks
   readonly self: NodeId
-  readonly limits: { readonly maxInFlight: number; readonly maxInFlightPerPeer: number; readonly leaseMs: number; readonly heartbeatMs: number; readonly answerTtlMs: number }
+  readonly limits: {
+    readonly maxInFlight: number
+    readonly maxInFlightPerPeer: number
+    readonly leaseMs: number
+    readonly heartbeatMs: number
+    readonly answerTtlMs: number
+  }
   /** Heartbeats of work for this very node. */
   onHeartbeatHere(keys: readonly string[]): void
   /** Makes bytes of attachments into base64 text, as agents get them. */
@@ -127,7 +133,14 @@ export class Work {
     const capability = card === undefined ? null : defaultCapability(card)
     if (capability === null || !agents.has(incoming.recipient.agentId)) return false
     const input = isRecord(incoming.payload) && 'input' in incoming.payload ? incoming.payload.input : incoming.payload
-    const payload: RequestPayload = { requestId: incoming.header.id, attempt: 1, capability: capability.id, input, description: '', swarm: null }
+    const payload: RequestPayload = {
+      requestId: incoming.header.id,
+      attempt: 1,
+      capability: capability.id,
+      input,
+      description: '',
+      swarm: null
+    }
     const accepted = this.#check(incoming, payload)
     if (accepted instanceof NodeError) return false
     void this.#run({ key: `${incoming.peer}/${incoming.header.id}`, incoming, payload: accepted, isSilent: true })
@@ -166,7 +179,8 @@ export class Work {
     const { agents, directory, limits, toAgentJson } = this.#parts
     const { agentId } = incoming.recipient
     const ofPeer = [...this.#running.values()].filter((one) => one.peer === incoming.peer).length
-    if (this.#running.size >= limits.maxInFlight || ofPeer >= limits.maxInFlightPerPeer) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
+    if (this.#running.size >= limits.maxInFlight || ofPeer >= limits.maxInFlightPerPeer)
+      return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
     const card = directory.card(incoming.recipient)
     const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
     if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
@@ -183,7 +197,13 @@ export class Work {
     const { incoming, payload } = one
     const { agentId } = incoming.recipient
     const capability = payload.capability ?? ''
-    const taskId = tasks.open({ kind: 'request', role: 'callee', agent: addressText(incoming.recipient), capability, description: payload.description })
+    const taskId = tasks.open({
+      kind: 'request',
+      role: 'callee',
+      agent: addressText(incoming.recipient),
+      capability,
+      description: payload.description
+    })
     if (payload.attempt > 1) tasks.attempt(taskId, payload.attempt)
     const piece: Piece = { key: one.key, peer: incoming.peer, payload, incoming, taskId, abort: new Abort(), lostAt: null }
     this.#running.set(one.key, piece)
@@ -191,7 +211,14 @@ export class Work {
     if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
     const outcome = await agents.run(
       agentId,
-      { taskId, requestId: payload.requestId, attempt: payload.attempt, capability, description: payload.description, input: payload.input },
+      {
+        taskId,
+        requestId: payload.requestId,
+        attempt: payload.attempt,
+        capability,
+        description: payload.description,
+        input: payload.input
+      },
       {
         signal: piece.abort,
         onStart: () => {
@@ -233,7 +260,8 @@ export class Work {
   #progress(piece: Piece, data: unknown): void {
     const { requestId, attempt } = piece.payload
     const { peers, self } = this.#parts
-    if (piece.peer === self || peers.isOnline(piece.peer)) this.#reply(piece.incoming, 'stream-data', { requestId, attempt, progress: data })
+    if (piece.peer === self || peers.isOnline(piece.peer))
+      this.#reply(piece.incoming, 'stream-data', { requestId, attempt, progress: data })
   }
 
   #refuse(incoming: Incoming, error: NodeError): void {

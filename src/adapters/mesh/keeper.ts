@@ -46,7 +46,9 @@ export function startKeeper(parts: KeeperParts): Keeper {
     clock.clear(timer)
     if (closed) return
     const now = clock.monotonic()
-    const missing = wanted.filter((peer) => !parts.isConnected(peer)).map((nodeId) => ({ nodeId, ...(tries.get(nodeId) ?? { attempts: 0, lastTriedAt: null }) }))
+    const missing = wanted
+      .filter((peer) => !parts.isConnected(peer))
+      .map((nodeId) => ({ nodeId, ...(tries.get(nodeId) ?? { attempts: 0, lastTriedAt: null }) }))
     for (const peer of dialPlan(missing, now, { chance: Math.random() })) dial(peer, now)
     const plan = keeperPlan({
       now,

@@ -48,7 +48,7 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
     close: async () => {
       await bootstrap?.close()
-      await dht.destroy()
+      await dht.destroy({ force: true })
     }
   }
 }
@@ -108,7 +108,7 @@ async function embeddedBootstrap(port: number, clock: Clock): Promise<Bootstrap>
       closed = true
       clock.clear(timer)
       await trying
-      await node?.destroy()
+      await node?.destroy({ force: true })
     }
   }
 }

@@ -1,0 +1,75 @@
+import test from 'brittle'
+import { testMesh, untilOnline, untilPeer } from '../support/nodes.js'
+
+test('two nodes join by an invite, list each other, ping, send and call', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('laptop')
+  const invite = await a.json<{ code: string; tier: string; uses: number }>(['invite'])
+  t.is(invite.tier, 'L1')
+  t.is(invite.uses, 1)
+  const b = await mesh.start('gpu-box', { join: invite.code })
+  await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
+
+  const { peers } = await a.json<{ peers: { name: string; status: string; tier: string; agents: string[]; path: string }[] }>(['peers'])
+  t.alike(
+    peers.map(({ name, status, tier, agents, path }) => ({ name, status, tier, agents, path })),
+    [{ name: 'gpu-box', status: 'online', tier: 'L1', agents: ['files', 'host', 'text'], path: 'local' }]
+  )
+  const text = await a.cli(['peers'])
+  t.ok(/gpu-box\s+\S+\s+L1\s+online\s+local/.test(text.stdout), 'the table shows the peer')
+
+  const ping = await a.json<{ peer: { name: string }; rttMs: number[] }>(['ping', 'gpu-box', '-c', '2'])
+  t.is(ping.peer.name, 'gpu-box')
+  t.is(ping.rttMs.length, 2)
+
+  const sent = await a.json<{ outcome: string; agent: string; payload: { words: number } }>(['send', 'text@gpu-box', 'three small words'])
+  t.is(sent.outcome, 'COMPLETED')
+  t.is(sent.agent, 'text@gpu-box')
+  t.is(sent.payload.words, 3)
+
+  const called = await b.json<{ outcome: string; agent: string; payload: { cores: number } }>(['call', 'host@laptop', 'host.report', '{}'])
+  t.is(called.agent, 'host@laptop')
+  t.ok(called.payload.cores >= 1)
+})
+
+test('two nodes that start at the same moment find each other again', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await mesh.meshOf('a', 'b')
+  await Promise.all([a.stop(), b.stop()])
+  const again = await Promise.all([mesh.start('a', { home: a.home }), mesh.start('b', { home: b.home })])
+  await Promise.all(again.map((node) => untilOnline(node, 1)))
+  t.is(again[0].info.node.id, a.info.node.id, 'a home keeps its key')
+  t.is(again[0].info.mesh.id, b.info.mesh.id, 'and its mesh')
+})
+
+test('a broadcast reaches every agent and lists each with its outcome', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = await mesh.meshOf('a', 'b')
+  const reply = await a.json<{ targets: { agent: string; outcome: string }[] }>(['send', '*', 'hello', '--type', 'notification'])
+  const outcomes = Object.fromEntries(reply.targets.map((one) => [one.agent, one.outcome]))
+  t.alike(outcomes, {
+    'files@a': 'DELIVERED',
+    'host@a': 'DELIVERED',
+    'text@a': 'DELIVERED',
+    'files@b': 'DELIVERED',
+    'host@b': 'DELIVERED',
+    'text@b': 'DELIVERED',
+    'operator@b': 'DELIVERED'
+  })
+})
+
+test('an admin renames a member and changes its tier; everybody sees it', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await mesh.meshOf('a', 'b')
+  t.is((await a.cli(['peers', 'rename', 'b', 'renamed'])).code, 0)
+  await untilPeer(a, 'renamed', 'online')
+  t.is((await a.cli(['peers', 'tier', 'renamed', 'L3'])).code, 0)
+  const shown = await a.json<{ tier: string; name: string }>(['peers', 'show', 'renamed'])
+  t.alike({ tier: shown.tier, name: shown.name }, { tier: 'L3', name: 'renamed' })
+  // Its agents fall with it: L3 may not open to L0 without a justification.
+  const refused = await b.cli(['call', 'host@a', 'host.report', '{}', '--json'])
+  t.is(refused.code, 5)
+  t.is(JSON.parse(refused.stderr).error.code, 'ESCALATION_REQUIRED')
+  t.is((await b.cli(['call', 'host@a', 'host.report', '{}', '--justification', 'a test'])).code, 0)
+  t.is((await b.cli(['peers', 'rename', 'a', 'mine'])).code, 5, 'a member may not')
+})

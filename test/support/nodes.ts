@@ -1,0 +1,226 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import dgram from 'node:dgram'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Assert } from 'brittle'
+import { connect } from '../../src/client.js'
+import type { NodeApi, NodeInfo, PeerInfo, WatchName, Watches } from '../../src/ports/node-api.js'
+import { tempDir } from './tmp.js'
+
+/** The repository, seen from build/test/support. */
+export const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..')
+const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
+/** No wait of a test may be longer; each ends with its event. */
+const PATIENCE_MS = 60_000
+
+/** What a finished command left. */
+export interface CommandResult {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A node in a process of its own. */
+export interface TestNode {
+  readonly name: string
+  readonly home: string
+  readonly info: NodeInfo
+  readonly process: ChildProcess
+  readonly api: NodeApi
+  /** Resolves when the process is gone. */
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
+  /** What it wrote to stderr so far. */
+  errors(): string
+  /** Runs a command against it. */
+  cli(args: readonly string[], input?: string): Promise<CommandResult>
+  /** The same with --json, parsed. Fails when the exit code is not 0. */
+  json<T = Record<string, unknown>>(args: readonly string[], input?: string): Promise<T>
+  kill(signal: NodeJS.Signals): void
+  /** SIGTERM and wait. */
+  stop(): Promise<void>
+}
+
+/** How a node is started. */
+export interface NodeOptions {
+  readonly join?: string
+  readonly home?: string
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Nodes of one test on a loopback network of their own. */
+export interface TestMesh {
+  readonly port: number
+  readonly env: Readonly<Record<string, string>>
+  /** Resolves when the node is ready. Fails with its stderr when it exits before. */
+  start(name: string, options?: NodeOptions): Promise<TestNode>
+  /** A founder called `a` and members called by the other names, all seeing each other online. */
+  meshOf(...names: readonly string[]): Promise<TestNode[]>
+  /** Runs a command without any node of the test in mind. */
+  run(
+    args: readonly string[],
+    options?: { readonly env?: Readonly<Record<string, string>>; readonly input?: string }
+  ): Promise<CommandResult>
+}
+
+/** Makes a loopback network for one test; every process and directory is gone when the test ends. */
+export async function testMesh(t: Assert): Promise<TestMesh> {
+  const root = await tempDir(t)
+  const port = await freePort()
+  const env = { A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_LOCAL_PORT: String(port), NO_COLOR: '1' }
+
+  async function start(name: string, options: NodeOptions = {}): Promise<TestNode> {
+    const home = options.home ?? path.join(root, name)
+    const args = [
+      'start',
+      '--json',
+      '--name',
+      name,
+      ...(options.join === undefined ? [] : ['--join', options.join]),
+      ...(options.args ?? [])
+    ]
+    const child = spawn(process.execPath, [BIN, '--home', home, ...args], {
+      env: { ...process.env, ...env, ...options.env },
+      stdio: ['ignore', 'pipe', 'pipe']
+    })
+    const exited = exitOf(child)
+    t.teardown(async () => {
+      // A stopped process cannot end.
+      child.kill('SIGCONT')
+      child.kill('SIGTERM')
+      await exited
+    })
+    let errors = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      errors += text
+    })
+    const line = await Promise.race([
+      firstLine(child),
+      exited.then(({ code }) => Promise.reject(new Error(`${name} ended with ${code} before it was ready: ${errors}`)))
+    ])
+    const api = connect({ home })
+    const node: TestNode = {
+      name,
+      home,
+      info: JSON.parse(line) as NodeInfo,
+      process: child,
+      api,
+      exited,
+      errors: () => errors,
+      cli: (cliArgs, input) => runCli(['--home', home, ...cliArgs], { env, ...(input === undefined ? {} : { input }) }),
+      json: async <T>(cliArgs: readonly string[], input?: string) => {
+        const result = await runCli(['--home', home, ...cliArgs, '--json'], { env, ...(input === undefined ? {} : { input }) })
+        if (result.code !== 0) throw new Error(`${cliArgs.join(' ')} exited with ${result.code}: ${result.stderr}`)
+        return JSON.parse(result.stdout) as T
+      },
+      kill: (signal) => void child.kill(signal),
+      stop: async () => {
+        child.kill('SIGTERM')
+        await exited
+      }
+    }
+    return node
+  }
+
+  return {
+    port,
+    env,
+    start,
+    run: (args, options = {}) =>
+      runCli(args, { env: { ...env, ...options.env }, ...(options.input === undefined ? {} : { input: options.input }) }),
+    meshOf: async (first = 'a', ...others) => {
+      const founder = await start(first)
+      const { code } = await founder.api.call('invite.create', { uses: Math.max(1, others.length) })
+      const members = await Promise.all(others.map((name) => start(name, { join: code })))
+      const all = [founder, ...members]
+      await Promise.all(all.map((node) => untilOnline(node, others.length)))
+      return all
+    }
+  }
+}
+
+/** Waits until a node sees so many other nodes online. */
+export async function untilOnline(node: TestNode, count: number): Promise<readonly PeerInfo[]> {
+  const { peers } = await until(node.api, 'peers.list', {}, (now) => now.peers.filter((one) => one.status === 'online').length >= count)
+  return peers
+}
+
+/** Waits until a node sees a peer (by name) in a state. */
+export async function untilPeer(node: TestNode, name: string, status: PeerInfo['status']): Promise<void> {
+  await until(node.api, 'peers.list', { all: true }, (now) => now.peers.some((one) => one.name === name && one.status === status))
+}
+
+/** Reads a watch until an item fits; that item. Fails after a minute. */
+export async function until<N extends WatchName>(
+  api: NodeApi,
+  name: N,
+  params: Watches[N]['params'],
+  fits: (item: Watches[N]['item']) => boolean
+): Promise<Watches[N]['item']> {
+  const abort = new AbortController()
+  const patience = setTimeout(() => abort.abort(), PATIENCE_MS)
+  try {
+    for await (const item of api.watch(name, params, { signal: abort.signal })) if (fits(item)) return item
+  } finally {
+    clearTimeout(patience)
+    abort.abort()
+  }
+  throw new Error(`${name} never showed what was awaited`)
+}
+
+/** Calls again and again until the result fits: for what no watch tells. Bounded by a minute. */
+export async function untilTrue(check: () => Promise<boolean> | boolean, what: string): Promise<void> {
+  const end = Date.now() + PATIENCE_MS
+  while (!(await check())) {
+    if (Date.now() > end) throw new Error(`never came true: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+async function runCli(
+  args: readonly string[],
+  options: { readonly env: Readonly<Record<string, string>>; readonly input?: string }
+): Promise<CommandResult> {
+  const child = spawn(process.execPath, [BIN, ...args], { env: { ...process.env, ...options.env }, stdio: ['pipe', 'pipe', 'pipe'] })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  child.stdin.on('error', () => {})
+  child.stdin.end(options.input ?? '')
+  const closed = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
+  return { code: await closed, stdout, stderr }
+}
+
+function exitOf(child: ChildProcess): TestNode['exited'] {
+  return new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })))
+}
+
+function firstLine(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    let text = ''
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      const end = text.indexOf('\n')
+      if (end >= 0) resolve(text.slice(0, end))
+    })
+  })
+}
+
+/** A UDP port that is free now, below those that client sockets get. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000)
+    const socket = dgram.createSocket('udp4')
+    const isFree = await new Promise<boolean>((resolve) => {
+      socket.once('error', () => resolve(false))
+      socket.bind(port, '127.0.0.1', () => resolve(true))
+    })
+    await new Promise<void>((resolve) => (isFree ? socket.close(() => resolve()) : resolve()))
+    if (isFree) return port
+  }
+}
