@@ -2,7 +2,7 @@ import { shortId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { PeerInfo, StatusInfo } from '../ports/node-api.js'
 import type { Output } from './output.js'
-import { factLines, plural } from './render.js'
+import { type Cell, factLines, plural } from './render.js'
 import { tildePath } from './words.js'
 
 const NETWORKS: Readonly<Record<string, string>> = { public: 'public DHT', private: 'private DHT', local: 'this machine only' }
@@ -12,6 +12,12 @@ export function headLine(output: Output, info: Pick<StatusInfo, 'version' | 'nod
   const { node, mesh } = info
   const name = output.paint('bold', shown(node.name))
   return `a2a-node ${shown(info.version)}   node ${name} (${shortId(node.id)})   ${node.tier}   mesh ${output.paint('bold', shown(mesh.name))}`
+}
+
+/** An agent file that cannot be used, as a fact. */
+export function faultFact(fault: StatusInfo['agents']['faults'][number]): readonly [string, Cell] {
+  const place = fault.line === null ? fault.file : `${fault.file}:${fault.line}`
+  return ['fault', { text: `${place}: ${fault.reason}`, style: 'yellow' }]
 }
 
 /** What `start` says of the node that runs now. */

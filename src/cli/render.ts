@@ -34,7 +34,7 @@ export async function printTable(output: Output, titles: readonly string[], rows
 /** Lines `  label     value`, labels in one column; rows of null are left out. */
 export function factLines(output: Output, facts: readonly (readonly [label: string, value: Cell] | null)[]): string[] {
   const known = facts.filter((fact) => fact !== null)
-  const width = Math.max(9, ...known.map(([label]) => label.length)) + 1
+  const width = Math.max(8, ...known.map(([label]) => label.length)) + 2
   return known.map(
     ([label, value]) => `  ${output.paint('dim', label.padEnd(width))}${output.paint(styleOf(value), shown(textOf(value), 2000) || '-')}`
   )

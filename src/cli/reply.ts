@@ -7,6 +7,9 @@ import { durationOption, given, type Given, type Options, textOption } from './o
 import { jsonText, type Output, plainText } from './output.js'
 import { type Cell, printTable } from './render.js'
 
+/** Outcomes of a broadcast's target that are no failure. */
+const GOOD: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED', 'SKIPPED'])
+
 /** The options that `send` and `call` share. */
 export function replyOptions(
   options: Options
@@ -29,7 +32,7 @@ async function printText(output: Output, reply: Reply): Promise<void> {
   if (reply.targets !== undefined) {
     const rows = reply.targets.map((one): Cell[] => [
       one.agent,
-      { text: one.outcome, style: one.outcome === 'COMPLETED' ? 'green' : 'yellow' },
+      { text: one.outcome, style: GOOD.has(one.outcome) ? 'green' : 'yellow' },
       one.rule ?? '-'
     ])
     await printTable(output, ['AGENT', 'OUTCOME', 'RULE'], rows)
@@ -62,6 +65,6 @@ function exitCode(reply: Reply): number {
   if (reply.outcome === 'UNKNOWN') return EXIT.timedOut
   if (reply.outcome === 'FAILED') return reply.error === null ? EXIT.failed : EXIT_CODES[NodeError.fromBody(reply.error).code]
   // A target that a rule leaves out is as it should be; one that failed is not.
-  const failed = reply.targets?.some((one) => one.rule === null && one.outcome !== 'COMPLETED' && one.outcome !== 'QUEUED') === true
+  const failed = reply.targets?.some((one) => one.rule === null && !GOOD.has(one.outcome)) === true
   return failed ? EXIT.partly : EXIT.ok
 }

@@ -6,11 +6,15 @@ import { STATUS_EXITS, SwarmView } from './swarm-view.js'
 /** Follows a swarm to its end and shows it; gives the exit code of its status. */
 export async function followSwarm(context: CommandContext, id: string, total: number | null): Promise<number> {
   const view = new SwarmView(context.output, total)
-  for await (const event of context.api().watch('swarm.watch', { id })) {
-    view.take(event)
-    if (event.type !== 'done') continue
-    if (!context.output.json) await view.summary(event)
-    return STATUS_EXITS[event.status]
+  try {
+    for await (const event of context.api().watch('swarm.watch', { id })) {
+      view.take(event)
+      if (event.type !== 'done') continue
+      if (!context.output.json) await view.summary(event)
+      return STATUS_EXITS[event.status]
+    }
+  } finally {
+    view.close()
   }
   throw new NodeError('NODE_NOT_RUNNING', `the node stopped before swarm ${id} was done`)
 }

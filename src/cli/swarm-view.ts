@@ -14,6 +14,7 @@ type ItemEvent = Extract<SwarmEvent, { type: 'item' }>
 
 const FAILURES_SHOWN = 10
 const BAR = 24
+const REDRAW_MS = 50
 
 /** Follows the events of one swarm: shows progress, keeps what the summary needs. */
 export class SwarmView {
@@ -25,6 +26,7 @@ export class SwarmView {
   readonly #failures: ItemEvent[] = []
   #swarm: Extract<SwarmEvent, { type: 'swarm' }> | null = null
   #lost = 0
+  #timer: ReturnType<typeof setTimeout> | null = null
 
   /** `total` is the number of items when it is known already. */
   constructor(output: Output, total: number | null) {
@@ -43,6 +45,13 @@ export class SwarmView {
     } else this.#draw(this.#live, event)
   }
 
+  /** Removes the live line, e.g. when the swarm cannot be followed any more. */
+  close(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#live?.clear()
+  }
+
   #count(event: SwarmEvent): void {
     if (event.type === 'swarm') this.#swarm = event
     else if (event.type === 'gap') this.#lost += event.lost
@@ -57,17 +66,28 @@ export class SwarmView {
   }
 
   #draw(live: Screen, event: SwarmEvent): void {
-    live.clear()
-    if (event.type === 'done') return
-    const line = event.type === 'released' || (event.type === 'item' && event.status === 'failed') ? progressLine(event) : null
-    if (line !== null) this.#output.note(line)
+    if (event.type === 'done') return this.close()
+    if (event.type === 'released' || (event.type === 'item' && event.status === 'failed')) {
+      live.clear()
+      this.#output.note(progressLine(event) ?? '')
+    }
+    // Hundreds of events a second would only flicker.
+    this.#timer ??= setTimeout(() => {
+      this.#timer = null
+      live.draw([this.#liveLine()])
+    }, REDRAW_MS)
+  }
+
+  #liveLine(): string {
     const counts = [...this.#byAgent.values()]
     const completed = counts.reduce((sum, one) => sum + one.completed, 0)
+    const failed = counts.reduce((sum, one) => sum + one.failed, 0)
     const total = this.#total ?? this.#swarm?.agents.length ?? 0
     const share = total === 0 ? 0 : Math.min(1, completed / total)
     const bar = '#'.repeat(Math.round(share * BAR)).padEnd(BAR, '.')
     const agents = new Set(this.#running.values()).size
-    live.draw([`[${bar}] ${completed} of ${total || '?'} done, ${this.#running.size} running on ${plural(agents, 'agent')}`])
+    const tries = failed === 0 ? '' : `, ${failed} failed`
+    return `[${bar}] ${completed} of ${total || '?'} done${tries}, ${this.#running.size} running on ${plural(agents, 'agent')}`
   }
 
   /** Prints who did what, who was left out, and how it ended. */

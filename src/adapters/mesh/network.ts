@@ -1,3 +1,4 @@
+import dgram from 'node:dgram'
 import HyperDHT from 'hyperdht'
 import { NodeError } from '../../kit/errors.js'
 import type { Clock, Timer } from '../../kit/clock.js'
@@ -115,6 +116,8 @@ async function embeddedBootstrap(port: number, clock: Clock): Promise<Bootstrap>
 
 /** A bootstrap node, or null when the port is taken. */
 async function serve(host: string, port: number): Promise<HyperDHT | null> {
+  // A DHT node that cannot bind leaves a socket open for ever, so the port is tried with one of our own first.
+  if (!(await isFree(host, port))) return null
   const node = HyperDHT.bootstrapper(port, host, { host })
   try {
     await node.ready()
@@ -124,6 +127,18 @@ async function serve(host: string, port: number): Promise<HyperDHT | null> {
     if ((error as { code?: unknown }).code === 'EADDRINUSE') return null
     throw new NodeError('PORT_IN_USE', `no bootstrap node can be served on ${host}:${port}`, { cause: error })
   }
+}
+
+function isFree(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const socket = dgram.createSocket('udp4')
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      socket.close()
+      if (error.code === 'EADDRINUSE') resolve(false)
+      else reject(new NodeError('PORT_IN_USE', `no bootstrap node can be served on ${host}:${port}: ${error.message}`, { cause: error }))
+    })
+    socket.bind(port, host, () => socket.close(() => resolve(true)))
+  })
 }
 
 function parseAddress(text: string): { host: string; port: number } {

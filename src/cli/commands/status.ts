@@ -1,4 +1,3 @@
-import { plural } from '../render.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { StatusInfo } from '../../ports/node-api.js'
@@ -7,8 +6,8 @@ import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../live.js'
 import { isSet } from '../options.js'
 import type { Output } from '../output.js'
-import { factLines } from '../render.js'
-import { headLine } from '../banner.js'
+import { factLines, plural } from '../render.js'
+import { faultFact, headLine } from '../banner.js'
 import { tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
@@ -38,15 +37,12 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
-      ['outbox', `${outbox.pending} pending`]
+      ['outbox', `${outbox.pending} pending`],
+      ...agents.faults.map(faultFact)
     ]),
-    ...agents.faults.map(
-      (fault) =>
-        `  ${output.paint('yellow', 'agent file')} ${shown(`${fault.file}${fault.line === null ? '' : `:${fault.line}`}: ${fault.reason}`, 500)}`
-    ),
     ...info.problems.flatMap((one) => [
-      `  ${output.paint('yellow', 'problem')}   ${shown(one.message, 500)}  [${shown(one.code)}]`,
-      ...(one.next === '' ? [] : [`    try: ${shown(one.next)}`])
+      `${output.paint('yellow', 'problem:')} ${shown(one.message, 500)}  [${shown(one.code)}]`,
+      ...(one.next === '' ? [] : [`  try: ${shown(one.next)}`])
     ])
   ]
 }
