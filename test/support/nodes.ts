@@ -56,6 +56,10 @@ export interface TestMesh {
   start(name: string, options?: NodeOptions): Promise<TestNode>
   /** A founder called `a` and members called by the other names, all seeing each other online. */
   meshOf(...names: readonly string[]): Promise<TestNode[]>
+  /** The same with options for every node. */
+  meshWith(options: NodeOptions, ...names: readonly string[]): Promise<TestNode[]>
+  /** An own directory of the test. */
+  dir(): Promise<string>
   /** Runs a command without any node of the test in mind. */
   run(
     args: readonly string[],
@@ -128,14 +132,18 @@ export async function testMesh(t: Assert): Promise<TestMesh> {
     start,
     run: (args, options = {}) =>
       runCli(args, { env: { ...env, ...options.env }, ...(options.input === undefined ? {} : { input: options.input }) }),
-    meshOf: async (first = 'a', ...others) => {
-      const founder = await start(first)
-      const { code } = await founder.api.call('invite.create', { uses: Math.max(1, others.length) })
-      const members = await Promise.all(others.map((name) => start(name, { join: code })))
-      const all = [founder, ...members]
-      await Promise.all(all.map((node) => untilOnline(node, others.length)))
-      return all
-    }
+    dir: () => tempDir(t),
+    meshOf: (...names) => meshWith({}, ...names),
+    meshWith
+  }
+
+  async function meshWith(options: NodeOptions, first = 'a', ...others: readonly string[]): Promise<TestNode[]> {
+    const founder = await start(first, options)
+    const { code } = await founder.api.call('invite.create', { uses: Math.max(1, others.length) })
+    const members = await Promise.all(others.map((name) => start(name, { ...options, join: code })))
+    const all = [founder, ...members]
+    await Promise.all(all.map((node) => untilOnline(node, others.length)))
+    return all
   }
 }
 

@@ -1,0 +1,118 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import type { SwarmEvent, SwarmResults } from '../../src/ports/node-api.js'
+import { processesWith } from '../support/processes.js'
+import { ROOT, testMesh, until, untilPeer, untilTrue } from '../support/nodes.js'
+
+/** An agent whose run lasts until it is told to go on or killed; its processes carry a mark in their arguments. */
+function slowAgent(mark: string, ms: number): string {
+  return `---
+name: worker
+description: Takes its time.
+a2a:
+  version: 0.1.0
+  capabilities:
+    - id: work.slowly
+      description: Waits and says who did it
+      input: { type: object }
+      idempotent: true
+  runtime: { type: command, command: [node, -e, "setTimeout(() => console.log(JSON.stringify({pid: process.pid})), ${ms})", "${mark}", "{input.item}"] }
+  limits: { timeout: 1m, concurrency: 2 }
+---
+`
+}
+
+test('swarm each: every capable agent does it once, on every node', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = await mesh.meshOf('a', 'b', 'c')
+  const run = await a.cli(['swarm', 'run', 'report yourselves', '--capability', 'host.report', '--json'])
+  t.is(run.code, 0, run.stderr)
+  const events = run.stdout.trim().split('\n').map((line) => JSON.parse(line) as SwarmEvent)
+  t.alike(events.find((one) => one.type === 'swarm')?.agents.toSorted(), ['host@a', 'host@b', 'host@c'])
+  const items = events.filter((one) => one.type === 'item')
+  t.alike(items.map((one) => one.agent).toSorted(), ['host@a', 'host@b', 'host@c'])
+  const done = events.at(-1)
+  t.is(done?.type === 'done' && done.status, 'completed')
+})
+
+test('swarm map over files with their contents: results are those of the files, shared among the nodes', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = await mesh.meshOf('a', 'b', 'c')
+  const dir = path.join(ROOT, 'src', 'kit')
+  const run = await a.cli(['swarm', 'run', 'count words', '--capability', 'text.stats', '--items', `${dir}/*.ts`, '--attach', '--json'])
+  t.is(run.code, 0, run.stderr)
+  const done = JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '') as Extract<SwarmEvent, { type: 'done' }>
+  const results = await a.json<SwarmResults>(['swarm', 'results', done.id])
+  const files = (await fs.readdir(dir)).filter((name) => name.endsWith('.ts'))
+  t.is(results.results.length, files.length)
+  for (const one of results.results) {
+    const bytes = (await fs.stat(one.item)).size
+    t.is((one.result as { bytes: number }).bytes, bytes, path.basename(one.item))
+  }
+  t.is(new Set(results.results.map((one) => one.agent)).size, 3, 'all three nodes took part')
+})
+
+test('a node is killed mid-run: all 60 items have one result each and none of its agent processes survives', async (t) => {
+  const mesh = await testMesh(t)
+  const mark = `mark-${mesh.port}`
+  const agents = path.join(await mesh.dir(), 'agents')
+  await fs.mkdir(agents)
+  await fs.writeFile(path.join(agents, 'worker.md'), slowAgent(mark, 300))
+  const [a, , c] = await mesh.meshWith({ args: ['--agents', agents] }, 'a', 'b', 'c')
+  const items = Array.from({ length: 60 }, (_, i) => `item-${i}`)
+  const run = a.cli(['swarm', 'run', 'work', '--capability', 'work.slowly', '--items', '-', '--json'], items.join('\n'))
+  await untilTrue(async () => (await a.api.call('swarm.list', {})).swarms.length > 0, 'the swarm is launched')
+  const { swarms } = await a.api.call('swarm.list', {})
+  const id = swarms[0]?.id ?? ''
+  await until(a.api, 'swarm.watch', { id }, (event) => event.type === 'item' && event.agent === 'worker@c')
+  const children = await processesWith(mark, c.info.pid)
+  t.ok(children.length > 0, 'it has agent processes')
+  c.kill('SIGKILL')
+  await untilTrue(async () => (await processesWith(mark, null, children)).length === 0, 'its agent processes are gone')
+
+  const { code, stdout, stderr } = await run
+  t.is(code, 0, stderr)
+  const events = stdout.trim().split('\n').map((line) => JSON.parse(line) as SwarmEvent)
+  const done = events.filter((one) => one.type === 'item')
+  t.is(done.length, 60)
+  t.alike(new Set(done.map((one) => one.item)).size, 60, 'each once')
+  t.ok(done.every((one) => one.status === 'completed'))
+  const results = await a.json<SwarmResults>(['swarm', 'results', id])
+  t.is(results.results.length, 60)
+  t.is(results.status, 'completed')
+})
+
+test('nobody can, nobody may, all away: each its own error, at once', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await mesh.meshOf('a', 'b')
+  const nobody = await a.cli(['swarm', 'run', 'x', '--capability', 'no.such', '--json'])
+  t.is(nobody.code, 4)
+  t.is(JSON.parse(nobody.stderr.trim().split('\n').at(-1) ?? '').error.code, 'NO_CAPABLE_AGENT')
+
+  // L1 may not open to L3, and the owner (L0) keeps the others out by taking b's tier away.
+  await a.api.call('peers.tier', { peer: 'b', tier: 3 })
+  const run = await a.cli(['swarm', 'run', 'x', '--capability', 'host.report', '--json'])
+  t.is(run.code, 0, 'L0 may open to all')
+  const refused = await b.cli(['swarm', 'run', 'x', '--capability', 'host.report', '--json'])
+  const first = JSON.parse(refused.stdout.trim().split('\n')[0] ?? '{}') as Extract<SwarmEvent, { type: 'swarm' }>
+  t.alike(first.agents, ['host@b'], 'only its own agent')
+  t.ok(first.leftOut[0]?.rule.includes('justification') || first.leftOut[0]?.rule.includes('L3'), 'the rule is told')
+})
+
+test('cancel ends a swarm and the processes that work for it', async (t) => {
+  const mesh = await testMesh(t)
+  const mark = `mark-${mesh.port}`
+  const agents = path.join(await mesh.dir(), 'agents')
+  await fs.mkdir(agents)
+  await fs.writeFile(path.join(agents, 'worker.md'), slowAgent(mark, 600_000))
+  const [a, b] = await mesh.meshWith({ args: ['--agents', agents] }, 'a', 'b')
+  const run = a.cli(['swarm', 'run', 'work', '--capability', 'work.slowly', '--items', '-', '--json'], 'one\ntwo\nthree\nfour')
+  await untilTrue(async () => (await processesWith(mark, null)).length >= 4, 'four runs are under way')
+  const { swarms } = await a.api.call('swarm.list', {})
+  t.is((await a.cli(['swarm', 'cancel', swarms[0]?.id ?? ''])).code, 0)
+  t.is((await run).code, 1, 'a canceled swarm exits 1')
+  await untilTrue(async () => (await processesWith(mark, null)).length === 0, 'every run is killed')
+  await untilPeer(a, 'b', 'online')
+  t.is((await b.api.call('node.status', {})).tasks.running, 0)
+})
