@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { lstatSync, type Stats } from 'node:fs'
 import http from 'node:http'
 import { dirname } from 'node:path'
 import type { AbortSignalLike } from '../../kit/clock.js'
@@ -114,10 +114,19 @@ function errorOf(text: string, status: number | undefined): NodeError {
 function checkOwner(socketPath: string): void {
   const uid = process.getuid?.()
   if (uid === undefined) return
-  const dir = lstatSync(dirname(socketPath), { throwIfNoEntry: false })
-  if (dir === undefined) return
+  const dir = dirOf(socketPath)
+  if (dir === null) return
   if (!dir.isDirectory() || (dir.uid !== uid && uid !== 0) || (dir.mode & 0o022) !== 0) {
     throw new NodeError('NO_PERMISSION', `${dirname(socketPath)} is not a directory of this user alone: its socket is not trusted`)
+  }
+}
+
+/** Where the socket would be; null when there is no such place, so that connecting tells. */
+function dirOf(socketPath: string): Stats | null {
+  try {
+    return lstatSync(dirname(socketPath))
+  } catch {
+    return null
   }
 }
 

@@ -15,7 +15,7 @@ interface Window {
 
 /**
  * Turns floods of equal events into few lines: the first is a line at once, those that follow within 10 s become one line
- * with `count` when the window ends. Equal: same kind, code, peer, sender, recipient and message type. Times in unix
+ * with `count` when the window ends. Equal: same kind, code, rule, peer, sender, recipient and message type. Times in unix
  * milliseconds are passed in.
  */
 export class RepeatWindows {
@@ -25,7 +25,7 @@ export class RepeatWindows {
   /** Takes an event. Returns the lines to write now: of windows that ended, then the event itself unless it is a repeat. */
   take(event: AuditEvent, now: number): AuditEntry[] {
     const entries = this.ended(now)
-    const key = JSON.stringify([event.kind, event.code, event.peer, event.sender, event.recipient, event.messageType])
+    const key = JSON.stringify([event.kind, event.code, event.rule, event.peer, event.sender, event.recipient, event.messageType])
     const window = this.#open.get(key)
     if (window !== undefined) {
       window.repeats++
