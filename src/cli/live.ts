@@ -1,7 +1,8 @@
 import { EXIT } from './exit-codes.js'
 import { jsonLine, type Output, type Sink } from './output.js'
 
-const CLEAR_DOWN = '\u001b[0J'
+const ESC = '\u001b'
+const CLEAR_DOWN = `${ESC}[0J`
 
 /** A part of a terminal that is drawn again and again in place. Elsewhere each drawing follows the one before. */
 export class Screen {
@@ -51,13 +52,10 @@ export async function showWatch<T extends object>(
 function cutVisible(line: string, max: number): string {
   let left = max
   let kept = ''
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes begin with ESC
-  for (const part of line.split(/(\u001b\[\d+m)/)) {
-    if (part.startsWith('\u001b')) kept += part
-    else {
-      kept += part.slice(0, Math.max(0, left))
-      left -= part.length
-    }
+  for (const [i, part] of line.split(ESC).entries()) {
+    const code = i === 0 ? '' : (/^\[\d+m/.exec(part)?.[0] ?? '')
+    kept += (code === '' ? '' : ESC) + code + part.slice(code.length, code.length + Math.max(0, left))
+    left -= part.length - code.length
   }
   return kept
 }

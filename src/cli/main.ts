@@ -2,7 +2,7 @@ import { CommanderError } from 'commander'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
-import type { Options } from './options.js'
+import { type Options, textOption } from './options.js'
 import { type ColorMode, Output } from './output.js'
 import { buildProgram } from './program.js'
 import type { CommandSpec } from './table.js'
@@ -27,7 +27,7 @@ export async function main(argv: readonly string[]): Promise<void> {
 
 async function runCommand(spec: CommandSpec, args: readonly string[], options: Options): Promise<number> {
   const output = outputOf(options)
-  const home = typeof options['home'] === 'string' ? options['home'] : null
+  const home = textOption(options, 'home') ?? null
   const context = commandContext({ output, home, env: process.env })
   try {
     const action = await spec.load?.()
@@ -35,7 +35,7 @@ async function runCommand(spec: CommandSpec, args: readonly string[], options: O
   } catch (error) {
     const known = asNodeError(error)
     const { withSuggestion } = await import('./suggest.js')
-    return fail(output, await withSuggestion(known, context, [...args, String(options['capability'] ?? '')]))
+    return fail(output, await withSuggestion(known, context, [...args, textOption(options, 'capability') ?? '']))
   }
 }
 

@@ -43,7 +43,7 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
   if (spec.more !== undefined) command.addHelpText('after', `\n${spec.more.join('\n')}`)
   for (const sub of spec.sub ?? []) addCommand(command, sub, run)
   // A word that is no subcommand must be called that, not an argument too many.
-  if (spec.sub !== undefined) command.allowExcessArguments()
+  command.allowExcessArguments(spec.sub !== undefined)
   command.action(async () => {
     const [word] = command.args
     if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)

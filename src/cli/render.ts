@@ -83,7 +83,6 @@ function cut(text: string, max: number, widthOf: (text: string) => number): stri
 
 /** ASCII needs no library to be measured; it is loaded only for a table that has more. */
 async function textWidth(rows: readonly (readonly string[])[]): Promise<(text: string) => number> {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
-  if (rows.every((row) => row.every((text) => /^[\u0000-\u007f]*$/.test(text)))) return (text) => text.length
+  if (rows.every((row) => row.every((text) => /^[ -~]*$/.test(text)))) return (text) => text.length
   return (await import('string-width')).default
 }

@@ -13,7 +13,7 @@ const LOOK_MS = 50
  */
 export async function runningNode(socket: string, waitMs = ANSWER_MS): Promise<NodeInfo | null> {
   try {
-    return await connectControl(socket).call('node.info', {}, { signal: AbortSignal.timeout(waitMs) })
+    return await connectControl(socket).call('node.info', {}, { signal: AbortSignal.timeout(Math.ceil(waitMs)) })
   } catch (error) {
     if (!(error instanceof NodeError)) throw error
     if (error.code === 'NODE_NOT_RUNNING') return null

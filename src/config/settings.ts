@@ -23,7 +23,7 @@ const DAY_MS = 86_400_000
 
 function choice<const T extends readonly [string, ...string[]]>(values: T, fallback: T[number], about: string): Setting<T[number]> {
   return {
-    schema: z.enum(values as unknown as [string, ...string[]]) as z.ZodType<T[number]>,
+    schema: z.enum(values),
     fallback,
     form: 'text',
     unit: null,
@@ -46,6 +46,10 @@ function directories(about: string): Setting<readonly string[]> {
   return { schema: z.array(z.string().min(1).max(4096)).max(64), fallback: [], form: 'directories', unit: null, allowed, about }
 }
 
+function define<T>(one: Setting<T>): Setting<T> {
+  return one
+}
+
 const hostPort = z.string().max(262).refine(isHostPort)
 
 /** Is it `host:port` with a port from 1 to 65535? */
@@ -58,7 +62,7 @@ export function isHostPort(text: string): boolean {
 /** Every setting there is. The config file, the environment, `config show` and the type {@link Config} follow from it. */
 export const SETTINGS = {
   node: {
-    name: {
+    name: define<string | null>({
       schema: z
         .string()
         .min(1)
@@ -70,7 +74,7 @@ export const SETTINGS = {
       unit: null,
       allowed: `1 to ${NAME_MAX} characters without control characters and @`,
       about: 'Name of this node in its mesh; without one the name of the machine.'
-    } as Setting<string | null>,
+    }),
     shutdownTimeoutMs: duration(5000, [100, 10_000], 'Longest clean shutdown; after it the process ends all the same.')
   },
   network: {
@@ -79,35 +83,35 @@ export const SETTINGS = {
       'public',
       'How members find each other: the public DHT, an own bootstrap list, or this machine only.'
     ),
-    bootstrap: {
+    bootstrap: define<readonly string[]>({
       schema: z.array(hostPort).max(32),
       fallback: [],
       form: 'list',
       unit: null,
       allowed: 'a list of host:port, at most 32',
       about: 'Bootstrap nodes of a private network.'
-    } as Setting<readonly string[]>,
-    serveBootstrap: {
+    }),
+    serveBootstrap: define<string | null>({
       schema: hostPort.nullable(),
       fallback: null,
       form: 'text',
       unit: null,
       allowed: 'host:port under which the other machines reach this one',
       about: 'Serve a bootstrap node of a private network from this process.'
-    } as Setting<string | null>,
+    }),
     localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
   },
   agents: {
     dirs: directories('Further directories with agent files.'),
     grants: directories('Directories that the starter agent `files` may read. None by default.'),
-    starters: {
+    starters: define<boolean>({
       schema: z.boolean(),
       fallback: true,
       form: 'boolean',
       unit: null,
       allowed: 'true | false',
       about: 'Offer the starter agents host, text and files.'
-    } as Setting<boolean>
+    })
   },
   routing: {
     replies: choice(

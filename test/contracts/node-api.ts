@@ -15,7 +15,7 @@ export interface ApiUnderTest {
  */
 export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUnderTest>): void {
   const check = (title: string, body: (t: Assert, api: NodeApi) => Promise<void>): void => {
-    void test(`${name}: ${title}`, async (t: Assert) => {
+    test(`${name}: ${title}`, async (t: Assert) => {
       const { api, close } = await makeApi(t)
       t.teardown(close)
       await body(t, api)

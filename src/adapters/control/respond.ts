@@ -51,6 +51,8 @@ export async function answerWatch<N extends WatchName>(
   const gone = goneSignal(response)
   const writer = new LineWriter(response, gone)
   const keepAlive = setInterval(() => writer.blank(), exchange.keepAliveMs)
+  // Also for a watch that does not heed its signal.
+  gone.addEventListener('abort', () => clearInterval(keepAlive))
   try {
     for await (const item of checkedApi(api).watch(name, params, { signal: AbortSignal.any([gone, closing]) })) {
       await writer.write(item)

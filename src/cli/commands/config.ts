@@ -37,7 +37,7 @@ export const configShow: Action = async (context) => {
   output.print(`# ${configFile}${existsSync(configFile) ? '' : '  (not there)'}`)
   let section = ''
   for (const one of allSettings()) {
-    if (one.section !== section) output.print(`${output.paint('bold', `${one.section}:`)}`)
+    if (one.section !== section) output.print(output.paint('bold', `${one.section}:`))
     section = one.section
     for (const line of wrap(`${one.setting.about} Allowed: ${one.setting.allowed}.`, 74)) output.print(output.paint('dim', `  # ${line}`))
     const { value, source, where } = described(one, loaded)

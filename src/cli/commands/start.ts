@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { RunningNode, StartOptions } from '../../compose.js'
 import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
@@ -13,18 +14,29 @@ import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { startConfig, startFlags, type StartFlags } from '../start-settings.js'
 
+/** What is left of a node after its end may hold the process this long. */
+const LEAVE_MS = 1000
+
 /** Starts a node in this process; the composition root's. */
 type StartNode = (options: StartOptions) => Promise<RunningNode>
 
 /** `start`: runs the node until a signal or `stop`; prints the one that runs already. */
 export const start: Action = async (context, _args, options) => {
-  const reports = isSet(options, 'reportReady')
   try {
-    return await startAny(context, options, async (given) => (await import('../../compose.js')).startNode(given))
+    const code = await startAny(context, options, async (given) => (await import('../../compose.js')).startNode(given))
+    leave(code)
+    return code
   } catch (error) {
-    if (reports) await reportReady({ error: asNodeError(error).toBody() })
+    const known = asNodeError(error)
+    if (isSet(options, 'reportReady')) await reportReady({ error: known.toBody() })
+    leave(EXIT_CODES[known.code])
     throw error
   }
+}
+
+/** Ends the process although something of the node may still hold it. */
+function leave(exitCode: number): void {
+  setTimeout(() => process.exit(exitCode), LEAVE_MS).unref()
 }
 
 /** `start` with the way to start a node passed in. */
@@ -70,7 +82,6 @@ async function untilStarted(starting: Promise<RunningNode>, signals: StopSignals
   if (typeof first !== 'number') return first
   // What was half started is closed when it is up; the process does not wait for a join that may take a minute.
   starting.then(async (node) => await node.close()).catch(() => {})
-  leave(first, 1000)
   throw new StoppedEarly(first)
 }
 
@@ -92,19 +103,19 @@ async function runNode(
   const end = await Promise.race([node.stopped.then((error) => ({ error })), how.signals.first])
   if (typeof end !== 'number') {
     if (end.error !== null) output.error(end.error.toBody())
-    const code = end.error === null ? EXIT.ok : EXIT_CODES[end.error.code]
-    leave(code, how.limitMs)
-    return code
+    return end.error === null ? EXIT.ok : EXIT_CODES[end.error.code]
   }
   output.note(`stopping (at most ${formatDuration(how.limitMs)}; again to quit at once) ...`)
-  leave(end, how.limitMs)
-  await node.close()
+  if (!(await closedWithin(node, how.limitMs))) output.note(`not closed within ${formatDuration(how.limitMs)}: leaving all the same`)
   return end
 }
 
-/** Ends the process by the limit, whatever still holds it. */
-function leave(exitCode: number, limitMs: number): void {
-  setTimeout(() => process.exit(exitCode), limitMs).unref()
+async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean> {
+  const limit = new AbortController()
+  const expired = delay(limitMs, false, { signal: limit.signal }).catch(() => false)
+  const isClosed = await Promise.race([node.close().then(() => true), expired])
+  limit.abort()
+  return isClosed
 }
 
 async function printBanner(context: CommandContext, api: NodeApi): Promise<void> {

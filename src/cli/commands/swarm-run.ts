@@ -44,12 +44,12 @@ async function swarmRequest(goal: string, options: Options): Promise<SwarmReques
 
 function eachInput(template: InputTemplate | null): { input?: unknown } {
   if (template?.hasPlaceholders) throw usage('{item}, {file} and {text} need --items')
-  return template === null ? {} : { input: template.fill(null) }
+  return template === null ? {} : { input: template.inputOf(null) }
 }
 
 async function mapItems(source: string, template: InputTemplate | null, attach: boolean): Promise<NonNullable<SwarmRequest['items']>> {
   const items = await readItems(source, { cwd: process.cwd(), attach })
-  return items.map((item) => ({ item: item.name, input: template === null ? plainInput(item) : template.fill(item) }))
+  return items.map((item) => ({ item: item.name, input: template === null ? plainInput(item) : template.inputOf(item) }))
 }
 
 function usage(message: string): NodeError {

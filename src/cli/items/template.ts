@@ -21,7 +21,7 @@ export interface InputTemplate {
   /** Has it any placeholder? */
   readonly hasPlaceholders: boolean
   /** The input of one item; without one the template as it stands. @throws NodeError USAGE for a placeholder without a value */
-  fill(item: RawItem | null): unknown
+  inputOf(item: RawItem | null): unknown
 }
 
 /**
@@ -40,7 +40,7 @@ export function parseTemplate(text: string): InputTemplate {
   }
   return {
     hasPlaceholders: text.search(PLACEHOLDER) !== -1,
-    fill: (item) => (item === null ? template : fillValue(template, item))
+    inputOf: (item) => (item === null ? template : fillValue(template, item))
   }
 }
 

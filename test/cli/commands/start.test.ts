@@ -1,0 +1,189 @@
+import { once } from 'node:events'
+import { mkdir, writeFile } from 'node:fs/promises'
+import net from 'node:net'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { startControlServer } from '../../../src/adapters/control/server.js'
+import { startAny } from '../../../src/cli/commands/start.js'
+import { commandContext } from '../../../src/cli/context.js'
+import { Output } from '../../../src/cli/output.js'
+import type { RunningNode, StartOptions } from '../../../src/compose.js'
+import { type ErrorCode, NodeError } from '../../../src/kit/errors.js'
+import { FakeNodeApi } from '../../contracts/node-api-fake.js'
+import { codeOf } from '../../contracts/node-api.js'
+import { tempDir } from '../../support/tmp.js'
+import { fakeHome, run } from '../command-line.js'
+
+test('start prints the node that runs already and exits 0', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { pid: 4711 })
+  for (const flags of [[], ['--detach']]) {
+    const ran = await cli(['start', '--json', ...flags])
+    t.is(ran.code, 0)
+    const { schema, pid, node, mesh, http } = JSON.parse(ran.stdout) as Record<string, unknown>
+    t.alike({ schema, pid, http }, { schema: 'a2a-node/start@1', pid: 4711, http: null })
+    t.alike(node, { id: 'y'.repeat(52), name: 'laptop', tier: 'L0' })
+    t.alike(mesh, { id: 'b'.repeat(52), name: 'home' })
+  }
+  const { stdout } = await cli(['start'])
+  t.ok(stdout.startsWith('a2a-node 0.1.0   node laptop (yyyy...yyyy)   L0   mesh home\n  store     '), stdout)
+  t.ok(stdout.includes('  network   public DHT, 0 peers yet\n'))
+  t.ok(stdout.includes('It runs already (pid 4711)'))
+})
+
+test('--join to a home whose node runs is ALREADY_IN_MESH, exit 9', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t)
+  const ran = await cli(['start', '--join', 'somecode'])
+  t.is(ran.code, 9)
+  t.ok(ran.stderr.includes('[ALREADY_IN_MESH]'))
+})
+
+test('a node that holds its socket without answering is exit 9 after two seconds', async (t: Assert) => {
+  const home = await tempDir(t)
+  await mkdir(path.join(home, 'run'), { mode: 0o700 })
+  const sockets = new Set<net.Socket>()
+  const silent = net.createServer((socket) => sockets.add(socket.on('error', () => {})))
+  silent.listen(path.join(home, 'run', 'control.sock'))
+  await once(silent, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    silent.close()
+  })
+  const ran = await run(['start', '--json'], { home })
+  t.is(ran.code, 9)
+  t.ok(ran.stderr.includes('"ALREADY_RUNNING"'))
+})
+
+test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78', async (t: Assert) => {
+  const home = await tempDir(t)
+  const codeFor = async (args: string[], env: Record<string, string> = {}): Promise<[number | null, string]> => {
+    const ran = await run(['start', ...args], { home, env })
+    return [ran.code, /\[([A-Z_]+)\]/.exec(ran.stderr)?.[1] ?? ran.stderr]
+  }
+  t.alike(await codeFor(['--bootstrap', 'nowhere']), [2, 'USAGE'])
+  t.alike(await codeFor(['--serve-bootstrap', 'x:y']), [2, 'USAGE'])
+  t.alike(await codeFor(['--name', 'a@b']), [2, 'USAGE'])
+  t.alike(await codeFor(['--join', '-']), [2, 'USAGE'])
+  t.alike(await codeFor([], { A2A_NODE_LOG_LEVEL: 'loud' }), [78, 'CONFIG_INVALID'])
+  await writeFile(path.join(home, 'config.yaml'), 'netwrok: {}\n')
+  t.alike(await codeFor([]), [78, 'CONFIG_INVALID'])
+  const long = { A2A_NODE_HOME: `/tmp/${'x'.repeat(120)}`, TMPDIR: `/tmp/${'y'.repeat(100)}` }
+  t.alike(await codeFor([], long), [78, 'PATH_TOO_LONG'])
+})
+
+/** Starts with a fake composition root in this process. */
+async function started(t: Assert, node: (options: StartOptions) => Promise<RunningNode>, options: Record<string, unknown> = {}) {
+  const home = await tempDir(t)
+  const text = { out: '', err: '' }
+  const sink = (name: 'out' | 'err') => ({ write: (part: string) => (text[name] += part) })
+  const output = new Output({ json: options['json'] === true, color: 'never', out: sink('out'), err: sink('err'), env: {} })
+  const context = commandContext({ output, home, env: { A2A_NODE_NODE_SHUTDOWN_TIMEOUT_MS: '200' } })
+  return { home, text, ended: startAny(context, options, node) }
+}
+
+function fakeNode(stopped: Promise<NodeError | null>, close = async () => {}): RunningNode {
+  const info = {
+    node: { id: 'y'.repeat(52), name: 'laptop', tier: 'L0' },
+    mesh: { id: 'b'.repeat(52), name: 'home' },
+    pid: 1,
+    socket: '/s',
+    http: null
+  } as const
+  return { info, stopped, close, apiFor: () => new FakeNodeApi() }
+}
+
+test('a fresh node says how another machine joins, then waits for its end', async (t: Assert) => {
+  let asked: StartOptions | null = null
+  const { text, ended, home } = await started(
+    t,
+    async (options) => {
+      asked = options
+      options.onProgress?.('joining mesh home ...')
+      return fakeNode(Promise.resolve(null))
+    },
+    { name: 'laptop', join: ' code ', network: 'local', agents: ['/more'] }
+  )
+  t.is(await ended, 0)
+  t.ok(text.out.endsWith('(code: a2a-node invite)\nCtrl-C stops the node. Log follows.\n'), text.out)
+  t.ok(text.err.includes('joining mesh home ...'))
+  const options = asked as StartOptions | null
+  t.is(options?.name, 'laptop')
+  t.is(options?.join, 'code')
+  t.is(options?.home.home, home)
+  t.alike(options?.extraAgentDirs, ['/more'])
+  t.is(options?.config.network.kind, 'local')
+  t.ok(options?.config.given.has('network.kind'))
+})
+
+test('a node that stops by itself gives its reason and exit code', async (t: Assert) => {
+  for (const [code, exit] of [
+    ['REVOKED', 5],
+    ['INVITE_USED', 5],
+    ['DISK_FULL', 78]
+  ] as [ErrorCode, number][]) {
+    const { text, ended } = await started(t, async () => fakeNode(Promise.resolve(new NodeError(code, 'it is over'))), { json: true })
+    t.is(await ended, exit)
+    t.ok(text.err.includes(code))
+    t.is((JSON.parse(text.out) as { schema: string }).schema, 'a2a-node/start@1')
+  }
+})
+
+test('a start that fails fails with the error of the node', async (t: Assert) => {
+  const { ended } = await started(t, async () => {
+    throw new NodeError('NO_ADMIN_ONLINE', 'nobody answered')
+  })
+  t.is(await codeOf(ended), 'NO_ADMIN_ONLINE')
+})
+
+test('a start that finds the store locked prints the node that got there first', async (t: Assert) => {
+  const { text, ended } = await started(
+    t,
+    async ({ home }) => {
+      const server = await startControlServer({ path: home.socket, tier: () => 0, apiFor: () => new FakeNodeApi({ pid: 4711 }) })
+      t.teardown(() => server.close())
+      throw new NodeError('STORE_LOCKED', 'locked')
+    },
+    { json: true }
+  )
+  t.is(await ended, 0)
+  t.is((JSON.parse(text.out) as { pid: number }).pid, 4711)
+})
+
+test('a store that stays locked is STORE_LOCKED', async (t: Assert) => {
+  const { ended } = await started(t, async () => {
+    throw new NodeError('STORE_LOCKED', 'locked')
+  })
+  t.is(await codeOf(ended), 'STORE_LOCKED')
+})
+
+test('the first signal closes the node and gives 130 or 143', async (t: Assert) => {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143]
+  ] as const) {
+    let closed = 0
+    const { ended, text } = await started(t, async () => {
+      setImmediate(() => process.emit(signal, signal))
+      return fakeNode(new Promise(() => {}), async () => void closed++)
+    })
+    t.is(await ended, code)
+    t.is(closed, 1)
+    t.ok(text.err.includes('stopping'))
+  }
+})
+
+test('a node that does not close is left after the limit', async (t: Assert) => {
+  const { ended, text } = await started(t, async () => {
+    setImmediate(() => process.emit('SIGTERM', 'SIGTERM'))
+    return fakeNode(new Promise(() => {}), () => new Promise(() => {}))
+  })
+  t.is(await ended, 143)
+  t.ok(text.err.includes('leaving all the same'))
+})
+
+test('a signal before the node is up ends the start', async (t: Assert) => {
+  const { ended } = await started(t, () => {
+    setImmediate(() => process.emit('SIGINT', 'SIGINT'))
+    return new Promise(() => {})
+  })
+  t.is(await ended, 130)
+})

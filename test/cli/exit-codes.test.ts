@@ -1,0 +1,34 @@
+import test, { type Assert } from 'brittle'
+import { EXIT_CODES } from '../../src/cli/exit-codes.js'
+import { ERROR_CODES, type ErrorCode } from '../../src/kit/errors.js'
+
+const TOLD: Readonly<Record<number, readonly ErrorCode[]>> = {
+  2: ['USAGE'],
+  3: ['NODE_NOT_RUNNING'],
+  4: ['PEER_NOT_FOUND', 'AGENT_NOT_FOUND', 'CAPABILITY_NOT_FOUND', 'NO_CAPABLE_AGENT', 'AMBIGUOUS_NAME'],
+  5: [
+    'TIER_VIOLATION',
+    'SANDBOX_VIOLATION',
+    'ESCALATION_REQUIRED',
+    'POLICY_DENIED',
+    'APPROVAL_TIMEOUT',
+    'INVITE_USED',
+    'INVITE_EXPIRED',
+    'INVITE_REVOKED',
+    'INVITE_INVALID',
+    'REVOKED'
+  ],
+  6: ['TIMEOUT', 'PROPOSAL_TIMEOUT', 'NO_ADMIN_ONLINE'],
+  7: ['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED'],
+  9: ['ALREADY_RUNNING', 'ALREADY_IN_MESH', 'STORE_LOCKED', 'PORT_IN_USE'],
+  70: ['INTERNAL'],
+  78: ['NO_PERMISSION', 'DISK_FULL', 'STORE_DAMAGED', 'CONFIG_INVALID', 'PATH_TOO_LONG']
+}
+
+test('error codes have the exit codes that scripts rely on', (t: Assert) => {
+  for (const [exit, codes] of Object.entries(TOLD)) for (const code of codes) t.is(EXIT_CODES[code], Number(exit), code)
+})
+
+test('every error code has an exit code, and none is success', (t: Assert) => {
+  for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) t.ok(EXIT_CODES[code] > 0, code)
+})

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { REPOSITORY } from './command-line.js'
+
+/** Packages and files that importing one file loads at once; lazy imports are not followed. */
+function loadedBy(file: string, seen = new Set<string>()): Set<string> {
+  if (seen.has(file)) return seen
+  seen.add(file)
+  const text = readFileSync(file, 'utf8')
+  for (const [, specifier = ''] of text.matchAll(/^(?:import|export)\s(?:[\w*$\s{},]+?\sfrom\s+)?['"]([^'"]+)['"]/gm)) {
+    if (specifier.startsWith('.')) loadedBy(path.resolve(path.dirname(file), specifier), seen)
+    else if (!specifier.startsWith('node:')) seen.add(specifier)
+  }
+  return seen
+}
+
+function packagesOf(...files: string[]): string[] {
+  const all = files.flatMap((file) => [...loadedBy(path.join(REPOSITORY, 'dist', file))])
+  return [...new Set(all.filter((one) => !path.isAbsolute(one)))].sort()
+}
+
+test('before a command runs nothing is loaded but the parser', (t: Assert) => {
+  t.alike(packagesOf('cli/main.js'), ['commander'])
+})
+
+test('a client command loads no schema, YAML or peer-to-peer package', (t: Assert) => {
+  for (const name of ['peers', 'status', 'swarm-run', 'send', 'call', 'tasks', 'ping', 'invite', 'agents', 'stop']) {
+    const packages = packagesOf('cli/main.js', `cli/commands/${name}.js`)
+    t.ok(
+      packages.every((one) => ['b4a', 'commander', 'z32'].includes(one)),
+      `${name}: ${packages.join(', ')}`
+    )
+  }
+})
+
+test('the public client loads none either', (t: Assert) => {
+  t.alike(packagesOf('client.js'), [])
+})

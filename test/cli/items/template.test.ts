@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+import test, { type Assert } from 'brittle'
+import type { RawItem } from '../../../src/cli/items/source.js'
+import { parseTemplate, plainInput } from '../../../src/cli/items/template.js'
+import { codeOf } from '../../contracts/node-api.js'
+
+const LINE: RawItem = { name: 'one', value: 'one', file: null, contents: null }
+const OBJECT: RawItem = { name: '{"a":1}', value: { a: 1 }, file: null, contents: null }
+const FILE: RawItem = { name: 'a.txt', value: 'a.txt', file: 'a.txt', contents: 'hello' }
+const BINARY: RawItem = { ...FILE, contents: new Uint8Array([1]) }
+
+test('without a template an object is the input, a line is its item, a file its path and contents', (t: Assert) => {
+  t.alike(plainInput(LINE), { item: 'one' })
+  t.alike(plainInput(OBJECT), { a: 1 })
+  t.alike(plainInput({ ...FILE, contents: null }), { file: 'a.txt' })
+  t.alike(plainInput(FILE), { file: 'a.txt', text: 'hello' })
+  t.alike(plainInput(BINARY), { file: 'a.txt', bytes: new Uint8Array([1]) })
+})
+
+test('a string that is only a placeholder takes the value, inside a longer one its text', (t: Assert) => {
+  const template = parseTemplate('{"v":"{item}","s":"say {item}!","deep":[{"x":"{item}"}],"n":5,"{item}":1}')
+  t.alike(template.inputOf(OBJECT), { v: { a: 1 }, s: 'say {"a":1}!', deep: [{ x: { a: 1 } }], n: 5, '{item}': 1 })
+  t.alike(template.inputOf(LINE), { v: 'one', s: 'say one!', deep: [{ x: 'one' }], n: 5, '{item}': 1 })
+})
+
+test('files offer {file} and, attached, {text}', (t: Assert) => {
+  t.alike(parseTemplate('{"path":"{file}","body":"{text}"}').inputOf(FILE), { path: 'a.txt', body: 'hello' })
+})
+
+test('a placeholder without a value, and a template that is no JSON, are USAGE', async (t: Assert) => {
+  const fails = async (text: string, item: RawItem): Promise<string | null> =>
+    await codeOf((async () => void parseTemplate(text).inputOf(item))())
+  t.is(await fails('{"x":"{file}"}', LINE), 'USAGE')
+  t.is(await fails('{"x":"{text}"}', LINE), 'USAGE')
+  t.is(await fails('{"x":"{text}"}', { ...FILE, contents: null }), 'USAGE')
+  t.is(await fails('{"x":"{text}"}', BINARY), 'USAGE')
+  t.is(await fails('{item}', LINE), 'USAGE')
+})
+
+test('other braces are literal, and what was put in is not looked at again', (t: Assert) => {
+  t.is(parseTemplate('"{other} {}"').inputOf(LINE), '{other} {}')
+  t.is(parseTemplate('"a {item} b"').inputOf({ ...LINE, value: '{file}' }), 'a {file} b')
+})
+
+test('a template without placeholders stays as it is for every item', (t: Assert) => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4 }), fc.string(), (value, line) => {
+      const text = JSON.stringify(value)
+      const template = parseTemplate(text)
+      return template.hasPlaceholders || JSON.stringify(template.inputOf({ ...LINE, value: line })) === text
+    }),
+    { numRuns: 200 }
+  )
+  t.pass()
+})

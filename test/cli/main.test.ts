@@ -1,0 +1,289 @@
+import test, { type Assert } from 'brittle'
+import { NodeError } from '../../src/kit/errors.js'
+import type { NodeApi } from '../../src/ports/node-api.js'
+import { tempDir } from '../support/tmp.js'
+import { fakeHome, run } from './command-line.js'
+import { agent, peer, task } from './samples.js'
+
+function errorOf(stderr: string): { code: string; message: string; next: string[] } {
+  return (JSON.parse(stderr) as { error: { code: string; message: string; next: string[] } }).error
+}
+
+test('without a running node every client command exits 3 and says what to do', async (t: Assert) => {
+  const home = await tempDir(t)
+  const commands = [
+    'status',
+    'id',
+    'peers',
+    'invite',
+    'ping x',
+    'agents',
+    'send a b',
+    'call - c {}',
+    'swarm ls',
+    'tasks',
+    'events',
+    'metrics',
+    'stop'
+  ]
+  for (const command of commands) {
+    const ran = await run(command.split(' '), { home })
+    t.is(ran.code, 3, command)
+    t.ok(ran.stderr.includes('[NODE_NOT_RUNNING]') && ran.stderr.includes('try: a2a-node start'), command)
+    t.is(ran.stdout, '')
+  }
+})
+
+test('wrong usage exits 2 with the usage line and names what was meant', async (t: Assert) => {
+  const cases: [string[], RegExp][] = [
+    [['peer'], /unknown command 'peer' \(did you mean peers\?\)/],
+    [['peers', 'shw'], /unknown command 'shw' \(did you mean show\?\)/],
+    [['peers', '--al'], /unknown option '--al' \(did you mean --all\?\)/],
+    [['peers', 'show'], /missing required argument 'peer'/],
+    [['start', '--network', 'space'], /Allowed choices are public, private, local/],
+    [['swarm'], /which one: run, ls, show, watch, results, cancel\?/],
+    [['swarm', 'run', 'x', '--items', 'a', 'b'], /too many arguments.*must be quoted/],
+    [[], /which command\?/]
+  ]
+  for (const [args, expected] of cases) {
+    const ran = await run(args)
+    t.is(ran.code, 2, args.join(' '))
+    t.ok(expected.test(ran.stderr) && /\[USAGE\]\n {2}usage: a2a-node/.test(ran.stderr), ran.stderr)
+  }
+})
+
+test('wrong usage under --json is an object on stderr', async (t: Assert) => {
+  const ran = await run(['peers', '--frob', '--json'])
+  t.is(ran.code, 2)
+  t.is(errorOf(ran.stderr).code, 'USAGE')
+  t.alike(errorOf(ran.stderr).next, ['a2a-node peers --help'])
+  t.is(ran.stdout, '')
+})
+
+test('values of flags are checked before anything is asked of the node', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t)
+  for (const args of [
+    ['invite', '--tier', 'L9'],
+    ['invite', '--ttl', 'soon'],
+    ['invite', '--uses', '0'],
+    ['ping', 'p', '-c', 'many'],
+    ['peers', 'tier', 'p', '5'],
+    ['call', '-', 'c', '{broken'],
+    ['send', 'a', 'b', '--timeout', '5 parsecs'],
+    ['agents', '--local', '--remote']
+  ]) {
+    t.is((await cli(args)).code, 2, args.join(' '))
+  }
+  t.is(fake.seen.length, 0)
+})
+
+test('help and version go to stdout and exit 0', async (t: Assert) => {
+  const help = await run(['--help'])
+  t.is(help.code, 0)
+  for (const name of ['start', 'peers', 'swarm', 'completion']) t.ok(help.stdout.includes(`\n  ${name}`), name)
+  t.is((await run(['peers', 'rename', '--help'])).code, 0)
+  const version = await run(['--version'])
+  t.ok(/^\d+\.\d+\.\d+\n$/.test(version.stdout))
+})
+
+test('peers is a table for people and typed JSON for scripts', async (t: Assert) => {
+  const offline = peer('phone', { id: `h3y1${'n'.repeat(44)}0aa2`, tier: 'L3', status: 'offline', path: null, rttMs: null, agents: [] })
+  const { run: cli } = await fakeHome(t, { peers: [peer('gpu-box'), offline] })
+  const text = await cli(['peers'])
+  t.is(text.code, 0)
+  t.is(
+    text.stdout,
+    [
+      'NAME     ID           TIER  STATUS   PATH    RTT    AGENTS',
+      'gpu-box  x4m1...77be  L1    online   direct  12 ms  host, text',
+      'phone    h3y1...0aa2  L3    offline  -       -      -',
+      ''
+    ].join('\n')
+  )
+  const json = JSON.parse((await cli(['peers', '--json'])).stdout) as { schema: string; peers: { name: string; rttMs: number | null }[] }
+  t.is(json.schema, 'a2a-node/peers@1')
+  t.is(json.peers[0]?.rttMs, 12.4)
+  t.is(json.peers[1]?.rttMs, null)
+})
+
+test('names of others cannot colour or break the terminal', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { peers: [peer('evil\u001b[2J\u009b1m\nname')] })
+  for (const args of [['peers'], ['peers', '--json'], ['peers', 'show', 'evil\u001b[2J\u009b1m\nname']]) {
+    const { stdout } = await cli(args)
+    t.absent(/\p{Cc}/u.test(stdout.replaceAll('\n', '')), args[1])
+  }
+})
+
+test('a mistyped name is answered with the one that was meant, and exit 4', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { peers: [peer('gpu-box')], agents: [agent('text', 'laptop')] })
+  const ran = await cli(['ping', 'gpu-bxo'])
+  t.is(ran.code, 4)
+  t.ok(ran.stderr.includes('did you mean gpu-box?'), ran.stderr)
+  t.ok((await cli(['call', '-', 'text.stat', '{}'])).stderr.includes('did you mean text.stats?'))
+})
+
+test('an ambiguous name lists the candidates and exits 4', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, {
+    calls: {
+      'peers.show': () => {
+        throw new NodeError('AMBIGUOUS_NAME', 'gpu is two nodes', { data: { candidates: ['gpu-1', 'gpu-2'] } })
+      }
+    }
+  })
+  const ran = await cli(['peers', 'show', 'gpu'])
+  t.is(ran.code, 4)
+  t.ok(ran.stderr.includes('one of: gpu-1') && ran.stderr.includes('one of: gpu-2'))
+})
+
+test('global flags stand before or after the command', async (t: Assert) => {
+  const { home } = await fakeHome(t)
+  for (const args of [
+    ['--home', home, '--json', 'id'],
+    ['id', '--home', home, '--json'],
+    ['--json', 'id', `--home=${home}`]
+  ]) {
+    t.is((JSON.parse((await run(args)).stdout) as { schema: string }).schema, 'a2a-node/id@1')
+  }
+})
+
+test('colours come with --color always and go with NO_COLOR', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  t.ok((await cli(['peers', '--color', 'always'])).stdout.includes('\u001b[32monline'))
+  t.absent((await cli(['peers'])).stdout.includes('\u001b'))
+})
+
+test('invite prints the code alone on stdout', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t)
+  const ran = await cli(['invite', '--tier', 'L2', '--ttl', '5m', '--uses', '3', '--admin', '--sandbox', 'ci', '--qr'])
+  t.is(ran.stdout, `${'code'.repeat(26)}\n`)
+  t.ok(ran.stderr.includes('█') && ran.stderr.includes('start --join'))
+  t.alike(fake.seen[0]?.params, { tier: 2, admin: true, ttlMs: 300_000, uses: 3, sandboxId: 'ci' })
+  const json = JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>
+  t.is(json['schema'], 'a2a-node/invite@1')
+  t.is(json['tier'], 'L1')
+})
+
+test('membership commands pass what was typed and tell what became of it', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  t.is((await cli(['peers', 'rename', 'gpu-box', 'big'])).stdout, 'gpu-box is now called big\n')
+  t.is((await cli(['peers', 'tier', 'gpu-box', 'l2'])).stdout, 'gpu-box is L2 now\n')
+  t.ok((await cli(['peers', 'revoke', 'gpu-box', '--reason', 'sold'])).stdout.includes('out of the mesh for good'))
+  t.alike(
+    fake.seen.map((one) => one.params),
+    [
+      { peer: 'gpu-box', name: 'big' },
+      { peer: 'gpu-box', tier: 2 },
+      { peer: 'gpu-box', reason: 'sold' }
+    ]
+  )
+})
+
+const REPLY = {
+  requestId: 'req_1',
+  correlationId: 'req_1',
+  agent: 'text@gpu-box',
+  taskId: 'task_1',
+  payload: { words: 2 },
+  error: null,
+  latencyMs: 12
+} as const
+
+test('send and call exit by the outcome', async (t: Assert) => {
+  const error = new NodeError('TIER_VIOLATION', 'L1 may not open to L2').toBody()
+  const replies = [
+    { reply: { ...REPLY, outcome: 'COMPLETED' }, code: 0 },
+    { reply: { ...REPLY, outcome: 'FAILED', payload: null, error }, code: 5 },
+    { reply: { ...REPLY, outcome: 'FAILED', payload: null }, code: 1 },
+    { reply: { ...REPLY, outcome: 'UNKNOWN', payload: null }, code: 6 },
+    { reply: { ...REPLY, outcome: 'QUEUED', payload: null }, code: 0 },
+    { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null }] }, code: 8 },
+    { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'REFUSED', rule: 'tier' }] }, code: 0 }
+  ] as const
+  for (const { reply, code } of replies) {
+    const { run: cli, close } = await fakeHome(t, { calls: { 'message.call': () => reply } })
+    const json = await cli(['call', 'text', 'text.stats', '{}', '--json'])
+    t.is(json.code, code, reply.outcome)
+    t.is((JSON.parse(json.stdout) as { outcome: string }).outcome, reply.outcome)
+    t.is((await cli(['call', 'text', 'text.stats', '{}'])).code, code)
+    await close()
+  }
+})
+
+test('send and call read stdin for -, and pass their flags', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, {
+    calls: { 'message.call': () => ({ ...REPLY, outcome: 'COMPLETED' }), 'message.send': () => ({ ...REPLY, outcome: 'QUEUED' }) }
+  })
+  const called = await cli(['call', '-', 'text.stats', '-', '--timeout', '5s', '--justification', 'urgent'], { stdin: '{"text":"hi"}' })
+  t.is(called.stdout, '{\n  "words": 2\n}\n')
+  const sent = await cli(['send', '*', '-', '--type', 'notification', '--no-wait'], { stdin: 'hello\n' })
+  t.is(sent.stdout, 'task_1\n')
+  t.alike(
+    fake.seen.map((one) => one.params),
+    [
+      { agent: null, capability: 'text.stats', input: { text: 'hi' }, justification: 'urgent', timeoutMs: 5000 },
+      { agent: '*', text: 'hello\n', type: 'notification', wait: false }
+    ]
+  )
+})
+
+test('status shows faults and problems with what to do', async (t: Assert) => {
+  const status = {
+    agents: { ready: ['text'], faults: [{ file: '/a/x.md', line: 4, reason: 'unknown key' }] },
+    problems: [{ code: 'NO_ADMIN_ONLINE', message: 'no admin is online', next: 'a2a-node peers' }]
+  }
+  const { run: cli } = await fakeHome(t, { status })
+  const { stdout } = await cli(['status'])
+  t.ok(stdout.includes('fault     /a/x.md:4: unknown key'), stdout)
+  t.ok(stdout.includes('problem: no admin is online  [NO_ADMIN_ONLINE]\n  try: a2a-node peers'))
+  const json = JSON.parse((await cli(['status', '--json'])).stdout) as { schema: string; problems: unknown[] }
+  t.is(json.schema, 'a2a-node/status@1')
+  t.is(json.problems.length, 1)
+})
+
+test('tasks, agents, events, metrics and ping print their JSON shapes', async (t: Assert) => {
+  const events = [{ at: '2026-01-02T03:04:05.000Z', type: 'peer', message: 'gpu-box is online', data: {} }]
+  const { run: cli } = await fakeHome(t, { peers: [peer('gpu-box')], agents: [agent('text', 'gpu-box')], tasks: [task('task_1')], events })
+  const schemas: Record<string, string> = {
+    'tasks --json': 'tasks@1',
+    'tasks show task_1 --json': 'task@1',
+    'tasks cancel task_1 --json': 'task@1',
+    'agents --remote --json': 'agents@1',
+    'agents show text --json': 'agent@1',
+    'events --json': 'event@1',
+    'metrics --json': 'metrics@1',
+    'ping gpu-box -c 2 --json': 'ping@1',
+    'peers show gpu-box --json': 'peer@1',
+    'invite ls --json': 'invites@1'
+  }
+  for (const [args, schema] of Object.entries(schemas)) {
+    const ran = await cli(args.split(' '))
+    t.is((JSON.parse(ran.stdout) as { schema: string }).schema, `a2a-node/${schema}`, args)
+    t.is((await cli(args.replace(' --json', '').split(' '))).code, 0)
+  }
+  t.ok((await cli(['metrics', '--prometheus'])).stdout.includes('messages_sent_total{'))
+})
+
+test('a watch prints one object a line and ends with exit 3 when the node stops', async (t: Assert) => {
+  const { run: cli, fake, close } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  const watched = watchBegun(fake)
+  const watching = cli(['peers', '-w', '--json'])
+  await watched
+  await close()
+  const ran = await watching
+  t.is(ran.code, 3)
+  t.is((JSON.parse(ran.stdout) as { schema: string }).schema, 'a2a-node/peers@1')
+  t.is(errorOf(ran.stderr).code, 'NODE_NOT_RUNNING')
+})
+
+/** Resolves when the first item of a watch was taken by the server. */
+function watchBegun(fake: NodeApi): Promise<void> {
+  return new Promise((resolve) => {
+    const watch = fake.watch.bind(fake)
+    fake.watch = async function* (name, params, options) {
+      for await (const item of watch(name, params, options)) {
+        yield item
+        resolve()
+      }
+    }
+  })
+}

@@ -1,0 +1,71 @@
+import fc from 'fast-check'
+import test, { type Assert } from 'brittle'
+import { jsonLine, jsonText, Output, plainText, type Sink } from '../../src/cli/output.js'
+import { NodeError } from '../../src/kit/errors.js'
+
+function sink(isTTY = false): Sink & { text: string } {
+  return {
+    text: '',
+    isTTY,
+    write(text) {
+      this.text += text
+    }
+  }
+}
+
+function output(options: { json?: boolean; color?: 'auto' | 'always' | 'never'; tty?: boolean; env?: Record<string, string> } = {}) {
+  const [out, err] = [sink(options.tty), sink(options.tty)]
+  return { out, err, output: new Output({ json: options.json ?? false, color: options.color ?? 'auto', out, err, env: options.env ?? {} }) }
+}
+
+test('colours need a terminal that wants them, or the flag', (t: Assert) => {
+  t.is(output({ tty: true }).output.paint('red', 'x'), '\u001b[31mx\u001b[0m')
+  t.is(output().output.paint('red', 'x'), 'x')
+  t.is(output({ tty: true, env: { NO_COLOR: '1' } }).output.paint('red', 'x'), 'x')
+  t.is(output({ tty: true, env: { NO_COLOR: '' } }).output.paint('red', 'x'), '\u001b[31mx\u001b[0m')
+  t.is(output({ tty: true, env: { TERM: 'dumb' } }).output.paint('red', 'x'), 'x')
+  t.is(output({ tty: true, color: 'never' }).output.paint('red', 'x'), 'x')
+  t.is(output({ color: 'always', env: { NO_COLOR: '1' } }).output.paint('red', 'x'), '\u001b[31mx\u001b[0m')
+})
+
+test('an error is one line with its code and lines of what to try', (t: Assert) => {
+  const { output: plain, out, err } = output()
+  plain.error(
+    new NodeError('AMBIGUOUS_NAME', 'which "gpu"?', { data: { candidates: ['gpu-1', 'gpu-2'] }, next: ['a2a-node peers'] }).toBody()
+  )
+  t.is(err.text, 'error: which "gpu"?  [AMBIGUOUS_NAME]\n  one of: gpu-1\n  one of: gpu-2\n  try: a2a-node peers\n')
+  t.is(out.text, '')
+})
+
+test('an error under --json is one object on stderr', (t: Assert) => {
+  const { output: json, out, err } = output({ json: true })
+  json.error(new NodeError('PEER_OFFLINE', 'gone').toBody())
+  t.alike(JSON.parse(err.text), { error: { code: 'PEER_OFFLINE', message: 'gone', retryable: true, next: ['a2a-node peers'] } })
+  t.is(out.text, '')
+})
+
+test('JSON never carries a character that a terminal obeys, and stays the same value', (t: Assert) => {
+  const nasty = fc.string({
+    unit: fc.constantFrom('a', '\u0000', '\u001b', '\u007f', '\u0085', '\u009b', '\u202e', '\u2066', '\n', '"', '\\', 'é'),
+    maxLength: 20
+  })
+  fc.assert(
+    fc.property(fc.dictionary(nasty, nasty, { maxKeys: 4, noNullPrototype: true }), (value) => {
+      for (const text of [jsonLine(value), jsonText(value)]) {
+        if (/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u.test(text.replaceAll('\n', ''))) return false
+        if (JSON.stringify(JSON.parse(text)) !== JSON.stringify(value)) return false
+      }
+      return !jsonLine(value).includes('\n')
+    }),
+    { numRuns: 300 }
+  )
+  t.pass()
+})
+
+test('text of others keeps its lines and loses its escapes', (t: Assert) => {
+  t.is(plainText('one\n\u001b[31mtwo\u001b[0m\r\n\tthree'), 'one\n[31mtwo[0m\n    three')
+})
+
+test('bytes are shown as base64', (t: Assert) => {
+  t.is(jsonLine({ data: new Uint8Array([1, 2]) }), '{"data":{"$bytes":"AQI="}}')
+})

@@ -1,0 +1,182 @@
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import type { SwarmRequest } from '../../src/ports/node-api.js'
+import { tempDir } from '../support/tmp.js'
+import { fakeHome } from './command-line.js'
+import { swarm, swarmEvents } from './samples.js'
+
+const RUN = ['swarm', 'run', 'count words', '--capability', 'text.stats'] as const
+
+test('swarm run prints the events as lines of JSON, the last with its schema', async (t: Assert) => {
+  const { run } = await fakeHome(t, { swarmEvents: swarmEvents() })
+  const ran = await run([...RUN, '--items', '-', '--json'], { stdin: 'a.txt\nb.txt\n' })
+  t.is(ran.code, 0)
+  const lines = ran.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  t.alike(lines.slice(0, -1), swarmEvents().slice(0, -1))
+  t.is(lines.at(-1)?.['schema'], 'a2a-node/swarm@1')
+  t.is(lines.at(-1)?.['status'], 'completed')
+})
+
+test('people see who did what on which node, who was left out and by which rule', async (t: Assert) => {
+  const { run } = await fakeHome(t, { swarmEvents: swarmEvents() })
+  const ran = await run([...RUN, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })
+  t.ok(/^swarm swarm_fake {3}completed {3}2 of 2 items done {3}4.2 s\n/.test(ran.stdout), ran.stdout)
+  t.ok(/\nlaptop {3}text {3}2 {5}- {7}-\n/.test(ran.stdout), ran.stdout)
+  t.ok(/\ngpu-box {2}text {3}- {5}- {7}1\n/.test(ran.stdout), ran.stdout)
+  t.ok(ran.stdout.includes('left out\n  text@phone  tier: L1 may open to L0, L1'))
+  t.ok(ran.stderr.includes('back    b.txt  text@gpu-box  the node is offline'))
+})
+
+test('swarm run exits by the status of the swarm', async (t: Assert) => {
+  for (const [status, code] of [
+    ['completed', 0],
+    ['partial', 8],
+    ['failed', 1],
+    ['canceled', 1]
+  ] as const) {
+    const { run, close } = await fakeHome(t, { swarmEvents: swarmEvents(status), swarms: [swarm()] })
+    t.is((await run([...RUN, '--items', '-', '--json'], { stdin: 'a\n' })).code, code, status)
+    const watched = await run(['swarm', 'watch', 'swarm_fake'])
+    t.is(watched.code, code, `watch ${status}`)
+    if (status === 'partial') t.ok(watched.stdout.includes('failed  b.txt  exit code 3  [TASK_FAILED]'), watched.stdout)
+    await close()
+  }
+})
+
+test('the request is made of the flags: items of a glob with contents, each alone, templates', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, { swarmEvents: swarmEvents() })
+  const cwd = await tempDir(t)
+  await writeFile(path.join(cwd, 'a.txt'), 'hello')
+  await writeFile(path.join(cwd, 'b.bin'), new Uint8Array([255]))
+  const asked = async (...args: string[]): Promise<SwarmRequest> => {
+    fake.seen.length = 0
+    await run([...RUN, ...args], { cwd, stdin: '{"text":"x"}\nplain\n' })
+    return fake.seen[0]?.params as SwarmRequest
+  }
+  const base = { goal: 'count words', capability: 'text.stats' }
+  t.alike(await asked('--items', '*', '--attach'), {
+    ...base,
+    strategy: 'map',
+    items: [
+      { item: 'a.txt', input: { file: 'a.txt', text: 'hello' } },
+      { item: 'b.bin', input: { file: 'b.bin', bytes: new Uint8Array([255]) } }
+    ]
+  })
+  t.alike((await asked('--items', '-')).items, [
+    { item: '{"text":"x"}', input: { text: 'x' } },
+    { item: 'plain', input: { item: 'plain' } }
+  ])
+  t.alike((await asked('--items', '*.txt', '--input', '{"path":"{file}"}')).items, [{ item: 'a.txt', input: { path: 'a.txt' } }])
+  t.alike(await asked(), { ...base, strategy: 'each' })
+  t.alike(await asked('--input', '{"a":1}', '--max-parallel', '3', '--retries', '0', '--deadline', '2m', '--justification', 'why'), {
+    ...base,
+    strategy: 'each',
+    input: { a: 1 },
+    maxParallel: 3,
+    retries: 0,
+    deadlineMs: 120_000,
+    justification: 'why'
+  })
+})
+
+test('flags that do not go together are USAGE before the node is asked', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, { swarmEvents: swarmEvents() })
+  const wrong = [
+    ['swarm', 'run', 'x'],
+    ['swarm', 'run', ' ', '--capability', 'c'],
+    [...RUN, '--strategy', 'map'],
+    [...RUN, '--strategy', 'each', '--items', '-'],
+    [...RUN, '--strategy', 'race'],
+    [...RUN, '--attach'],
+    [...RUN, '--items', 'no/such/*'],
+    [...RUN, '--input', '{"x":"{item}"}'],
+    [...RUN, '--input', 'not json'],
+    [...RUN, '--retries', '-1'],
+    [...RUN, '--max-parallel', '0']
+  ]
+  for (const args of wrong) t.is((await run(args)).code, 2, args.join(' '))
+  t.is(fake.seen.length, 0)
+})
+
+test('nobody capable is exit 4 at once', async (t: Assert) => {
+  const { run } = await fakeHome(t)
+  const ran = await run([...RUN, '--json'])
+  t.is(ran.code, 4)
+  t.ok(ran.stderr.includes('"NO_CAPABLE_AGENT"'))
+})
+
+test('--detach prints the id and leaves the swarm alone', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, { swarmEvents: swarmEvents() })
+  t.is((await run([...RUN, '--detach'])).stdout, 'swarm_fake\n')
+  t.is((JSON.parse((await run([...RUN, '--detach', '--json'])).stdout) as { id: string }).id, 'swarm_fake')
+  t.alike(
+    fake.seen.map((one) => one.name),
+    ['swarm.start', 'swarm.start']
+  )
+})
+
+test('Ctrl-C cancels the swarm, waits for its end and exits 130', async (t: Assert) => {
+  let cancel: () => void = () => {}
+  const canceled = new Promise<void>((resolve) => (cancel = resolve))
+  const { run, fake } = await fakeHome(t, {
+    swarmEvents: [],
+    calls: {
+      'swarm.cancel': () => {
+        cancel()
+        return swarm('canceled')
+      }
+    }
+  })
+  const events = swarmEvents('canceled')
+  fake.watch = async function* () {
+    yield events[0]
+    await canceled
+    yield events.slice(-1)[0]
+  }
+  let sent = false
+  const ran = await run([...RUN], {
+    onStderr: (text, kill) => {
+      if (sent || !text.includes('swarm swarm_fake')) return
+      sent = true
+      kill('SIGINT')
+    }
+  })
+  t.is(ran.code, 130)
+  t.ok(ran.stderr.includes('canceling the swarm; Ctrl-C again quits'))
+  t.ok(ran.stdout.includes('canceled'))
+})
+
+test('a second Ctrl-C quits without waiting', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, { swarmEvents: [], calls: { 'swarm.cancel': () => new Promise(() => {}) } })
+  fake.watch = async function* () {
+    yield swarmEvents()[0]
+    await new Promise(() => {})
+  }
+  const sent = new Set<string>()
+  const ran = await run([...RUN], {
+    onStderr: (text, kill) => {
+      for (const cue of ['swarm swarm_fake', 'Ctrl-C again']) {
+        if (text.includes(cue) && !sent.has(cue)) {
+          sent.add(cue)
+          kill('SIGINT')
+        }
+      }
+    }
+  })
+  t.is(ran.code, 130)
+  t.is(sent.size, 2)
+})
+
+test('swarm ls, show, results and cancel', async (t: Assert) => {
+  const { run } = await fakeHome(t, { swarms: [swarm()] })
+  t.ok((await run(['swarm', 'ls'])).stdout.includes('swarm_fake  completed  2/2'))
+  t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes('capability  text.stats, strategy map'))
+  t.is((await run(['swarm', 'cancel', 'swarm_fake'])).stdout, 'swarm swarm_fake is canceled\n')
+  const results = JSON.parse((await run(['swarm', 'results', 'swarm_fake', '--json'])).stdout) as Record<string, unknown>
+  t.alike(results, { schema: 'a2a-node/swarm-results@1', id: 'swarm_fake', status: 'completed', results: [] })
+  t.is((await run(['swarm', 'show', 'other'])).code, 4)
+})
