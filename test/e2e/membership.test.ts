@@ -97,7 +97,7 @@ async function logged(node: TestNode): Promise<number> {
   return counters.filter((one) => one.name === 'log_entries_submitted').reduce((sum, one) => sum + one.value, 0)
 }
 
-test('each bad invite has its own code: garbled, expired, revoked, used, and no admin online', async (t) => {
+test('each bad invite has its own code: garbled, expired, revoked, used', async (t) => {
   const mesh = await testMesh(t)
   const a = await mesh.start('a')
   const join = async (name: string, code: string): Promise<{ code: number | null; error: string }> => {
@@ -121,8 +121,19 @@ test('each bad invite has its own code: garbled, expired, revoked, used, and no 
   const b = await mesh.start('b', { join: good.code })
   await untilOnline(b, 1)
   t.alike(await join('u', good.code), { code: 5, error: 'INVITE_USED' })
+})
 
-  const late = await a.api.call('invite.create', {})
+test('with no admin online a join gives up, says so, and leaves a home that behaves as a fresh one', { timeout: 90_000 }, async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  const { code } = await a.api.call('invite.create', {})
   await a.stop()
-  t.alike(await join('l', late.code), { code: 6, error: 'NO_ADMIN_ONLINE' })
+  const home = `${await mesh.dir()}/late`
+  const result = await mesh.run(['--home', home, 'start', '--json', '--name', 'late', '--join', code])
+  t.is(result.code, 6)
+  t.ok(/NO_ADMIN_ONLINE/.test(result.stderr))
+  const back = await mesh.start('a', { home: a.home })
+  const late = await mesh.start('late', { home, join: code })
+  await Promise.all([untilOnline(back, 1), untilOnline(late, 1)])
+  t.is(late.info.mesh.id, back.info.mesh.id, 'the same code works when the admin is back')
 })
