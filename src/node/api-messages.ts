@@ -8,7 +8,8 @@ import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/no
 import type { Task } from '../domain/task/task.js'
 import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
-import type { Answer, Asked } from './requests.js'
+import type { Answer } from './one-request.js'
+import type { Asked } from './requests.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. */
 export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params']): { agents: AgentInfo[] } {

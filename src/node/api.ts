@@ -1,5 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
@@ -113,66 +114,64 @@ function callTable(host: ApiHost): CallTable {
 
 type Push<T> = (value: T) => void
 type WatchTable = {
-  readonly [N in WatchName]: readonly [Scope, (params: Watches[N]['params'], push: Push<Watches[N]['item']>, end: () => void) => () => void]
+  readonly [N in WatchName]: readonly [Scope, Watch<N>]
 }
 
-/** Each entry pushes the snapshot, then what changes, and returns its stop. */
+type Watch<N extends WatchName> = (
+  node: NodeCore,
+  params: Watches[N]['params'],
+  to: { readonly push: Push<Watches[N]['item']>; readonly end: () => void }
+) => Unsubscribe
+
+/** Each watch pushes the snapshot, then what changes, and returns its stop. */
 function watchTable(host: ApiHost): WatchTable {
-  const { node } = host
-  const { clock, log } = node.parts
-  return {
-    'node.status': [
-      'read',
-      (_params, push) => {
-        push(statusInfo(host))
-        const timer = clock.every(STATUS_MS, () => push(statusInfo(host)))
-        return () => clock.clear(timer)
-      }
-    ],
-    'peers.list': [
-      'read',
-      (params, push) => {
-        const tell = (): void => push(listPeers(node, params))
-        tell()
-        const stops = [
-          node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
-          log.onChange(tell)
-        ]
-        return () => {
-          for (const end of stops) end()
-        }
-      }
-    ],
-    'tasks.list': [
-      'read',
-      (_params, push) => {
-        const tell = (): void => push({ tasks: node.tasks.list().map((task) => taskInfo(node, task)) })
-        tell()
-        return node.tasks.onChange(tell)
-      }
-    ],
-    'swarm.watch': [
-      'read',
-      ({ id }, push, end) => {
-        const pass: typeof push = (event) => {
-          push(event)
-          if (event.type === 'done') end()
-        }
-        const { past, stop: unsubscribe } = node.swarms.follow(id, pass)
-        for (const event of past) pass(event)
-        return unsubscribe
-      }
-    ],
-    'node.events': [
-      'read',
-      ({ follow = false }, push, end) => {
-        for (const event of node.events.recent()) push(event)
-        if (follow) return node.events.on(push)
-        end()
-        return () => {}
-      }
-    ]
+  const watchStatus: Watch<'node.status'> = ({ parts }, _params, { push }) => {
+    push(statusInfo(host))
+    const timer = parts.clock.every(STATUS_MS, () => push(statusInfo(host)))
+    return () => parts.clock.clear(timer)
   }
+  return {
+    'node.status': ['read', watchStatus],
+    'peers.list': ['read', watchPeers],
+    'tasks.list': ['read', watchTasks],
+    'swarm.watch': ['read', watchSwarm],
+    'node.events': ['read', watchEvents]
+  }
+}
+
+const watchPeers: Watch<'peers.list'> = (node, params, { push }) => {
+  const tell = (): void => push(listPeers(node, params))
+  tell()
+  const stops = [
+    node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
+    node.parts.log.onChange(tell)
+  ]
+  return () => {
+    for (const end of stops) end()
+  }
+}
+
+const watchTasks: Watch<'tasks.list'> = (node, _params, { push }) => {
+  const tell = (): void => push({ tasks: node.tasks.list().map((task) => taskInfo(node, task)) })
+  tell()
+  return node.tasks.onChange(tell)
+}
+
+const watchSwarm: Watch<'swarm.watch'> = (node, { id }, { push, end }) => {
+  const pass: typeof push = (event) => {
+    push(event)
+    if (event.type === 'done') end()
+  }
+  const { past, stop: unsubscribe } = node.swarms.follow(id, pass)
+  for (const event of past) pass(event)
+  return unsubscribe
+}
+
+const watchEvents: Watch<'node.events'> = (node, { follow = false }, { push, end }) => {
+  for (const event of node.events.recent()) push(event)
+  if (follow) return node.events.on(push)
+  end()
+  return () => {}
 }
 
 /** The in-process body of NodeApi for one principal. */
@@ -203,14 +202,14 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       const [scope, open] = row
       return watching((push, end) => {
         allow(scope, name)
-        return open(params, push, end)
+        return open(host.node, params, { push, end })
       }, options?.signal)
     }
   }
 }
 
 /** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
-async function* watching<T>(open: (push: Push<T>, end: () => void) => () => void, signal: AbortSignalLike | undefined): AsyncGenerator<T> {
+async function* watching<T>(open: (push: Push<T>, end: () => void) => Unsubscribe, signal: AbortSignalLike | undefined): AsyncGenerator<T> {
   const queue = new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
   const stopListening = open(
     (value) => queue.push(value),

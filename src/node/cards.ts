@@ -127,7 +127,7 @@ export class Cards {
   }
 
   #merge(nodeId: NodeId, signed: SignedCard, certificate: Certificate): void {
-    const known = this.registry.getByAddress(addressText({ agentId: String(signed.body?.id), nodeId }))
+    const known = this.registry.getByAddress(addressText({ agentId: signed.body.id, nodeId }))
     if (known !== undefined && known.revision >= signed.body.revision) return
     const checked = checkSignedCard(signed, { certificate, verify: this.#parts.verify })
     if (checked.ok) this.registry.merge(checked.card, nodeId, this.#parts.clock.now())

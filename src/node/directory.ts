@@ -54,16 +54,19 @@ export class Directory {
 
   /** `id@node name` for people and JSON. */
   shownAddress(address: AgentAddress | string): string {
-    const parsed = typeof address === 'string' ? parseAddress(address) : address
-    return parsed === null ? String(address) : `${parsed.agentId}@${this.ref(parsed.nodeId).name}`
+    return this.namer()(address)
   }
 
   /** A shortcut for many addresses at once: names are computed once. */
   namer(): (address: AgentAddress | string) => string {
     const names = displayNames(this.nodes())
+    const shownOf = ({ agentId, nodeId }: AgentAddress): string => `${agentId}@${names.get(nodeId) ?? shortId(nodeId)}`
     return (address) => {
-      const parsed = typeof address === 'string' ? parseAddress(address) : address
-      return parsed === null ? String(address) : `${parsed.agentId}@${names.get(parsed.nodeId) ?? shortId(parsed.nodeId)}`
+      if (typeof address === 'string') {
+        const parsed = parseAddress(address)
+        return parsed === null ? address : shownOf(parsed)
+      }
+      return shownOf(address)
     }
   }
 

@@ -2,7 +2,6 @@ import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { decodeEnvelope } from '../domain/envelope/codec.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
@@ -64,12 +63,13 @@ export class Inbox {
     try {
       this.#parts.telemetry.count('messages_received')
       const decoded = decodeEnvelope(bytes)
-      if (!decoded.ok) return this.#strike(peer, null, { code: decoded.code, rule: 'envelope', reason: decoded.reason })
-      const parties = this.#verify(peer, decoded.header)
-      if ('code' in parties) return this.#strike(peer, decoded.header, parties)
+      if (!decoded.ok) return this.#note('strike', { peer, header: null }, { code: decoded.code, rule: 'envelope', reason: decoded.reason })
+      const { header } = decoded
+      const parties = this.#verify(peer, header)
+      if ('code' in parties) return this.#note('strike', { peer, header }, parties)
       const payload = decoded.payload()
-      if (!payload.ok) return this.#strike(peer, decoded.header, { code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason })
-      this.#decideAndDispatch({ peer, ...parties, header: decoded.header, payload: payload.value })
+      if (!payload.ok) return this.#note('strike', { peer, header }, { code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason })
+      this.#decideAndDispatch({ peer, ...parties, header, payload: payload.value })
     } catch (error) {
       this.#parts.telemetry.count('errors', 'inbox')
       this.#parts.telemetry.log('error', 'a message could not be handled', { peer, reason: messageOf(error) })
@@ -148,14 +148,9 @@ export class Inbox {
     }
   }
 
-  /** A message that an honest peer cannot have sent. */
-  #strike(peer: NodeId, header: EnvelopeHeader | null, refusal: Refusal): void {
-    this.#note('strike', peer, header, refusal)
-  }
-
   #refuse(incoming: Incoming, refusal: Refusal): void {
     const { header, peer, sender, recipient } = incoming
-    this.#note('refusal', peer, header, refusal)
+    this.#note('refusal', incoming, refusal)
     if (!OPENING_TYPES.has(header.type)) return
     const correlationId = header.correlationId ?? header.id
     // The error goes back along the thread, so the thread must be open for it.
@@ -164,7 +159,8 @@ export class Inbox {
     this.#parts.refuse({ sender: recipient, recipient: sender, correlationId }, error)
   }
 
-  #note(kind: 'strike' | 'refusal', peer: NodeId, header: EnvelopeHeader | null, refusal: Refusal): void {
+  /** `strike`: a message that an honest peer cannot have sent. */
+  #note(kind: 'strike' | 'refusal', { peer, header }: { peer: NodeId; header: EnvelopeHeader | null }, refusal: Refusal): void {
     this.#parts.telemetry.count('messages_refused', refusal.code)
     this.#parts.audit.append({
       kind,
@@ -175,9 +171,4 @@ export class Inbox {
       ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type })
     })
   }
-}
-
-/** The address of the agent on this node that an incoming message is for, as text. */
-export function recipientText(incoming: Pick<Incoming, 'recipient'>): string {
-  return addressText(incoming.recipient)
 }

@@ -1,248 +1,76 @@
-import { messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
-import { decodeControl } from '../domain/channel/control.js'
-import type { ChannelMessage } from '../domain/channel/frames.js'
-import type { SignedCard } from '../domain/membership/types.js'
 import { AgentHost } from './agents.js'
+import { CardNews } from './card-news.js'
 import { Cards } from './cards.js'
 import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
 import { Inbox } from './inbox.js'
-import { Lookups } from './lookups.js'
 import type { Incoming } from './inbox.js'
+import { Lookups } from './lookups.js'
 import { answerProposal } from './offers.js'
 import { Outbox } from './outbox.js'
 import type { NodeParts } from './parts.js'
+import { PeerMessages } from './peer-messages.js'
 import { Peers } from './peers.js'
 import { Requests } from './requests.js'
 import { Swarms } from './swarms.js'
 import { Tasks } from './tasks.js'
 import { Work } from './work.js'
 
-/** Bytes of cards in one control message. */
-const CARDS_BYTES = 96 * 1024
-
-/** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
-export interface NodeCore {
-  readonly parts: NodeParts
+/** What the node knows and holds. */
+interface Tables {
+  readonly self: NodeId
+  readonly events: NodeEvents
+  readonly conversations: Conversations
   readonly peers: Peers
   readonly cards: Cards
   readonly directory: Directory
+  readonly lookups: Lookups
   readonly agents: AgentHost
   readonly tasks: Tasks
+}
+
+/** What messages and work pass through. */
+interface Roads {
+  readonly inbox: Inbox
+  readonly outbox: Outbox
   readonly requests: Requests
   readonly work: Work
   readonly swarms: Swarms
-  readonly outbox: Outbox
-  readonly lookups: Lookups
-  readonly events: NodeEvents
+}
+
+/** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
+export interface NodeCore extends Tables, Roads {
+  readonly parts: NodeParts
   start(): Promise<void>
   close(): Promise<void>
 }
 
 /** Wires the use cases. Nothing runs before `start`. */
 export function createNode(parts: NodeParts): NodeCore {
-  const { clock, ids, telemetry, audit, log, links, membership, settings, sign, verify, store } = parts
-  const self = membership.nodeId
-  const events = new NodeEvents(clock, telemetry)
-  const conversations = new Conversations(clock)
-  const peers = new Peers({ clock, telemetry, links, log, nodeId: self })
-  const cards = new Cards({ clock, sign, verify, telemetry, store, log, membership, certificateOf: (node) => peers.certificate(node) })
-  const directory = new Directory({ self, log, peers, cards, ownCertificate: () => membership.certificate().body })
-  const lookups = new Lookups({ clock, ids, peers, cards })
-  const agents = new AgentHost({ source: parts.agents, compileSchema: parts.compileSchema, clock, telemetry })
-  const tasks = new Tasks({ clock, ids, telemetry })
-  const inbox: Inbox = new Inbox({
-    clock,
-    telemetry,
-    audit,
-    directory,
-    conversations,
-    rules: settings.rules,
-    self,
-    ttlMs: settings.defaultTtlMs,
-    onRequest: (incoming) => work.onRequest(incoming),
-    onNotification,
-    onProposal: (incoming) =>
-      answerProposal({ agents, outbox, onError: (error) => note('an offer could not be answered', error) }, incoming),
-    refuse: (to, error) => work.refuse(to, error)
-  })
-  const outbox: Outbox = new Outbox({
-    clock,
-    ids,
-    telemetry,
-    audit,
-    directory,
-    peers,
-    conversations,
-    rules: settings.rules,
-    self,
-    deliverHere: (envelope) => inbox.receiveHere(envelope)
-  })
-  const requests: Requests = new Requests({
-    clock,
-    ids,
-    outbox,
-    peers,
-    conversations,
-    tasks,
-    self,
-    cancelHere: (key) => work.onCancel(self, key)
-  })
-  const { maxInFlight, maxInFlightPerPeer, leaseMs, heartbeatMs } = settings
-  const work: Work = new Work({
-    clock,
-    telemetry,
-    agents,
-    directory,
-    outbox,
-    peers,
-    conversations,
-    tasks,
-    self,
-    limits: { maxInFlight, maxInFlightPerPeer, leaseMs, heartbeatMs, answerTtlMs: settings.defaultTtlMs },
-    onHeartbeatHere: (keys) => onHeartbeat(self, keys),
-    toAgentJson: parts.toAgentJson
-  })
-  const swarms = new Swarms({
-    clock,
-    ids,
-    telemetry,
-    directory,
-    cards,
-    peers,
-    outbox,
-    requests,
-    tasks,
-    events,
-    self,
-    limits: { leaseMs, deadlineMs: settings.swarmDeadlineMs }
-  })
-
-  function note(message: string, error: unknown): void {
-    telemetry.log('warn', message, { reason: messageOf(error) })
-  }
-
-  function onNotification(incoming: Incoming): void {
-    const ran = work.onNotification(incoming)
-    const from = directory.shownAddress(incoming.sender)
-    events.add('notification', `a notification came for ${incoming.recipient.agentId}`, {
-      from,
-      to: addressText(incoming.recipient),
-      ran,
-      payload: incoming.payload
-    })
-  }
-
-  function onHeartbeat(peer: NodeId, keys: readonly string[]): void {
-    requests.onHeartbeat(peer, keys)
-    swarms.onHeartbeat(peer, keys)
-  }
-
-  function onMessage(peer: NodeId, message: ChannelMessage): void {
-    if (isClosed) return
-    if (message.kind === 'envelope') return inbox.receive(peer, message.bytes)
-    if (message.kind !== 'control') return
-    const control = decodeControl(message.name, message.body)
-    if (!control.ok) return telemetry.log('warn', 'a malformed control message', { peer, reason: control.reason })
-    switch (control.name) {
-      case 'cards':
-        return cards.fromPeer(peer, control.body.cards as SignedCard[], control.body.full)
-      case 'cards-removed':
-        return cards.removedByPeer(peer, control.body.agents)
-      case 'heartbeat':
-        return onHeartbeat(peer, control.body.requests)
-      case 'cancel':
-        return work.onCancel(peer, control.body.requestId)
-      case 'lookup':
-        return lookups.onLookup(peer, control.body)
-      case 'found':
-        return lookups.onFound(peer, control.body)
-    }
-  }
-
-  function onOnline(peer: NodeId): void {
-    if (isClosed) return
-    events.add('peer', 'a peer is online', { peer: directory.ref(peer).name, id: peer })
-    telemetry.log('info', 'peer online', { peer: directory.ref(peer).name })
-    tellCards([peer], cards.own(), true)
-    cards.publish()
-    requests.onOnline(peer)
-    work.onOnline(peer)
-  }
-
-  function onOffline(peer: NodeId): void {
-    if (isClosed) return
-    events.add('peer', 'a peer is offline', { peer: directory.ref(peer).name, id: peer })
-    telemetry.log('info', 'peer offline', { peer: directory.ref(peer).name })
-    swarms.onOffline(peer)
-    work.onOffline(peer)
-  }
-
-  /** Tells peers of cards, in as few frames as fit. `full` only holds when one frame carries them all. */
-  function tellCards(to: readonly NodeId[], signed: readonly SignedCard[], full: boolean): void {
-    const groups = grouped(signed)
-    for (const peer of to)
-      for (const group of groups) send(peer, { kind: 'control', name: 'cards', body: { cards: group, full: full && groups.length === 1 } })
-  }
-
-  function send(peer: NodeId, message: ChannelMessage): void {
-    try {
-      peers.send(peer, message)
-    } catch (error) {
-      note('a peer could not be told', error)
-    }
-  }
-
-  /** The agents or the certificate changed: new cards for everybody. */
-  async function refreshCards(): Promise<void> {
-    const { changed, removed } = await cards.refresh(agents.definitions())
-    if (changed.length > 0) tellCards(peers.online(), changed, false)
-    if (removed.length > 0)
-      for (const peer of peers.online()) send(peer, { kind: 'control', name: 'cards-removed', body: { agents: removed } })
-  }
-
-  let stopLog: () => void = () => {}
-  let isClosed = false
+  const tables = createTables(parts)
+  const roads = createRoads(parts, tables)
+  const core = { parts, ...tables, ...roads }
+  const { agents, cards, conversations, peers, swarms, work } = core
+  const news = new CardNews({ ...core, telemetry: parts.telemetry, log: parts.log, membership: parts.membership })
+  const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, news })
   return {
-    parts,
-    peers,
-    cards,
-    directory,
-    agents,
-    tasks,
-    requests,
-    work,
-    swarms,
-    outbox,
-    lookups,
-    events,
+    ...core,
     start: async () => {
       await cards.start()
-      await agents.start(() => {
-        refreshCards().catch((error: unknown) => note('the cards could not be made anew', error))
-      })
-      await refreshCards()
-      let certificate = membership.certificate().body.serial
-      stopLog = log.onChange((view) => {
-        cards.fromView(view)
-        const { serial } = membership.certificate().body
-        if (serial !== certificate) {
-          certificate = serial
-          refreshCards().catch((error: unknown) => note('the cards could not be made anew', error))
-        }
-      })
+      await agents.start(() => news.refreshSoon())
+      await news.start()
       work.start()
       swarms.start()
-      await peers.start({ onOnline, onOffline, onMessage })
+      await peers.start(messages)
     },
     close: async () => {
-      isClosed = true
+      messages.stop()
       swarms.stop()
       work.stop()
-      stopLog()
+      news.stop()
       cards.close()
       peers.stop()
       conversations.close()
@@ -251,17 +79,53 @@ export function createNode(parts: NodeParts): NodeCore {
   }
 }
 
-function grouped(cards: readonly SignedCard[]): SignedCard[][] {
-  const groups: SignedCard[][] = []
-  let bytes = CARDS_BYTES
-  for (const card of cards) {
-    const size = JSON.stringify(card).length
-    if (bytes + size > CARDS_BYTES) {
-      groups.push([])
-      bytes = 0
-    }
-    groups.at(-1)?.push(card)
-    bytes += size
+function createTables(parts: NodeParts): Tables {
+  const { clock, ids, telemetry, log, membership } = parts
+  const self = membership.nodeId
+  const peers = new Peers({ ...parts, nodeId: self })
+  const cards = new Cards({ ...parts, certificateOf: (node) => peers.certificate(node) })
+  return {
+    self,
+    peers,
+    cards,
+    events: new NodeEvents(clock, telemetry),
+    conversations: new Conversations(clock),
+    directory: new Directory({ self, log, peers, cards, ownCertificate: () => membership.certificate().body }),
+    lookups: new Lookups({ clock, ids, peers, cards }),
+    agents: new AgentHost({ ...parts, source: parts.agents }),
+    tasks: new Tasks({ clock, ids, telemetry })
   }
-  return groups
+}
+
+function createRoads(parts: NodeParts, tables: Tables): Roads {
+  const { settings } = parts
+  const { self } = tables
+  const { leaseMs, defaultTtlMs: ttlMs, swarmDeadlineMs: deadlineMs, rules } = settings
+  const common = { ...parts, ...tables, rules }
+  const inbox: Inbox = new Inbox({
+    ...common,
+    ttlMs,
+    onRequest: (incoming) => work.onRequest(incoming),
+    onNotification: (incoming) => noteNotification(tables, incoming, work.onNotification(incoming)),
+    onProposal: (incoming) => answerProposal({ ...common, outbox }, incoming),
+    refuse: (to, error) => work.refuse(to, error)
+  })
+  const outbox: Outbox = new Outbox({ ...common, deliverHere: (envelope) => inbox.receiveHere(envelope) })
+  const requests: Requests = new Requests({ ...common, outbox, cancelHere: (key) => work.onCancel(self, key) })
+  const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
+  const work: Work = new Work({
+    ...common,
+    outbox,
+    limits: { ...settings, answerTtlMs: ttlMs },
+    onHeartbeatHere: (keys) => {
+      requests.onHeartbeat(self, keys)
+      swarms.onHeartbeat(self, keys)
+    }
+  })
+  return { inbox, outbox, requests, work, swarms }
+}
+
+function noteNotification({ events, directory }: Tables, { sender, recipient, payload }: Incoming, ran: boolean): void {
+  const from = directory.shownAddress(sender)
+  events.add('notification', `a notification came for ${recipient.agentId}`, { from, to: addressText(recipient), ran, payload })
 }

@@ -1,7 +1,9 @@
+import { messageOf } from '../kit/errors.js'
 import { addressText } from '../domain/card/card.js'
 import { TaskProposalPayloadSchema } from '../domain/task/negotiation.js'
 import type { TaskRejectPayload } from '../domain/task/negotiation.js'
 import type { offerAcceptSchema } from '../domain/task/payloads.js'
+import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
 import type { Incoming } from './inbox.js'
 import type { Outbox } from './outbox.js'
@@ -12,7 +14,7 @@ type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
 export interface OffersParts {
   readonly agents: AgentHost
   readonly outbox: Outbox
-  onError(error: unknown): void
+  readonly telemetry: Telemetry
 }
 
 /** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
@@ -40,5 +42,5 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
       correlationId,
       ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
     })
-    .catch(parts.onError)
+    .catch((error: unknown) => parts.telemetry.log('warn', 'an offer could not be answered', { reason: messageOf(error) }))
 }

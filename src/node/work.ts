@@ -6,17 +6,17 @@ import { isRecord } from '../kit/json.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
-import { requestPayloadSchema } from '../domain/task/payloads.js'
+import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import type { AgentOutcome } from '../ports/agent-runtime.js'
+import type { AgentOutcome, AgentTask } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { Abort } from './abort.js'
 import type { AgentHost } from './agents.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { Incoming } from './inbox.js'
 import type { Outbox } from './outbox.js'
 import type { Peers } from './peers.js'
-import { Abort, workKey } from './requests.js'
 import type { Tasks } from './tasks.js'
 
 /** What doing others' work needs. */
@@ -43,11 +43,19 @@ export interface WorkParts {
   toAgentJson(value: unknown): unknown
 }
 
-interface Piece {
+/** Work to begin. */
+interface Job {
   readonly key: string
-  readonly peer: NodeId
-  readonly payload: RequestPayload
   readonly incoming: Incoming
+  /** Checked, its capability named. */
+  readonly payload: RequestPayload
+  /** Nobody waits for an answer. */
+  readonly isSilent?: boolean
+}
+
+/** Work under way. */
+interface Piece extends Required<Job> {
+  readonly peer: NodeId
   readonly taskId: string
   readonly abort: Abort
   lostAt: number | null
@@ -192,53 +200,54 @@ export class Work {
     }
   }
 
-  async #run(one: { key: string; incoming: Incoming; payload: RequestPayload; isSilent?: boolean }): Promise<void> {
+  async #run({ key, incoming, payload, isSilent = false }: Job): Promise<void> {
     const { agents, tasks, telemetry } = this.#parts
-    const { incoming, payload } = one
-    const { agentId } = incoming.recipient
-    const capability = payload.capability ?? ''
-    const taskId = tasks.open({
-      kind: 'request',
-      role: 'callee',
-      agent: addressText(incoming.recipient),
-      capability,
-      description: payload.description
-    })
-    if (payload.attempt > 1) tasks.attempt(taskId, payload.attempt)
-    const piece: Piece = { key: one.key, peer: incoming.peer, payload, incoming, taskId, abort: new Abort(), lostAt: null }
-    this.#running.set(one.key, piece)
-    const load = agents.load(agentId)
-    if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
-    const outcome = await agents.run(
-      agentId,
-      {
-        taskId,
-        requestId: payload.requestId,
-        attempt: payload.attempt,
-        capability,
-        description: payload.description,
-        input: payload.input
+    const piece: Piece = {
+      key,
+      incoming,
+      payload,
+      isSilent,
+      peer: incoming.peer,
+      taskId: this.#open(incoming, payload),
+      abort: new Abort(),
+      lostAt: null
+    }
+    this.#running.set(key, piece)
+    const outcome = await agents.run(incoming.recipient.agentId, this.#taskOf(piece), {
+      signal: piece.abort,
+      onStart: () => {
+        telemetry.count('tasks_started')
+        tasks.working(piece.taskId)
       },
-      {
-        signal: piece.abort,
-        onStart: () => {
-          telemetry.count('tasks_started')
-          tasks.working(taskId)
-        },
-        onProgress: (data) => {
-          tasks.progress(taskId, data)
-          if (one.isSilent !== true) this.#progress(piece, data)
-        }
+      onProgress: (data) => {
+        tasks.progress(piece.taskId, data)
+        if (!isSilent) this.#progress(piece, data)
       }
-    )
-    this.#running.delete(one.key)
+    })
+    this.#running.delete(key)
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
+    if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
+    else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
+    if (isSilent) return
     const response = responseOf(payload, outcome)
-    if (outcome.ok) tasks.complete(taskId, outcome.result)
-    else tasks.fail(taskId, new NodeError(outcome.code, outcome.message).toBody())
-    if (one.isSilent === true) return
-    this.#remember(one.key, response)
+    this.#remember(key, response)
     this.#answer(piece, 'response', response)
+  }
+
+  /** Opens the callee's task of a request. */
+  #open({ recipient }: Incoming, { capability, description, attempt }: RequestPayload): string {
+    const { agents, tasks } = this.#parts
+    const agent = addressText(recipient)
+    const taskId = tasks.open({ kind: 'request', role: 'callee', agent, capability: capability ?? '', description })
+    if (attempt > 1) tasks.attempt(taskId, attempt)
+    const load = agents.load(recipient.agentId)
+    if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
+    return taskId
+  }
+
+  #taskOf({ taskId, payload }: Piece): AgentTask {
+    const { requestId, attempt, capability, description, input } = payload
+    return { taskId, requestId, attempt, capability: capability ?? '', description, input }
   }
 
   #remember(key: string, payload: unknown): void {

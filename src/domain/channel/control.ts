@@ -1,19 +1,14 @@
 import { z } from 'zod'
 
 const Id = z.string().min(1).max(64)
-const Text = z.string().max(1024)
 const AgentId = z.string().min(1).max(64)
 
-/** The control messages of a channel: a table of names and what each carries. Cards and entries are checked by their rooms. */
+/** The control messages of a channel: a table of names and what each carries. Cards are checked by their room. */
 export const CONTROL_SCHEMAS = {
   /** Signed cards of the sender's agents. `full`: they replace all that were known of it; else they are added. */
   cards: z.object({ cards: z.array(z.unknown()).max(1000), full: z.boolean() }),
   /** Agents of the sender that are gone, each with the revision at which it went. */
   'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(1000) }),
-  /** Asks a writer of the log to append the sender's signed entry. */
-  submit: z.object({ id: Id, entry: z.unknown() }),
-  /** What became of a `submit`. */
-  submitted: z.object({ id: Id, ok: z.boolean(), reason: Text.nullable() }),
   /** Requests of the receiver that the sender still works on. */
   heartbeat: z.object({ requests: z.array(Id).max(1000) }),
   /** Asks to stop the work on a request of the sender. */
@@ -21,9 +16,7 @@ export const CONTROL_SCHEMAS = {
   /** Asks for cards by agent id or by capability. */
   lookup: z.object({ id: Id, agentId: AgentId.nullable(), capability: z.string().min(1).max(128).nullable() }),
   /** The signed cards found for a `lookup`. */
-  found: z.object({ id: Id, cards: z.array(z.unknown()).max(1000) }),
-  /** The sender is about to close the channel. */
-  goodbye: z.object({ reason: Text })
+  found: z.object({ id: Id, cards: z.array(z.unknown()).max(1000) })
 } as const satisfies Record<string, z.ZodType>
 
 /** Name of a control message. */

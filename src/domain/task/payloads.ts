@@ -46,11 +46,10 @@ export const responsePayloadSchema = z.object({
   error: errorBodySchema.nullable().default(null)
 })
 
-/** How a request ended. */
-export type ResponsePayload = z.infer<typeof responsePayloadSchema>
-
-/** Payload of a `notification`; a bare value is taken as its `input`. */
-export const notificationPayloadSchema = z.object({ input: z.unknown(), description: text.default('') })
+/** One run of one request, as heartbeats and cancellations name it: `requestId#attempt`. */
+export function workKey(requestId: string, attempt: number): string {
+  return `${requestId}#${attempt}`
+}
 
 /** Payload of `stream-data` on the thread of a request. */
 export const progressPayloadSchema = z.object({ requestId: id, attempt: z.number().int().min(1), progress: z.unknown() })

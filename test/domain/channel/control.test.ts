@@ -7,13 +7,10 @@ import { holds } from '../../support/arbitraries.js'
 const good: ControlMessage[] = [
   { name: 'cards', body: { cards: [{ any: 'thing' }], full: true } },
   { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
-  { name: 'submit', body: { id: 's1', entry: { body: {} } } },
-  { name: 'submitted', body: { id: 's1', ok: false, reason: 'not a writer' } },
   { name: 'heartbeat', body: { requests: ['r1', 'r2'] } },
   { name: 'cancel', body: { requestId: 'r1' } },
   { name: 'lookup', body: { id: 'l1', agentId: null, capability: 'text.stats' } },
-  { name: 'found', body: { id: 'l1', cards: [] } },
-  { name: 'goodbye', body: { reason: 'stopping' } }
+  { name: 'found', body: { id: 'l1', cards: [] } }
 ]
 
 test('every control message of the table is taken as it was sent', (t) => {

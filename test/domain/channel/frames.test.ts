@@ -94,9 +94,9 @@ test('no frame is larger than its limit and none that is larger is read', (t) =>
   t.is(readFrame(FRESH_READER, new Uint8Array(CHUNK_BYTES + 2)).fault, 'an envelope frame is too large')
 })
 
-test('what is too large for a channel is refused before it is sent', (t) => {
-  t.exception(() => encodeMessage(envelopeOf(16 * 1_048_576 + 1), counter()), NodeError)
-  t.exception(
+test('what is too large for a channel is refused before it is sent', async (t) => {
+  await t.exception(() => encodeMessage(envelopeOf(16 * 1_048_576 + 1), counter()), NodeError)
+  await t.exception(
     () => encodeMessage({ kind: 'control', name: 'found', body: { id: 'x', cards: ['y'.repeat(131_072)] } }, counter()),
     NodeError
   )
@@ -144,10 +144,10 @@ test('unfinished messages of more than 32 MiB in all are refused', (t) => {
 })
 
 test('a control message of unknown name or with broken JSON is a fault', (t) => {
-  const known = encodeMessage({ kind: 'control', name: 'goodbye', body: { reason: 'stop' } }, counter())[0]
-  t.alike(readFrame(FRESH_READER, known).message, { kind: 'control', name: 'goodbye', body: { reason: 'stop' } })
+  const known = encodeMessage({ kind: 'control', name: 'cancel', body: { requestId: 'r1' } }, counter())[0]
+  t.alike(readFrame(FRESH_READER, known).message, { kind: 'control', name: 'cancel', body: { requestId: 'r1' } })
   t.is(readFrame(FRESH_READER, Buffer.from([FRAME.control, 3, 97, 98, 99, 123, 125])).fault, 'a control message of unknown name')
   t.is(readFrame(FRESH_READER, known.subarray(0, known.byteLength - 1)).fault, 'a control message: not JSON')
-  const proto = Buffer.from([FRAME.control, 7, ...Buffer.from('goodbye{"__proto__":1}')])
+  const proto = Buffer.from([FRAME.control, 6, ...Buffer.from('cancel{"__proto__":1}')])
   t.is(readFrame(FRESH_READER, proto).fault, 'a control message: the key __proto__ is not allowed')
 })

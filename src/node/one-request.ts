@@ -1,0 +1,212 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, workKey } from '../domain/task/payloads.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { Conversations } from './conversations.js'
+import type { Outbox } from './outbox.js'
+import type { Peers } from './peers.js'
+import type { Tasks } from './tasks.js'
+
+/** How long a late answer is still taken, beyond the caller's patience, in milliseconds. */
+const LATE_MS = 3_600_000
+
+/** A request to one agent. */
+export interface Asking {
+  readonly sender: AgentAddress
+  readonly target: AgentAddress
+  /** null: the agent's default capability. */
+  readonly capability: string | null
+  readonly input: unknown
+  readonly description: string
+  readonly justification?: string
+  /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
+  readonly timeoutMs: number
+  /** Waits for an agent that is offline now, as long as `timeoutMs` lasts. */
+  readonly mayQueue: boolean
+  /** Set for the lease of a swarm's item. */
+  readonly lease?: { readonly swarm: string; readonly requestId: string; readonly attempt: number }
+}
+
+/** How a request ended for its caller. */
+export type Answer =
+  | { readonly outcome: 'COMPLETED'; readonly result: unknown }
+  | { readonly outcome: 'FAILED'; readonly error: ErrorBody }
+  | { readonly outcome: 'UNKNOWN'; readonly error: ErrorBody }
+
+/** What following a request needs. */
+export interface RequestParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly outbox: Outbox
+  readonly peers: Peers
+  readonly conversations: Conversations
+  readonly tasks: Tasks
+  readonly self: NodeId
+  /** Cancels work on this very node. */
+  cancelHere(key: string): void
+  /** It has ended, for good. */
+  onEnd(request: OneRequest): void
+}
+
+/** What a request is called. */
+export interface RequestNames {
+  readonly requestId: string
+  readonly attempt: number
+  readonly correlationId: string
+  /** null for leases: the swarm keeps their books. */
+  readonly taskId: string | null
+}
+
+/** One request from its sending to its answer: its timer, its task and what its replies mean. */
+export class OneRequest {
+  readonly names: RequestNames
+  /** Never rejects. */
+  readonly answer: Promise<Answer>
+  readonly #parts: RequestParts
+  readonly #asking: Asking
+  #timer: Timer
+  #isSent = false
+  #settle: (answer: Answer) => void = () => {}
+  #isOver = false
+
+  constructor(parts: RequestParts, asking: Asking, names: RequestNames) {
+    this.#parts = parts
+    this.#asking = asking
+    this.names = names
+    this.answer = new Promise((resolve) => {
+      this.#settle = resolve
+    })
+    this.#timer = parts.clock.after(asking.timeoutMs, () => this.#giveUp())
+  }
+
+  /** The node that is asked. */
+  get peer(): NodeId {
+    return this.#asking.target.nodeId
+  }
+
+  /** The run as heartbeats and cancellations name it. */
+  get key(): string {
+    return workKey(this.names.requestId, this.names.attempt)
+  }
+
+  /** Has it ended? After a timeout it has not: a late answer still counts. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Sends it. @throws NodeError what {@link Outbox.send} refuses. */
+  async send(): Promise<void> {
+    const { sender, target: recipient, justification, timeoutMs } = this.#asking
+    await this.#parts.outbox.send({
+      sender,
+      recipient,
+      type: 'request',
+      payload: this.#payload(),
+      correlationId: this.names.correlationId,
+      ...(justification === undefined ? {} : { justification }),
+      replies: { ttlMs: timeoutMs + LATE_MS, handler: (header, payload) => this.#onReply(header, payload) }
+    })
+    this.#isSent = true
+    this.#note((tasks, id) => tasks.waitFor(id, null))
+  }
+
+  /** It waits for its peer to come back. */
+  waitForPeer(): void {
+    this.#note((tasks, id) => tasks.waitFor(id, 'peer'))
+  }
+
+  /** The peer works on it. */
+  working(): void {
+    this.#note((tasks, id) => tasks.working(id))
+  }
+
+  /** It could not be sent. */
+  fail(error: ErrorBody): void {
+    this.#finish({ outcome: 'FAILED', error })
+  }
+
+  /** Asks the other side to stop; the answer is then a failure with CANCELED. */
+  cancel(): void {
+    if (this.#isOver) return
+    const { self, peers, cancelHere, telemetry } = this.#parts
+    if (this.peer === self) {
+      cancelHere(this.key)
+    } else if (peers.isOnline(this.peer)) {
+      try {
+        peers.send(this.peer, { kind: 'control', name: 'cancel', body: { requestId: this.key } })
+      } catch (error) {
+        telemetry.log('debug', 'a cancellation could not be sent', { peer: this.peer, reason: messageOf(error) })
+      }
+    }
+    this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
+  }
+
+  #payload(): RequestPayload {
+    const { capability, input, description, lease } = this.#asking
+    const { requestId, attempt } = this.names
+    return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null }
+  }
+
+  #giveUp(): void {
+    if (!this.#isSent) {
+      // Nothing left this node, so nothing is unknown.
+      return this.fail(new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
+    }
+    this.#timer = this.#parts.clock.after(LATE_MS, () => this.#end())
+    this.#note((tasks, id) => tasks.unknown(id))
+    this.#settle({ outcome: 'UNKNOWN', error: new NodeError('TIMEOUT', 'no answer in time; the work may still go on').toBody() })
+  }
+
+  #onReply(header: EnvelopeHeader, payload: unknown): void {
+    const answer = readReply(header, payload, this.names)
+    if (answer === null) return
+    if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
+    else this.#finish(answer)
+  }
+
+  #finish(answer: Exclude<Answer, { outcome: 'UNKNOWN' }>): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
+    this.#settle(answer)
+  }
+
+  #end(): void {
+    const { clock, conversations, onEnd } = this.#parts
+    this.#isOver = true
+    clock.clear(this.#timer)
+    conversations.end(this.peer, this.names.correlationId)
+    onEnd(this)
+  }
+
+  /** Leases have no task of their own. */
+  #note(tell: (tasks: Tasks, taskId: string) => void): void {
+    if (this.names.taskId !== null) tell(this.#parts.tasks, this.names.taskId)
+  }
+}
+
+/** What a reply says: an outcome, progress, or nothing that counts (null). */
+function readReply(
+  header: EnvelopeHeader,
+  payload: unknown,
+  expected: RequestNames
+): Exclude<Answer, { outcome: 'UNKNOWN' }> | { readonly progress: unknown } | null {
+  if (header.type === 'error') {
+    const error = errorBodySchema.safeParse(payload)
+    return error.success ? { outcome: 'FAILED', error: error.data } : null
+  }
+  if (header.type === 'stream-data') {
+    const data = progressPayloadSchema.safeParse(payload)
+    return data.success ? { progress: data.data.progress } : null
+  }
+  if (header.type !== 'response') return null
+  const response = responsePayloadSchema.safeParse(payload)
+  if (!response.success || response.data.requestId !== expected.requestId || response.data.attempt !== expected.attempt) return null
+  if (response.data.outcome === 'COMPLETED') return { outcome: 'COMPLETED', result: response.data.result ?? null }
+  return { outcome: 'FAILED', error: response.data.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody() }
+}

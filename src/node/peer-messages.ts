@@ -1,0 +1,96 @@
+import type { NodeId } from '../kit/ids.js'
+import { decodeControl } from '../domain/channel/control.js'
+import type { ControlMessage } from '../domain/channel/control.js'
+import type { ChannelMessage } from '../domain/channel/frames.js'
+import type { SignedCard } from '../domain/membership/types.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { CardNews } from './card-news.js'
+import type { Cards } from './cards.js'
+import type { Directory } from './directory.js'
+import type { NodeEvents } from './events.js'
+import type { Inbox } from './inbox.js'
+import type { Lookups } from './lookups.js'
+import type { PeersHandlers } from './peers.js'
+import type { Requests } from './requests.js'
+import type { Swarms } from './swarms.js'
+import type { Work } from './work.js'
+
+/** Who is told of what peers do and say. */
+export interface PeerMessagesParts {
+  readonly telemetry: Telemetry
+  readonly events: NodeEvents
+  readonly directory: Directory
+  readonly cards: Cards
+  readonly news: CardNews
+  readonly lookups: Lookups
+  readonly inbox: Inbox
+  readonly requests: Requests
+  readonly work: Work
+  readonly swarms: Swarms
+}
+
+/** Passes what comes from peers to those whom it concerns. */
+export class PeerMessages implements PeersHandlers {
+  readonly #parts: PeerMessagesParts
+  #isStopped = false
+
+  constructor(parts: PeerMessagesParts) {
+    this.#parts = parts
+  }
+
+  /** Nothing is passed on any more. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  onOnline(peer: NodeId): void {
+    if (this.#isStopped) return
+    const { news, requests, work } = this.#parts
+    this.#note(peer, 'online')
+    news.tellAll(peer)
+    requests.onOnline(peer)
+    work.onOnline(peer)
+  }
+
+  onOffline(peer: NodeId): void {
+    if (this.#isStopped) return
+    this.#note(peer, 'offline')
+    this.#parts.swarms.onOffline(peer)
+    this.#parts.work.onOffline(peer)
+  }
+
+  onMessage(peer: NodeId, message: ChannelMessage): void {
+    if (this.#isStopped) return
+    if (message.kind === 'envelope') return this.#parts.inbox.receive(peer, message.bytes)
+    if (message.kind !== 'control') return
+    const control = decodeControl(message.name, message.body)
+    if (control.ok) return this.#onControl(peer, control)
+    this.#parts.telemetry.log('warn', 'a malformed control message', { peer, reason: control.reason })
+  }
+
+  #onControl(peer: NodeId, control: ControlMessage): void {
+    const { cards, lookups, requests, swarms, work } = this.#parts
+    switch (control.name) {
+      case 'cards':
+        return cards.fromPeer(peer, control.body.cards as SignedCard[], control.body.full)
+      case 'cards-removed':
+        return cards.removedByPeer(peer, control.body.agents)
+      case 'heartbeat':
+        requests.onHeartbeat(peer, control.body.requests)
+        return swarms.onHeartbeat(peer, control.body.requests)
+      case 'cancel':
+        return work.onCancel(peer, control.body.requestId)
+      case 'lookup':
+        return lookups.onLookup(peer, control.body)
+      case 'found':
+        return lookups.onFound(peer, control.body)
+    }
+  }
+
+  #note(peer: NodeId, state: 'online' | 'offline'): void {
+    const { events, directory, telemetry } = this.#parts
+    const { name } = directory.ref(peer)
+    events.add('peer', `a peer is ${state}`, { peer: name, id: peer })
+    telemetry.log('info', `peer ${state}`, { peer: name })
+  }
+}
