@@ -50,7 +50,6 @@ function fail(output: Output, thrown: unknown): number {
   output.error(error.toBody())
   // A bug: whoever reports it needs the place.
   if (error.code === 'INTERNAL' && !output.json && error.cause instanceof Error) output.note(error.cause.stack ?? '')
-  output.note(thrown.stack ?? '')
   return EXIT_CODES[error.code]
 }
 
