@@ -13,7 +13,7 @@ export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: Error
 
 /**
  * Starts the node in a process of its own that outlives this one, its output in the log file of the home. Resolves when its
- * control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL for the log file
+ * control API answers. @throws NodeError what the node failed with; NO_PERMISSION, DISK_FULL, CONFIG_INVALID for the log file
  */
 export async function startDetached(context: CommandContext, options: Options, flags: StartFlags): Promise<NodeInfo> {
   const paths = context.paths()
@@ -40,7 +40,8 @@ async function openLog(paths: HomePaths): ReturnType<typeof open> {
     await mkdir(paths.home, { recursive: true, mode: 0o700 })
     return await open(paths.logFile, 'a', 0o600)
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code === 'ENOSPC' ? 'DISK_FULL' : 'NO_PERMISSION'
+    const reason = (error as NodeJS.ErrnoException).code ?? ''
+    const code = reason === 'ENOSPC' ? 'DISK_FULL' : reason === 'EEXIST' || reason === 'ENOTDIR' ? 'CONFIG_INVALID' : 'NO_PERMISSION'
     throw new NodeError(code, `cannot write ${paths.logFile}: ${messageOf(error)}`, { cause: error })
   }
 }

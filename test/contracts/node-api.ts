@@ -11,7 +11,8 @@ export interface ApiUnderTest {
 
 /**
  * The exam of every body of NodeApi. `makeApi` gives the operator's API of a fresh one-node mesh: its owner, nobody else,
- * nothing run yet. It may host agents of its own.
+ * nothing run yet. It may host agents of its own. Parameters are checked by the body: an in-process one is wrapped in
+ * `checkedApi` of the control contract, the server does so itself.
  */
 export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUnderTest>): void {
   const check = (title: string, body: (t: Assert, api: NodeApi) => Promise<void>): void => {

@@ -70,6 +70,14 @@ test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78'
   t.alike(await codeFor([], long), [78, 'PATH_TOO_LONG'])
 })
 
+test('a background start that cannot write its log says so', async (t: Assert) => {
+  const file = path.join(await tempDir(t), 'in-the-way')
+  await writeFile(file, '')
+  const ran = await run(['start', '--detach'], { home: file })
+  t.is(ran.code, 78)
+  t.ok(ran.stderr.includes('[CONFIG_INVALID]'), ran.stderr)
+})
+
 /** Starts with a fake composition root in this process. */
 async function started(t: Assert, node: (options: StartOptions) => Promise<RunningNode>, options: Record<string, unknown> = {}) {
   const home = await tempDir(t)
