@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import Corestore from 'corestore'
+import type { Clock } from './kit/clock.js'
 import { messageOf, NodeError } from './kit/errors.js'
 import { shown } from './kit/text.js'
 import { DEFAULT_TIER_RULES } from './domain/routing/tier-rules.js'
@@ -21,10 +22,12 @@ import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
 import { killLeftovers } from './adapters/agents/run-records.js'
 import { startControlServer } from './adapters/control/server.js'
-import { foundMesh, hash, joinMesh, reopenMesh, verify } from './adapters/mesh/mesh.js'
-import type { Mesh, MeshParts, MeshState } from './adapters/mesh/mesh.js'
+import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
+import type { Mesh, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
 import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
+import { hash, verify } from './adapters/mesh/sodium.js'
+import { timely } from './adapters/mesh/timely.js'
 import { openAuditFile } from './adapters/storage/audit-file.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
@@ -82,13 +85,19 @@ const DEFAULT_MESH_NAME = 'home'
 /** Undoes, last first, what a start has done so far; also the way a node stops. */
 class Unwind {
   readonly #steps: { readonly name: string; readonly run: () => Promise<unknown> }[] = []
+  readonly #onError: (name: string, error: unknown) => void
+
+  constructor(onError: (name: string, error: unknown) => void) {
+    this.#onError = onError
+  }
 
   add(name: string, run: () => Promise<unknown>): void {
     this.#steps.push({ name, run })
   }
 
-  async run(onError: (name: string, error: unknown) => void): Promise<void> {
-    for (const { name, run } of this.#steps.splice(0).reverse()) await run().catch((error: unknown) => onError(name, error))
+  /** A step that fails does not stop the others. */
+  async run(): Promise<void> {
+    for (const { name, run } of this.#steps.splice(0).reverse()) await run().catch((error: unknown) => this.#onError(name, error))
   }
 }
 
@@ -99,66 +108,89 @@ class Unwind {
  */
 export async function startNode(options: StartOptions): Promise<RunningNode> {
   const clock = systemClock()
-  const { level, format } = options.config.log
-  const write = options.log === undefined ? (line: string) => void process.stderr.write(line) : options.log
-  const telemetry = new MemoryTelemetry({
+  const telemetry = openTelemetry(options, clock)
+  const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
+  try {
+    return await start({ options, clock, telemetry, unwind })
+  } catch (error) {
+    await unwind.run()
+    throw storeError(error, options.home.home)
+  }
+}
+
+function openTelemetry({ config, log }: StartOptions, clock: Clock): Telemetry {
+  const { level, format } = config.log
+  const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
+  return new MemoryTelemetry({
     clock,
     level: write === null ? null : level,
     format: format === 'json' ? 'ndjson' : 'text',
     write: write ?? (() => {})
   })
-  const unwind = new Unwind()
-  const undo = (): Promise<void> =>
-    unwind.run((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
-  try {
-    return await start({ options, clock, telemetry, unwind, undo })
-  } catch (error) {
-    await undo()
-    throw storeError(error, options.home.home)
-  }
 }
 
 interface StartParts {
   readonly options: StartOptions
-  readonly clock: ReturnType<typeof systemClock>
+  readonly clock: Clock
   readonly telemetry: Telemetry
   readonly unwind: Unwind
-  undo(): Promise<void>
 }
 
 async function start(parts: StartParts): Promise<RunningNode> {
-  const { options, clock, telemetry, unwind } = parts
-  const { home, config } = options
-  const startedAt = clock.now()
+  const { options, unwind } = parts
+  const startedAt = parts.clock.now()
   const code = options.join === null ? null : readCode(options.join)
-  await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
-  const pidFile = path.join(home.run, 'node.pid')
-  await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
-  unwind.add('pid file', () => removePidFile(pidFile))
-  const documents = openNodeStore(home.home)
+  await claimHome(parts, startedAt)
+  const documents = openNodeStore(options.home.home)
   const state = await documents.read<MeshState>(MESH)
   if (state !== null && code !== null) {
     throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)
   }
-  const store = await openStore(home.store, unwind)
-  const audit = await openAuditFile({
-    dir: home.audit,
-    clock,
-    onError: (error) => telemetry.log('error', 'the audit log', { reason: error.message })
-  })
-  unwind.add('audit log', () => audit.close())
+  const store = await openStore(options.home.store, unwind)
+  const audit = await openAudit(parts)
   const record = nodeRecord({ options, code, stored: await documents.read<NodeRecord>(NODE) })
   await documents.write(NODE, record)
   const mesh = await openMesh({ ...parts, store, documents, audit, record, state, code })
-  await killLeftovers(home.run)
-  const node = createNode({
-    clock,
+  await killLeftovers(options.home.run)
+  const node = buildNode(parts, { mesh, documents, audit, record, startedAt })
+  unwind.add('node', () => node.close())
+  await node.start()
+  return await serve(parts, node, mesh)
+}
+
+/** Makes the directories and takes the home for this process. */
+async function claimHome({ options: { home }, unwind }: StartParts, startedAt: number): Promise<void> {
+  await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
+  const pidFile = path.join(home.run, 'node.pid')
+  await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
+  unwind.add('pid file', () => removePidFile(pidFile))
+}
+
+async function openAudit({ options: { home }, clock, telemetry, unwind }: StartParts): Promise<Audit> {
+  const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
+  const audit = await openAuditFile({ dir: home.audit, clock, onError })
+  unwind.add('audit log', () => audit.close())
+  return audit
+}
+
+interface NodeMaking {
+  readonly mesh: Mesh
+  readonly documents: NodeStore
+  readonly audit: Audit
+  readonly record: NodeRecord
+  readonly startedAt: number
+}
+
+function buildNode(parts: StartParts, { mesh, documents, audit, record, startedAt }: NodeMaking): NodeCore {
+  const { home, config } = parts.options
+  return createNode({
+    clock: parts.clock,
     ids: randomIds(),
     sign: mesh.sign,
     verify,
     compileSchema: createSchemaCompiler(),
     toAgentJson,
-    telemetry,
+    telemetry: parts.telemetry,
     audit,
     store: documents,
     membership: mesh,
@@ -169,9 +201,6 @@ async function start(parts: StartParts): Promise<RunningNode> {
     settings: settingsOf(config),
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
   })
-  unwind.add('node', () => node.close())
-  await node.start()
-  return serve({ ...parts, node, mesh })
 }
 
 function readCode(text: string): CodeNetwork {
@@ -278,58 +307,67 @@ function settingsOf({ tasks, ledger, swarm, routing }: Config): NodeCore['parts'
   }
 }
 
-async function serve({
-  options,
-  clock,
-  telemetry,
-  unwind,
-  undo,
-  node,
-  mesh
-}: StartParts & { readonly node: NodeCore; readonly mesh: Mesh }): Promise<RunningNode> {
-  const { home, config } = options
-  let stopping: Promise<void> | null = null
-  let reason: NodeError | null = null
-  let tellStopped: (reason: NodeError | null) => void = () => {}
-  const stopped = new Promise<NodeError | null>((resolve) => {
-    tellStopped = resolve
-  })
-  function close(): Promise<void> {
-    stopping ??= within(undo(), config.node.shutdownTimeoutMs).then(() => tellStopped(reason))
-    return stopping
-  }
-  const host: ApiHost = {
-    node,
-    config: { path: home.configFile, config: { ...config, given: [...config.given] } },
-    stop: () => void clock.after(0, () => void close()),
-    isStopping: () => stopping !== null
-  }
-  const apiFor = (principal: Principal): NodeApi => createApi(host, principal)
+/** Opens the control API of a node that is up. */
+async function serve(parts: StartParts, node: NodeCore, mesh: Mesh): Promise<RunningNode> {
+  const running = new ComposedNode(parts, node)
   const server = await startControlServer({
-    path: home.socket,
-    apiFor,
+    path: parts.options.home.socket,
+    apiFor: (principal) => running.apiFor(principal),
     tier: () => mesh.certificate().body.maxTier,
-    onRefusal: ({ rule, reason: why }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason: why })
+    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
   })
-  unwind.add('control API', () => server.close())
-  void mesh.expelled.then(async (error) => {
-    reason = error
-    telemetry.log('error', 'the mesh put this node out', { code: error.code })
-    // A home that was put out before it was really in behaves as a fresh one.
-    if (error.code !== 'REVOKED') await node.parts.store.remove(MESH).catch(() => {})
-    await close()
-  })
-  return { info: nodeInfo(node), apiFor, stopped, close }
+  parts.unwind.add('control API', () => server.close())
+  void mesh.expelled.then((error) => running.expelled(error))
+  return running
+}
 
-  /** Waits for a step, but not longer than `timeoutMs`. */
-  function within(step: Promise<void>, timeoutMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = clock.after(timeoutMs, resolve)
-      void step.finally(() => {
-        clock.clear(timer)
-        resolve()
-      })
+/** The node of a process that is up. */
+class ComposedNode implements RunningNode {
+  readonly info: NodeInfo
+  readonly stopped: Promise<NodeError | null>
+  readonly #parts: StartParts
+  readonly #host: ApiHost
+  #closing: Promise<void> | null = null
+  #reason: NodeError | null = null
+  #tellStopped: (reason: NodeError | null) => void = () => {}
+
+  constructor(parts: StartParts, node: NodeCore) {
+    const { home, config } = parts.options
+    this.#parts = parts
+    this.info = nodeInfo(node)
+    this.stopped = new Promise((resolve) => {
+      this.#tellStopped = resolve
     })
+    this.#host = {
+      node,
+      config: { path: home.configFile, config: { ...config, given: [...config.given] } },
+      stop: () => void parts.clock.after(0, () => void this.close()),
+      isStopping: () => this.#closing !== null
+    }
+  }
+
+  apiFor(principal: Principal): NodeApi {
+    return createApi(this.#host, principal)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  /** The mesh put this node out: it stops by itself. */
+  async expelled(error: NodeError): Promise<void> {
+    this.#reason = error
+    this.#parts.telemetry.log('error', 'the mesh put this node out', { code: error.code })
+    // A home that was put out before it was really in behaves as a fresh one.
+    if (error.code !== 'REVOKED') await this.#host.node.parts.store.remove(MESH).catch(() => {})
+    await this.close()
+  }
+
+  async #close(): Promise<void> {
+    const { clock, unwind, options } = this.#parts
+    await timely(unwind.run(), clock, options.config.node.shutdownTimeoutMs)
+    this.#tellStopped(this.#reason)
   }
 }
 

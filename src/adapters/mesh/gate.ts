@@ -1,7 +1,9 @@
 import type { NoiseStream } from 'hyperswarm'
+import type { Channel } from 'protomux'
 import type Protomux from 'protomux'
 import c from 'compact-encoding'
-import type { Clock } from '../../kit/clock.js'
+import type { Clock, Timer } from '../../kit/clock.js'
+import { messageOf } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
@@ -32,6 +34,9 @@ export interface GateIdentity {
   onRefused(code: ErrorCode, reason: string, peer: NodeId): void
 }
 
+/** Why a stream is cut: an error's code, or what went wrong before anything could be judged. */
+export type CutCode = ErrorCode | 'TIMEOUT' | 'MALFORMED' | 'LEFT'
+
 /** What the gate of one stream needs. */
 export interface GateParts {
   readonly stream: NoiseStream
@@ -43,167 +48,171 @@ export interface GateParts {
   /** Both ends are satisfied: replication and channels may be attached. Called at most once. */
   onPassed(peerSoftware: string, certificate: SignedCertificate): void
   /** The stream is to be cut. */
-  onCut(code: ErrorCode | 'TIMEOUT' | 'MALFORMED' | 'LEFT', reason: string): void
+  onCut(code: CutCode, reason: string): void
 }
 
 /** The gate of one stream: one hello channel, nothing else, until both ends have proved themselves. */
-export interface Gate {
+export class Gate {
+  /** The key of the stream's other end. */
   readonly peer: NodeId
-  readonly passed: boolean
+  readonly #parts: GateParts
+  readonly #timer: Timer
+  readonly #countBytes = (chunk: Uint8Array): void => this.#counted(chunk.byteLength)
+  #channel: Channel | null = null
+  #identity: GateIdentity | null
+  #bytes = 0
+  #helloSent = false
+  #credentialsSent = ''
+  /** What the peer said. */
+  #proof: string | null = null
+  #software = ''
+  #hasCredentials = false
+  #chain: CertificateChain | null = null
+  /** What each end thinks of the other. */
+  #ownVerdict: SignedCertificate | null = null
+  #peerVerdict = false
+  #isDone = false
+
+  /** Opens the hello channel of a fresh stream. `identity`: null while this node is in no mesh. */
+  constructor(parts: GateParts, identity: GateIdentity | null) {
+    const { stream, clock } = parts
+    this.peer = keyToText(stream.remotePublicKey)
+    this.#parts = parts
+    this.#identity = identity
+    this.#timer = clock.after(GATE_TIMEOUT_MS, () => this.#cut('TIMEOUT', 'no proof of membership in time'))
+    stream.on('data', this.#countBytes)
+    stream.on('close', () => clock.clear(this.#timer))
+    this.#open()
+  }
+
   /** The node has a mesh now (after pairing), or its view changed: judge again. */
-  review(identity: GateIdentity): void
+  review(identity: GateIdentity): void {
+    this.#identity = identity
+    if (this.#isDone) return
+    this.#sendHello()
+    this.#step()
+  }
+
   /** Tells an admitted peer why it is out, and cuts the stream. */
-  expel(code: ErrorCode, reason: string): void
-}
+  expel(code: ErrorCode, reason: string): void {
+    this.#send({ type: 'refused', code, reason })
+    this.#parts.onCut(code, reason)
+  }
 
-/** Opens the hello channel of a fresh stream and judges the peer. */
-export function openGate(parts: GateParts, first: GateIdentity | null): Gate {
-  const { stream, clock } = parts
-  const peer = keyToText(stream.remotePublicKey)
-  let identity = first
-  let helloSent = false
-  let proof: string | null = null
-  let software = ''
-  let chain: CertificateChain | null = null
-  let hasCredentials = false
-  let sentCredentials = ''
-  let ownVerdict: SignedCertificate | null = null
-  let peerVerdict = false
-  let done = false
+  #open(): void {
+    this.#channel = this.#parts.mux.createChannel({
+      protocol: 'a2a-node/gate',
+      messages: [{ encoding: c.raw, onmessage: (raw) => this.#received(raw) }],
+      onclose: () => this.#cut('LEFT', 'the peer closed the hello channel')
+    })
+    if (this.#channel === null) return this.#cut('LEFT', 'the stream is gone')
+    this.#channel.open()
+    this.#sendHello()
+  }
 
-  const timer = clock.after(GATE_TIMEOUT_MS, () => cut('TIMEOUT', 'no proof of membership in time'))
-  let bytes = 0
-  stream.on('data', countBytes)
-  stream.on('close', () => clock.clear(timer))
-
-  const channel = parts.mux.createChannel({
-    protocol: 'a2a-node/gate',
-    messages: [{ encoding: c.raw, onmessage: onMessage }],
-    onclose: () => {
-      if (!done) cut('LEFT', 'the peer closed the hello channel')
-    }
-  })
-  const message = channel?.messages[0]
-  if (channel === null || message === undefined) cut('LEFT', 'the stream is gone')
-  else channel.open()
-  sendHello()
-
-  function onMessage(raw: Uint8Array): void {
+  #received(raw: Uint8Array): void {
     // Anything thrown in here would end the process: a handler of a peer's bytes is total.
     try {
-      const decoded = decodeGateMessage(raw)
-      if (decoded === null) cut('MALFORMED', 'not a message of the gate')
-      else handle(decoded)
+      const message = decodeGateMessage(raw)
+      if (message === null) this.#cut('MALFORMED', 'not a message of the gate')
+      else this.#handle(message)
     } catch (error) {
-      cut('MALFORMED', error instanceof Error ? error.message : 'unreadable')
+      this.#cut('MALFORMED', messageOf(error))
     }
   }
 
-  function handle(one: GateMessage): void {
-    if (one.type === 'refused') {
-      identity?.onRefused(one.code, one.reason, peer)
-      if (done) return
-      return cut('LEFT', `the peer refused: ${one.reason}`)
+  #handle(message: GateMessage): void {
+    if (message.type === 'refused') return this.#refused(message)
+    if (message.type === 'hello') {
+      const { version } = message
+      if (version !== GATE_VERSION) return this.#refuse('FORBIDDEN', `gate version ${GATE_VERSION} is spoken here, not ${version}`)
+      this.#proof = message.proof
+      this.#software = message.software
+    } else if (message.type === 'credentials') {
+      this.#hasCredentials = true
+      this.#chain = message.chain
+      if (message.grant !== null) this.#identity?.onGrant(message.grant)
+    } else {
+      this.#peerVerdict = true
     }
-    if (one.type === 'hello') {
-      if (one.version !== GATE_VERSION) return refuse('FORBIDDEN', `gate version ${GATE_VERSION} is spoken here, not ${one.version}`)
-      proof = one.proof
-      software = one.software
-    } else if (one.type === 'credentials') {
-      hasCredentials = true
-      chain = one.chain
-      if (one.grant !== null) identity?.onGrant(one.grant)
-    } else if (one.type === 'passed') {
-      peerVerdict = true
-    }
-    step()
+    this.#step()
+  }
+
+  #refused({ code, reason }: GateMessage & { readonly type: 'refused' }): void {
+    this.#identity?.onRefused(code, reason, this.peer)
+    this.#cut('LEFT', `the peer refused: ${reason}`)
   }
 
   /** Everything that may be possible now; safe to call at any time. */
-  function step(): void {
-    if (done || identity === null || proof === null) return
-    if (proof !== expectedProof(identity)) return refuse('FORBIDDEN', 'the peer does not know this mesh')
-    sendCredentials(identity)
-    if (ownVerdict === null) decide(identity)
-    if (ownVerdict !== null && peerVerdict && !done) {
-      done = true
-      clock.clear(timer)
-      stream.off('data', countBytes)
-      parts.onPassed(software, ownVerdict)
+  #step(): void {
+    const identity = this.#identity
+    if (this.#isDone || identity === null || this.#proof === null) return
+    if (this.#proof !== this.#proofOf(identity, !this.#parts.stream.isInitiator)) {
+      return this.#refuse('FORBIDDEN', 'the peer does not know this mesh')
     }
+    this.#sendCredentials(identity)
+    if (this.#ownVerdict === null) this.#decide(identity)
+    if (this.#ownVerdict === null || !this.#peerVerdict || !this.#end()) return
+    this.#parts.onPassed(this.#software, this.#ownVerdict)
   }
 
-  function decide(current: GateIdentity): void {
+  #decide(identity: GateIdentity): void {
     // Judged only by what the peer presents or the own view shows; before its credentials come, nothing is owed.
-    if (!hasCredentials || !current.isReady()) return
-    const verdict = judge(current.view(), { remote: peer, chain, now: clock.now(), verify: parts.verify })
-    if (verdict.verdict === 'refuse') return refuse(verdict.code, verdict.reason)
+    if (!this.#hasCredentials || !identity.isReady()) return
+    const { clock, verify } = this.#parts
+    const verdict = judge(identity.view(), { remote: this.peer, chain: this.#chain, now: clock.now(), verify })
+    if (verdict.verdict === 'refuse') return this.#refuse(verdict.code, verdict.reason)
     if (verdict.verdict === 'wait') return
-    ownVerdict = verdict.certificate
-    send({ type: 'passed' })
+    this.#ownVerdict = verdict.certificate
+    this.#send({ type: 'passed' })
   }
 
-  function sendHello(): void {
-    if (helloSent || identity === null) return
-    helloSent = true
-    send({ type: 'hello', version: GATE_VERSION, software: parts.software, proof: proofOf(identity, stream.isInitiator) })
+  #sendHello(): void {
+    if (this.#helloSent || this.#identity === null) return
+    this.#helloSent = true
+    const proof = this.#proofOf(this.#identity, this.#parts.stream.isInitiator)
+    this.#send({ type: 'hello', version: GATE_VERSION, software: this.#parts.software, proof })
   }
 
-  function sendCredentials(current: GateIdentity): void {
-    const grant = chainOf(current.view(), peer)
-    const own = current.chain()
+  #sendCredentials(identity: GateIdentity): void {
+    const grant = chainOf(identity.view(), this.peer)
+    const chain = identity.chain()
     // Sent again when something changed: a newcomer's chain, or the admission that this view now shows.
-    const state = `${own === null}/${grant === null}`
-    if (state === sentCredentials) return
-    sentCredentials = state
-    send({ type: 'credentials', chain: own, grant })
+    const state = `${chain === null}/${grant === null}`
+    if (state === this.#credentialsSent) return
+    this.#credentialsSent = state
+    this.#send({ type: 'credentials', chain, grant })
   }
 
-  function expectedProof(current: GateIdentity): string {
-    return proofOf(current, !stream.isInitiator)
+  #proofOf({ meshKey, encryptionKey }: GateIdentity, isInitiator: boolean): string {
+    const { stream, hash } = this.#parts
+    return meshProof({ meshKey, encryptionKey, handshakeHash: stream.handshakeHash, isInitiator }, hash)
   }
 
-  function proofOf(current: GateIdentity, isInitiator: boolean): string {
-    const { meshKey, encryptionKey } = current
-    return meshProof({ meshKey, encryptionKey, handshakeHash: stream.handshakeHash, isInitiator }, parts.hash)
+  #send(message: GateMessage): void {
+    this.#channel?.messages[0]?.send(encodeGateMessage(message))
   }
 
-  function send(one: GateMessage): void {
-    message?.send(encodeGateMessage(one))
+  #refuse(code: ErrorCode, reason: string): void {
+    this.#send({ type: 'refused', code, reason })
+    this.#cut(code, reason)
   }
 
-  function refuse(code: ErrorCode, reason: string): void {
-    send({ type: 'refused', code, reason })
-    cut(code, reason)
+  #cut(code: CutCode, reason: string): void {
+    if (this.#end()) this.#parts.onCut(code, reason)
   }
 
-  function cut(code: Parameters<GateParts['onCut']>[0], reason: string): void {
-    if (done) return
-    done = true
-    clock.clear(timer)
-    stream.off('data', countBytes)
-    parts.onCut(code, reason)
+  /** Nothing is judged any more. False when that was so already. */
+  #end(): boolean {
+    if (this.#isDone) return false
+    this.#isDone = true
+    this.#parts.clock.clear(this.#timer)
+    this.#parts.stream.off('data', this.#countBytes)
+    return true
   }
 
-  function countBytes(chunk: Uint8Array): void {
-    bytes += chunk.byteLength
-    if (bytes > STRANGER_BYTES) cut('MALFORMED', 'a stranger sent too much')
-  }
-
-  return {
-    peer,
-    get passed() {
-      return done && ownVerdict !== null && peerVerdict
-    },
-    review(next) {
-      identity = next
-      if (done) return
-      sendHello()
-      step()
-    },
-    expel(code, reason) {
-      send({ type: 'refused', code, reason })
-      parts.onCut(code, reason)
-    }
+  #counted(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes > STRANGER_BYTES) this.#cut('MALFORMED', 'a stranger sent too much')
   }
 }

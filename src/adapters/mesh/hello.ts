@@ -60,7 +60,7 @@ export function decodeGateMessage(bytes: Uint8Array): GateMessage | null {
   const parsed = parseJson(fromUtf8(bytes))
   if (!parsed.ok) return null
   const checked = messageSchema.safeParse(parsed.value)
-  return checked.success ? (checked.data as GateMessage) : null
+  return checked.success ? checked.data : null
 }
 
 /** What the proof is made of. */

@@ -3,22 +3,21 @@ import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
-import type { ErrorCode } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
 import { judge } from '../../domain/membership/gate.js'
-import type { SignedCertificate } from '../../domain/membership/types.js'
+import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import type { Link, LinkHandlers, Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { openGate } from './gate.js'
-import type { Gate, GateIdentity } from './gate.js'
-import { startKeeper } from './keeper.js'
-import type { Keeper } from './keeper.js'
+import { EntryCourier } from './courier.js'
+import { Dials } from './dials.js'
+import { Gate } from './gate.js'
+import type { CutCode, GateIdentity } from './gate.js'
+import { Keeper } from './keeper.js'
+import { StreamLink } from './link.js'
 import { STREAM_TIMEOUT_MS } from './network.js'
 import type { Network } from './network.js'
-import { openSession } from './session.js'
-import type { Session } from './session.js'
 
 /** Streams that have not proved their membership yet, at most. */
 export const MAX_STRANGERS = 8
@@ -51,208 +50,196 @@ export interface MeshBinding {
   onLink(): void
 }
 
-/** The swarm: streams, gates and links of this node. */
-export interface MeshLinks extends Links {
-  readonly swarm: Hyperswarm
-  /** The node is in a mesh now: gates may judge, and members are looked for. */
-  bind(binding: MeshBinding): void
-  /** The view changed: judge everybody again. */
-  review(): void
-  /** Hands a log entry to any member; true when one appended it. */
-  courier(entry: Uint8Array): Promise<boolean>
-}
-
-interface Stream {
+/** One stream to another node, from its first byte on. */
+interface PeerStream {
   readonly stream: NoiseStream
   readonly peer: NodeId
   gate: Gate | null
-  session: Session | null
+  /** What lies behind the gate; null for a stranger. */
+  session: null | { readonly link: StreamLink; readonly courier: EntryCourier }
 }
 
-/** Makes the swarm on an open network. */
-export function openLinks(parts: SwarmParts): MeshLinks {
-  const { clock, telemetry } = parts
-  const streams = new Set<Stream>()
-  const swarm = new Hyperswarm({
-    dht: parts.network.dht,
-    keyPair: parts.keyPair,
-    maxPeers: MAX_LINKS * 4,
-    maxParallel: 16,
-    // Only revoked keys are denied here: denying unknown ones would ban newcomers for good.
-    firewall: (key) => binding !== null && (binding.identity.view().members.get(keyToText(key))?.revoked ?? null) !== null
-  })
-  let binding: MeshBinding | null = null
-  let handlers: LinkHandlers | null = null
-  let keeper: Keeper | null = null
-  let nextLinkId = 1
-  let closing = false
-  const dialing = new Map<NodeId, Set<(link: Link) => void>>()
+/** The swarm: streams, gates and links of this node. */
+export class SwarmLinks implements Links {
+  /** For pairing, which uses the same swarm. */
+  readonly swarm: Hyperswarm
+  readonly #parts: SwarmParts
+  readonly #streams = new Set<PeerStream>()
+  readonly #dials: Dials
+  #binding: MeshBinding | null = null
+  #handlers: LinkHandlers | null = null
+  #keeper: Keeper | null = null
+  #nextLinkId = 1
+  #isClosing = false
 
-  swarm.on('connection', (stream) => {
-    stream.on('error', () => {})
-    stream.setTimeout(STREAM_TIMEOUT_MS)
-    const peer = keyToText(stream.remotePublicKey)
-    if (closing) return stream.destroy()
-    const entry: Stream = { stream, peer, gate: null, session: null }
-    const strangers = [...streams].filter((one) => one.session === null).length
-    if (strangers >= MAX_STRANGERS) {
-      telemetry.count('strangers_cut', 'full')
-      return stream.destroy()
-    }
-    streams.add(entry)
-    stream.on('close', () => dropped(entry))
-    const mux = Protomux.from(stream)
-    entry.gate = openGate(
-      {
-        stream,
-        mux,
-        software: parts.software,
-        clock,
-        hash: parts.hash,
-        verify: parts.verify,
-        onPassed: (software, certificate) => admitted(entry, { mux, peerVersion: software, certificate }),
-        onCut: (code, reason) => refused(entry, code, reason)
-      },
-      identityNow()
-    )
-  })
-
-  function identityNow(): GateIdentity | null {
-    return binding === null ? null : { ...binding.identity, isReady: () => handlers !== null }
+  /** Makes the swarm on an open network. */
+  constructor(parts: SwarmParts) {
+    this.#parts = parts
+    this.#dials = new Dials(parts.clock)
+    this.swarm = new Hyperswarm({
+      dht: parts.network.dht,
+      keyPair: parts.keyPair,
+      maxPeers: MAX_LINKS * 4,
+      maxParallel: 16,
+      // Only revoked keys are denied here: denying unknown ones would ban newcomers for good.
+      firewall: (key) => isRevoked(this.#binding?.identity.view(), keyToText(key))
+    })
+    this.swarm.on('connection', (stream) => this.#connected(stream))
   }
 
-  /** Shows the gates of strangers what changed, and expels members that are out now. */
-  function review(): void {
-    const identity = identityNow()
+  async start(handlers: LinkHandlers): Promise<void> {
+    this.#handlers = handlers
+    if (this.#binding === null) throw new NodeError('INTERNAL', 'links start only inside a mesh')
+    const { clock, network, networkKind } = this.#parts
+    await this.swarm.listen()
+    this.swarm.join(this.#binding.topic, { server: true, client: true })
+    this.#keeper = new Keeper({
+      swarm: this.swarm,
+      clock,
+      networkKind,
+      isConnected: (peer) => this.#linkTo(peer) !== null,
+      linkCount: () => this.list().length
+    })
+    network.onTakeover(() => this.#keeper?.refreshNow())
+    this.review()
+  }
+
+  /** The node is in a mesh now: gates may judge, and members are looked for. */
+  bind(binding: MeshBinding): void {
+    this.#binding = binding
+    this.review()
+  }
+
+  /** The view changed: shows it to the gates of strangers, and expels members that are out now. */
+  review(): void {
+    const identity = this.#identity()
     if (identity === null) return
     const view = identity.view()
-    for (const one of [...streams]) {
-      if (one.session === null) {
-        one.gate?.review(identity)
-      } else if (view.members.has(one.peer) || view.refusals.has(one.peer)) {
-        // A member that this view does not know yet passed by its chain; only an explicit word puts it out.
-        const verdict = judge(view, { remote: one.peer, chain: null, now: clock.now(), verify: parts.verify })
-        if (verdict.verdict === 'refuse') one.gate?.expel(verdict.code, verdict.reason)
-      }
+    for (const one of [...this.#streams]) {
+      if (one.session === null) one.gate?.review(identity)
+      else this.#reviewMember(one, view)
     }
   }
 
-  function refused(entry: Stream, code: ErrorCode | 'TIMEOUT' | 'MALFORMED' | 'LEFT', reason: string): void {
+  dial(peer: NodeId, timeoutMs: number): Promise<Link> {
+    const open = this.#linkTo(peer)
+    if (open !== null) return Promise.resolve(open)
+    const link = this.#dials.wait(peer, timeoutMs)
+    this.swarm.joinPeer(keyFromText(peer))
+    return link
+  }
+
+  want(peers: readonly NodeId[]): void {
+    this.#keeper?.want(peers)
+  }
+
+  list(): readonly Link[] {
+    return [...this.#streams].flatMap((one) => (one.session === null ? [] : [one.session.link]))
+  }
+
+  /** Hands a log entry to any member; true when one appended it. */
+  async courier(entry: Uint8Array): Promise<boolean> {
+    for (const { session } of [...this.#streams]) {
+      if (session !== null && (await session.courier.hand(entry))) return true
+    }
+    return false
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#keeper?.close()
+    await this.swarm.destroy()
+  }
+
+  #connected(stream: NoiseStream): void {
+    stream.on('error', () => {})
+    stream.setTimeout(STREAM_TIMEOUT_MS)
+    if (this.#isClosing) return stream.destroy()
+    if (this.#strangers() >= MAX_STRANGERS) {
+      this.#parts.telemetry.count('strangers_cut', 'full')
+      return stream.destroy()
+    }
+    const one: PeerStream = { stream, peer: keyToText(stream.remotePublicKey), gate: null, session: null }
+    this.#streams.add(one)
+    stream.on('close', () => this.#dropped(one))
+    const mux = Protomux.from(stream)
+    const { software, clock, hash, verify } = this.#parts
+    const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#admitted(one, { mux, peerVersion, certificate })
+    const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)
+    one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#identity())
+  }
+
+  #strangers(): number {
+    return [...this.#streams].filter((one) => one.session === null).length
+  }
+
+  #identity(): GateIdentity | null {
+    return this.#binding === null ? null : { ...this.#binding.identity, isReady: () => this.#handlers !== null }
+  }
+
+  #reviewMember({ peer, gate }: PeerStream, view: MembershipView): void {
+    // A member that this view does not know yet passed by its chain; only an explicit word puts it out.
+    if (!view.members.has(peer) && !view.refusals.has(peer)) return
+    const { clock, verify } = this.#parts
+    const verdict = judge(view, { remote: peer, chain: null, now: clock.now(), verify })
+    if (verdict.verdict === 'refuse') gate?.expel(verdict.code, verdict.reason)
+  }
+
+  #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
+    const { telemetry, clock } = this.#parts
     if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
-      parts.onRefused(entry.peer, code, reason)
+      this.#parts.onRefused(peer, code, reason)
     }
-    cut(entry.stream)
-  }
-
-  /** Ends a stream so that its last words still go out, then for sure. */
-  function cut(stream: NoiseStream): void {
+    // Its last words still go out, then it ends for sure.
     stream.end()
     clock.after(LINGER_MS, () => stream.destroy())
   }
 
-  function admitted(entry: Stream, shown: { mux: Protomux; peerVersion: string; certificate: SignedCertificate }): void {
-    if (binding === null || handlers === null) return entry.stream.destroy()
-    if (linkCount() >= MAX_LINKS) return entry.stream.destroy()
-    const bound = binding
-    bound.replicate(entry.stream)
-    const session = openSession({
-      id: nextLinkId++,
-      peer: entry.peer,
+  #admitted(one: PeerStream, shown: { mux: Protomux; peerVersion: string; certificate: SignedCertificate }): void {
+    const { stream, peer } = one
+    const binding = this.#binding
+    const handlers = this.#handlers
+    if (binding === null || handlers === null || this.list().length >= MAX_LINKS) return stream.destroy()
+    binding.replicate(stream)
+    const onMalformed = (reason: string): void => this.#malformed(peer, reason)
+    const link = new StreamLink({
+      id: this.#nextLinkId++,
+      peer,
+      stream,
       ...shown,
-      stream: entry.stream,
-      onFrame: (link, frame) => handlers?.onFrame(link, frame),
-      onMalformed: (reason) => {
-        telemetry.count('frames_malformed')
-        telemetry.log('warn', 'a malformed frame', { peer: entry.peer, reason })
-      },
-      onChannelClosed: () => entry.stream.destroy(),
-      appendFor: (bytes, peer) => bound.appendFor(bytes, peer)
+      onFrame: (from, frame) => handlers.onFrame(from, frame),
+      onMalformed,
+      onChannelClosed: () => stream.destroy()
     })
-    entry.session = session
+    const { clock, telemetry } = this.#parts
+    const courier = new EntryCourier({ peer, mux: shown.mux, clock, onMalformed, appendFor: binding.appendFor })
+    one.session = { link, courier }
     telemetry.count('links_opened')
-    keeper?.connected(entry.peer)
-    handlers.onOpen(session.link)
-    for (const resolve of dialing.get(entry.peer) ?? []) resolve(session.link)
-    bound.onLink()
+    this.#keeper?.connected(peer)
+    handlers.onOpen(link)
+    this.#dials.opened(link)
+    binding.onLink()
   }
 
-  function dropped(entry: Stream): void {
-    streams.delete(entry)
-    const session = entry.session
-    if (session === null) return
-    telemetry.count('links_closed')
-    keeper?.lost(entry.peer)
-    handlers?.onClose(session.link, 'the stream ended')
+  #malformed(peer: NodeId, reason: string): void {
+    this.#parts.telemetry.count('frames_malformed')
+    this.#parts.telemetry.log('warn', 'a malformed frame', { peer, reason })
   }
 
-  function linkCount(): number {
-    let count = 0
-    for (const one of streams) if (one.session !== null) count++
-    return count
+  #dropped(one: PeerStream): void {
+    this.#streams.delete(one)
+    if (one.session === null) return
+    this.#parts.telemetry.count('links_closed')
+    this.#keeper?.lost(one.peer)
+    this.#handlers?.onClose(one.session.link, 'the stream ended')
   }
 
-  function linkTo(peer: NodeId): Link | null {
-    for (const one of streams) if (one.peer === peer && one.session !== null && !one.session.link.closed) return one.session.link
-    return null
+  #linkTo(peer: NodeId): Link | null {
+    return this.list().find((link) => link.peer === peer && !link.closed) ?? null
   }
+}
 
-  return {
-    swarm,
-    start: async (next) => {
-      handlers = next
-      if (binding === null) throw new NodeError('INTERNAL', 'links start only inside a mesh')
-      await swarm.listen()
-      swarm.join(binding.topic, { server: true, client: true })
-      keeper = startKeeper({
-        swarm,
-        clock,
-        networkKind: parts.networkKind,
-        isConnected: (peer) => linkTo(peer) !== null,
-        linkCount
-      })
-      parts.network.onTakeover(() => keeper?.refreshNow())
-      review()
-    },
-    bind: (next) => {
-      binding = next
-      review()
-    },
-    review,
-    dial: (peer, timeoutMs) =>
-      new Promise((resolve, reject) => {
-        const open = linkTo(peer)
-        if (open !== null) return resolve(open)
-        const waiters = dialing.get(peer) ?? new Set()
-        dialing.set(peer, waiters)
-        const timer = clock.after(timeoutMs, () => {
-          forget()
-          reject(new NodeError('PEER_OFFLINE', 'the peer does not answer', { data: { peer } }))
-        })
-        function done(link: Link): void {
-          forget()
-          resolve(link)
-        }
-        function forget(): void {
-          clock.clear(timer)
-          waiters.delete(done)
-          if (waiters.size === 0) dialing.delete(peer)
-        }
-        waiters.add(done)
-        swarm.joinPeer(keyFromText(peer))
-      }),
-    want: (peers) => keeper?.want(peers),
-    list: () => [...streams].flatMap((one) => (one.session === null ? [] : [one.session.link])),
-    courier: async (entry) => {
-      for (const one of [...streams]) {
-        if (one.session !== null && (await one.session.courier(entry))) return true
-      }
-      return false
-    },
-    close: async () => {
-      closing = true
-      keeper?.close()
-      await swarm.destroy()
-    }
-  }
+function isRevoked(view: MembershipView | undefined, nodeId: NodeId): boolean {
+  return (view?.members.get(nodeId)?.revoked ?? null) !== null
 }

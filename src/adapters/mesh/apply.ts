@@ -1,0 +1,55 @@
+import type { ApplyHost, ApplyNode } from 'autobase'
+import b4a from 'b4a'
+import type Hyperbee from 'hyperbee'
+import type { BeeBatch } from 'hyperbee'
+import { keyFromText, keyToText } from '../../kit/ids.js'
+import type { Verify } from '../../kit/sign.js'
+import { decodeEntry } from '../../domain/membership/codec.js'
+import type { FoldResult } from '../../domain/membership/effects.js'
+import { fold, reads } from '../../domain/membership/fold.js'
+import type { Entry } from '../../domain/membership/types.js'
+
+/** One call of Autobase's apply. */
+export interface ApplyParts {
+  readonly nodes: readonly ApplyNode[]
+  readonly view: Hyperbee
+  readonly host: ApplyHost
+  readonly verify: Verify
+}
+
+/** Folds entries into the view. Deterministic and total: a throw in here would close the base on every honest node, so bad entries are skipped. */
+export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Promise<void> {
+  const batch = view.batch({ update: false })
+  for (const { value, from } of nodes) {
+    const decoded = value === null ? null : decodeEntry(value)
+    if (decoded === null || !decoded.ok) continue
+    const result = fold(await recordsOf(batch, decoded.entry), decoded.entry, {
+      verify,
+      isBootstrapCourier: b4a.equals(from.key, host.key),
+      meshId: keyToText(host.key)
+    })
+    await perform(result, batch, host)
+  }
+  await batch.flush()
+}
+
+async function recordsOf(batch: BeeBatch<string, unknown>, entry: Entry): Promise<Map<string, unknown>> {
+  const records = new Map<string, unknown>()
+  for (const key of reads(entry)) {
+    const found = await batch.get(key)
+    if (found !== null) records.set(key, found.value)
+  }
+  return records
+}
+
+async function perform({ puts, addWriters, removeWriters }: FoldResult, batch: BeeBatch<string, unknown>, host: ApplyHost): Promise<void> {
+  for (const [key, value] of puts) {
+    if (value === null) await batch.del(key)
+    else await batch.put(key, value)
+  }
+  for (const core of addWriters) await host.addWriter(keyFromText(core), { indexer: false })
+  for (const core of removeWriters) {
+    const key = keyFromText(core)
+    if (host.removeable(key)) await host.removeWriter(key)
+  }
+}

@@ -1,0 +1,103 @@
+import c from 'compact-encoding'
+import type { Channel } from 'protomux'
+import type Protomux from 'protomux'
+import type { Clock } from '../../kit/clock.js'
+import type { NodeId } from '../../kit/ids.js'
+
+/** An entry handed over is answered within this time, in milliseconds. */
+const ANSWER_TIMEOUT_MS = 5000
+/** Largest log entry that is taken from a peer, in bytes. */
+const MAX_ENTRY_BYTES = 96 * 1024
+/** Entries of one peer that may wait for their append at once. */
+const MAX_ENTRIES_WAITING = 64
+/** An entry's number, before the entry and before its answer. */
+const NUMBER_BYTES = 4
+
+/** What the courier of one stream needs. */
+export interface CourierParts {
+  readonly peer: NodeId
+  readonly mux: Protomux
+  readonly clock: Clock
+  onMalformed(reason: string): void
+  /** Appends a peer's entry to the log; false when this node is no writer. */
+  appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
+}
+
+/** Hands log entries to the peer, and takes the peer's. Message 0: number and entry; message 1: number and 1 or 0. */
+export class EntryCourier {
+  readonly #parts: CourierParts
+  readonly #channel: Channel | null
+  readonly #answers = new Map<number, (isAppended: boolean) => void>()
+  #next = 1
+  /** Entries of the peer on their way into the log. */
+  #appending = 0
+
+  constructor(parts: CourierParts) {
+    this.#parts = parts
+    this.#channel = parts.mux.createChannel({
+      protocol: 'a2a-node/log',
+      messages: [
+        { encoding: c.raw, onmessage: (raw) => this.#onEntry(raw) },
+        { encoding: c.raw, onmessage: (raw) => this.#onAnswer(raw) }
+      ],
+      onclose: () => {
+        for (const answer of [...this.#answers.values()]) answer(false)
+      }
+    })
+    this.#channel?.open()
+  }
+
+  /** Hands over an encoded entry. True: the peer has appended it. */
+  hand(entry: Uint8Array): Promise<boolean> {
+    const channel = this.#channel
+    if (channel === null || channel.closed) return Promise.resolve(false)
+    const number = this.#next++
+    return new Promise((resolve) => {
+      const finish = (isAppended: boolean): void => {
+        this.#parts.clock.clear(timer)
+        this.#answers.delete(number)
+        resolve(isAppended)
+      }
+      const timer = this.#parts.clock.after(ANSWER_TIMEOUT_MS, () => finish(false))
+      this.#answers.set(number, finish)
+      channel.messages[0]?.send(numbered(number, entry))
+    })
+  }
+
+  #onEntry(raw: Uint8Array): void {
+    if (raw.byteLength <= NUMBER_BYTES || raw.byteLength > MAX_ENTRY_BYTES + NUMBER_BYTES) {
+      return this.#parts.onMalformed('a log entry of no sensible size')
+    }
+    const number = numberOf(raw)
+    if (this.#appending >= MAX_ENTRIES_WAITING) return this.#answer(number, false)
+    this.#appending++
+    this.#parts
+      .appendFor(raw.slice(NUMBER_BYTES), this.#parts.peer)
+      .catch(() => false)
+      .then((isAppended) => {
+        this.#appending--
+        this.#answer(number, isAppended)
+      })
+      .catch(() => {})
+  }
+
+  #answer(number: number, isAppended: boolean): void {
+    this.#channel?.messages[1]?.send(numbered(number, Uint8Array.of(isAppended ? 1 : 0)))
+  }
+
+  #onAnswer(raw: Uint8Array): void {
+    if (raw.byteLength !== NUMBER_BYTES + 1) return this.#parts.onMalformed('an answer of the log channel has 5 bytes')
+    this.#answers.get(numberOf(raw))?.(raw[NUMBER_BYTES] === 1)
+  }
+}
+
+function numbered(number: number, bytes: Uint8Array): Uint8Array {
+  const message = new Uint8Array(NUMBER_BYTES + bytes.byteLength)
+  new DataView(message.buffer).setUint32(0, number)
+  message.set(bytes, NUMBER_BYTES)
+  return message
+}
+
+function numberOf(message: Uint8Array): number {
+  return new DataView(message.buffer, message.byteOffset, NUMBER_BYTES).getUint32(0)
+}

@@ -1,0 +1,79 @@
+import BlindPairing from 'blind-pairing'
+import type { PairedData } from 'blind-pairing'
+import { NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import { bytesToText } from '../../kit/ids.js'
+import { decodeMeshInfo, encodeJoinData } from '../../domain/membership/codec.js'
+import type { MeshInfo } from '../../domain/membership/codec.js'
+import { denyCode } from '../../domain/membership/pairing-status.js'
+import { sealJoin } from '../../domain/membership/signing.js'
+import type { PairingParts } from './pairing.js'
+
+/** What a newcomer learns when it is let in. */
+export interface Paired {
+  readonly key: Uint8Array
+  readonly encryptionKey: Uint8Array
+  readonly info: MeshInfo
+}
+
+/** What a newcomer asks with. */
+export interface JoinOptions {
+  /** The invite of blind-pairing, out of the code. */
+  readonly invite: Uint8Array
+  readonly coreKey: string
+  readonly name: string
+  readonly timeoutMs: number
+}
+
+/**
+ * Asks any online admin to let this node in.
+ * @throws NodeError INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, INVITE_INVALID as an admin answers;
+ * NO_ADMIN_ONLINE when nobody did in time.
+ */
+export async function requestJoin(parts: PairingParts, options: JoinOptions): Promise<Paired> {
+  const { id, expires } = BlindPairing.decodeInvite(options.invite)
+  if (expires !== 0 && expires <= parts.clock.now()) throw refusedJoin('INVITE_EXPIRED')
+  const { coreKey, name, invite, timeoutMs } = options
+  const request = sealJoin({ inviteId: bytesToText(id), nodeKey: parts.nodeId, coreKey, name }, parts.sign)
+  const blind = new BlindPairing(parts.swarm)
+  let stopWaiting: () => void = () => {}
+  try {
+    return await new Promise<Paired>((resolve, reject) => {
+      const timer = parts.clock.after(timeoutMs, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
+      stopWaiting = () => parts.clock.clear(timer)
+      const userData = encodeJoinData({ v: 1, request })
+      const onadd = (paired: PairedData): void => {
+        const read = readPaired(paired)
+        if (read === null) reject(refusedJoin('INVITE_INVALID'))
+        else resolve(read)
+      }
+      const candidate = blind.addCandidate({ invite, userData, onadd })
+      candidate.request.on('rejected', () => {
+        const code = denyCode(candidate.request.response?.status ?? 0)
+        if (code !== null) reject(refusedJoin(code))
+      })
+    })
+  } finally {
+    stopWaiting()
+    await blind.close()
+  }
+}
+
+function readPaired({ key, encryptionKey, data }: PairedData): Paired | null {
+  const info = data === null ? null : decodeMeshInfo(data)
+  return encryptionKey === null || info === null || !info.ok ? null : { key, encryptionKey, info: info.info }
+}
+
+const REFUSALS: Partial<Record<ErrorCode, string>> = {
+  INVITE_EXPIRED: 'the invite has expired',
+  INVITE_USED: 'the invite has been used up',
+  INVITE_REVOKED: 'the invite has been revoked',
+  INVITE_INVALID: 'the invite was not accepted',
+  REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
+  NO_ADMIN_ONLINE: 'no admin of the mesh answered; one must be online to let a node in'
+}
+
+/** The error of a node that the mesh does not let in, or puts out. */
+export function refusedJoin(code: ErrorCode): NodeError {
+  return new NodeError(code, REFUSALS[code] ?? 'the mesh did not let this node in')
+}

@@ -1,0 +1,101 @@
+import c from 'compact-encoding'
+import type { NoiseStream } from 'hyperswarm'
+import type { Channel } from 'protomux'
+import type Protomux from 'protomux'
+import { messageOf } from '../../kit/errors.js'
+import type { NodeId } from '../../kit/ids.js'
+import type { SignedCertificate } from '../../domain/membership/types.js'
+import type { Link, LinkPath } from '../../ports/mesh.js'
+
+/** Largest frame that is taken, in bytes. */
+const MAX_FRAME_BYTES = 1024 * 1024
+
+/** What a link needs. */
+export interface LinkParts {
+  readonly id: number
+  readonly peer: NodeId
+  readonly peerVersion: string
+  readonly certificate: SignedCertificate
+  readonly stream: NoiseStream
+  readonly mux: Protomux
+  onFrame(link: Link, frame: Uint8Array): void
+  onMalformed(reason: string): void
+  onChannelClosed(): void
+}
+
+/** The A2A channel of one admitted stream. */
+export class StreamLink implements Link {
+  readonly id: number
+  readonly peer: NodeId
+  readonly path: LinkPath
+  readonly peerVersion: string
+  readonly certificate: SignedCertificate
+  readonly #parts: LinkParts
+  readonly #channel: Channel | null
+  #isClosed = false
+  #waiting: (() => void)[] = []
+
+  constructor(parts: LinkParts) {
+    this.id = parts.id
+    this.peer = parts.peer
+    this.path = pathOf(parts.stream)
+    this.peerVersion = parts.peerVersion
+    this.certificate = parts.certificate
+    this.#parts = parts
+    this.#channel = parts.mux.createChannel({
+      protocol: 'a2a-node/a2a',
+      messages: [{ encoding: c.raw, onmessage: (frame) => this.#received(frame) }],
+      ondrain: () => this.#wake(),
+      onclose: () => this.#channelClosed()
+    })
+    if (this.#channel === null) this.#isClosed = true
+    else this.#channel.open()
+  }
+
+  get closed(): boolean {
+    return this.#isClosed
+  }
+
+  rttMs(): number | null {
+    return this.#parts.stream.rawStream?.rtt ?? null
+  }
+
+  send(frame: Uint8Array): boolean {
+    return !this.#isClosed && this.#channel?.messages[0]?.send(frame) === true
+  }
+
+  drained(): Promise<void> {
+    if (this.#isClosed || this.#parts.mux.drained) return Promise.resolve()
+    return new Promise((resolve) => this.#waiting.push(resolve))
+  }
+
+  close(): void {
+    this.#parts.stream.destroy()
+  }
+
+  #received(frame: Uint8Array): void {
+    // Anything thrown in here would end the process.
+    try {
+      if (frame.byteLength > MAX_FRAME_BYTES) this.#parts.onMalformed('a frame is too large')
+      else this.#parts.onFrame(this, frame)
+    } catch (error) {
+      this.#parts.onMalformed(messageOf(error))
+    }
+  }
+
+  #channelClosed(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#wake()
+    this.#parts.onChannelClosed()
+  }
+
+  #wake(): void {
+    for (const resolve of this.#waiting.splice(0)) resolve()
+  }
+}
+
+function pathOf(stream: NoiseStream): LinkPath {
+  const host = stream.rawStream?.remoteHost ?? ''
+  return host === '::1' || host.startsWith('127.') ? 'local' : 'direct'
+}

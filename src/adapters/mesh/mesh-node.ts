@@ -1,0 +1,225 @@
+import type Corestore from 'corestore'
+import type { Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { ErrorCode } from '../../kit/errors.js'
+import { keyToText, utf8 } from '../../kit/ids.js'
+import type { MeshId, NodeId } from '../../kit/ids.js'
+import type { Sign } from '../../kit/sign.js'
+import { chainOf } from '../../domain/membership/chain.js'
+import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
+import { firstView, isAdmin } from '../../domain/membership/view.js'
+import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { refusedJoin } from './join.js'
+import type { MeshBinding, SwarmLinks } from './links.js'
+import type { AutobaseLog } from './log.js'
+import type { Network } from './network.js'
+import { AdminPairing } from './pairing.js'
+import type { CodeNetwork } from './pairing.js'
+import { hash, signer, verify } from './sodium.js'
+import { timely } from './timely.js'
+
+/** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
+const GRANT_TIMEOUT_MS = 15_000
+/** How long a step of closing may take, in milliseconds; on loopback answers come at once or never. */
+const CLOSE_MS = 2000
+const CLOSE_LOCAL_MS = 500
+
+/** What the home remembers of the mesh. Holds the mesh's secret: a file of mode 0600. */
+export interface MeshState {
+  readonly v: 1
+  /** z32 of the Autobase key. */
+  readonly key: string
+  /** z32 of the Autobase encryption key. */
+  readonly encryptionKey: string
+  readonly owner: NodeId
+  readonly name: string
+  /** Own certificate and those above it, as last known. */
+  readonly chain: CertificateChain
+  /** Namespace of the log's cores in the store; a failed join leaves its own behind and takes the next. */
+  readonly epoch: number
+}
+
+/** What a mesh is opened with. */
+export interface MeshParts {
+  readonly store: Corestore
+  readonly network: Network
+  readonly codeNetwork: CodeNetwork
+  readonly keyPair: { readonly publicKey: Uint8Array; readonly secretKey: Uint8Array }
+  readonly software: string
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  onRefusedStream(peer: NodeId, code: string, reason: string): void
+}
+
+/** This node in its mesh: the ports of the mesh adapter. */
+export interface Mesh extends Membership {
+  readonly meshId: MeshId
+  readonly meshName: string
+  readonly owner: NodeId
+  readonly links: Links
+  readonly log: MemberLog
+  readonly pairing: Pairing
+  readonly sign: Sign
+  /** What the home must remember; again whenever it changes. */
+  state(): MeshState
+  onState(listener: (state: MeshState) => void): void
+  /** Resolves when the mesh put this node out: REVOKED or an INVITE_ code. Never rejects. */
+  readonly expelled: Promise<NodeError>
+  /** Blocks in this node's own writer core. */
+  ownLength(): number
+  close(): Promise<void>
+}
+
+/** What {@link MeshNode} ties together. */
+export interface MeshNodeParts {
+  readonly parts: MeshParts
+  readonly log: AutobaseLog
+  readonly links: SwarmLinks
+  readonly state: MeshState
+}
+
+/** This node in its mesh: log, links and pairing tied together. */
+export class MeshNode implements Mesh {
+  readonly nodeId: NodeId
+  readonly meshId: MeshId
+  readonly meshName: string
+  readonly owner: NodeId
+  readonly log: AutobaseLog
+  readonly links: SwarmLinks
+  readonly pairing: AdminPairing
+  readonly sign: Sign
+  readonly expelled: Promise<NodeError>
+  readonly #parts: MeshParts
+  readonly #stateListeners: ((state: MeshState) => void)[] = []
+  readonly #grantWaiters: (() => void)[] = []
+  #state: MeshState
+  #expel: (error: NodeError) => void = () => {}
+
+  constructor({ parts, log, links, state }: MeshNodeParts) {
+    this.#parts = parts
+    this.#state = state
+    this.nodeId = keyToText(parts.keyPair.publicKey)
+    this.meshId = log.meshId
+    this.meshName = state.name
+    this.owner = state.owner
+    this.log = log
+    this.links = links
+    this.sign = signer(parts.keyPair.secretKey)
+    this.expelled = new Promise((resolve) => {
+      this.#expel = resolve
+    })
+    links.bind(this.#binding())
+    log.setCourier((entry) => links.courier(entry))
+    const { clock, telemetry, codeNetwork: network } = parts
+    const { nodeId, sign } = this
+    this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    log.onChange(() => this.#onView())
+    this.#onView()
+  }
+
+  certificate(): SignedCertificate {
+    const own = this.log.view().members.get(this.nodeId)?.certificate ?? this.#state.chain[0]
+    if (own === undefined) throw new NodeError('INTERNAL', 'this node has no certificate yet')
+    return own
+  }
+
+  state(): MeshState {
+    return this.#state
+  }
+
+  onState(listener: (state: MeshState) => void): void {
+    this.#stateListeners.push(listener)
+  }
+
+  ownLength(): number {
+    return this.log.ownLength()
+  }
+
+  /** Resolves when the own certificate is there. @throws NodeError NO_ADMIN_ONLINE when it does not come in time. */
+  granted(clock: Clock): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (this.#state.chain.length > 0) return resolve()
+      const timer = clock.after(GRANT_TIMEOUT_MS, () => reject(refusedJoin('NO_ADMIN_ONLINE')))
+      this.#grantWaiters.push(() => {
+        clock.clear(timer)
+        resolve()
+      })
+    })
+  }
+
+  async close(): Promise<void> {
+    const { clock, telemetry, codeNetwork } = this.#parts
+    // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
+    const limitMs = codeNetwork.network === 'local' ? CLOSE_LOCAL_MS : CLOSE_MS
+    // What is left open then ends with the network, which its owner closes by force.
+    await timely(Promise.all([this.pairing.close(), this.links.close()]), clock, limitMs)
+    if (!(await timely(this.log.close(), clock, CLOSE_MS))) telemetry.log('warn', 'closing the log took too long')
+  }
+
+  #binding(): MeshBinding {
+    const { log } = this
+    return {
+      identity: {
+        meshKey: log.key,
+        encryptionKey: log.encryptionKey,
+        view: () => this.#view(),
+        chain: () => this.#chain(),
+        onGrant: (chain) => this.#onGrant(chain),
+        onRefused: (code, reason, peer) => this.#onRefused(code, reason, peer)
+      },
+      topic: hash(utf8('a2a-node/topic'), log.key, log.encryptionKey),
+      replicate: (stream) => log.replicate(stream),
+      appendFor: (entry) => log.appendFor(entry),
+      onLink: () => log.nudge()
+    }
+  }
+
+  /** Before the log has come, the root of trust is what the invite said. */
+  #view(): MembershipView {
+    const view = this.log.view()
+    const { name, owner } = this.#state
+    return view.mesh === null ? firstView({ mesh: this.meshId, name, owner }) : view
+  }
+
+  /** The own chain, by the view or as remembered; null before the first. */
+  #chain(): CertificateChain | null {
+    const known = chainOf(this.log.view(), this.nodeId)
+    if (known !== null) return known
+    return this.#state.chain.length === 0 ? null : this.#state.chain
+  }
+
+  #onView(): void {
+    const view = this.log.view()
+    const member = view.members.get(this.nodeId)
+    const refused = view.refusals.get(this.nodeId)
+    if (member !== undefined && member.revoked !== null) this.#expel(refusedJoin('REVOKED'))
+    else if (member === undefined && refused !== undefined) this.#expel(refusedJoin(refused.code))
+    const chain = chainOf(view, this.nodeId)
+    if (chain !== null) this.#remember(chain)
+    this.pairing.review()
+    this.links.review()
+  }
+
+  #onGrant(chain: CertificateChain): void {
+    const leaf = chain[0]
+    if (leaf === undefined || leaf.body.nodeKey !== this.nodeId || this.log.view().members.has(this.nodeId)) return
+    this.#remember(chain)
+    this.links.review()
+  }
+
+  /** An admin can put this node out anyway, so its word is enough; others are only logged. */
+  #onRefused(code: ErrorCode, reason: string, peer: NodeId): void {
+    this.#parts.telemetry.log('warn', 'a member refuses this node', { peer, code, reason })
+    const issuer = this.#state.chain[0]?.body.issuer
+    const isTrusted = peer === this.owner || peer === issuer || isAdmin(this.log.view(), peer)
+    if (isTrusted && (code === 'REVOKED' || code.startsWith('INVITE_'))) this.#expel(refusedJoin(code))
+  }
+
+  #remember(chain: CertificateChain): void {
+    if (chain.length === 0 || JSON.stringify(chain) === JSON.stringify(this.#state.chain)) return
+    this.#state = { ...this.#state, chain, name: this.log.view().mesh?.name ?? this.#state.name }
+    for (const listener of this.#stateListeners) listener(this.#state)
+    for (const resolve of this.#grantWaiters.splice(0)) resolve()
+  }
+}

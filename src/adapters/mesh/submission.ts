@@ -1,0 +1,79 @@
+import type { Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import { isApplied } from '../../domain/membership/applied.js'
+import { encodeEntry } from '../../domain/membership/codec.js'
+import type { Entry, MembershipView } from '../../domain/membership/types.js'
+
+/** How often a waiting entry is offered again, in milliseconds. */
+const OFFER_AGAIN_MS = 1000
+
+/** What a submission asks of the log. */
+export interface SubmissionParts {
+  readonly entry: Entry
+  readonly clock: Clock
+  readonly timeoutMs: number
+  view(): MembershipView
+  isClosed(): boolean
+  onChange(listener: () => void): () => void
+  /** Appends the entry or hands it to a writer. True: it is in the log. Never rejects. */
+  offer(entry: Uint8Array): Promise<boolean>
+  /** Reads the view anew. */
+  refresh(): Promise<void>
+}
+
+/** One entry on its way into the log: offered until a writer took it, done when the own view shows it. */
+export class Submission {
+  /** Resolves when applied. @throws NodeError TIMEOUT, INTERNAL */
+  readonly done: Promise<void>
+  readonly #parts: SubmissionParts
+  readonly #bytes: Uint8Array
+  #settle: (error: NodeError | null) => void = () => {}
+  #isOffering = false
+  #isTaken = false
+
+  constructor(parts: SubmissionParts) {
+    this.#parts = parts
+    this.#bytes = encodeEntry(parts.entry)
+    this.done = this.#start()
+  }
+
+  /** Looks whether it is done, and offers it if nobody took it yet. */
+  attempt(): void {
+    const { entry, view, isClosed, offer } = this.#parts
+    if (isApplied(view(), entry)) return this.#settle(null)
+    if (isClosed()) return this.#settle(new NodeError('INTERNAL', 'the mesh log is closed'))
+    if (this.#isOffering || this.#isTaken) return
+    this.#isOffering = true
+    void offer(this.#bytes).then((isTaken) => {
+      this.#isOffering = false
+      this.#isTaken = isTaken
+      if (isTaken) void this.#parts.refresh().then(() => this.attempt(), ignore)
+    })
+  }
+
+  async #start(): Promise<void> {
+    const { clock, timeoutMs, onChange } = this.#parts
+    const deadline = clock.after(timeoutMs, () => this.#settle(new NodeError('TIMEOUT', this.#timeoutMessage())))
+    const again = clock.every(OFFER_AGAIN_MS, () => this.attempt())
+    const stop = onChange(() => this.attempt())
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#settle = (error) => (error === null ? resolve() : reject(error))
+        this.attempt()
+      })
+    } finally {
+      clock.clear(deadline)
+      clock.clear(again)
+      stop()
+    }
+  }
+
+  #timeoutMessage(): string {
+    return this.#isTaken
+      ? 'the entry was written, but the log did not accept it: this node may not make that change'
+      : 'no node that may write the log could be reached'
+  }
+}
+
+/** A view that cannot be read now is read at its next change. */
+function ignore(): void {}

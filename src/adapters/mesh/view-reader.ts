@@ -1,0 +1,69 @@
+import b4a from 'b4a'
+import type Hyperbee from 'hyperbee'
+import type { MembershipView } from '../../domain/membership/types.js'
+import { buildView, EMPTY_VIEW } from '../../domain/membership/view.js'
+
+/** Rebuilds the membership view from the log's records whenever they changed; it is never accumulated. */
+export class ViewReader {
+  readonly #bee: () => Hyperbee
+  readonly #onChange: (view: MembershipView) => void
+  #view: MembershipView = EMPTY_VIEW
+  #version = -1
+  #hash: Uint8Array | null = null
+  /** One rebuild at a time; a change during a rebuild asks for one more. */
+  #rebuilding: Promise<void> | null = null
+  #isStale = false
+  #isClosed = false
+
+  /** `bee`: the records as they are now. `onChange` must not throw. */
+  constructor(bee: () => Hyperbee, onChange: (view: MembershipView) => void) {
+    this.#bee = bee
+    this.#onChange = onChange
+  }
+
+  /** The view as last read. */
+  get view(): MembershipView {
+    return this.#view
+  }
+
+  /** Resolves when the view shows at least what the records hold now. */
+  refresh(): Promise<void> {
+    this.#isStale = true
+    this.#rebuilding ??= this.#rebuild().finally(() => {
+      this.#rebuilding = null
+    })
+    return this.#rebuilding
+  }
+
+  /** Reads no more; resolves when nothing is read. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#rebuilding?.catch(() => {})
+  }
+
+  async #rebuild(): Promise<void> {
+    while (this.#isStale && !this.#isClosed) {
+      this.#isStale = false
+      const snapshot = this.#bee().snapshot()
+      try {
+        if (!(await this.#read(snapshot))) continue
+      } finally {
+        await snapshot.close()
+      }
+      this.#onChange(this.#view)
+    }
+  }
+
+  /** False when the view shows it already. */
+  async #read(snapshot: Hyperbee): Promise<boolean> {
+    // A reorder of unsigned entries can leave the version as it was with other content.
+    const hash = snapshot.core.length === 0 ? null : await snapshot.core.treeHash()
+    if (snapshot.version === this.#version && hash !== null && this.#hash !== null && b4a.equals(hash, this.#hash)) return false
+    const records: [string, unknown][] = []
+    for await (const { key, value } of snapshot.createReadStream()) records.push([key, value])
+    this.#view = buildView(records)
+    this.#version = snapshot.version
+    this.#hash = hash
+    return true
+  }
+}
