@@ -45,7 +45,8 @@ export interface NodeOptions {
   readonly join?: string
   readonly home?: string
   readonly args?: readonly string[]
-  readonly env?: Readonly<Record<string, string>>
+  /** undefined takes a variable away. */
+  readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 /** Nodes of one test on a loopback network of their own. */
