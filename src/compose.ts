@@ -24,6 +24,7 @@ import { killLeftovers } from './adapters/agents/run-records.js'
 import { startControlServer } from './adapters/control/server.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
+import { refusedJoin } from './adapters/mesh/join.js'
 import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
@@ -146,6 +147,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   if (state !== null && code !== null) {
     throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)
   }
+  if (state?.isRevoked === true) throw refusedJoin('REVOKED')
   const store = await openStore(options.home.store, unwind)
   const audit = await openAudit(parts)
   const record = nodeRecord({ options, code, stored: await documents.read<NodeRecord>(NODE) })
@@ -155,6 +157,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const node = buildNode(parts, { mesh, documents, audit, record, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
+  if (code !== null) await mesh.settled()
   return await serve(parts, node, mesh)
 }
 
@@ -309,7 +312,7 @@ function settingsOf({ tasks, ledger, swarm, routing }: Config): NodeCore['parts'
 
 /** Opens the control API of a node that is up. */
 async function serve(parts: StartParts, node: NodeCore, mesh: Mesh): Promise<RunningNode> {
-  const running = new ComposedNode(parts, node)
+  const running = new ComposedNode(parts, node, mesh)
   const server = await startControlServer({
     path: parts.options.home.socket,
     apiFor: (principal) => running.apiFor(principal),
@@ -326,14 +329,16 @@ class ComposedNode implements RunningNode {
   readonly info: NodeInfo
   readonly stopped: Promise<NodeError | null>
   readonly #parts: StartParts
+  readonly #mesh: Mesh
   readonly #host: ApiHost
   #closing: Promise<void> | null = null
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(parts: StartParts, node: NodeCore) {
+  constructor(parts: StartParts, node: NodeCore, mesh: Mesh) {
     const { home, config } = parts.options
     this.#parts = parts
+    this.#mesh = mesh
     this.info = nodeInfo(node)
     this.stopped = new Promise((resolve) => {
       this.#tellStopped = resolve
@@ -359,8 +364,10 @@ class ComposedNode implements RunningNode {
   async expelled(error: NodeError): Promise<void> {
     this.#reason = error
     this.#parts.telemetry.log('error', 'the mesh put this node out', { code: error.code })
-    // A home that was put out before it was really in behaves as a fresh one.
-    if (error.code !== 'REVOKED') await this.#host.node.parts.store.remove(MESH).catch(() => {})
+    const { store } = this.#host.node.parts
+    // A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start.
+    const kept = error.code === 'REVOKED' ? store.write(MESH, { ...this.#mesh.state(), isRevoked: true }) : store.remove(MESH)
+    await kept.catch(() => {})
     await this.close()
   }
 

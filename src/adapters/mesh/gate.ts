@@ -9,10 +9,12 @@ import { keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
 import { chainOf } from '../../domain/membership/chain.js'
+import { MAX_FRAME_BYTES as CHANNEL_FRAME_BYTES } from '../../domain/channel/frames.js'
 import { judge } from '../../domain/membership/gate.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { decodeGateMessage, encodeGateMessage, GATE_VERSION, meshProof } from './hello.js'
 import type { GateMessage } from './hello.js'
+import { MAX_FRAME_BYTES } from './link.js'
 
 /** A stranger has this long to prove its membership, in milliseconds. */
 export const GATE_TIMEOUT_MS = 10_000
@@ -124,8 +126,9 @@ export class Gate {
   #handle(message: GateMessage): void {
     if (message.type === 'refused') return this.#refused(message)
     if (message.type === 'hello') {
-      const { version } = message
+      const { version, maxFrameBytes } = message
       if (version !== GATE_VERSION) return this.#refuse('FORBIDDEN', `gate version ${GATE_VERSION} is spoken here, not ${version}`)
+      if (maxFrameBytes < CHANNEL_FRAME_BYTES) return this.#refuse('FORBIDDEN', `frames of ${CHANNEL_FRAME_BYTES} bytes must be taken`)
       this.#proof = message.proof
       this.#software = message.software
     } else if (message.type === 'credentials') {
@@ -171,7 +174,7 @@ export class Gate {
     if (this.#helloSent || this.#identity === null) return
     this.#helloSent = true
     const proof = this.#proofOf(this.#identity, this.#parts.stream.isInitiator)
-    this.#send({ type: 'hello', version: GATE_VERSION, software: this.#parts.software, proof })
+    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: MAX_FRAME_BYTES, software: this.#parts.software, proof })
   }
 
   #sendCredentials(identity: GateIdentity): void {

@@ -21,7 +21,14 @@ const MAX_BYTES = 64 * 1024
  * newcomer, its own; `passed` says that the sender is satisfied; `refused` gives the reason before the stream is cut.
  */
 export type GateMessage =
-  | { readonly type: 'hello'; readonly version: number; readonly software: string; readonly proof: string }
+  | {
+      readonly type: 'hello'
+      readonly version: number
+      /** Largest frame that the sender takes, in bytes; at least what a channel may send. */
+      readonly maxFrameBytes: number
+      readonly software: string
+      readonly proof: string
+    }
   | { readonly type: 'credentials'; readonly chain: CertificateChain | null; readonly grant: CertificateChain | null }
   | { readonly type: 'passed' }
   | { readonly type: 'refused'; readonly code: ErrorCode; readonly reason: string }
@@ -31,6 +38,7 @@ const messageSchema = z.discriminatedUnion('type', [
   z.strictObject({
     type: z.literal('hello'),
     version: z.number().int().min(1).max(1000),
+    maxFrameBytes: z.number().int().positive(),
     software: z
       .string()
       .max(64)

@@ -8,7 +8,7 @@ import type { SignedCertificate } from '../../domain/membership/types.js'
 import type { Link, LinkPath } from '../../ports/mesh.js'
 
 /** Largest frame that is taken, in bytes. */
-const MAX_FRAME_BYTES = 1024 * 1024
+export const MAX_FRAME_BYTES = 1024 * 1024
 
 /** What a link needs. */
 export interface LinkParts {

@@ -2,7 +2,7 @@ import Hyperswarm from 'hyperswarm'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
 import type { Clock } from '../../kit/clock.js'
-import { NodeError } from '../../kit/errors.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
@@ -66,6 +66,8 @@ export class SwarmLinks implements Links {
   readonly #parts: SwarmParts
   readonly #streams = new Set<PeerStream>()
   readonly #dials: Dials
+  /** Revoked members that were told so. */
+  readonly #told = new Set<NodeId>()
   #binding: MeshBinding | null = null
   #handlers: LinkHandlers | null = null
   #keeper: Keeper | null = null
@@ -81,8 +83,8 @@ export class SwarmLinks implements Links {
       keyPair: parts.keyPair,
       maxPeers: MAX_LINKS * 4,
       maxParallel: 16,
-      // Only revoked keys are denied here: denying unknown ones would ban newcomers for good.
-      firewall: (key) => isRevoked(this.#binding?.identity.view(), keyToText(key))
+      // Only revoked keys are denied here, and only once they were told why: denying unknown ones would ban newcomers for good.
+      firewall: (key) => this.#told.has(keyToText(key)) && isRevoked(this.#binding?.identity.view(), keyToText(key))
     })
     this.swarm.on('connection', (stream) => this.#connected(stream))
   }
@@ -91,7 +93,8 @@ export class SwarmLinks implements Links {
     this.#handlers = handlers
     if (this.#binding === null) throw new NodeError('INTERNAL', 'links start only inside a mesh')
     const { clock, network, networkKind } = this.#parts
-    await this.swarm.listen()
+    // Announcing may take long where the DHT does not answer; the node is up all the same, and the keeper announces again.
+    this.swarm.listen().catch((error: unknown) => this.#parts.telemetry.log('warn', 'announcing failed', { reason: messageOf(error) }))
     this.swarm.join(this.#binding.topic, { server: true, client: true })
     this.#keeper = new Keeper({
       swarm: this.swarm,
@@ -187,6 +190,7 @@ export class SwarmLinks implements Links {
 
   #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
     const { telemetry, clock } = this.#parts
+    if (code === 'REVOKED') this.#told.add(peer)
     if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
       this.#parts.onRefused(peer, code, reason)

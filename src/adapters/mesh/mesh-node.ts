@@ -25,6 +25,11 @@ const GRANT_TIMEOUT_MS = 15_000
 const CLOSE_MS = 2000
 const CLOSE_LOCAL_MS = 500
 
+/** How long a newcomer waits for the log to show its own admission, in milliseconds; it works before that, too. */
+const SETTLE_MS = 5000
+/** How long after its admission a newcomer may still lose it to another, in milliseconds. */
+const FRESH_MS = 600_000
+
 /** What the home remembers of the mesh. Holds the mesh's secret: a file of mode 0600. */
 export interface MeshState {
   readonly v: 1
@@ -38,6 +43,8 @@ export interface MeshState {
   readonly chain: CertificateChain
   /** Namespace of the log's cores in the store; a failed join leaves its own behind and takes the next. */
   readonly epoch: number
+  /** Set when the mesh has put this node out: it does not start again with it. */
+  readonly isRevoked?: true
 }
 
 /** What a mesh is opened with. */
@@ -66,6 +73,8 @@ export interface Mesh extends Membership {
   onState(listener: (state: MeshState) => void): void
   /** Resolves when the mesh put this node out: REVOKED or an INVITE_ code. Never rejects. */
   readonly expelled: Promise<NodeError>
+  /** Resolves when the log here shows this node's own admission, or after 5 s. Call it when the links are up. */
+  settled(): Promise<void>
   /** Blocks in this node's own writer core. */
   ownLength(): number
   close(): Promise<void>
@@ -148,6 +157,24 @@ export class MeshNode implements Mesh {
     })
   }
 
+  settled(): Promise<void> {
+    const { clock } = this.#parts
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!this.log.view().members.has(this.nodeId)) return
+        clock.clear(timer)
+        stop()
+        resolve()
+      }
+      const timer = clock.after(SETTLE_MS, () => {
+        stop()
+        resolve()
+      })
+      const stop = this.log.onChange(look)
+      look()
+    })
+  }
+
   async close(): Promise<void> {
     const { clock, telemetry, codeNetwork } = this.#parts
     // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
@@ -213,7 +240,9 @@ export class MeshNode implements Mesh {
     this.#parts.telemetry.log('warn', 'a member refuses this node', { peer, code, reason })
     const issuer = this.#state.chain[0]?.body.issuer
     const isTrusted = peer === this.owner || peer === issuer || isAdmin(this.log.view(), peer)
-    if (isTrusted && (code === 'REVOKED' || code.startsWith('INVITE_'))) this.#expel(refusedJoin(code))
+    // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
+    const isFresh = this.#parts.clock.now() - (this.#state.chain[0]?.body.issuedAt ?? 0) < FRESH_MS
+    if (isTrusted && (code === 'REVOKED' || (isFresh && code.startsWith('INVITE_')))) this.#expel(refusedJoin(code))
   }
 
   #remember(chain: CertificateChain): void {
