@@ -10,10 +10,10 @@ import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
 import { chainOf } from '../../domain/membership/chain.js'
 import { MAX_FRAME_BYTES as CHANNEL_FRAME_BYTES } from '../../domain/channel/frames.js'
-import { judge } from '../../domain/membership/gate.js'
+import { type GateVerdict, judge } from '../../domain/membership/gate.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { decodeGateMessage, encodeGateMessage, GATE_VERSION, meshProof } from './hello.js'
-import type { GateMessage } from './hello.js'
+import type { GateMessage, GateRefusal } from './hello.js'
 import { MAX_FRAME_BYTES } from './link.js'
 
 /** A stranger has this long to prove its membership, in milliseconds. */
@@ -30,10 +30,10 @@ export interface GateIdentity {
   isReady(): boolean
   /** Own chain, leaf first; null until the certificate has come. */
   chain(): CertificateChain | null
-  /** A peer gave this node its certificate. */
+  /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
   onGrant(chain: CertificateChain): void
-  /** A member told that it refuses this node, and why. A hint, not a proof. */
-  onRefused(code: ErrorCode, reason: string, peer: NodeId): void
+  /** A peer told that it refuses this node, and why. A hint, not a proof. */
+  onRefused(refusal: GateRefusal, peer: NodeId): void
 }
 
 /** Why a stream is cut: an error's code, or what went wrong before anything could be judged. */
@@ -70,10 +70,12 @@ export class Gate {
   #software = ''
   #hasCredentials = false
   #chain: CertificateChain | null = null
+  #grant: CertificateChain | null = null
   /** What each end thinks of the other. */
   #ownVerdict: SignedCertificate | null = null
   #peerVerdict = false
   #isDone = false
+  #isPassed = false
 
   /** Opens the hello channel of a fresh stream. `identity`: null while this node is in no mesh. */
   constructor(parts: GateParts, identity: GateIdentity | null) {
@@ -87,18 +89,13 @@ export class Gate {
     this.#open()
   }
 
-  /** The node has a mesh now (after pairing), or its view changed: judge again. */
+  /** The node has a mesh now (after pairing), or its view changed: judges again, also a peer that had passed. */
   review(identity: GateIdentity): void {
     this.#identity = identity
+    if (this.#isPassed) return this.#reviewMember(identity)
     if (this.#isDone) return
     this.#sendHello()
     this.#step()
-  }
-
-  /** Tells an admitted peer why it is out, and cuts the stream. */
-  expel(code: ErrorCode, reason: string): void {
-    this.#send({ type: 'refused', code, reason })
-    this.#parts.onCut(code, reason)
   }
 
   #open(): void {
@@ -127,23 +124,25 @@ export class Gate {
     if (message.type === 'refused') return this.#refused(message)
     if (message.type === 'hello') {
       const { version, maxFrameBytes } = message
-      if (version !== GATE_VERSION) return this.#refuse('FORBIDDEN', `gate version ${GATE_VERSION} is spoken here, not ${version}`)
-      if (maxFrameBytes < CHANNEL_FRAME_BYTES) return this.#refuse('FORBIDDEN', `frames of ${CHANNEL_FRAME_BYTES} bytes must be taken`)
+      if (version !== GATE_VERSION)
+        return this.#refuse({ code: 'FORBIDDEN', reason: `gate version ${GATE_VERSION} is spoken here, not ${version}` })
+      if (maxFrameBytes < CHANNEL_FRAME_BYTES)
+        return this.#refuse({ code: 'FORBIDDEN', reason: `frames of ${CHANNEL_FRAME_BYTES} bytes must be taken` })
       this.#proof = message.proof
       this.#software = message.software
     } else if (message.type === 'credentials') {
       this.#hasCredentials = true
       this.#chain = message.chain
-      if (message.grant !== null) this.#identity?.onGrant(message.grant)
+      this.#grant = message.grant
     } else {
       this.#peerVerdict = true
     }
     this.#step()
   }
 
-  #refused({ code, reason }: GateMessage & { readonly type: 'refused' }): void {
-    this.#identity?.onRefused(code, reason, this.peer)
-    this.#cut('LEFT', `the peer refused: ${reason}`)
+  #refused(refusal: GateRefusal): void {
+    this.#identity?.onRefused(refusal, this.peer)
+    this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
   }
 
   /** Everything that may be possible now; safe to call at any time. */
@@ -151,23 +150,45 @@ export class Gate {
     const identity = this.#identity
     if (this.#isDone || identity === null || this.#proof === null) return
     if (this.#proof !== this.#proofOf(identity, !this.#parts.stream.isInitiator)) {
-      return this.#refuse('FORBIDDEN', 'the peer does not know this mesh')
+      return this.#refuse({ code: 'FORBIDDEN', reason: 'the peer does not know this mesh' })
     }
+    this.#takeGrant(identity)
     this.#sendCredentials(identity)
     if (this.#ownVerdict === null) this.#decide(identity)
     if (this.#ownVerdict === null || !this.#peerVerdict || !this.#end()) return
+    this.#isPassed = true
     this.#parts.onPassed(this.#software, this.#ownVerdict)
+  }
+
+  /** Only of a peer that proved to know the mesh. */
+  #takeGrant(identity: GateIdentity): void {
+    const grant = this.#grant
+    this.#grant = null
+    if (grant !== null) identity.onGrant(grant)
   }
 
   #decide(identity: GateIdentity): void {
     // Judged only by what the peer presents or the own view shows; before its credentials come, nothing is owed.
     if (!this.#hasCredentials || !identity.isReady()) return
-    const { clock, verify } = this.#parts
-    const verdict = judge(identity.view(), { remote: this.peer, chain: this.#chain, now: clock.now(), verify })
-    if (verdict.verdict === 'refuse') return this.#refuse(verdict.code, verdict.reason)
+    const verdict = this.#judge(identity)
+    if (verdict.verdict === 'refuse') return this.#refuse(verdict)
     if (verdict.verdict === 'wait') return
     this.#ownVerdict = verdict.certificate
     this.#send({ type: 'passed' })
+  }
+
+  /** Its chain still counts: a peer that this view does not know yet goes only when chain or view put it out. */
+  #reviewMember(identity: GateIdentity): void {
+    const verdict = this.#judge(identity)
+    if (verdict.verdict !== 'refuse') return
+    this.#isPassed = false
+    this.#sendRefusal(verdict)
+    this.#parts.onCut(verdict.code, verdict.reason)
+  }
+
+  #judge(identity: GateIdentity): GateVerdict {
+    const { clock, verify } = this.#parts
+    return judge(identity.view(), { remote: this.peer, chain: this.#chain, now: clock.now(), verify })
   }
 
   #sendHello(): void {
@@ -196,9 +217,13 @@ export class Gate {
     this.#channel?.messages[0]?.send(encodeGateMessage(message))
   }
 
-  #refuse(code: ErrorCode, reason: string): void {
-    this.#send({ type: 'refused', code, reason })
-    this.#cut(code, reason)
+  #refuse(refusal: GateRefusal): void {
+    this.#sendRefusal(refusal)
+    this.#cut(refusal.code, refusal.reason)
+  }
+
+  #sendRefusal({ code, reason, inviteId }: GateRefusal): void {
+    this.#send({ type: 'refused', code, reason, ...(inviteId === undefined ? {} : { inviteId }) })
   }
 
   #cut(code: CutCode, reason: string): void {

@@ -6,7 +6,7 @@ import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
 import type { Hash } from '../../kit/sign.js'
 import { shown } from '../../kit/text.js'
-import { signedCertificateSchema } from '../../domain/membership/schema.js'
+import { keySchema, signedCertificateSchema } from '../../domain/membership/schema.js'
 import type { CertificateChain } from '../../domain/membership/types.js'
 
 /** Version of the gate's protocol; a peer of another version is refused with a clear reason. */
@@ -31,7 +31,15 @@ export type GateMessage =
     }
   | { readonly type: 'credentials'; readonly chain: CertificateChain | null; readonly grant: CertificateChain | null }
   | { readonly type: 'passed' }
-  | { readonly type: 'refused'; readonly code: ErrorCode; readonly reason: string }
+  | ({ readonly type: 'refused' } & GateRefusal)
+
+/** Why a stream is refused, as its other end is told. */
+export interface GateRefusal {
+  readonly code: ErrorCode
+  readonly reason: string
+  /** The invite that the refusal is about, when it is about one; a node that came by another need not mind it. */
+  readonly inviteId?: string
+}
 
 const chainSchema = z.array(signedCertificateSchema).max(8)
 const messageSchema = z.discriminatedUnion('type', [
@@ -53,7 +61,8 @@ const messageSchema = z.discriminatedUnion('type', [
     reason: z
       .string()
       .max(512)
-      .transform((text) => shown(text))
+      .transform((text) => shown(text)),
+    inviteId: keySchema.exactOptional()
   })
 ])
 

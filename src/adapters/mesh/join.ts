@@ -14,6 +14,8 @@ export interface Paired {
   readonly key: Uint8Array
   readonly encryptionKey: Uint8Array
   readonly info: MeshInfo
+  /** z32 of the invite's id. */
+  readonly inviteId: string
 }
 
 /** What a newcomer asks with. */
@@ -34,7 +36,8 @@ export async function requestJoin(parts: PairingParts, options: JoinOptions): Pr
   const { id, expires } = BlindPairing.decodeInvite(options.invite)
   if (expires !== 0 && expires <= parts.clock.now()) throw refusedJoin('INVITE_EXPIRED')
   const { coreKey, name, invite, timeoutMs } = options
-  const request = sealJoin({ inviteId: bytesToText(id), nodeKey: parts.nodeId, coreKey, name }, parts.sign)
+  const inviteId = bytesToText(id)
+  const request = sealJoin({ inviteId, nodeKey: parts.nodeId, coreKey, name }, parts.sign)
   const blind = new BlindPairing(parts.swarm)
   let stopWaiting: () => void = () => {}
   try {
@@ -43,7 +46,7 @@ export async function requestJoin(parts: PairingParts, options: JoinOptions): Pr
       stopWaiting = () => parts.clock.clear(timer)
       const userData = encodeJoinData({ v: 1, request })
       const onadd = (paired: PairedData): void => {
-        const read = readPaired(paired)
+        const read = readPaired(paired, inviteId)
         if (read === null) reject(refusedJoin('INVITE_INVALID'))
         else resolve(read)
       }
@@ -59,9 +62,9 @@ export async function requestJoin(parts: PairingParts, options: JoinOptions): Pr
   }
 }
 
-function readPaired({ key, encryptionKey, data }: PairedData): Paired | null {
+function readPaired({ key, encryptionKey, data }: PairedData, inviteId: string): Paired | null {
   const info = data === null ? null : decodeMeshInfo(data)
-  return encryptionKey === null || info === null || !info.ok ? null : { key, encryptionKey, info: info.info }
+  return encryptionKey === null || info === null || !info.ok ? null : { key, encryptionKey, info: info.info, inviteId }
 }
 
 const REFUSALS: Partial<Record<ErrorCode, string>> = {

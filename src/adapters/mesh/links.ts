@@ -6,7 +6,6 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
-import { judge } from '../../domain/membership/gate.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import type { Link, LinkHandlers, Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
@@ -113,15 +112,11 @@ export class SwarmLinks implements Links {
     this.review()
   }
 
-  /** The view changed: shows it to the gates of strangers, and expels members that are out now. */
+  /** The view changed: every gate judges again. */
   review(): void {
     const identity = this.#identity()
     if (identity === null) return
-    const view = identity.view()
-    for (const one of [...this.#streams]) {
-      if (one.session === null) one.gate?.review(identity)
-      else this.#reviewMember(one, view)
-    }
+    for (const { gate } of [...this.#streams]) gate?.review(identity)
   }
 
   dial(peer: NodeId, timeoutMs: number): Promise<Link> {
@@ -180,17 +175,10 @@ export class SwarmLinks implements Links {
     return this.#binding === null ? null : { ...this.#binding.identity, isReady: () => this.#handlers !== null }
   }
 
-  #reviewMember({ peer, gate }: PeerStream, view: MembershipView): void {
-    // A member that this view does not know yet passed by its chain; only an explicit word puts it out.
-    if (!view.members.has(peer) && !view.refusals.has(peer)) return
-    const { clock, verify } = this.#parts
-    const verdict = judge(view, { remote: peer, chain: null, now: clock.now(), verify })
-    if (verdict.verdict === 'refuse') gate?.expel(verdict.code, verdict.reason)
-  }
-
   #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
     const { telemetry, clock } = this.#parts
-    if (code === 'REVOKED') this.#told.add(peer)
+    // Only keys that the log names: a revoked admin can make any number of certificates for others.
+    if (code === 'REVOKED' && isRevoked(this.#binding?.identity.view(), peer)) this.#told.add(peer)
     if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
       this.#parts.onRefused(peer, code, reason)

@@ -5,11 +5,12 @@ import type { ErrorCode } from '../../kit/errors.js'
 import { keyToText, utf8 } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign } from '../../kit/sign.js'
-import { chainOf } from '../../domain/membership/chain.js'
+import { chainOf, verifyChain } from '../../domain/membership/chain.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { firstView, isAdmin } from '../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import type { GateRefusal } from './hello.js'
 import { refusedJoin } from './join.js'
 import type { MeshBinding, SwarmLinks } from './links.js'
 import type { AutobaseLog } from './log.js'
@@ -86,6 +87,8 @@ export interface MeshNodeParts {
   readonly log: AutobaseLog
   readonly links: SwarmLinks
   readonly state: MeshState
+  /** The invite by which this node just joined (z32); null when it did not. */
+  readonly inviteId: string | null
 }
 
 /** This node in its mesh: log, links and pairing tied together. */
@@ -102,12 +105,14 @@ export class MeshNode implements Mesh {
   readonly #parts: MeshParts
   readonly #stateListeners: ((state: MeshState) => void)[] = []
   readonly #grantWaiters: (() => void)[] = []
+  readonly #joinedBy: string | null
   #state: MeshState
   #expel: (error: NodeError) => void = () => {}
 
-  constructor({ parts, log, links, state }: MeshNodeParts) {
+  constructor({ parts, log, links, state, inviteId }: MeshNodeParts) {
     this.#parts = parts
     this.#state = state
+    this.#joinedBy = inviteId
     this.nodeId = keyToText(parts.keyPair.publicKey)
     this.meshId = log.meshId
     this.meshName = state.name
@@ -193,7 +198,7 @@ export class MeshNode implements Mesh {
         view: () => this.#view(),
         chain: () => this.#chain(),
         onGrant: (chain) => this.#onGrant(chain),
-        onRefused: (code, reason, peer) => this.#onRefused(code, reason, peer)
+        onRefused: (refusal, peer) => this.#onRefused(refusal, peer)
       },
       topic: hash(utf8('a2a-node/topic'), log.key, log.encryptionKey),
       replicate: (stream) => log.replicate(stream),
@@ -221,28 +226,45 @@ export class MeshNode implements Mesh {
     const member = view.members.get(this.nodeId)
     const refused = view.refusals.get(this.nodeId)
     if (member !== undefined && member.revoked !== null) this.#expel(refusedJoin('REVOKED'))
-    else if (member === undefined && refused !== undefined) this.#expel(refusedJoin(refused.code))
+    else if (member === undefined && refused !== undefined && this.#isAboutThis(refused)) this.#expel(refusedJoin(refused.code))
     const chain = chainOf(view, this.nodeId)
     if (chain !== null) this.#remember(chain)
     this.pairing.review()
     this.links.review()
   }
 
+  /** Where the view shows no admission yet, a chain that holds is as good. */
   #onGrant(chain: CertificateChain): void {
-    const leaf = chain[0]
-    if (leaf === undefined || leaf.body.nodeKey !== this.nodeId || this.log.view().members.has(this.nodeId)) return
+    const view = this.#view()
+    if (view.mesh === null || view.members.has(this.nodeId)) return
+    const { id: mesh, owner } = view.mesh
+    if (!verifyChain(chain, { mesh, owner, leaf: this.nodeId, now: this.#parts.clock.now(), verify, view }).ok) return
     this.#remember(chain)
     this.links.review()
   }
 
-  /** An admin can put this node out anyway, so its word is enough; others are only logged. */
-  #onRefused(code: ErrorCode, reason: string, peer: NodeId): void {
-    this.#parts.telemetry.log('warn', 'a member refuses this node', { peer, code, reason })
-    const issuer = this.#state.chain[0]?.body.issuer
-    const isTrusted = peer === this.owner || peer === issuer || isAdmin(this.log.view(), peer)
+  #onRefused(refusal: GateRefusal, peer: NodeId): void {
+    const { code, reason } = refusal
+    const isBelieved = this.#mayPutOut(peer, code) && this.#isAboutThis(refusal)
+    this.#parts.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
+    if (isBelieved) this.#expel(refusedJoin(code))
+  }
+
+  /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */
+  #mayPutOut(peer: NodeId, code: ErrorCode): boolean {
+    const own = this.#chain()?.[0]?.body
+    const isLostInvite = code.startsWith('INVITE_')
+    if (code !== 'REVOKED' && !isLostInvite) return false
     // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
-    const isFresh = this.#parts.clock.now() - (this.#state.chain[0]?.body.issuedAt ?? 0) < FRESH_MS
-    if (isTrusted && (code === 'REVOKED' || (isFresh && code.startsWith('INVITE_')))) this.#expel(refusedJoin(code))
+    if (isLostInvite && own !== undefined && this.#parts.clock.now() - own.issuedAt >= FRESH_MS) return false
+    if (peer === this.owner || (isLostInvite && peer === own?.issuer)) return true
+    return own?.mayInvite !== true && (peer === own?.issuer || isAdmin(this.log.view(), peer))
+  }
+
+  /** A refusal by an earlier invite says nothing of this membership. */
+  #isAboutThis({ inviteId }: { readonly inviteId?: string }): boolean {
+    const own = this.#chain()?.[0]?.body.inviteId ?? this.#joinedBy
+    return inviteId === undefined || own === null || inviteId === own
   }
 
   #remember(chain: CertificateChain): void {

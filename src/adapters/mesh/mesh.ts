@@ -37,7 +37,7 @@ export async function foundMesh(parts: MeshParts, options: { name: string; meshN
   await log.submit({ kind: 'founding', mesh: log.meshId, name: meshName, certificate, coreKey: log.coreKey, at })
   const { key, encryptionKey } = log
   const state = { ...firstState({ key, encryptionKey, epoch }, { owner: certificate.by, name: meshName }), chain: [certificate] }
-  return new MeshNode({ parts, log, state, links: openLinks(parts) })
+  return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
 }
 
 /** Opens the mesh that the home remembers. */
@@ -45,7 +45,7 @@ export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<Me
   const encryptionKey = bytesFromText(state.encryptionKey)
   if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
   const log = await openLog(parts, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey } })
-  return new MeshNode({ parts, log, state, links: openLinks(parts) })
+  return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
 }
 
 /** Joins a mesh by an invite code. @throws NodeError as {@link requestJoin} and INVITE_INVALID for a garbled code. */
@@ -53,17 +53,18 @@ export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Prom
   const decoded = decodeInviteCode(options.code, hash)
   if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code is garbled: ${decoded.reason}`)
   const links = openLinks(parts)
-  let log: AutobaseLog | null = null
+  let close = (): Promise<unknown> => timely(links.close(), parts.clock, GIVE_UP_MS)
   try {
-    const paired = await pair(parts, { ...options, links, invite: decoded.invite })
     const { epoch } = options
-    log = await openLog(parts, { epoch, mesh: paired })
-    const mesh = new MeshNode({ parts, log, links, state: firstState({ ...paired, epoch }, paired.info) })
+    const paired = await pair(parts, { ...options, links, invite: decoded.invite })
+    const log = await openLog(parts, { epoch, mesh: paired })
+    const state = firstState({ ...paired, epoch }, paired.info)
+    const mesh = new MeshNode({ parts, log, links, state, inviteId: paired.inviteId })
+    close = () => mesh.close()
     await Promise.race([mesh.granted(parts.clock), mesh.expelled.then((error) => Promise.reject(error))])
     return mesh
   } catch (error) {
-    await timely(links.close(), parts.clock, GIVE_UP_MS)
-    if (log !== null) await timely(log.close(), parts.clock, GIVE_UP_MS)
+    await close()
     throw error
   }
 }
