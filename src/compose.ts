@@ -279,7 +279,7 @@ async function foundOrJoin({ options, record, state, documents }: MeshOpening, p
   await documents.write(NODE, { ...record, epoch: epoch + 1 })
   if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
   options.onProgress?.('joining: looking for an admin of the mesh ...')
-  const mesh = await joinMesh(parts, { code: options.join, name, epoch })
+  const mesh = await joinMesh(parts, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
   options.onProgress?.(`joined the mesh ${shown(mesh.meshName, 64)}`)
   return mesh
 }

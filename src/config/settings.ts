@@ -99,6 +99,7 @@ export const SETTINGS = {
       allowed: 'host:port under which the other machines reach this one',
       about: 'Serve a bootstrap node of a private network from this process.'
     }),
+    joinTimeoutMs: duration(20_000, [500, 600_000], 'How long a join waits for an admin of the mesh to answer.'),
     localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
   },
   agents: {
