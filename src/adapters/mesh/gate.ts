@@ -32,7 +32,7 @@ export interface GateIdentity {
   chain(): CertificateChain | null
   /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
   onGrant(chain: CertificateChain): void
-  /** A peer told that it refuses this node, and why. A hint, not a proof. */
+  /** A member told that it refuses this node, and why. */
   onRefused(refusal: GateRefusal, peer: NodeId): void
 }
 
@@ -141,7 +141,9 @@ export class Gate {
   }
 
   #refused(refusal: GateRefusal): void {
-    this.#identity?.onRefused(refusal, this.peer)
+    const identity = this.#identity
+    // Only who proved that it knows this mesh is heard; a stranger's word could make a newcomer give up.
+    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#parts.stream.isInitiator)) identity.onRefused(refusal, this.peer)
     this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
   }
 

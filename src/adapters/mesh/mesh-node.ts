@@ -255,6 +255,8 @@ export class MeshNode implements Mesh {
     const own = this.#chain()?.[0]?.body
     const isLostInvite = code.startsWith('INVITE_')
     if (code !== 'REVOKED' && !isLostInvite) return false
+    // Before the own certificate has come nobody's rights are known here, and there is nothing to lose yet.
+    if (isLostInvite && own === undefined) return true
     // An invite can only be lost while the admission is fresh and the admins' logs may still disagree.
     if (isLostInvite && own !== undefined && this.#parts.clock.now() - own.issuedAt >= FRESH_MS) return false
     if (peer === this.owner || (isLostInvite && peer === own?.issuer)) return true
