@@ -1,0 +1,133 @@
+import fs from 'node:fs'
+import path from 'node:path'
+import test from 'brittle'
+import { encodeMessage, FRAME } from '../src/domain/channel/frames.js'
+import { encodeEnvelope } from '../src/domain/envelope/codec.js'
+import { MESSAGE_TYPES, OPENING_TYPES } from '../src/domain/envelope/envelope.js'
+import { CONTROL_SCHEMAS } from '../src/domain/channel/control.js'
+import { DENY_STATUS } from '../src/domain/membership/pairing-status.js'
+import { fencesOf } from './support/markdown.js'
+
+const DOCS = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...fs.readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
+  name.endsWith('.md')
+)
+const UNITS: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, ms: 1, s: 1000, min: 60_000, h: 3_600_000 }
+
+function read(name: string): string {
+  return fs.readFileSync(name, 'utf8')
+}
+
+function sources(): string[] {
+  const names = fs.readdirSync('src', { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts')).map((name) => path.join('src', name))
+}
+
+/** `64 KiB`, `1,000`, `10 s` as a number of bytes, of milliseconds or of whatever is counted; null for anything else. */
+function numberOf(text: string): number | null {
+  const match = /^([\d,]+)(?: (\w+))?$/.exec(text.trim())
+  const unit = match?.[2] === undefined ? 1 : UNITS[match[2]]
+  return match?.[1] === undefined || unit === undefined ? null : Number(match[1].replaceAll(',', '')) * unit
+}
+
+/** The value of a constant: of a product of plain numbers by reading its line, of anything else by import. */
+async function constantOf(file: string, name: string): Promise<unknown> {
+  const [first = '', ...members] = name.split('.')
+  const line = new RegExp(String.raw`^(?:export )?const ${first}\b[^=]*= ([\d_ *]+)$`, 'm').exec(read(file))?.[1]
+  if (line !== undefined && members.length === 0) {
+    return line.split('*').reduce((product, part) => product * Number(part.replaceAll('_', '')), 1)
+  }
+  const module = (await import(new URL(`../${file.replace(/\.ts$/, '.js')}`, import.meta.url).href)) as Record<string, unknown>
+  return members.reduce<unknown>((value, member) => (value as Record<string, unknown> | undefined)?.[member], module[first])
+}
+
+test('every number in LIMITS.md is that of its constant', async (t) => {
+  const rows = [...read('docs/LIMITS.md').matchAll(/^\| (.+) \| (.*) \| `([^`#]+)(?:#([\w.]+))?` \|$/gm)]
+  t.ok(rows.length > 80, 'there are rows')
+  for (const [, limit = '', value = '', file = '', name] of rows) {
+    t.ok(fs.existsSync(file), file)
+    if (name === undefined) continue
+    const written = numberOf(value)
+    if (written === null) t.fail(`${limit}: ${value} is no number`)
+    else t.is(await constantOf(file, name), written, `${limit}: ${file}#${name}`)
+  }
+})
+
+test('every limit that the sources export is in LIMITS.md', (t) => {
+  const text = read('docs/LIMITS.md')
+  for (const file of sources()) {
+    for (const [, name = ''] of read(file).matchAll(/^export const (\w*(?:MAX|LIMITS)\w*)\b[^=]*= (?:[\d_ *]+$|[A-Z{])/gm)) {
+      // The bounds of a card's JSON are tighter ones of what is listed.
+      if (name !== 'CARD_JSON_LIMITS') t.ok(text.includes(`${file}#${name}`), `${file}#${name}`)
+    }
+  }
+})
+
+test('every file that the documents name exists, and so does every test and identifier they cite', (t) => {
+  const all = new Set(sources().map((file) => path.basename(file)))
+  for (const name of DOCS) {
+    const text = read(name)
+    for (const [, link = ''] of text.matchAll(/\]\((?!https?:)([^)#\s]+)[^)]*\)/g)) {
+      t.ok(fs.existsSync(path.join(path.dirname(name), link)), `${name} links to ${link}`)
+    }
+    for (const [, file = '', identifier] of text.matchAll(/`((?:src|test|scripts|bin|docs|\.ci)\/[\w./-]+)(?:#(\w+)[\w.]*)?`/g)) {
+      t.ok(fs.existsSync(file), `${name} names ${file}`)
+      if (identifier !== undefined) t.ok(read(file).includes(identifier), `${name} names ${file}#${identifier}`)
+    }
+    for (const [, file = ''] of text.matchAll(/`([\w-]+\.ts)`/g)) t.ok(all.has(file), `${name} names ${file}`)
+    for (const [, file = '', title = ''] of text.matchAll(/`(test\/[\w./-]+)` "([^"]+)"/g)) {
+      t.ok(read(file).includes(title), `${name} cites ${file} "${title}"`)
+    }
+  }
+})
+
+test('ARCHITECTURE.md quotes the import rules as they are checked, and explains every dependency', (t) => {
+  const text = read('docs/ARCHITECTURE.md')
+  const rules = fencesOf(text).find((one) => one.language === 'js')?.text ?? 'nothing quoted'
+  t.ok(read('scripts/check-layers.mjs').includes(rules), 'the table is that of scripts/check-layers.mjs')
+  const { dependencies } = JSON.parse(read('package.json')) as { dependencies: Record<string, string> }
+  for (const name of Object.keys(dependencies)) t.ok(text.includes(`\`${name}\``), name)
+  for (const room of fs.readdirSync('src', { withFileTypes: true })) {
+    if (room.isDirectory() && room.name !== 'adapters') t.ok(text.includes(`\`src/${room.name}\``), room.name)
+  }
+})
+
+test('PROTOCOL.md has the numbers and bytes of the wire', (t) => {
+  const text = read('docs/PROTOCOL.md')
+  for (const [number, type] of MESSAGE_TYPES.entries())
+    t.ok(text.includes(`| ${number} | \`${type}\` | ${OPENING_TYPES.has(type) ? 'yes ' : ''}|`), type)
+  for (const [kind, number] of Object.entries(FRAME)) t.ok(text.includes(`| ${number} | \`${kind}\` |`), kind)
+  for (const [code, number] of Object.entries(DENY_STATUS)) t.ok(text.includes(`| ${number} | \`${code}\` |`), code)
+  for (const name of Object.keys(CONTROL_SCHEMAS)) t.ok(text.includes(`| \`${name}\` |`), name)
+  const noStream = (): number => 0
+  const envelope = encodeEnvelope({
+    id: 'm1',
+    schemaVersion: 1,
+    sender: 'a@n',
+    recipient: 'b@m',
+    type: 'request',
+    timestamp: 1,
+    payload: { x: 1 },
+    metadata: { tier: 1 }
+  })
+  const frames = [
+    ...encodeMessage({ kind: 'ping', nonce: 7 }, noStream),
+    ...encodeMessage({ kind: 'control', name: 'cancel', body: { requestId: 'r#1' } }, noStream)
+  ]
+  const shown = fencesOf(text).filter((one) => one.language === 'hex')
+  t.alike(
+    shown.map((one) => one.text.trim()),
+    [frames.map(hex).join('\n'), hex(envelope)]
+  )
+})
+
+test('every name of our own that PROTOCOL.md gives stands in the sources', (t) => {
+  const text = read('docs/PROTOCOL.md')
+  const code = sources().map(read).join('\n')
+  const names = new Set([...text.matchAll(/[`"](a2a-node\/[a-z0-9/]+)[`"]/g)].map(([, name = '']) => name))
+  t.ok(names.size >= 7)
+  for (const name of names) t.ok(code.includes(`'${name}'`), name)
+})
+
+function hex(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
+}
