@@ -3,7 +3,8 @@ import os from 'node:os'
 import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
-import { messageOf, NodeError } from './kit/errors.js'
+import { type ErrorCode, messageOf, NodeError } from './kit/errors.js'
+import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
 import { DEFAULT_TIER_RULES } from './domain/routing/tier-rules.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
@@ -20,7 +21,6 @@ import { checkAgentFile as checkFile } from './adapters/agents/check-file.js'
 import type { AgentFileReport } from './adapters/agents/check-file.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
-import { killLeftovers } from './adapters/agents/run-records.js'
 import { startControlServer } from './adapters/control/server.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
@@ -42,6 +42,7 @@ import { createApi, nodeInfo } from './node/api.js'
 import type { ApiHost } from './node/api.js'
 import { createNode } from './node/node.js'
 import type { NodeCore } from './node/node.js'
+import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { VERSION } from './version.js'
 
 /** A node that runs in this process. */
@@ -66,16 +67,6 @@ export interface StartOptions {
   readonly onProgress?: (line: string) => void
   /** Where log lines go. Default: stderr; null: nowhere. */
   readonly log?: ((line: string) => void) | null
-}
-
-/** What the home remembers of the node beside the mesh. */
-interface NodeRecord {
-  readonly name: string
-  readonly network: Config['network']['kind']
-  readonly bootstrap: readonly string[]
-  readonly localPort: number
-  /** Rises with each mesh that was begun, so that a failed join leaves nothing in the next one's way. */
-  readonly epoch: number
 }
 
 /** Names of the stored documents. */
@@ -150,10 +141,9 @@ async function start(parts: StartParts): Promise<RunningNode> {
   if (state?.isRevoked === true) throw refusedJoin('REVOKED')
   const store = await openStore(options.home.store, unwind)
   const audit = await openAudit(parts)
-  const record = nodeRecord({ options, code, stored: await documents.read<NodeRecord>(NODE) })
-  await documents.write(NODE, record)
-  const mesh = await openMesh({ ...parts, store, documents, audit, record, state, code })
-  await killLeftovers(options.home.run)
+  const stored = await documents.read<StoredRecord>(NODE)
+  const record = nodeRecord({ config: options.config, name: options.name, code, stored })
+  const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
   const node = buildNode(parts, { mesh, documents, audit, record, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
@@ -186,12 +176,14 @@ interface NodeMaking {
 
 function buildNode(parts: StartParts, { mesh, documents, audit, record, startedAt }: NodeMaking): NodeCore {
   const { home, config } = parts.options
+  // One for node and agents: equal schemas share their checks.
+  const compileSchema = createSchemaCompiler()
   return createNode({
     clock: parts.clock,
     ids: randomIds(),
     sign: mesh.sign,
     verify,
-    compileSchema: createSchemaCompiler(),
+    compileSchema,
     toAgentJson,
     telemetry: parts.telemetry,
     audit,
@@ -200,7 +192,7 @@ function buildNode(parts: StartParts, { mesh, documents, audit, record, startedA
     links: mesh.links,
     log: mesh.log,
     pairing: mesh.pairing,
-    agents: agentSource(parts),
+    agents: agentSource(parts, compileSchema),
     settings: settingsOf(config),
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
   })
@@ -220,32 +212,17 @@ async function openStore(dir: string, unwind: Unwind): Promise<Corestore> {
   return store
 }
 
-/** What is given now wins over the invite, that over what the home remembers, that over the defaults. */
-function nodeRecord({ options, code, stored }: { options: StartOptions; code: CodeNetwork | null; stored: NodeRecord | null }): NodeRecord {
-  const { config } = options
-  const { kind, bootstrap, localPort } = config.network
-  const known = code ?? stored
-  const given = (key: string): boolean => config.given.has(`network.${key}`)
-  return {
-    name: options.name ?? stored?.name ?? config.node.name ?? (shown(os.hostname(), 64) || 'node'),
-    network: given('kind') ? kind : (known?.network ?? kind),
-    bootstrap: given('bootstrap') ? bootstrap : (known?.bootstrap ?? bootstrap),
-    localPort: given('localPort') ? localPort : (known?.localPort ?? localPort),
-    epoch: stored?.epoch ?? 1
-  }
-}
-
 interface MeshOpening extends StartParts {
   readonly store: Corestore
   readonly documents: NodeStore
   readonly audit: Audit
   readonly record: NodeRecord
+  readonly stored: StoredRecord | null
   readonly state: MeshState | null
-  readonly code: CodeNetwork | null
 }
 
 async function openMesh(opening: MeshOpening): Promise<Mesh> {
-  const { options, clock, telemetry, unwind, record, documents, audit } = opening
+  const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
   const { serveBootstrap } = options.config.network
   const { network: kind, bootstrap, localPort } = record
   const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort }, clock)
@@ -263,20 +240,21 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
   }
   const mesh = await foundOrJoin(opening, meshParts)
   unwind.add('mesh', () => mesh.close())
+  await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
   await documents.write(MESH, mesh.state())
-  mesh.onState((state) => {
+  mesh.onState((next) => {
     documents
-      .write(MESH, state)
+      .write(MESH, next)
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
   return mesh
 }
 
-async function foundOrJoin({ options, record, state, documents }: MeshOpening, parts: MeshParts): Promise<Mesh> {
+async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<Mesh> {
   const { name, epoch } = record
   if (state !== null) return reopenMesh(parts, state)
-  // A join that is cut off at any moment leaves its cores in an epoch of their own.
-  await documents.write(NODE, { ...record, epoch: epoch + 1 })
+  // A join that is cut off at any moment leaves its cores in an epoch of their own, and else a home as it was.
+  await documents.write(NODE, { ...stored, epoch: epoch + 1 })
   if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
   options.onProgress?.('joining: looking for an admin of the mesh ...')
   const mesh = await joinMesh(parts, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
@@ -284,7 +262,7 @@ async function foundOrJoin({ options, record, state, documents }: MeshOpening, p
   return mesh
 }
 
-function agentSource({ options, clock, telemetry }: StartParts): AgentFiles {
+function agentSource({ options, clock, telemetry }: StartParts, compileSchema: CompileSchema): AgentFiles {
   const { config, home, extraAgentDirs } = options
   return new AgentFiles({
     dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
@@ -292,7 +270,7 @@ function agentSource({ options, clock, telemetry }: StartParts): AgentFiles {
     grants: config.agents.grants,
     starters: config.agents.starters,
     clock,
-    compileSchema: createSchemaCompiler(),
+    compileSchema,
     log: (level, message, fields) => telemetry.log(level, message, fields)
   })
 }
@@ -364,11 +342,17 @@ class ComposedNode implements RunningNode {
   async expelled(error: NodeError): Promise<void> {
     this.#reason = error
     this.#parts.telemetry.log('error', 'the mesh put this node out', { code: error.code })
-    const { store } = this.#host.node.parts
-    // A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start.
-    const kept = error.code === 'REVOKED' ? store.write(MESH, { ...this.#mesh.state(), isRevoked: true }) : store.remove(MESH)
-    await kept.catch(() => {})
+    await this.#forget(error.code).catch(() => {})
     await this.close()
+  }
+
+  /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
+  async #forget(code: ErrorCode): Promise<void> {
+    const { store } = this.#host.node.parts
+    if (code === 'REVOKED') return store.write(MESH, this.#mesh.state())
+    const stored = await store.read<StoredRecord>(NODE)
+    await store.remove(MESH)
+    await store.write(NODE, { epoch: stored?.epoch ?? 1 })
   }
 
   async #close(): Promise<void> {

@@ -143,7 +143,8 @@ export class Gate {
   #refused(refusal: GateRefusal): void {
     const identity = this.#identity
     // Only who proved that it knows this mesh is heard; a stranger's word could make a newcomer give up.
-    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#parts.stream.isInitiator)) identity.onRefused(refusal, this.peer)
+    if (identity !== null && this.#proof === this.#proofOf(identity, !this.#parts.stream.isInitiator))
+      identity.onRefused(refusal, this.peer)
     this.#cut('LEFT', `the peer refused: ${refusal.reason}`)
   }
 

@@ -107,7 +107,7 @@ export class MeshNode implements Mesh {
   readonly #grantWaiters: (() => void)[] = []
   readonly #joinedBy: string | null
   #state: MeshState
-  #expel: (error: NodeError) => void = () => {}
+  #tellExpelled: (error: NodeError) => void = () => {}
 
   constructor({ parts, log, links, state, inviteId }: MeshNodeParts) {
     this.#parts = parts
@@ -121,7 +121,7 @@ export class MeshNode implements Mesh {
     this.links = links
     this.sign = signer(parts.keyPair.secretKey)
     this.expelled = new Promise((resolve) => {
-      this.#expel = resolve
+      this.#tellExpelled = resolve
     })
     links.bind(this.#binding())
     log.setCourier((entry) => links.courier(entry))
@@ -225,8 +225,8 @@ export class MeshNode implements Mesh {
     const view = this.log.view()
     const member = view.members.get(this.nodeId)
     const refused = view.refusals.get(this.nodeId)
-    if (member !== undefined && member.revoked !== null) this.#expel(refusedJoin('REVOKED'))
-    else if (member === undefined && refused !== undefined && this.#isAboutThis(refused)) this.#expel(refusedJoin(refused.code))
+    if (member !== undefined && member.revoked !== null) this.#expel('REVOKED')
+    else if (member === undefined && refused !== undefined && this.#isAboutThis(refused)) this.#expel(refused.code)
     const chain = chainOf(view, this.nodeId)
     if (chain !== null) this.#remember(chain)
     this.pairing.review()
@@ -247,7 +247,7 @@ export class MeshNode implements Mesh {
     const { code, reason } = refusal
     const isBelieved = this.#mayPutOut(peer, code) && this.#isAboutThis(refusal)
     this.#parts.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
-    if (isBelieved) this.#expel(refusedJoin(code))
+    if (isBelieved) this.#expel(code)
   }
 
   /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */
@@ -269,10 +269,19 @@ export class MeshNode implements Mesh {
     return inviteId === undefined || own === null || inviteId === own
   }
 
+  #expel(code: ErrorCode): void {
+    if (code === 'REVOKED' && this.#state.isRevoked !== true) this.#setState({ ...this.#state, isRevoked: true })
+    this.#tellExpelled(refusedJoin(code))
+  }
+
   #remember(chain: CertificateChain): void {
     if (chain.length === 0 || JSON.stringify(chain) === JSON.stringify(this.#state.chain)) return
-    this.#state = { ...this.#state, chain, name: this.log.view().mesh?.name ?? this.#state.name }
-    for (const listener of this.#stateListeners) listener(this.#state)
+    this.#setState({ ...this.#state, chain, name: this.log.view().mesh?.name ?? this.#state.name })
     for (const resolve of this.#grantWaiters.splice(0)) resolve()
+  }
+
+  #setState(state: MeshState): void {
+    this.#state = state
+    for (const listener of this.#stateListeners) listener(state)
   }
 }

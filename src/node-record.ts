@@ -1,0 +1,60 @@
+import os from 'node:os'
+import { NodeError } from './kit/errors.js'
+import { cleanName, NAME_MAX } from './domain/membership/schema.js'
+import type { Config } from './config/settings.js'
+import type { CodeNetwork } from './adapters/mesh/pairing.js'
+
+/** What the home remembers of the node beside the mesh. */
+export interface NodeRecord {
+  readonly name: string
+  readonly network: Config['network']['kind']
+  readonly bootstrap: readonly string[]
+  readonly localPort: number
+  /** Rises with each mesh that was begun, so that a failed join leaves nothing in the next one's way. */
+  readonly epoch: number
+}
+
+/** The record as stored: before a mesh stands, it holds at most the epoch. */
+export type StoredRecord = Partial<NodeRecord>
+
+/** What a record is made of. */
+export interface RecordSources {
+  readonly config: Config
+  /** `--name`. */
+  readonly name: string | null
+  /** Out of the invite code; null without one. */
+  readonly code: CodeNetwork | null
+  readonly stored: StoredRecord | null
+}
+
+/**
+ * What is given now wins over the invite, that over what the home remembers, that over the defaults.
+ * @throws NodeError USAGE for a `--name` that is none, CONFIG_INVALID for a `node.name` that is none
+ */
+export function nodeRecord({ config, name, code, stored }: RecordSources): NodeRecord {
+  const { kind, bootstrap, localPort } = config.network
+  const known = code ?? stored
+  const given = (key: string): boolean => config.given.has(`network.${key}`)
+  return {
+    name: ownName({ config, name, stored }),
+    network: given('kind') ? kind : (known?.network ?? kind),
+    bootstrap: given('bootstrap') ? bootstrap : (known?.bootstrap ?? bootstrap),
+    localPort: given('localPort') ? localPort : (known?.localPort ?? localPort),
+    epoch: stored?.epoch ?? 1
+  }
+}
+
+/** The name that goes into the certificate: only what every other node takes for a name. */
+function ownName({ config, name, stored }: Omit<RecordSources, 'code'>): string {
+  if (name !== null) return legalName(name, '--name', 'USAGE')
+  if (stored?.name !== undefined) return stored.name
+  if (config.node.name !== null) return legalName(config.node.name, 'node.name', 'CONFIG_INVALID')
+  return cleanName(os.hostname()) ?? 'node'
+}
+
+function legalName(text: string, where: string, code: 'USAGE' | 'CONFIG_INVALID'): string {
+  const name = cleanName(text)
+  // A name that is too long is not cut without a word.
+  if (name !== null && text.trim().length <= NAME_MAX) return name
+  throw new NodeError(code, `${where}: a name has 1 to ${NAME_MAX} characters; control characters do not count`)
+}
