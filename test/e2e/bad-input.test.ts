@@ -7,14 +7,25 @@ import { testMesh, untilTrue, type CommandResult } from '../support/nodes.js'
 function codeOf(result: CommandResult): string {
   // A request that was refused is a reply on stdout; everything else is an error on stderr.
   if (result.stdout.startsWith('{')) return (JSON.parse(result.stdout) as { error: { code: string } }).error.code
-  const line = result.stderr.trim().split('\n').find((one) => one.startsWith('{"error"')) ?? '{}'
+  const line =
+    result.stderr
+      .trim()
+      .split('\n')
+      .find((one) => one.startsWith('{"error"')) ?? '{}'
   return (JSON.parse(line) as { error?: { code: string; next: string[] } }).error?.code ?? `none in: ${result.stderr}`
 }
 
 test('wrong words on the command line: usage, and nothing starts', async (t) => {
   const mesh = await testMesh(t)
   const home = path.join(await mesh.dir(), 'h')
-  for (const args of [['peeers'], ['start', '--no-such-flag'], ['ping'], ['invite', '--tier', 'L9'], ['swarm', 'run', 'goal'], ['start', '--network', 'moon']]) {
+  for (const args of [
+    ['peeers'],
+    ['start', '--no-such-flag'],
+    ['ping'],
+    ['invite', '--tier', 'L9'],
+    ['swarm', 'run', 'goal'],
+    ['start', '--network', 'moon']
+  ]) {
     const result = await mesh.run(['--home', home, ...args])
     t.is(result.code, 2, args.join(' '))
     t.ok(/error:.+\[USAGE\]/s.test(result.stderr), 'it says what is wrong')
@@ -75,7 +86,10 @@ test('a broken agent file is told with its line, the last good version stays, an
   await untilTrue(async () => (await a.api.call('node.status', {})).problems.length > 0, 'the fault is noticed')
   const { problems } = await a.api.call('node.status', {})
   t.is(problems[0]?.code, 'AGENT_FILE_INVALID')
-  t.ok(problems.some((one) => one.message.includes('echo.md:9')), problems[0]?.message)
+  t.ok(
+    problems.some((one) => one.message.includes('echo.md:9')),
+    problems[0]?.message
+  )
   t.is(await say(), 'one', 'the last good version stays')
   const check = await mesh.run(['agents', 'check', file])
   t.is(check.code, 78)
@@ -116,7 +130,9 @@ test('a home whose node hangs is exit 9, not a second node', async (t) => {
 test('a path that is too long, or not writable, is told and leaves nothing behind', async (t) => {
   const mesh = await testMesh(t)
   const dir = await mesh.dir()
-  const long = await mesh.run(['--home', path.join(dir, 'x'.repeat(90)), 'start', '--json'], { env: { XDG_RUNTIME_DIR: path.join(dir, 'y'.repeat(120)), TMPDIR: path.join(dir, 'z'.repeat(120)) } })
+  const long = await mesh.run(['--home', path.join(dir, 'x'.repeat(90)), 'start', '--json'], {
+    env: { XDG_RUNTIME_DIR: path.join(dir, 'y'.repeat(120)), TMPDIR: path.join(dir, 'z'.repeat(120)) }
+  })
   t.is(long.code, 78)
   t.is(codeOf(long), 'PATH_TOO_LONG')
   const file = path.join(dir, 'file')

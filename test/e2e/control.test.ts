@@ -6,10 +6,18 @@ import { testMesh, untilTrue, type TestNode } from '../support/nodes.js'
 
 function post(node: TestNode, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
-    const request = http.request({ socketPath: node.info.socket, path: '/v0/call/node.info', method: 'POST', headers: { 'content-type': 'application/json', ...headers } }, (response) => {
-      response.resume()
-      resolve(response.statusCode ?? 0)
-    })
+    const request = http.request(
+      {
+        socketPath: node.info.socket,
+        path: '/v0/call/node.info',
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers }
+      },
+      (response) => {
+        response.resume()
+        resolve(response.statusCode ?? 0)
+      }
+    )
     request.on('error', reject)
     request.end('{}')
   })

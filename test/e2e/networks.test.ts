@@ -44,7 +44,11 @@ test('large attachments travel as bytes, whole and unchanged, also binary ones',
   await fs.writeFile(path.join(dir, 'plain.txt'), 'zeile äöü\n'.repeat(80_000))
   const run = await a.cli(['swarm', 'run', 'count', '--capability', 'text.stats', '--items', `${dir}/*`, '--attach', '--json'])
   t.is(run.code, 0, run.stderr)
-  const items = run.stdout.trim().split('\n').map((line) => JSON.parse(line) as SwarmEvent).filter((one) => one.type === 'item')
+  const items = run.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as SwarmEvent)
+    .filter((one) => one.type === 'item')
   const { createHash } = await import('node:crypto')
   for (const one of items) {
     const content = await fs.readFile(one.item)

@@ -28,7 +28,10 @@ test('swarm each: every capable agent does it once, on every node', async (t) =>
   const [a] = await mesh.meshOf('a', 'b', 'c')
   const run = await a.cli(['swarm', 'run', 'report yourselves', '--capability', 'host.report', '--json'])
   t.is(run.code, 0, run.stderr)
-  const events = run.stdout.trim().split('\n').map((line) => JSON.parse(line) as SwarmEvent)
+  const events = run.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as SwarmEvent)
   t.alike(events.find((one) => one.type === 'swarm')?.agents.toSorted(), ['host@a', 'host@b', 'host@c'])
   const items = events.filter((one) => one.type === 'item')
   t.alike(items.map((one) => one.agent).toSorted(), ['host@a', 'host@b', 'host@c'])
@@ -73,7 +76,10 @@ test('a node is killed mid-run: all 60 items have one result each and none of it
 
   const { code, stdout, stderr } = await run
   t.is(code, 0, stderr)
-  const events = stdout.trim().split('\n').map((line) => JSON.parse(line) as SwarmEvent)
+  const events = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as SwarmEvent)
   const done = events.filter((one) => one.type === 'item')
   t.is(done.length, 60)
   t.alike(new Set(done.map((one) => one.item)).size, 60, 'each once')

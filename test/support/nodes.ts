@@ -148,6 +148,15 @@ export async function testMesh(t: Assert): Promise<TestMesh> {
   }
 }
 
+/** A founder `a` and an admin `b`, who may invite and write. */
+export async function twoAdmins(mesh: TestMesh): Promise<[TestNode, TestNode]> {
+  const a = await mesh.start('a')
+  const { code } = await a.api.call('invite.create', { admin: true })
+  const b = await mesh.start('b', { join: code })
+  await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
+  return [a, b]
+}
+
 /** Waits until a node sees so many other nodes online. */
 export async function untilOnline(node: TestNode, count: number): Promise<readonly PeerInfo[]> {
   const { peers } = await until(node.api, 'peers.list', {}, (now) => now.peers.filter((one) => one.status === 'online').length >= count)
