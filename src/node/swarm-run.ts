@@ -316,7 +316,9 @@ export class SwarmRun {
     }
   }
 
-  #failed(lease: { readonly index: number; readonly agent: string; readonly attempt: number }, error: ErrorBody): void {
+  #failed(held: { readonly index: number; readonly agent: string; readonly attempt: number }, error: ErrorBody): void {
+    // What is given may be a whole effect: only these three are meant.
+    const lease = { index: held.index, agent: held.agent, attempt: held.attempt }
     if (this.#leases.get(lease.index)?.attempt !== lease.attempt) return
     if (error.code === 'OVERLOADED') return this.#step({ type: 'busy', ...lease })
     // The link went down under the message: the lease goes back as with any lost peer, not as a failed try.
