@@ -122,3 +122,21 @@ test('cancel ends a swarm and the processes that work for it', async (t) => {
   await untilPeer(a, 'b', 'online')
   t.is((await b.api.call('node.status', {})).tasks.running, 0)
 })
+
+test('an item that an agent refuses fails with the reason, after its retries, long before the deadline', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = await mesh.meshOf('a', 'b')
+  const run = await a.cli(
+    ['swarm', 'run', 'x', '--capability', 'text.stats', '--items', '-', '--input', '{"text":{"not":"text"}}', '--retries', '1', '--json'],
+    'one'
+  )
+  t.is(run.code, 1, run.stderr)
+  const events = run.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as SwarmEvent)
+  const item = events.find((one) => one.type === 'item')
+  t.is(item?.error?.code, 'INVALID_INPUT')
+  t.is(item?.attempt, 2, 'tried once more')
+  t.absent(events.some((one) => one.type === 'released' && one.reason.includes('heartbeat')), 'no lease aged out')
+})
