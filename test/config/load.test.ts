@@ -7,6 +7,7 @@ import type { ConfigFault } from '../../src/config/candidate.js'
 import { loadConfig, type LoadOptions } from '../../src/config/load.js'
 import { allSettings, envName } from '../../src/config/settings.js'
 import { NodeError } from '../../src/kit/errors.js'
+import { holds } from '../support/holds.js'
 
 function configFile(t: Assert, text: string): string {
   const dir = mkdtempSync(path.join(os.tmpdir(), 'config-'))
@@ -42,7 +43,8 @@ test('flags stand over environment over file over defaults, whatever is given', 
     file: fc.option(fc.integer({ min: 1, max: 2048 }))
   })
   const file = configFile(t, '')
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(values, async (given) => {
       writeFileSync(file, given.file === null ? '' : `tasks:\n  maxInFlight: ${given.file}\n`)
       const { config, origins } = await loadConfig({
@@ -57,8 +59,7 @@ test('flags stand over environment over file over defaults, whatever is given', 
         origins.get('tasks.maxInFlight')?.source === source &&
         config.given.has('tasks.maxInFlight') === (wanted !== null)
       )
-    }),
-    { numRuns: 150 }
+    })
   )
 })
 
