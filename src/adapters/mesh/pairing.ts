@@ -17,6 +17,9 @@ import type { IssuedInvite, Pairing } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { AutobaseLog } from './log.js'
 
+/** Where blind-pairing takes a request, from a stream or out of the DHT; see {@link total}. */
+const ADD_REQUEST = '_addRequest'
+
 /** What both sides of a pairing need. */
 export interface PairingParts {
   readonly swarm: Hyperswarm
@@ -58,7 +61,7 @@ export class AdminPairing implements Pairing {
     const { log, nodeId } = this.#parts
     const mayInvite = isAdmin(log.view(), nodeId)
     if (mayInvite && this.#member === null) {
-      this.#member = this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) })
+      this.#member = total(this.#blind.addMember({ discoveryKey: log.discoveryKey, onadd: (request) => this.#answer(request) }))
     }
     if (!mayInvite && this.#member !== null) {
       this.#member.close().catch(() => {})
@@ -141,4 +144,15 @@ export class AdminPairing implements Pairing {
     if (data === null || signature === null) return
     request.confirm({ key, encryptionKey, additional: { data, signature } })
   }
+}
+
+/**
+ * Makes a member take any bytes. A request without a session makes blind-pairing 2.3.1 throw a TypeError, which Protomux
+ * lets end the process: anybody who knows the pairing topic could do that, over a stream or by a record in the DHT.
+ */
+function total(member: Member): Member {
+  const inner = member as unknown as Record<typeof ADD_REQUEST, (request: unknown) => Promise<unknown>>
+  const addRequest = inner[ADD_REQUEST].bind(member)
+  inner[ADD_REQUEST] = (request) => addRequest(request).catch(() => null)
+  return member
 }
