@@ -5,7 +5,7 @@ import type { BeeBatch } from 'hyperbee'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { Verify } from '../../kit/sign.js'
 import { decodeEntry } from '../../domain/membership/codec.js'
-import type { FoldResult } from '../../domain/membership/effects.js'
+import type { FoldContext, FoldResult } from '../../domain/membership/effects.js'
 import { fold, reads } from '../../domain/membership/fold.js'
 import type { Entry } from '../../domain/membership/types.js'
 
@@ -33,10 +33,16 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Pro
   await batch.flush()
 }
 
-async function recordsOf(batch: BeeBatch<string, unknown>, entry: Entry): Promise<Map<string, unknown>> {
+/** Would the entry change the view? A dry run, for entries that somebody else wants to see appended. */
+export async function wouldChange(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapCourier'>): Promise<boolean> {
+  const { puts, addWriters, removeWriters } = fold(await recordsOf(view, entry), entry, { ...context, isBootstrapCourier: false })
+  return puts.size + addWriters.length + removeWriters.length > 0
+}
+
+async function recordsOf(view: Pick<Hyperbee, 'get'>, entry: Entry): Promise<Map<string, unknown>> {
   const records = new Map<string, unknown>()
   for (const key of reads(entry)) {
-    const found = await batch.get(key)
+    const found = await view.get(key)
     if (found !== null) records.set(key, found.value)
   }
   return records

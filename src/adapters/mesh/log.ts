@@ -9,11 +9,12 @@ import { keyToText } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign, Verify } from '../../kit/sign.js'
 import { seal } from '../../domain/membership/signing.js'
-import type { EntryBody, MembershipView } from '../../domain/membership/types.js'
+import type { Entry, EntryBody, MembershipView } from '../../domain/membership/types.js'
 import type { MemberLog } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { applyNodes } from './apply.js'
+import { applyNodes, wouldChange } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
+import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import { Submission } from './submission.js'
 import { ViewReader } from './view-reader.js'
 
@@ -49,6 +50,7 @@ export class AutobaseLog implements MemberLog {
   readonly #reader: ViewReader
   readonly #changes: Emitter<MembershipView>
   readonly #appender: BatchAppender
+  readonly #intake: EntryIntake
   readonly #submissions = new Set<Submission>()
   #courier: Courier = () => Promise.resolve(false)
   #isClosed = false
@@ -68,6 +70,7 @@ export class AutobaseLog implements MemberLog {
       (view) => this.#changes.emit(view)
     )
     this.#appender = new BatchAppender((values) => base.append(values))
+    this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })
   }
 
   /** Opens (or founds) the mesh log in a store and reads it. @throws NodeError STORE_DAMAGED */
@@ -123,11 +126,9 @@ export class AutobaseLog implements MemberLog {
     this.#base.replicate(stream)
   }
 
-  /** Appends an entry that another node signed. False: this node is no writer now. */
-  async appendFor(entry: Uint8Array): Promise<boolean> {
-    if (!this.#base.writable || this.#isClosed) return false
-    await this.#appender.append(entry)
-    return true
+  /** Brings an entry that another node signed into the log. False: it is not taken, here or now. */
+  appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean> {
+    return this.#isClosed ? Promise.resolve(false) : this.#intake.take(entry, peer)
   }
 
   /** How entries go out while this node is no writer. */
@@ -146,6 +147,25 @@ export class AutobaseLog implements MemberLog {
     this.nudge()
     await this.#reader.close()
     await this.#base.close()
+  }
+
+  #intakeLog(): IntakeLog {
+    return {
+      view: () => this.view(),
+      onChange: (listener) => this.#changes.on(listener),
+      writable: () => this.#base.writable && !this.#isClosed,
+      wouldChange: (entry) => this.#wouldChange(entry),
+      append: (entry) => this.#appender.append(entry)
+    }
+  }
+
+  async #wouldChange(entry: Entry): Promise<boolean> {
+    const snapshot = this.#base.view.snapshot()
+    try {
+      return await wouldChange(snapshot, entry, { verify: this.#parts.verify, meshId: this.meshId })
+    } finally {
+      await snapshot.close()
+    }
   }
 
   /** The base does not tell when nothing changed since the last start, so it is read once. */

@@ -202,7 +202,7 @@ export class MeshNode implements Mesh {
       },
       topic: hash(utf8('a2a-node/topic'), log.key, log.encryptionKey),
       replicate: (stream) => log.replicate(stream),
-      appendFor: (entry) => log.appendFor(entry),
+      appendFor: (entry, peer) => log.appendFor(entry, peer),
       onLink: () => log.nudge()
     }
   }

@@ -71,7 +71,7 @@ export class Submission {
   #timeoutMessage(): string {
     return this.#isTaken
       ? 'the entry was written, but the log did not accept it: this node may not make that change'
-      : 'no node that may write the log could be reached'
+      : 'no node that may write the log took the entry: none could be reached, or this node may not make that change'
   }
 }
 

@@ -1,0 +1,73 @@
+import type { Clock } from '../../kit/clock.js'
+import type { NodeId } from '../../kit/ids.js'
+import { isApplied } from '../../domain/membership/applied.js'
+import { decodeEntry } from '../../domain/membership/codec.js'
+import type { Entry, MembershipView } from '../../domain/membership/types.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { RateTable } from './rate.js'
+
+/** Entries that one peer may hand in. */
+const ENTRIES_PER_PEER = { perSecond: 50, burst: 500 }
+/** How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender waits. */
+const ADMISSION_WAIT_MS = 3000
+
+/** What the intake asks of the log. */
+export interface IntakeLog {
+  view(): MembershipView
+  onChange(listener: (view: MembershipView) => void): () => void
+  writable(): boolean
+  /** Would the entry change anything, by the log as it is here? Signatures and rights included. */
+  wouldChange(entry: Entry): Promise<boolean>
+  /** @throws Error when the log is closing */
+  append(entry: Uint8Array): Promise<void>
+}
+
+/** Takes log entries that peers hand in: only what the log accepts is appended, and only so much of one peer. */
+export class EntryIntake {
+  readonly #log: IntakeLog
+  readonly #clock: Clock
+  readonly #telemetry: Telemetry
+  readonly #rates: RateTable
+
+  constructor({ log, clock, telemetry }: { readonly log: IntakeLog; readonly clock: Clock; readonly telemetry: Telemetry }) {
+    this.#log = log
+    this.#clock = clock
+    this.#telemetry = telemetry
+    this.#rates = new RateTable(ENTRIES_PER_PEER, clock)
+  }
+
+  /** True: the entry is in the log, by this or before. False: not by this node, or not now. */
+  async take(bytes: Uint8Array, peer: NodeId): Promise<boolean> {
+    if (!this.#log.writable() || !this.#rates.take(peer)) return false
+    const decoded = decodeEntry(bytes)
+    if (!decoded.ok) return this.#refuse(peer, decoded.reason)
+    const { entry } = decoded
+    if (isApplied(this.#log.view(), entry)) return true
+    // An entry ahead of its author's admission would be skipped for good; the author itself came in through the gate.
+    if (entry.by === peer) await this.#admitted(peer)
+    if (!(await this.#log.wouldChange(entry))) return this.#refuse(peer, 'the log would not accept it')
+    await this.#log.append(bytes)
+    return true
+  }
+
+  #refuse(peer: NodeId, reason: string): false {
+    this.#telemetry.log('debug', 'a log entry was not taken', { peer, reason })
+    return false
+  }
+
+  /** Resolves when the view shows the node, or after a while. */
+  #admitted(nodeId: NodeId): Promise<void> {
+    if (this.#log.view().members.has(nodeId)) return Promise.resolve()
+    return new Promise((resolve) => {
+      const done = (): void => {
+        this.#clock.clear(timer)
+        stop()
+        resolve()
+      }
+      const timer = this.#clock.after(ADMISSION_WAIT_MS, done)
+      const stop = this.#log.onChange((view) => {
+        if (view.members.has(nodeId)) done()
+      })
+    })
+  }
+}
