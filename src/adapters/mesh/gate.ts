@@ -18,8 +18,6 @@ import { MAX_FRAME_BYTES } from './link.js'
 
 /** A stranger has this long to prove its membership, in milliseconds. */
 export const GATE_TIMEOUT_MS = 10_000
-/** Bytes a stranger may send before it is through. */
-const STRANGER_BYTES = 256 * 1024
 
 /** What this node is in its mesh; absent while it pairs. */
 export interface GateIdentity {
@@ -59,10 +57,8 @@ export class Gate {
   readonly peer: NodeId
   readonly #parts: GateParts
   readonly #timer: Timer
-  readonly #countBytes = (chunk: Uint8Array): void => this.#counted(chunk.byteLength)
   #channel: Channel | null = null
   #identity: GateIdentity | null
-  #bytes = 0
   #helloSent = false
   #credentialsSent = ''
   /** What the peer said. */
@@ -84,7 +80,6 @@ export class Gate {
     this.#parts = parts
     this.#identity = identity
     this.#timer = clock.after(GATE_TIMEOUT_MS, () => this.#cut('TIMEOUT', 'no proof of membership in time'))
-    stream.on('data', this.#countBytes)
     stream.on('close', () => clock.clear(this.#timer))
     this.#open()
   }
@@ -238,12 +233,6 @@ export class Gate {
     if (this.#isDone) return false
     this.#isDone = true
     this.#parts.clock.clear(this.#timer)
-    this.#parts.stream.off('data', this.#countBytes)
     return true
-  }
-
-  #counted(bytes: number): void {
-    this.#bytes += bytes
-    if (this.#bytes > STRANGER_BYTES) this.#cut('MALFORMED', 'a stranger sent too much')
   }
 }

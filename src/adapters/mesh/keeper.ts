@@ -34,7 +34,7 @@ export class Keeper {
   readonly #parts: KeeperParts
   readonly #chance: () => number
   readonly #tries = new Map<NodeId, { attempts: number; lastTriedAt: number | null }>()
-  #wanted: readonly NodeId[] = []
+  #wanted: ReadonlySet<NodeId> = new Set()
   #lastRefreshAt: number | null = null
   #refreshes = 0
   #timer: Timer | null = null
@@ -48,9 +48,15 @@ export class Keeper {
 
   /** Replaces the list of members that should be linked. */
   want(peers: readonly NodeId[]): void {
-    for (const peer of this.#wanted) if (!peers.includes(peer)) this.#parts.swarm.leavePeer(keyFromText(peer))
-    this.#wanted = peers
+    const wanted = new Set(peers)
+    for (const peer of this.#wanted) if (!wanted.has(peer)) this.#forget(peer)
+    this.#wanted = wanted
     this.#look()
+  }
+
+  /** Should there be a link to the peer? */
+  wants(peer: NodeId): boolean {
+    return this.#wanted.has(peer)
   }
 
   /** A link to the peer opened. */
@@ -61,7 +67,7 @@ export class Keeper {
 
   /** The link to the peer is gone. */
   lost(peer: NodeId): void {
-    if (this.#wanted.includes(peer)) this.#tries.set(peer, { attempts: 0, lastTriedAt: this.#parts.clock.monotonic() })
+    if (this.#wanted.has(peer)) this.#tries.set(peer, { attempts: 0, lastTriedAt: this.#parts.clock.monotonic() })
     this.#look()
   }
 
@@ -74,6 +80,11 @@ export class Keeper {
   close(): void {
     this.#isClosed = true
     this.#parts.clock.clear(this.#timer)
+  }
+
+  #forget(peer: NodeId): void {
+    this.#tries.delete(peer)
+    this.#parts.swarm.leavePeer(keyFromText(peer))
   }
 
   #look(): void {
@@ -89,7 +100,7 @@ export class Keeper {
   }
 
   #missing(): MissingMember[] {
-    return this.#wanted
+    return [...this.#wanted]
       .filter((peer) => !this.#parts.isConnected(peer))
       .map((nodeId) => ({ nodeId, ...(this.#tries.get(nodeId) ?? { attempts: 0, lastTriedAt: null }) }))
   }

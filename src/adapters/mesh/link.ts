@@ -19,6 +19,7 @@ export interface LinkParts {
   readonly stream: NoiseStream
   readonly mux: Protomux
   onFrame(link: Link, frame: Uint8Array): void
+  /** The peer broke the protocol: the stream is to be cut, since what it sent is lost. */
   onMalformed(reason: string): void
   onChannelClosed(): void
 }
@@ -33,6 +34,7 @@ export class StreamLink implements Link {
   readonly #parts: LinkParts
   readonly #channel: Channel | null
   #isClosed = false
+  #closeReason: string | null = null
   #waiting: (() => void)[] = []
 
   constructor(parts: LinkParts) {
@@ -69,8 +71,14 @@ export class StreamLink implements Link {
     return new Promise((resolve) => this.#waiting.push(resolve))
   }
 
-  close(): void {
+  close(reason: string): void {
+    this.#closeReason ??= reason
     this.#parts.stream.destroy()
+  }
+
+  /** Why this end cut it; null when it did not. */
+  get closeReason(): string | null {
+    return this.#closeReason
   }
 
   #received(frame: Uint8Array): void {

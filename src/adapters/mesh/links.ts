@@ -7,10 +7,13 @@ import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
+import { EMPTY_VIEW, isActive } from '../../domain/membership/view.js'
 import type { Link, LinkHandlers, Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { EntryCourier } from './courier.js'
 import { Dials } from './dials.js'
+import { Door } from './door.js'
+import { FrameGuard } from './frame-guard.js'
 import { Gate } from './gate.js'
 import type { CutCode, GateIdentity } from './gate.js'
 import { Keeper } from './keeper.js'
@@ -18,8 +21,6 @@ import { StreamLink } from './link.js'
 import { STREAM_TIMEOUT_MS } from './network.js'
 import type { Network } from './network.js'
 
-/** Streams that have not proved their membership yet, at most. */
-export const MAX_STRANGERS = 8
 /** Links to members, at most. */
 export const MAX_LINKS = 64
 /** A cut stream may flush its last words for this long, in milliseconds. */
@@ -53,9 +54,19 @@ export interface MeshBinding {
 interface PeerStream {
   readonly stream: NoiseStream
   readonly peer: NodeId
+  /** Was its key a member's when it came, by this node's view? */
+  readonly isMember: boolean
+  guard: FrameGuard | null
   gate: Gate | null
   /** What lies behind the gate; null for a stranger. */
   session: null | { readonly link: StreamLink; readonly courier: EntryCourier }
+}
+
+/** What the gate learnt of a peer, and the multiplexer of its stream. */
+interface ShownAtGate {
+  readonly mux: Protomux
+  readonly peerVersion: string
+  readonly certificate: SignedCertificate
 }
 
 /** The swarm: streams, gates and links of this node. */
@@ -65,6 +76,7 @@ export class SwarmLinks implements Links {
   readonly #parts: SwarmParts
   readonly #streams = new Set<PeerStream>()
   readonly #dials: Dials
+  readonly #door: Door
   /** Revoked members that were told so. */
   readonly #told = new Set<NodeId>()
   #binding: MeshBinding | null = null
@@ -77,6 +89,7 @@ export class SwarmLinks implements Links {
   constructor(parts: SwarmParts) {
     this.#parts = parts
     this.#dials = new Dials(parts.clock)
+    this.#door = new Door(parts.clock)
     this.swarm = new Hyperswarm({
       dht: parts.network.dht,
       keyPair: parts.keyPair,
@@ -119,12 +132,18 @@ export class SwarmLinks implements Links {
     for (const { gate } of [...this.#streams]) gate?.review(identity)
   }
 
-  dial(peer: NodeId, timeoutMs: number): Promise<Link> {
+  async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
-    if (open !== null) return Promise.resolve(open)
-    const link = this.#dials.wait(peer, timeoutMs)
-    this.swarm.joinPeer(keyFromText(peer))
-    return link
+    if (open !== null) return open
+    const key = keyFromText(peer)
+    const opened = this.#dials.wait(peer, timeoutMs)
+    this.swarm.joinPeer(key)
+    try {
+      return await opened
+    } finally {
+      // Else the swarm would dial it for ever.
+      if (this.#keeper?.wants(peer) !== true) this.swarm.leavePeer(key)
+    }
   }
 
   want(peers: readonly NodeId[]): void {
@@ -153,22 +172,32 @@ export class SwarmLinks implements Links {
     stream.on('error', () => {})
     stream.setTimeout(STREAM_TIMEOUT_MS)
     if (this.#isClosing) return stream.destroy()
-    if (this.#strangers() >= MAX_STRANGERS) {
-      this.#parts.telemetry.count('strangers_cut', 'full')
+    const peer = keyToText(stream.remotePublicKey)
+    const isMember = isActive(this.#binding?.identity.view() ?? EMPTY_VIEW, peer)
+    const fault = this.#door.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
+    if (fault !== null) {
+      this.#parts.telemetry.count('strangers_cut', fault)
       return stream.destroy()
     }
-    const one: PeerStream = { stream, peer: keyToText(stream.remotePublicKey), gate: null, session: null }
+    this.#stand({ stream, peer, isMember, guard: null, gate: null, session: null })
+  }
+
+  /** A stream stands at the gate. */
+  #stand(one: PeerStream): void {
+    const { stream } = one
     this.#streams.add(one)
     stream.on('close', () => this.#dropped(one))
+    // Before the multiplexer: it must see each frame first.
+    one.guard = new FrameGuard(stream, (reason) => this.#broken(one, reason))
     const mux = Protomux.from(stream)
     const { software, clock, hash, verify } = this.#parts
-    const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#admitted(one, { mux, peerVersion, certificate })
+    const onPassed = (peerVersion: string, certificate: SignedCertificate): void => this.#passed(one, { mux, peerVersion, certificate })
     const onCut = (code: CutCode, reason: string): void => this.#refused(one, code, reason)
     one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#identity())
   }
 
   #strangers(): number {
-    return [...this.#streams].filter((one) => one.session === null).length
+    return [...this.#streams].filter((one) => one.session === null && !one.isMember).length
   }
 
   #identity(): GateIdentity | null {
@@ -188,23 +217,28 @@ export class SwarmLinks implements Links {
     clock.after(LINGER_MS, () => stream.destroy())
   }
 
-  #admitted(one: PeerStream, shown: { mux: Protomux; peerVersion: string; certificate: SignedCertificate }): void {
-    const { stream, peer } = one
+  #passed(one: PeerStream, shown: ShownAtGate): void {
     const binding = this.#binding
     const handlers = this.#handlers
-    if (binding === null || handlers === null || this.list().length >= MAX_LINKS) return stream.destroy()
-    binding.replicate(stream)
-    const onMalformed = (reason: string): void => this.#malformed(peer, reason)
-    const link = new StreamLink({
-      id: this.#nextLinkId++,
-      peer,
-      stream,
-      ...shown,
-      onFrame: (from, frame) => handlers.onFrame(from, frame),
-      onMalformed,
-      onChannelClosed: () => stream.destroy()
-    })
+    if (this.#isClosing || binding === null || handlers === null || this.list().length >= MAX_LINKS) return one.stream.destroy()
+    try {
+      this.#admit(one, shown, { binding, handlers })
+    } catch (error) {
+      // Half attached it would hold its place for ever.
+      this.#broken(one, messageOf(error))
+    }
+  }
+
+  #admit(one: PeerStream, shown: ShownAtGate, { binding, handlers }: { binding: MeshBinding; handlers: LinkHandlers }): void {
+    const { stream, peer } = one
     const { clock, telemetry } = this.#parts
+    one.guard?.trust()
+    binding.replicate(stream)
+    const onMalformed = (reason: string): void => this.#broken(one, reason)
+    const onFrame = (link: Link, frame: Uint8Array): void => handlers.onFrame(link, frame)
+    const onChannelClosed = (): void => stream.destroy()
+    const link = new StreamLink({ id: this.#nextLinkId++, peer, stream, ...shown, onFrame, onMalformed, onChannelClosed })
+    if (link.closed) return stream.destroy()
     const courier = new EntryCourier({ peer, mux: shown.mux, clock, onMalformed, appendFor: binding.appendFor })
     one.session = { link, courier }
     telemetry.count('links_opened')
@@ -214,17 +248,24 @@ export class SwarmLinks implements Links {
     binding.onLink()
   }
 
-  #malformed(peer: NodeId, reason: string): void {
-    this.#parts.telemetry.count('frames_malformed')
-    this.#parts.telemetry.log('warn', 'a malformed frame', { peer, reason })
+  /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */
+  #broken({ peer, stream, session }: PeerStream, reason: string): void {
+    const { telemetry } = this.#parts
+    telemetry.count('frames_malformed')
+    telemetry.log('warn', 'a malformed frame', { peer, reason })
+    if (session !== null) return session.link.close(reason)
+    telemetry.count('strangers_cut', 'MALFORMED')
+    this.#parts.onRefused(peer, 'MALFORMED', reason)
+    stream.destroy()
   }
 
   #dropped(one: PeerStream): void {
     this.#streams.delete(one)
-    if (one.session === null) return
+    const { session, peer } = one
+    if (session === null) return
     this.#parts.telemetry.count('links_closed')
-    this.#keeper?.lost(one.peer)
-    this.#handlers?.onClose(one.session.link, 'the stream ended')
+    this.#keeper?.lost(peer)
+    this.#handlers?.onClose(session.link, session.link.closeReason ?? 'the stream ended')
   }
 
   #linkTo(peer: NodeId): Link | null {
