@@ -1,0 +1,86 @@
+/**
+ * a2a-node as a library: start a node in this process and use it, or build on its rules alone.
+ *
+ * ```js
+ * import { loadConfig, resolveHome, startNode } from 'a2a-node'
+ * const home = resolveHome({ home: './my-node' })
+ * const { config } = await loadConfig({ file: home.configFile })
+ * const node = await startNode({ config, home, name: 'laptop', join: null, extraAgentDirs: [] })
+ * const api = node.apiFor({ kind: 'operator', name: 'me', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] })
+ * console.log(await api.call('peers.list', {}))
+ * await node.close()
+ * ```
+ *
+ * A program that talks to a node of another process needs only `a2a-node/client`.
+ * @module
+ */
+
+// A node and what it offers.
+export { type RunningNode, startNode, type StartOptions } from './compose.js'
+export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.js'
+export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
+export type { Config } from './config/settings.js'
+export type * from './ports/node-api.js'
+export { VERSION } from './version.js'
+
+// What goes wrong.
+export { ERROR_CODES, type ErrorBody, type ErrorCode, isErrorCode, NodeError, type NodeErrorDetails } from './kit/errors.js'
+
+// What the parts of a node are given: time, ids and names of things.
+export { systemClock } from './adapters/system/system-clock.js'
+export { randomIds } from './adapters/system/random-ids.js'
+export type { Clock } from './kit/clock.js'
+export type { IdSource, MeshId, NodeId } from './kit/ids.js'
+
+// Agents and who they are.
+export {
+  type AgentAddress,
+  type AgentCard,
+  addressText,
+  type CapabilityDescriptor,
+  type CardBody,
+  defaultCapability
+} from './domain/card/card.js'
+export { AgentRegistry, type RegisteredCard } from './domain/card/registry.js'
+export { type CardCheck, validateCard } from './domain/card/schema.js'
+
+// Who may reach whom.
+export {
+  decide,
+  type RoutingParty,
+  type RoutingQuestion,
+  type RoutingRules,
+  type SandboxRules,
+  type Verdict
+} from './domain/routing/decide.js'
+export { type EffectiveParty, effectiveParty, type PartyFacts } from './domain/routing/effective.js'
+export { DEFAULT_TIER_ASSIGNMENTS, DEFAULT_TIER_RULES, type TierRule } from './domain/routing/tier-rules.js'
+export { type Tier, TIERS, type TierText, tierFromText, tierText } from './domain/routing/tier.js'
+
+// Messages.
+export { type DecodedEnvelope, decodeEnvelope, encodeEnvelope, type EnvelopeHeader, type PayloadReading } from './domain/envelope/codec.js'
+export { type A2AEnvelope, type EnvelopeMetadata, MESSAGE_TYPES, type MessageType, SCHEMA_VERSION } from './domain/envelope/envelope.js'
+export { EnvelopeFactory, type EnvelopeParts, type ReplyParts } from './domain/envelope/factory.js'
+export { A2AEnvelopeSchema, envelopeFromJson, type EnvelopeReading, envelopeToJson } from './domain/envelope/schema.js'
+
+// Work: tasks, proposals and swarms, as machines without I/O.
+export { applyTask, createTask, foldTask, type TaskInput, type TaskParts, type TaskStep } from './domain/task/machine.js'
+export {
+  createProposal,
+  type ProposalInput,
+  type ProposalStep,
+  stepProposal,
+  type TaskProposal,
+  type TaskProposalPayload
+} from './domain/task/negotiation.js'
+export type { Task, TaskEvent, TaskState } from './domain/task/task.js'
+export {
+  createSwarm,
+  nextTickAt,
+  stepSwarm,
+  type SwarmEffect,
+  type SwarmInput,
+  type SwarmParts,
+  type SwarmState,
+  swarmStatus
+} from './domain/swarm/machine.js'
