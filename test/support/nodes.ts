@@ -230,7 +230,7 @@ function firstLine(child: ChildProcess): Promise<string> {
 }
 
 /** A UDP port that is free now, below those that client sockets get. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000)
     const socket = dgram.createSocket('udp4')
