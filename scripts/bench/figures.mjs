@@ -46,7 +46,12 @@ export function shortNumber(value) {
 export function tableLines(figures) {
   const rows = [['FIGURE', 'GOAL', 'MEDIAN', 'MIN..MAX', 'N', ''], ...figures.map(rowOf)]
   const widths = rows[0].map((_cell, column) => Math.max(...rows.map((row) => row[column].length)))
-  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column])).join('  ').trimEnd())
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column]))
+      .join('  ')
+      .trimEnd()
+  )
   return figures.reduce((all, { note }, index) => [...all, lines[index + 1], ...(note ? [`    ${note}`] : [])], [lines[0]])
 }
 

@@ -62,9 +62,7 @@ export async function inviteFor(node, uses = 1) {
 /** Waits until every node sees every other online, with its agents. */
 export async function allOnline(nodes) {
   const names = (node) => nodes.filter((one) => one !== node).map((one) => one.name)
-  await Promise.all(
-    nodes.map((node) => untilPeers(node.api, (peers) => names(node).every((name) => peers.some((one) => isUp(one, name)))))
-  )
+  await Promise.all(nodes.map((node) => untilPeers(node.api, (peers) => names(node).every((name) => peers.some((one) => isUp(one, name))))))
   await Promise.all(nodes.map((node) => untilTrue(async () => (await remoteNodes(node)) >= nodes.length - 1, 'all cards are there')))
 }
 

@@ -7,19 +7,19 @@ import { runSwarm } from '../swarm-run.mjs'
 
 /** What is still going on just after a start or a swarm may end for this long, in milliseconds. */
 const SETTLE_MS = 2000
-const MIB = 1024 ** 2
+const KIB = 1024
 
 /** Resident memory of each of three nodes, fresh and after swarms as in the demo; the largest of the three counts. */
 export async function figures({ runs }) {
   if (!fs.existsSync('/proc/self/status')) {
     const note = 'skipped: resident memory is read from /proc, which this system lacks'
-    return [{ name: 'resident memory of a node', unit: 'MiB', goal: 120, samples: [], note }]
+    return [{ name: 'resident memory of a node', unit: 'MB', goal: 120, samples: [], note }]
   }
   const meshes = await times(runs, measureMesh)
   return [
-    { name: 'resident memory, freshly started', unit: 'MiB', goal: 120, samples: meshes.map(({ fresh }) => fresh) },
-    { name: 'resident memory, after the demo', unit: 'MiB', goal: 160, samples: meshes.map(({ worked }) => worked) },
-    { name: 'resident memory, peak', unit: 'MiB', goal: null, samples: meshes.map(({ peak }) => peak) }
+    { name: 'resident memory, freshly started', unit: 'MB', goal: 120, samples: meshes.map(({ fresh }) => fresh) },
+    { name: 'resident memory, after the demo', unit: 'MB', goal: 160, samples: meshes.map(({ worked }) => worked) },
+    { name: 'resident memory, peak', unit: 'MB', goal: null, samples: meshes.map(({ peak }) => peak) }
   ]
 }
 
@@ -57,12 +57,12 @@ function sourceFiles() {
     .map((name) => path.join(src, name))
 }
 
-/** The largest value of a line of /proc/<pid>/status, in MiB. */
+/** The largest value of a line of /proc/<pid>/status, in MB (10^6 bytes). */
 function largest(nodes, field) {
   return Math.max(
     ...nodes.map((node) => {
       const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(fs.readFileSync(`/proc/${node.process.pid}/status`, 'utf8'))
-      return (Number(kib) * 1024) / MIB
+      return (Number(kib) * KIB) / 1e6
     })
   )
 }

@@ -19,8 +19,20 @@ export async function figures({ runs }) {
       request: await requestMs(nodes[0])
     }))
     return [
-      { name: `swarm of ${TINY_ITEMS} tiny items, 3 nodes`, unit: 'items/s', goal: null, bound: 'min', samples: rounds.map(({ tiny }) => tiny) },
-      { name: `swarm of ${LARGE_ITEMS} texts of 1 MB, 3 nodes`, unit: 'MB/s', goal: null, bound: 'min', samples: rounds.map(({ large }) => large) },
+      {
+        name: `swarm of ${TINY_ITEMS} tiny items, 3 nodes`,
+        unit: 'items/s',
+        goal: null,
+        bound: 'min',
+        samples: rounds.map(({ tiny }) => tiny)
+      },
+      {
+        name: `swarm of ${LARGE_ITEMS} texts of 1 MB, 3 nodes`,
+        unit: 'MB/s',
+        goal: null,
+        bound: 'min',
+        samples: rounds.map(({ large }) => large)
+      },
       {
         name: 'request to an agent of another node',
         unit: 'ms',

@@ -1,0 +1,116 @@
+// One of the two processes between which the bench sends messages back and forth: raw over a DHT stream, and between
+// agents of two nodes. Started with an IPC channel; the first message tells the role.
+import HyperDHT from 'hyperdht'
+import { startNode } from '../../dist/compose.js'
+import { loadConfig } from '../../dist/config/load.js'
+import { resolveHome } from '../../dist/config/paths.js'
+
+const PAYLOAD_BYTES = 256
+
+/** The two ways to send a text. */
+const ways = {}
+let number = 0
+let waiting = null
+
+/** Only the echo of the last text counts. */
+function received(text) {
+  if (waiting?.text === text) waiting.resolve()
+}
+
+/** Sends a text that was never sent before and resolves when it comes back. */
+function roundTrip(send) {
+  const text = String(number++).padStart(PAYLOAD_BYTES, '.')
+  return new Promise((resolve, reject) => {
+    waiting = { text, resolve }
+    Promise.resolve(send(text)).catch(reject)
+  })
+}
+
+async function openNode({ home, name, join }) {
+  const paths = resolveHome({ home })
+  const { config } = await loadConfig({ file: paths.configFile })
+  return startNode({ config, home: paths, name, join: join ?? null, extraAgentDirs: [], log: null })
+}
+
+/** The DHT node of the raw stream, as the nodes' own. */
+function openDht(port) {
+  return new HyperDHT({ bootstrap: [`127.0.0.1:${port}`], host: '127.0.0.1', firewalled: false })
+}
+
+const OPERATOR = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
+
+/** Answers whatever comes. Tells how it is reached. */
+async function echo({ port, home }) {
+  const node = await openNode({ home, name: 'echo' })
+  const server = openDht(port).createServer((stream) => {
+    stream.on('error', () => {})
+    stream.on('data', (bytes) => stream.write(bytes))
+  })
+  await server.listen(HyperDHT.keyPair())
+  if (node.attach === undefined) return { key: server.publicKey.toString('hex'), agent: null, code: null }
+  const agent = await node.attach({
+    id: 'echo',
+    onMessage: (message) => void agent.send({ recipient: message.sender, type: 'notification', payload: message.payload })
+  })
+  const { code } = await node.apiFor(OPERATOR).call('invite.create', {})
+  return { key: server.publicKey.toString('hex'), agent: agent.address, code }
+}
+
+/** Opens both ways to the echo. */
+async function open({ port, home, key, agent, code }) {
+  const stream = openDht(port).connect(Buffer.from(key, 'hex'))
+  stream.on('data', (bytes) => received(bytes.toString('latin1')))
+  await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject))
+  ways.raw = (text) => void stream.write(Buffer.from(text, 'latin1'))
+  if (code === null) return {}
+  const node = await openNode({ home, name: 'ping', join: code })
+  const attached = await node.attach({ id: 'ping', onMessage: ({ payload }) => received(payload) })
+  ways.ours = (payload) => attached.send({ recipient: agent, type: 'notification', payload })
+  await untilReached()
+  return {}
+}
+
+/** The first messages are lost until both nodes know both cards. */
+async function untilReached() {
+  for (let tries = 0; tries < 100; tries++) {
+    const isBack = await Promise.race([succeeds(roundTrip(ways.ours)), delay(200).then(() => false)])
+    if (isBack) return
+    await delay(50)
+  }
+  throw new Error('no message came back')
+}
+
+function succeeds(promise) {
+  return promise.then(
+    () => true,
+    () => false
+  )
+}
+
+function delay(ms) {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** So many round trips one after the other; the milliseconds of each. */
+async function measure({ way, count }) {
+  const send = ways[way]
+  const samples = []
+  for (let sent = 0; sent < count; sent++) {
+    const from = performance.now()
+    await roundTrip(send)
+    samples.push(performance.now() - from)
+  }
+  return { samples }
+}
+
+const COMMANDS = { echo, open, measure }
+
+process.on('message', ({ command, ...params }) => {
+  COMMANDS[command](params).then(
+    (result) => process.send(result),
+    (error) => process.send({ error: String(error.stack ?? error) })
+  )
+})
+// Without its bench it has nothing to live for.
+process.on('disconnect', () => process.exit())
+process.on('SIGTERM', () => process.exit())

@@ -1,0 +1,69 @@
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePort, openLab } from '../lab.mjs'
+import { median } from '../figures.mjs'
+import { inTurn, localEnv, times } from '../nodes.mjs'
+
+const PEER = fileURLToPath(new URL('../message-peer.mjs', import.meta.url))
+/** Round trips of one run, each way, in blocks that take turns. */
+const BLOCKS = 20
+const BLOCK = 100
+const WARM_UP = 2000
+const NAME = 'notification round trip, 256 B'
+
+/** A notification between agents inside two processes and back, against a raw echo between the same two processes. */
+export async function figures({ runs }) {
+  const lab = openLab()
+  try {
+    const env = localEnv(await freePort())
+    const [echo, ping] = [openPeer(lab, env), openPeer(lab, env)]
+    const port = env.A2A_NODE_LOCAL_PORT
+    const place = await echo({ command: 'echo', port, home: path.join(lab.dir(), 'h') })
+    await ping({ command: 'open', port, home: path.join(lab.dir(), 'h'), ...place })
+    const ways = place.code === null ? ['raw'] : ['raw', 'ours']
+    await inTurn(ways, (way) => ping({ command: 'measure', way, count: WARM_UP }))
+    return rows(await times(runs, () => round(ping, ways)))
+  } finally {
+    await lab.close()
+  }
+}
+
+/** Blocks of both ways in turn; the p50 of each way, in milliseconds. */
+async function round(ping, ways) {
+  const samples = { raw: [], ours: [] }
+  await times(BLOCKS, () =>
+    inTurn(ways, async (way) => {
+      samples[way].push(...(await ping({ command: 'measure', way, count: BLOCK })).samples)
+    })
+  )
+  return { raw: median(samples.raw), ours: median(samples.ours) }
+}
+
+function rows(rounds) {
+  const measured = rounds.filter(({ ours }) => !Number.isNaN(ours))
+  const note =
+    measured.length === 0
+      ? 'skipped: this build has no agents inside the process (RunningNode.attach)'
+      : `each sample compares the p50 of ${BLOCKS * BLOCK} round trips each way, in blocks of ${BLOCK} in turn`
+  return [
+    { name: `${NAME}, to the raw echo`, unit: 'x', goal: 3, samples: measured.map(({ ours, raw }) => ours / raw), note },
+    { name: NAME, unit: 'ms', goal: null, samples: measured.map(({ ours }) => ours) },
+    { name: 'raw echo of a DHT stream, 256 B', unit: 'ms', goal: null, samples: rounds.map(({ raw }) => raw) }
+  ]
+}
+
+/** A peer process as a function from a command to its result. */
+function openPeer(lab, env) {
+  const child = lab.spawn(process.execPath, [PEER], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  return (command) =>
+    new Promise((resolve, reject) => {
+      const onExit = (code) => reject(new Error(`a peer of the message bench ended with ${code}`))
+      child.once('exit', onExit)
+      child.once('message', (result) => {
+        child.off('exit', onExit)
+        if (result.error === undefined) resolve(result)
+        else reject(new Error(result.error))
+      })
+      child.send(command)
+    })
+}
