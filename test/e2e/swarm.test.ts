@@ -69,10 +69,14 @@ test('a node is killed mid-run: all 60 items have one result each and none of it
   const { swarms } = await a.api.call('swarm.list', {})
   const id = swarms[0]?.id ?? ''
   await until(a.api, 'swarm.watch', { id }, (event) => event.type === 'item' && event.agent === 'worker@c')
-  const children = await processesWith(mark, c.info.pid)
-  t.ok(children.length > 0, 'it has agent processes')
+  let children: number[] = []
+  await untilTrue(async () => {
+    children = await processesWith(mark, c.info.pid)
+    return children.length > 0
+  }, 'it has agent processes')
   c.kill('SIGKILL')
   await untilTrue(async () => (await processesWith(mark, null, children)).length === 0, 'its agent processes are gone')
+  t.ok(children.length > 0, 'it had agent processes, and they are gone')
 
   const { code, stdout, stderr } = await run
   t.is(code, 0, stderr)
