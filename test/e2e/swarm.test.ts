@@ -142,5 +142,8 @@ test('an item that an agent refuses fails with the reason, after its retries, lo
   const item = events.find((one) => one.type === 'item')
   t.is(item?.error?.code, 'INVALID_INPUT')
   t.is(item?.attempt, 2, 'tried once more')
-  t.absent(events.some((one) => one.type === 'released' && one.reason.includes('heartbeat')), 'no lease aged out')
+  t.absent(
+    events.some((one) => one.type === 'released' && one.reason.includes('heartbeat')),
+    'no lease aged out'
+  )
 })
