@@ -1,5 +1,5 @@
 import BlindPairing from 'blind-pairing'
-import type { PairedData } from 'blind-pairing'
+import type { DecodedInvite, PairedData } from 'blind-pairing'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { bytesToText } from '../../kit/ids.js'
@@ -33,7 +33,7 @@ export interface JoinOptions {
  * NO_ADMIN_ONLINE when nobody did in time.
  */
 export async function requestJoin(parts: PairingParts, options: JoinOptions): Promise<Paired> {
-  const { id, expires } = BlindPairing.decodeInvite(options.invite)
+  const { id, expires } = readInvite(options.invite)
   if (expires !== 0 && expires <= parts.clock.now()) throw refusedJoin('INVITE_EXPIRED')
   const { coreKey, name, invite, timeoutMs } = options
   const inviteId = bytesToText(id)
@@ -60,6 +60,17 @@ export async function requestJoin(parts: PairingParts, options: JoinOptions): Pr
     stopWaiting()
     await blind.close()
   }
+}
+
+/** What a code carries may be anything, even with the right checksum. */
+function readInvite(invite: Uint8Array): DecodedInvite {
+  try {
+    const decoded = BlindPairing.decodeInvite(invite)
+    if (decoded.discoveryKey !== null) return decoded
+  } catch {
+    // Refused below.
+  }
+  throw refusedJoin('INVITE_INVALID')
 }
 
 function readPaired({ key, encryptionKey, data }: PairedData, inviteId: string): Paired | null {

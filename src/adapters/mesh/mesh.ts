@@ -10,7 +10,7 @@ import { type Paired, requestJoin } from './join.js'
 import { SwarmLinks } from './links.js'
 import { AutobaseLog } from './log.js'
 import { MeshNode } from './mesh-node.js'
-import type { Mesh, MeshParts, MeshState } from './mesh-node.js'
+import type { MeshParts, MeshState } from './mesh-node.js'
 import { hash, signer, verify } from './sodium.js'
 import { timely } from './timely.js'
 
@@ -29,7 +29,7 @@ export interface JoinMeshOptions {
 }
 
 /** Founds a mesh with this node as its owner. */
-export async function foundMesh(parts: MeshParts, options: { name: string; meshName: string; epoch: number }): Promise<Mesh> {
+export async function foundMesh(parts: MeshParts, options: { name: string; meshName: string; epoch: number }): Promise<MeshNode> {
   const { name, meshName, epoch } = options
   const log = await openLog(parts, { epoch, mesh: null })
   const certificate = ownerCertificate(parts, log.meshId, name)
@@ -41,7 +41,7 @@ export async function foundMesh(parts: MeshParts, options: { name: string; meshN
 }
 
 /** Opens the mesh that the home remembers. */
-export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<Mesh> {
+export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<MeshNode> {
   const encryptionKey = bytesFromText(state.encryptionKey)
   if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
   const log = await openLog(parts, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey } })
@@ -49,7 +49,7 @@ export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<Me
 }
 
 /** Joins a mesh by an invite code. @throws NodeError as {@link requestJoin} and INVITE_INVALID for a garbled code. */
-export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Promise<Mesh> {
+export async function joinMesh(parts: MeshParts, options: JoinMeshOptions): Promise<MeshNode> {
   const decoded = decodeInviteCode(options.code, hash)
   if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code is garbled: ${decoded.reason}`)
   const links = openLinks(parts)

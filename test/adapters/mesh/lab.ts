@@ -1,0 +1,227 @@
+import type { Assert } from 'brittle'
+import Corestore from 'corestore'
+import HyperDHT from 'hyperdht'
+import type { DhtAddress } from 'hyperdht'
+import createTestnet from 'hyperdht/testnet.js'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import { foundMesh, joinMesh, reopenMesh } from '../../../src/adapters/mesh/mesh.js'
+import type { MeshNode, MeshParts } from '../../../src/adapters/mesh/mesh-node.js'
+import type { Network } from '../../../src/adapters/mesh/network.js'
+import type { Clock } from '../../../src/kit/clock.js'
+import type { NodeId } from '../../../src/kit/ids.js'
+import type { MembershipView } from '../../../src/domain/membership/types.js'
+import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
+import { tempDir } from '../../support/tmp.js'
+
+/** What the links told, in order, and waits for more of it. */
+export class LinkRecorder implements LinkHandlers {
+  readonly opened: Link[] = []
+  readonly closed: { readonly link: Link; readonly reason: string }[] = []
+  readonly frames: { readonly link: Link; readonly frame: Uint8Array }[] = []
+  readonly #waiting = new Set<() => void>()
+
+  onOpen(link: Link): void {
+    this.opened.push(link)
+    this.#tell()
+  }
+
+  onFrame(link: Link, frame: Uint8Array): void {
+    this.frames.push({ link, frame })
+    this.#tell()
+  }
+
+  onClose(link: Link, reason: string): void {
+    this.closed.push({ link, reason })
+    this.#tell()
+  }
+
+  /** Resolves when the condition holds; looked at after each event. */
+  until(condition: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (!condition()) return
+        this.#waiting.delete(look)
+        resolve()
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+
+  /** Resolves with the newest open link to a peer. */
+  async link(peer: NodeId): Promise<Link> {
+    const find = (): Link | undefined => this.opened.findLast((one) => one.peer === peer && !one.closed)
+    await this.until(() => find() !== undefined)
+    return find() as Link
+  }
+
+  #tell(): void {
+    for (const look of [...this.#waiting]) look()
+  }
+}
+
+/** A node of the lab: everything of the mesh adapter, nothing above it. */
+export interface LabNode {
+  readonly name: string
+  readonly mesh: MeshNode
+  readonly id: NodeId
+  readonly seen: LinkRecorder
+  readonly telemetry: MemoryTelemetry
+  /** Streams that its gate refused. */
+  readonly refused: { readonly peer: NodeId; readonly code: string; readonly reason: string }[]
+  readonly dht: HyperDHT
+  /** Says that this node serves a new bootstrap with empty records. */
+  takeover(): void
+  /** Begins to look for members. `want`: keep links to everybody in the view (default). */
+  start(options?: { readonly want?: boolean }): Promise<void>
+  close(): Promise<void>
+}
+
+/** Where nodes meet, and how they are made. */
+export interface Lab {
+  readonly bootstrap: readonly DhtAddress[]
+  found(name: string, options?: NodeOptions): Promise<LabNode>
+  join(name: string, code: string, options?: NodeOptions & { readonly timeoutMs?: number }): Promise<LabNode>
+  /** Invites and joins, both started and linked. */
+  member(name: string, by: LabNode, options?: { readonly admin?: boolean }): Promise<LabNode>
+  /** Opens the mesh of a closed node again; `bootstrap` moves it to another network. */
+  reopen(node: LabNode, options?: NodeOptions): Promise<LabNode>
+}
+
+/** How a node of the lab differs from others. */
+export interface NodeOptions {
+  readonly clock?: Clock
+  readonly bootstrap?: readonly DhtAddress[]
+}
+
+interface Home {
+  readonly name: string
+  readonly dir: string
+}
+
+/** A DHT of three nodes on loopback, gone when the test ends. */
+export async function loopbackDht(t: Assert): Promise<readonly DhtAddress[]> {
+  const testnet = await createTestnet(3)
+  t.teardown(() => testnet.destroy(), { order: 1000 })
+  return testnet.bootstrap
+}
+
+/** Nodes of one test on a loopback DHT of their own. */
+export async function meshLab(t: Assert): Promise<Lab> {
+  const bootstrap = await loopbackDht(t)
+  const homes = new Map<LabNode, Home>()
+  const root = await tempDir(t)
+  let epochs = 0
+
+  async function open(home: Home, options: NodeOptions, make: (parts: MeshParts) => Promise<MeshNode>): Promise<LabNode> {
+    const store = new Corestore(home.dir)
+    const { network, takeover } = labNetwork(options.bootstrap ?? bootstrap)
+    const telemetry = new MemoryTelemetry({ clock: systemClock(), level: null, format: 'text', write: () => {} })
+    const refused: LabNode['refused'] = []
+    let closing: Promise<void> | null = null
+    let mesh: MeshNode | null = null
+    const close = (): Promise<void> => {
+      closing ??= (async () => {
+        await mesh?.close()
+        await network.close()
+        await store.close()
+      })()
+      return closing
+    }
+    t.teardown(close)
+    try {
+      mesh = await make({
+        store,
+        network,
+        codeNetwork: { network: 'private', bootstrap: bootstrap.map(({ host, port }) => `${host}:${port}`), localPort: null },
+        keyPair: await store.createKeyPair('a2a-node/node'),
+        software: `lab/${home.name}`,
+        clock: options.clock ?? systemClock(),
+        telemetry,
+        onRefusedStream: (peer, code, reason) => void refused.push({ peer, code, reason })
+      })
+    } catch (error) {
+      await close()
+      throw error
+    }
+    const made = mesh
+    const node: LabNode = {
+      name: home.name,
+      mesh: made,
+      id: made.nodeId,
+      seen: new LinkRecorder(),
+      telemetry,
+      refused,
+      dht: network.dht,
+      takeover,
+      start: async ({ want = true } = {}) => {
+        await made.links.start(node.seen)
+        const wantAll = (view: MembershipView): void => made.links.want([...view.members.keys()].filter((id) => id !== made.nodeId))
+        if (!want) return
+        made.log.onChange(wantAll)
+        wantAll(made.log.view())
+      },
+      close
+    }
+    homes.set(node, home)
+    return node
+  }
+
+  const lab: Lab = {
+    bootstrap,
+    found: (name, options = {}) =>
+      open({ name, dir: `${root}/${name}` }, options, (parts) => foundMesh(parts, { name, meshName: 'lab', epoch: 1 })),
+    join: (name, code, { timeoutMs = 20_000, ...options } = {}) =>
+      open({ name, dir: `${root}/${name}` }, options, (parts) => joinMesh(parts, { code, name, epoch: ++epochs, timeoutMs })),
+    member: async (name, by, { admin = false } = {}) => {
+      const node = await lab.join(name, await inviteCode(by, { admin }))
+      await node.start()
+      await node.seen.link(by.id)
+      await untilView(node, (view) => view.members.has(node.id))
+      return node
+    },
+    reopen: (node, options = {}) => open(homes.get(node) as Home, options, (parts) => reopenMesh(parts, node.mesh.state()))
+  }
+  return lab
+}
+
+/** Makes an invite, brings it into the log and gives its code. */
+export async function inviteCode(
+  by: LabNode,
+  { admin = false, uses = 1, ttlMs = 600_000 }: { readonly admin?: boolean; readonly uses?: number; readonly ttlMs?: number } = {}
+): Promise<string> {
+  const { terms, code } = by.mesh.pairing.create({ tier: 1, admin, sandboxId: null, ttlMs, uses })
+  await by.mesh.log.submit({ kind: 'invite', mesh: by.mesh.meshId, invite: terms })
+  return code
+}
+
+/** Resolves when a node's view fits. */
+export function untilView({ mesh: { log } }: LabNode, fits: (view: MembershipView) => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    let stop: () => void = () => {}
+    const look = (view: MembershipView): void => {
+      if (!fits(view)) return
+      stop()
+      resolve()
+    }
+    stop = log.onChange(look)
+    look(log.view())
+  })
+}
+
+function labNetwork(bootstrap: readonly DhtAddress[]): { network: Network; takeover: () => void } {
+  const dht = new HyperDHT({ bootstrap, host: '127.0.0.1', firewalled: false, connectionKeepAlive: 2000 })
+  const listeners: (() => void)[] = []
+  return {
+    network: {
+      dht,
+      serving: () => false,
+      onTakeover: (listener) => void listeners.push(listener),
+      close: () => dht.destroy({ force: true })
+    },
+    takeover: () => {
+      for (const listener of listeners) listener()
+    }
+  }
+}
