@@ -1,14 +1,13 @@
 import type { AbortSignalLike, Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { Check, CompileSchema, SchemaFault } from '../kit/sign.js'
-import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { AgentDefinition, AgentFault, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { AgentQueue } from './agent-queue.js'
+import type { Turn } from './agent-queue.js'
 
 /** Id of the built-in agent that people and swarms send as. */
 export const OPERATOR = 'operator'
-/** Tasks that may wait for one agent. */
-const MAX_WAITING = 2048
 
 /** What hosting needs. */
 export interface AgentHostParts {
@@ -26,20 +25,38 @@ export interface RunOptions {
   onProgress(data: unknown): void
 }
 
+/** How a run ended, or why there was none: then the agent has not begun. */
+export type HostOutcome =
+  | AgentOutcome
+  | {
+      readonly ok: false
+      readonly code: 'AGENT_NOT_FOUND' | 'CAPABILITY_NOT_FOUND' | 'INVALID_INPUT' | 'OVERLOADED'
+      readonly message: string
+    }
+
+interface Checks {
+  readonly input: Check
+  readonly output: Check
+}
+
 interface Hosting {
+  /** The version in service; runs keep the one they began with. */
   agent: HostedAgent
-  running: number
+  readonly queue: AgentQueue
+  /** Of the version in service, by capability. */
+  checks: Map<string, Checks>
   /** Ended runs and the time they took together. */
   runs: number
   spentMs: number
-  readonly waiting: (() => void)[]
-  readonly checks: Map<string, { input: Check; output: Check }>
 }
 
 /** The agents of this node and their queues: strictly serial an agent unless its file says otherwise. */
 export class AgentHost {
   readonly #parts: AgentHostParts
   readonly #agents = new Map<string, Hosting>()
+  /** Agents of programs in this process; those of files come from the source. */
+  readonly #attached = new Map<string, HostedAgent>()
+  #ofSource: readonly HostedAgent[] = []
   #faults: readonly AgentFault[] = []
   #onChange: () => void = () => {}
 
@@ -49,18 +66,38 @@ export class AgentHost {
 
   /** Loads the agents and follows their files; `onChange` is called after each change of the set. */
   async start(onChange: () => void): Promise<void> {
+    const { source } = this.#parts
+    const { agents, faults } = await source.load()
+    this.#take(agents, faults)
     this.#onChange = onChange
-    const { agents, faults } = await this.#parts.source.load()
-    this.#replace(agents, faults)
-    this.#parts.source.watch((next, nextFaults) => {
-      this.#replace(next, nextFaults)
-      this.#onChange()
-    })
+    source.watch((next, nextFaults) => this.#take(next, nextFaults))
+  }
+
+  /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for a schema that is none. */
+  attach(agent: HostedAgent): void {
+    const { id, capabilities } = agent.definition
+    if (id === OPERATOR || this.#agents.has(id)) throw new NodeError('USAGE', `an agent ${id} is on this node already`)
+    for (const one of capabilities) this.#compile(one)
+    this.#attached.set(id, agent)
+    this.#replace()
+  }
+
+  /** Hosts an agent of a program no longer. */
+  detach(agent: HostedAgent): void {
+    const { id } = agent.definition
+    if (this.#attached.get(id) !== agent) return
+    this.#attached.delete(id)
+    this.#replace()
   }
 
   /** What the agents say of themselves, by id. */
   definitions(): AgentDefinition[] {
     return [...this.#agents.values()].map((one) => one.agent.definition)
+  }
+
+  /** What one agent says of itself; undefined for an unknown one. */
+  definition(agentId: string): AgentDefinition | undefined {
+    return this.#agents.get(agentId)?.agent.definition
   }
 
   /** Files that cannot be used now. */
@@ -75,19 +112,19 @@ export class AgentHost {
 
   /** Runs and waiting tasks of one agent. */
   load(agentId: string): { running: number; waiting: number; slots: number } {
-    const hosting = this.#agents.get(agentId)
-    if (hosting === undefined) return { running: 0, waiting: 0, slots: 0 }
-    const { concurrency } = hosting.agent.definition.limits
-    return { running: hosting.running, waiting: hosting.waiting.length, slots: concurrency }
+    const queue = this.#agents.get(agentId)?.queue
+    return queue === undefined
+      ? { running: 0, waiting: 0, slots: 0 }
+      : { running: queue.running, waiting: queue.waiting, slots: queue.places }
   }
 
   /** How long a task given now may take until it ends, in milliseconds: by the agent's own past runs, else by its timeout. */
   estimateMs(agentId: string): number {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return 1
-    const { timeoutMs, concurrency } = hosting.agent.definition.limits
-    const each = hosting.runs === 0 ? timeoutMs : hosting.spentMs / hosting.runs
-    return Math.max(1, Math.round(each * (1 + hosting.waiting.length / concurrency)))
+    const { agent, queue, runs, spentMs } = hosting
+    const each = runs === 0 ? agent.definition.limits.timeoutMs : spentMs / runs
+    return Math.max(1, Math.round(each * (1 + queue.waiting / queue.places)))
   }
 
   /**
@@ -95,113 +132,136 @@ export class AgentHost {
    * @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND.
    */
   inputFault(agentId: string, capability: string, input: unknown): NodeError | null {
-    const faults = this.#checks(agentId, capability).input(input)
-    return faults.length === 0
-      ? null
-      : new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, { data: { faults } })
+    const hosting = this.#agents.get(agentId)
+    if (hosting === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent ${agentId} on this node`)
+    return inputFault(this.#checksOf(hosting, capability), capability, input)
   }
 
   /** Queues a task and runs it when the agent has a free place. Never rejects. */
-  async run(agentId: string, task: AgentTask, options: RunOptions): Promise<AgentOutcome> {
+  async run(agentId: string, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
     const hosting = this.#agents.get(agentId)
-    if (hosting === undefined) return failed(`agent ${agentId} is no longer here`)
-    if (hosting.waiting.length >= MAX_WAITING) return failed('too many tasks wait for this agent')
-    if (hosting.running >= hosting.agent.definition.limits.concurrency) await this.#turn(hosting, options.signal)
-    else hosting.running++
-    // From here one place is held, whoever gave it.
-    const started = this.#parts.clock.monotonic()
+    if (hosting === undefined) return noTurn(agentId, 'closed')
+    const asked = hosting.agent
+    const turn = await hosting.queue.take(options.signal)
+    if (turn !== 'held') return noTurn(agentId, turn)
     try {
-      if (options.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled before it began' }
-      options.onStart()
-      const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
-      return this.#checked(agentId, task.capability, outcome)
+      if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
+      if (hosting.agent !== asked) this.#checkAgain(hosting, task)
+      return await this.#runNow(hosting, task, options)
     } catch (error) {
-      // Runtimes answer with values; one that throws is broken, and its queue must go on.
-      this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, reason: String(error) })
-      return failed('the agent runtime failed')
+      return this.#broken(agentId, error)
     } finally {
-      const durationMs = this.#parts.clock.monotonic() - started
-      hosting.runs++
-      hosting.spentMs += durationMs
-      this.#parts.telemetry.time('task_ms', durationMs)
-      const next = hosting.waiting.shift()
-      if (next === undefined) hosting.running--
-      else next()
+      hosting.queue.release()
     }
   }
 
   /** Ends every agent. */
   async close(): Promise<void> {
-    await this.#parts.source.close()
+    for (const { queue } of this.#agents.values()) queue.close()
+    await Promise.all([this.#parts.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
   }
 
-  /** Resolves with a place held: taken over from the run that just ended, or added when the wait was aborted. */
-  async #turn(hosting: Hosting, signal: AbortSignalLike): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const turn = (): void => {
-        signal.removeEventListener('abort', aborted)
-        resolve()
-      }
-      const aborted = (): void => {
-        const at = hosting.waiting.indexOf(turn)
-        if (at < 0) return
-        hosting.waiting.splice(at, 1)
-        hosting.running++
-        turn()
-      }
-      hosting.waiting.push(turn)
-      if (signal.aborted) aborted()
-      else signal.addEventListener('abort', aborted)
-    })
-  }
-
-  #checked(agentId: string, capability: string, outcome: AgentOutcome): AgentOutcome {
-    if (!outcome.ok || !this.#agents.has(agentId)) return outcome
-    const faults = this.#checks(agentId, capability).output(outcome.result)
+  async #runNow(hosting: Hosting, task: AgentTask, options: RunOptions): Promise<AgentOutcome> {
+    // The agent may be replaced while it runs: its result is judged by its own schemas.
+    const { output } = this.#checksOf(hosting, task.capability)
+    const { clock } = this.#parts
+    const from = clock.monotonic()
+    options.onStart()
+    const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
+    this.#spent(hosting, clock.monotonic() - from)
+    const faults = outcome.ok ? output(outcome.result) : []
     if (faults.length === 0) return outcome
-    return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${capability}: ${faultText(faults)}` }
+    return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
   }
 
-  #checks(agentId: string, capability: string): { input: Check; output: Check } {
-    const hosting = this.#agents.get(agentId)
-    if (hosting === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent ${agentId} on this node`)
-    const known = hosting.checks.get(capability)
+  /** The agent was replaced while the task waited. @throws NodeError when the new version does not take the task. */
+  #checkAgain(hosting: Hosting, { capability, input }: AgentTask): void {
+    const fault = inputFault(this.#checksOf(hosting, capability), capability, input)
+    if (fault !== null) throw fault
+  }
+
+  #broken(agentId: string, error: unknown): HostOutcome {
+    if (error instanceof NodeError && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'INVALID_INPUT'))
+      return { ok: false, code: error.code, message: `the agent changed while the task waited: ${error.message}` }
+    // Runtimes answer with values; one that throws is broken, and its queue must go on.
+    this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, reason: String(error) })
+    return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }
+  }
+
+  #spent(hosting: Hosting, durationMs: number): void {
+    hosting.runs++
+    hosting.spentMs += durationMs
+    this.#parts.telemetry.time('task_ms', durationMs)
+  }
+
+  #checksOf({ agent, checks }: Hosting, capability: string): Checks {
+    const known = checks.get(capability)
     if (known !== undefined) return known
-    const descriptor = hosting.agent.definition.capabilities.find((one) => one.id === capability)
+    const { id, capabilities } = agent.definition
+    const descriptor = capabilities.find((one) => one.id === capability)
     if (descriptor === undefined) {
-      throw new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} has no capability ${capability}`, {
-        data: { capabilities: hosting.agent.definition.capabilities.map((one) => one.id) }
+      throw new NodeError('CAPABILITY_NOT_FOUND', `agent ${id} has no capability ${capability}`, {
+        data: { capabilities: capabilities.map((one) => one.id) }
       })
     }
     const compiled = this.#compile(descriptor)
-    hosting.checks.set(capability, compiled)
+    checks.set(capability, compiled)
     return compiled
   }
 
-  #compile(descriptor: CapabilityDescriptor): { input: Check; output: Check } {
+  #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number]): Checks {
     const { compileSchema } = this.#parts
-    return { input: compileSchema(descriptor.inputSchema), output: compileSchema(descriptor.outputSchema) }
+    return { input: compileSchema(inputSchema), output: compileSchema(outputSchema) }
   }
 
-  #replace(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
+  #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
+    this.#ofSource = agents
     this.#faults = faults
-    const ids = new Set(agents.map((one) => one.definition.id))
-    for (const id of this.#agents.keys()) if (!ids.has(id)) this.#agents.delete(id)
-    for (const agent of agents) {
-      const old = this.#agents.get(agent.definition.id)
-      if (old === undefined) {
-        this.#agents.set(agent.definition.id, { agent, running: 0, runs: 0, spentMs: 0, waiting: [], checks: new Map() })
-      } else if (old.agent !== agent) {
-        // The queue goes on with the new version; what runs ends with the old one.
-        old.agent = agent
-        old.checks.clear()
-      }
+    this.#replace()
+  }
+
+  /** Brings the table in line with the agents there are. A program's agent goes before a file's of the same id. */
+  #replace(): void {
+    const wanted = new Map(this.#ofSource.map((agent) => [agent.definition.id, agent]))
+    for (const [id, agent] of this.#attached) wanted.set(id, agent)
+    for (const [id, hosting] of this.#agents) {
+      if (wanted.has(id)) continue
+      this.#agents.delete(id)
+      hosting.queue.close()
+    }
+    for (const [id, agent] of wanted) this.#serve(id, agent)
+    this.#onChange()
+  }
+
+  #serve(id: string, agent: HostedAgent): void {
+    const { concurrency } = agent.definition.limits
+    const known = this.#agents.get(id)
+    if (known === undefined) {
+      this.#agents.set(id, { agent, queue: new AgentQueue(concurrency), checks: new Map(), runs: 0, spentMs: 0 })
+    } else if (known.agent !== agent) {
+      // The queue goes on with the new version; what runs ends with the old one.
+      known.agent = agent
+      known.checks = new Map()
+      known.queue.resize(concurrency)
     }
   }
 }
 
-function failed(message: string): AgentOutcome {
-  return { ok: false, code: 'TASK_FAILED', message }
+function inputFault({ input: check }: Checks, capability: string, input: unknown): NodeError | null {
+  const faults = check(input)
+  if (faults.length === 0) return null
+  return new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, { data: { faults } })
+}
+
+function noTurn(agentId: string, turn: Exclude<Turn, 'held'>): HostOutcome {
+  switch (turn) {
+    case 'aborted':
+      return { ok: false, code: 'CANCELED', message: 'canceled before it began' }
+    case 'closed':
+      return { ok: false, code: 'AGENT_NOT_FOUND', message: `agent ${agentId} is no longer on this node` }
+    case 'full':
+      return { ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent' }
+  }
 }
 
 function faultText(faults: readonly SchemaFault[]): string {
