@@ -1,19 +1,22 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
-import { Exchanges } from '../domain/routing/exchanges.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { Exchanges } from '../domain/routing/exchanges.js'
 
 /** Called with each reply on a thread. */
 export type ReplyHandler = (header: EnvelopeHeader, payload: unknown) => void
 
 /** How often ended and expired exchanges are swept, in milliseconds. */
 const SWEEP_MS = 30_000
+/** Ended exchanges that are remembered, to tell a late reply from one that nobody asked for. */
+const MAX_ENDED = 8192
 
 /** The open exchanges of this node, both ways: what lets a reply back in or out, and who waits for it. */
 export class Conversations {
   readonly #clock: Clock
   readonly #exchanges = new Exchanges()
   readonly #handlers = new Map<string, { handler: ReplyHandler; expiresAt: number }>()
+  readonly #ended = new Set<string>()
   readonly #sweeper: Timer
 
   constructor(clock: Clock) {
@@ -21,16 +24,21 @@ export class Conversations {
     this.#sweeper = clock.every(SWEEP_MS, () => this.#sweep())
   }
 
-  /** This node let an opening message of a peer in: its replies may go out. */
-  letIn(peer: NodeId, correlationId: string, ttlMs: number): void {
+  /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
+  letIn(peer: NodeId, correlationId: string, ttlMs: number): boolean {
     const now = this.#clock.now()
-    this.#exchanges.open({ peer, correlationId, expiresAt: now + ttlMs }, now)
+    this.#ended.delete(keyOf(peer, correlationId))
+    return this.#exchanges.open({ peer, correlationId, expiresAt: now + ttlMs }, now)
   }
 
-  /** This node sends an opening message: the peer's replies may come in, and go to `handler`. */
-  sentOut(peer: NodeId, correlationId: string, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
-    this.letIn(peer, correlationId, options.ttlMs)
+  /**
+   * This node sends an opening message: the peer's replies may come in, and go to `handler`. False: too many exchanges
+   * are open.
+   */
+  sentOut(peer: NodeId, correlationId: string, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
+    if (!this.letIn(peer, correlationId, options.ttlMs)) return false
     this.#handlers.set(keyOf(peer, correlationId), { handler: options.handler, expiresAt: this.#clock.now() + options.ttlMs })
+    return true
   }
 
   /** May a reply pass between this node and the peer on that thread? */
@@ -38,20 +46,28 @@ export class Conversations {
     return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.now())
   }
 
+  /** Did the exchange of that thread end lately? Then its reply is only late, not forged. */
+  hasEnded(peer: NodeId, correlationId: string | undefined): boolean {
+    return correlationId !== undefined && this.#ended.has(keyOf(peer, correlationId))
+  }
+
   /** Gives a reply to whoever waits for it. False: nobody does. */
   deliver(peer: NodeId, header: EnvelopeHeader, payload: unknown): boolean {
-    const correlationId = header.correlationId ?? ''
-    const waiting = this.#handlers.get(keyOf(peer, correlationId))
-    if (waiting === undefined) return false
-    if (header.type === 'task-accept') this.#exchanges.replied({ peer, correlationId }, 'task-accept')
-    waiting.handler(header, payload)
-    return true
+    const waiting = this.#handlers.get(keyOf(peer, header.correlationId ?? ''))
+    waiting?.handler(header, payload)
+    return waiting !== undefined
   }
 
   /** The exchange has ended: no further reply passes. */
   end(peer: NodeId, correlationId: string): void {
+    const key = keyOf(peer, correlationId)
     this.#exchanges.close({ peer, correlationId })
-    this.#handlers.delete(keyOf(peer, correlationId))
+    this.#handlers.delete(key)
+    this.#ended.add(key)
+    for (const oldest of this.#ended) {
+      if (this.#ended.size <= MAX_ENDED) break
+      this.#ended.delete(oldest)
+    }
   }
 
   /** Stops the sweeper. */

@@ -4,14 +4,15 @@ import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, AgentCard } from '../domain/card/card.js'
+import type { AgentRegistry } from '../domain/card/registry.js'
 import type { Certificate } from '../domain/membership/types.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
 import { displayNames, resolveAgent, resolveNode } from '../domain/routing/names.js'
 import type { AgentName, NodeName } from '../domain/routing/names.js'
 import { effectiveParty } from '../domain/routing/effective.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeRef } from '../ports/node-api.js'
-import type { Cards } from './cards.js'
 import type { Peers } from './peers.js'
 
 /** What the directory looks into. */
@@ -19,7 +20,7 @@ export interface DirectoryParts {
   readonly self: NodeId
   readonly log: MemberLog
   readonly peers: Peers
-  readonly cards: Cards
+  readonly registry: AgentRegistry
   ownCertificate(): Certificate
 }
 
@@ -80,7 +81,7 @@ export class Directory {
 
   /** The agent a person means. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
   agent(text: string): AgentAddress {
-    const agents: AgentName[] = this.#parts.cards.registry.listAll().map((card) => ({ agentId: card.id, nodeId: card.nodeId }))
+    const agents: AgentName[] = this.#parts.registry.listAll().map((card) => ({ agentId: card.id, nodeId: card.nodeId }))
     const found = resolveAgent(text, agents, this.nodes())
     if (found.kind === 'found') return found.value
     if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates)
@@ -89,7 +90,7 @@ export class Directory {
 
   /** The card at an address; undefined for an unknown one. */
   card(address: AgentAddress): AgentCard | undefined {
-    return this.#parts.cards.registry.getByAddress(addressText(address))
+    return this.#parts.registry.getByAddress(addressText(address))
   }
 
   /** The certificate in force of a node, this one included; null for strangers and revoked ones. */
@@ -97,16 +98,15 @@ export class Directory {
     return nodeId === this.#parts.self ? this.#parts.ownCertificate() : this.#parts.peers.certificate(nodeId)
   }
 
-  /** An agent as the rules see it: the least powerful of certificate and card. null when either is missing. */
-  party(address: AgentAddress): RoutingParty | null {
+  /**
+   * An agent as the rules see it: the least powerful of certificate, card and whoever it speaks for. null when certificate
+   * or card is missing.
+   */
+  party(address: AgentAddress, onBehalfOf?: CertifiedPower): RoutingParty | null {
     const certificate = this.certificate(address.nodeId)
     const card = this.card(address)
     if (certificate === null || card === undefined) return null
-    const effective = effectiveParty({
-      certificate: { maxTier: certificate.maxTier, sandboxId: certificate.sandboxId ?? null },
-      card: { tier: card.tier, sandboxId: card.sandboxId ?? null },
-      hops: []
-    })
+    const effective = effectiveParty({ certificate, card, hops: onBehalfOf === undefined ? [] : [onBehalfOf] })
     return { address: addressText(address), ...effective }
   }
 }

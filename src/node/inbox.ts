@@ -1,19 +1,41 @@
-import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { decodeEnvelope } from '../domain/envelope/codec.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
-import type { A2AEnvelope } from '../domain/envelope/envelope.js'
-import { decide } from '../domain/routing/decide.js'
-import type { RoutingParty, RoutingRules } from '../domain/routing/decide.js'
-import type { Audit } from '../ports/audit.js'
+import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
+import type { RoutingParty } from '../domain/routing/decide.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
+import type { Refusal, Router } from './router.js'
+
+/** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
+const SHORT_TTL_MS = 60_000
+
+/** What this room refuses by itself; tiers and sandboxes are the router's. */
+const REFUSALS = {
+  foreignSender: { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' },
+  foreignRecipient: {
+    code: 'AGENT_NOT_FOUND',
+    rule: 'recipient: an agent of this node',
+    reason: 'the recipient is not on this node'
+  },
+  hops: { code: 'FORBIDDEN', rule: 'hops: none', reason: 'forwarded messages are not taken yet' },
+  noCard: { code: 'FORBIDDEN', rule: 'sender: a signed card', reason: 'the sender has no card that this node knows' },
+  claims: {
+    code: 'FORBIDDEN',
+    rule: 'claims: as certified',
+    reason: 'the message claims another tier or sandbox than its sender has'
+  },
+  noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'no such agent on this node' },
+  tooManyOpen: { code: 'OVERLOADED', rule: 'exchanges: bounded', reason: 'too many exchanges are open' },
+  noStreams: { code: 'CAPABILITY_NOT_FOUND', rule: 'streams: none', reason: 'this agent takes no streams' }
+} as const satisfies Record<string, Refusal>
 
 /** A message that was let in, with its payload read. */
 export interface Incoming {
@@ -24,31 +46,50 @@ export interface Incoming {
   readonly payload: unknown
 }
 
+/** Where replies to a message go. */
+export interface Thread {
+  /** The agent here that was asked. */
+  readonly sender: AgentAddress
+  /** The agent that asked. */
+  readonly recipient: AgentAddress
+  readonly correlationId: string
+}
+
+/** The way back along a message's thread. */
+export function threadOf({ sender, recipient, header }: Pick<Incoming, 'sender' | 'recipient' | 'header'>): Thread {
+  return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id }
+}
+
 /** What the road in needs. */
 export interface InboxParts {
-  readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly audit: Audit
   readonly directory: Directory
+  readonly router: Router
   readonly conversations: Conversations
-  readonly rules: RoutingRules
   readonly self: NodeId
-  /** How long replies to an opening message may go out, in milliseconds. */
+  /** How long the answer to a request may take to go out, in milliseconds. */
   readonly ttlMs: number
   /** Opening messages that were let in, by type. */
   onRequest(incoming: Incoming): void
   onNotification(incoming: Incoming): void
   onProposal(incoming: Incoming): void
   /** Tells the sender of an opening message that it was refused. */
-  refuse(to: { sender: AgentAddress; recipient: AgentAddress; correlationId: string }, error: ErrorBody): void
+  refuse(to: Thread, error: ErrorBody): void
 }
 
-/** Why a message does not come in. */
-interface Refusal {
-  readonly code: ErrorCode
-  readonly rule: string
-  readonly reason: string
+/** Who speaks to whom, as far as the message says so truly. */
+interface Parties {
+  readonly sender: AgentAddress
+  readonly recipient: AgentAddress
 }
+
+/** A message that is not let in; with `parties` its sender is told why. */
+interface Struck {
+  readonly refusal: Refusal
+  readonly parties: Parties | null
+}
+
+type Arrival = Incoming & { readonly party: RoutingParty }
 
 /** The road in: decode, verify, receive, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbox {
@@ -63,78 +104,74 @@ export class Inbox {
     try {
       this.#parts.telemetry.count('messages_received')
       const decoded = decodeEnvelope(bytes)
-      if (!decoded.ok) return this.#note('strike', { peer, header: null }, { code: decoded.code, rule: 'envelope', reason: decoded.reason })
+      if (!decoded.ok) return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null })
       const { header } = decoded
-      const parties = this.#verify(peer, header)
-      if ('code' in parties) return this.#note('strike', { peer, header }, parties)
+      const verified = this.#verify(peer, header)
+      if ('refusal' in verified) return this.#struck(verified, { peer, header })
       const payload = decoded.payload()
-      if (!payload.ok) return this.#note('strike', { peer, header }, { code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason })
-      this.#decideAndDispatch({ peer, ...parties, header, payload: payload.value })
+      if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
+      this.#decideAndDispatch({ peer, ...verified, header, payload: payload.value })
     } catch (error) {
       this.#parts.telemetry.count('errors', 'inbox')
       this.#parts.telemetry.log('error', 'a message could not be handled', { peer, reason: messageOf(error) })
     }
   }
 
-  /** Takes an envelope from an agent of this node; the same rules, nothing to decode. */
+  /** Takes an envelope from an agent of this node; the same rules, nothing to decode. @throws NodeError what verifying refuses. */
   receiveHere(envelope: A2AEnvelope): void {
     const { payload, ...header } = envelope
-    const parties = this.#verify(this.#parts.self, header)
-    if ('code' in parties) throw new NodeError(parties.code, parties.reason)
-    this.#decideAndDispatch({ peer: this.#parts.self, ...parties, header, payload })
+    const peer = this.#parts.self
+    const verified = this.#verify(peer, header)
+    if ('refusal' in verified) throw new NodeError(verified.refusal.code, verified.refusal.reason)
+    this.#decideAndDispatch({ peer, ...verified, header, payload })
   }
 
   /** The sender is the stream's key, has a signed card, and claims no more than certificate and card give it. */
-  #verify(peer: NodeId, header: EnvelopeHeader): { sender: AgentAddress; recipient: AgentAddress; party: RoutingParty } | Refusal {
+  #verify(peer: NodeId, header: EnvelopeHeader): (Parties & { readonly party: RoutingParty }) | Struck {
     const { directory, self } = this.#parts
     const sender = parseAddress(header.sender)
     const recipient = parseAddress(header.recipient)
-    if (sender === null || sender.nodeId !== peer)
-      return { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' }
-    if (recipient === null || recipient.nodeId !== self)
-      return { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'the recipient is not on this node' }
-    if ((header.metadata?.hops?.length ?? 0) > 0)
-      return { code: 'FORBIDDEN', rule: 'hops: none', reason: 'forwarded messages are not taken yet' }
-    const party = directory.party(sender)
-    if (party === null) return { code: 'FORBIDDEN', rule: 'sender: a signed card', reason: 'the sender has no card that this node knows' }
-    const claimed = header.metadata
-    if (claimed === undefined) return { sender, recipient, party }
-    if (claimed.tier < party.tier || (claimed.sandboxId ?? null) !== party.sandboxId) {
-      return { code: 'FORBIDDEN', rule: 'claims: as certified', reason: 'the message claims another tier or sandbox than its sender has' }
-    }
-    // A weaker claim is honoured: the sender may know of its new tier before this node does.
-    return { sender, recipient, party: { ...party, tier: claimed.tier } }
+    if (sender === null || sender.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null }
+    if (recipient === null || recipient.nodeId !== self) return { refusal: REFUSALS.foreignRecipient, parties: null }
+    if ((header.metadata?.hops?.length ?? 0) > 0) return { refusal: REFUSALS.hops, parties: null }
+    const parties = { sender, recipient }
+    const known = directory.party(sender)
+    // These two an honest sender can meet as well, while cards and certificates are on their way: it is told.
+    if (known === null) return { refusal: REFUSALS.noCard, parties }
+    const party = claimed(known, header.metadata)
+    return party === null ? { refusal: REFUSALS.claims, parties } : { ...parties, party }
   }
 
-  #decideAndDispatch(incoming: Incoming & { readonly party: RoutingParty }): void {
-    const refusal = this.#decide(incoming)
-    if (refusal !== null) return this.#refuse(incoming, refusal)
-    this.#parts.telemetry.count('messages_delivered', incoming.header.type)
-    this.#dispatch(incoming)
+  #decideAndDispatch(arrival: Arrival): void {
+    const refusal = this.#decide(arrival)
+    if (refusal === 'late') return this.#parts.telemetry.count('messages_refused', 'late')
+    if (refusal !== null) return this.#refuse(arrival, refusal)
+    this.#parts.telemetry.count('messages_delivered', arrival.header.type)
+    this.#dispatch(arrival)
   }
 
-  #decide(incoming: Incoming & { readonly party: RoutingParty }): Refusal | null {
-    const { directory, conversations, rules } = this.#parts
-    const { header, recipient } = incoming
+  /** `late`: a reply to what has ended here already, which any honest peer may send. */
+  #decide({ peer, header, recipient, party }: Arrival): Refusal | 'late' | null {
+    const { directory, conversations, router } = this.#parts
     const target = directory.party(recipient)
-    if (target === null)
-      return { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: `no agent ${recipient.agentId} on this node` }
-    const isReply = !OPENING_TYPES.has(header.type) && conversations.allows(incoming.peer, header.correlationId)
-    const verdict = decide(rules, {
-      sender: incoming.party,
-      target,
-      type: header.type,
-      justification: header.metadata?.justification ?? null,
-      isReply
-    })
-    return verdict.allowed ? null : verdict
+    if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
+    const isOpening = OPENING_TYPES.has(header.type)
+    const isReply = !isOpening && conversations.allows(peer, header.correlationId)
+    if (!isOpening && !isReply && conversations.hasEnded(peer, header.correlationId)) return 'late'
+    const justification = header.metadata?.justification ?? null
+    const verdict = router.decide({ sender: party, target, type: header.type, justification, isReply })
+    if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
+    return this.#open(peer, header) ? null : REFUSALS.tooManyOpen
+  }
+
+  /** What awaits a reply opens an exchange; a notification awaits none. */
+  #open(peer: NodeId, { type, id, correlationId }: EnvelopeHeader): boolean {
+    if (type === 'notification' || !OPENING_TYPES.has(type)) return true
+    return this.#parts.conversations.letIn(peer, correlationId ?? id, type === 'request' ? this.#parts.ttlMs : SHORT_TTL_MS)
   }
 
   #dispatch(incoming: Incoming): void {
-    const { conversations, ttlMs } = this.#parts
-    const { header, peer } = incoming
-    if (OPENING_TYPES.has(header.type)) conversations.letIn(peer, header.correlationId ?? header.id, ttlMs)
-    switch (header.type) {
+    switch (incoming.header.type) {
       case 'request':
         return this.#parts.onRequest(incoming)
       case 'notification':
@@ -142,33 +179,46 @@ export class Inbox {
       case 'task-proposal':
         return this.#parts.onProposal(incoming)
       case 'stream-start':
-        return this.#refuse(incoming, { code: 'CAPABILITY_NOT_FOUND', rule: 'streams: none', reason: 'this agent takes no streams' })
+        return this.#tell(threadOf(incoming), REFUSALS.noStreams)
       default:
-        conversations.deliver(peer, header, incoming.payload)
+        this.#parts.conversations.deliver(incoming.peer, incoming.header, incoming.payload)
     }
   }
 
-  #refuse(incoming: Incoming, refusal: Refusal): void {
-    const { header, peer, sender, recipient } = incoming
-    this.#note('refusal', incoming, refusal)
-    if (!OPENING_TYPES.has(header.type)) return
-    const correlationId = header.correlationId ?? header.id
-    // The error goes back along the thread, so the thread must be open for it.
-    this.#parts.conversations.letIn(peer, correlationId, this.#parts.ttlMs)
-    const error = new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } }).toBody()
-    this.#parts.refuse({ sender: recipient, recipient: sender, correlationId }, error)
+  #strike(refusal: Refusal, from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null }): void {
+    this.#parts.router.record('strike', refusal, from)
   }
 
-  /** `strike`: a message that an honest peer cannot have sent. */
-  #note(kind: 'strike' | 'refusal', { peer, header }: { peer: NodeId; header: EnvelopeHeader | null }, refusal: Refusal): void {
-    this.#parts.telemetry.count('messages_refused', refusal.code)
-    this.#parts.audit.append({
-      kind,
-      code: refusal.code,
-      rule: refusal.rule,
-      reason: refusal.reason,
-      peer,
-      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type })
-    })
+  #struck({ refusal, parties }: Struck, from: { readonly peer: NodeId; readonly header: EnvelopeHeader }): void {
+    this.#strike(refusal, from)
+    if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
   }
+
+  #refuse(arrival: Arrival, refusal: Refusal): void {
+    const { peer, header } = arrival
+    this.#parts.router.record('refusal', refusal, { peer, header })
+    this.#answer(arrival, refusal)
+  }
+
+  /** Tells who awaits an answer that there is none. */
+  #answer(refused: Omit<Incoming, 'payload'>, refusal: Refusal): void {
+    const { type } = refused.header
+    if (type === 'notification' || !OPENING_TYPES.has(type)) return
+    const thread = threadOf(refused)
+    // The error goes back along the thread, so the thread must be open for it.
+    if (this.#parts.conversations.letIn(refused.peer, thread.correlationId, SHORT_TTL_MS)) this.#tell(thread, refusal)
+  }
+
+  #tell(thread: Thread, { code, rule, reason }: Refusal): void {
+    this.#parts.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
+  }
+}
+
+/** The sender as weak as the message says it is; null when it claims to be more, or elsewhere, than it is. */
+function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): RoutingParty | null {
+  if (metadata === undefined) return party
+  const sandboxId = metadata.sandboxId ?? null
+  if (metadata.tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId)) return null
+  // A weaker claim is honoured: who sends on behalf of somebody weaker says so, and may know of a change before this node.
+  return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
 }

@@ -5,6 +5,8 @@ import type { TaskRejectPayload } from '../domain/task/negotiation.js'
 import type { offerAcceptSchema } from '../domain/task/payloads.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
+import type { Conversations } from './conversations.js'
+import { threadOf } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import type { Outbox } from './outbox.js'
 
@@ -14,16 +16,18 @@ type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
 export interface OffersParts {
   readonly agents: AgentHost
   readonly outbox: Outbox
+  readonly conversations: Conversations
   readonly telemetry: Telemetry
 }
 
 /** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
 export function answerProposal(parts: OffersParts, incoming: Incoming): void {
-  const { agents, outbox } = parts
-  const { recipient, sender, header } = incoming
-  const correlationId = header.correlationId ?? header.id
+  const { agents, outbox, conversations, telemetry } = parts
+  const { recipient } = incoming
+  const thread = threadOf(incoming)
+  const { correlationId } = thread
   const proposal = TaskProposalPayloadSchema.safeParse(incoming.payload)
-  const definition = agents.definitions().find((one) => one.id === recipient.agentId)
+  const definition = agents.definition(recipient.agentId)
   const lacking = proposal.success
     ? proposal.data.requiredCapabilities.filter((id) => definition?.capabilities.every((one) => one.id !== id) ?? true)
     : []
@@ -37,10 +41,10 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
   const reject: TaskRejectPayload = { proposalId: correlationId, rejectionReason: reason ?? '' }
   outbox
     .send({
-      sender: recipient,
-      recipient: sender,
-      correlationId,
+      ...thread,
       ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
     })
-    .catch((error: unknown) => parts.telemetry.log('warn', 'an offer could not be answered', { reason: messageOf(error) }))
+    .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { reason: messageOf(error) }))
+    // What follows an accepted offer are requests, each on a thread of its own.
+    .finally(() => conversations.end(thread.recipient.nodeId, correlationId))
 }

@@ -1,30 +1,29 @@
 import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
-import type { IdSource } from '../kit/ids.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { encodeEnvelope } from '../domain/envelope/codec.js'
 import { OPENING_TYPES, SCHEMA_VERSION } from '../domain/envelope/envelope.js'
-import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
-import { decide } from '../domain/routing/decide.js'
-import type { RoutingRules, Verdict } from '../domain/routing/decide.js'
-import type { Audit } from '../ports/audit.js'
+import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envelope/envelope.js'
+import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
+import type { Router } from './router.js'
 
 /** What the road out needs. */
 export interface OutboxParts {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
-  readonly audit: Audit
   readonly directory: Directory
+  readonly router: Router
   readonly peers: Peers
   readonly conversations: Conversations
-  readonly rules: RoutingRules
-  readonly self: string
+  readonly self: NodeId
   /** The road in, for agents of this node. */
   deliverHere(envelope: A2AEnvelope): void
 }
@@ -37,9 +36,14 @@ export interface Draft {
   readonly payload: unknown
   readonly correlationId?: string
   readonly justification?: string
+  /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
+  readonly onBehalfOf?: CertifiedPower
   /** For opening messages: who gets the replies, and for how long they may come. */
   readonly replies?: { readonly ttlMs: number; readonly handler: ReplyHandler }
 }
+
+/** What deciding on a message needs to know of it. */
+export type DraftHead = Omit<Draft, 'payload' | 'replies'>
 
 /** The road out: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbox.send} reads as the list. */
 export class Outbox {
@@ -56,8 +60,9 @@ export class Outbox {
    */
   async send(draft: Draft): Promise<A2AEnvelope> {
     const from = this.#parts.clock.monotonic()
-    const envelope = this.#stamp(draft)
-    this.#decide(draft)
+    const sender = this.#sender(draft)
+    const envelope = this.#stamp(draft, sender)
+    this.#decide(this.#question(draft, sender))
     await this.#record(envelope)
     await this.#channel(draft, envelope)
     this.#parts.telemetry.count('messages_sent', draft.type)
@@ -65,55 +70,56 @@ export class Outbox {
     return envelope
   }
 
-  /** What the rules of this node say of a message, without sending it. */
-  verdict(draft: Pick<Draft, 'sender' | 'recipient' | 'type' | 'justification' | 'correlationId'>): Verdict {
-    const { directory, conversations } = this.#parts
-    const sender = directory.party(draft.sender)
-    const target = directory.party(draft.recipient)
-    if (sender === null) throw new NodeError('AGENT_NOT_FOUND', `no agent ${draft.sender.agentId} to send as`)
-    const isReply = !OPENING_TYPES.has(draft.type) && conversations.allows(draft.recipient.nodeId, draft.correlationId)
-    // A reply goes back to whoever asked, even when its card has not come yet.
-    if (target === null && !isReply)
-      throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(draft.recipient)} in the mesh`)
-    return decide(this.#parts.rules, {
-      sender,
-      target: target ?? { ...sender, address: addressText(draft.recipient) },
-      type: draft.type,
-      justification: draft.justification ?? null,
-      isReply
-    })
+  /** What the rules of this node say of a message, without sending it. @throws NodeError AGENT_NOT_FOUND. */
+  verdict(draft: DraftHead): Verdict {
+    return this.#parts.router.ask(this.#question(draft, this.#sender(draft)))
   }
 
-  #stamp(draft: Draft): A2AEnvelope {
-    const { clock, ids, directory } = this.#parts
-    const sender = directory.party(draft.sender)
+  #sender({ sender, onBehalfOf }: DraftHead): RoutingParty {
+    const party = this.#parts.directory.party(sender, onBehalfOf)
+    if (party === null) throw new NodeError('AGENT_NOT_FOUND', `no agent ${sender.agentId} to send as`)
+    return party
+  }
+
+  #stamp(draft: Draft, sender: RoutingParty): A2AEnvelope {
+    const { clock, ids } = this.#parts
     return {
       id: ids.next('msg'),
       schemaVersion: SCHEMA_VERSION,
-      sender: addressText(draft.sender),
+      sender: sender.address,
       recipient: addressText(draft.recipient),
       ...(draft.correlationId === undefined ? {} : { correlationId: draft.correlationId }),
       type: draft.type,
       timestamp: clock.now(),
       payload: draft.payload,
-      ...(sender === null ? {} : { metadata: claims(sender, draft.justification) })
+      metadata: claims(sender, draft.justification)
     }
   }
 
-  #decide(draft: Draft): void {
-    const verdict = this.verdict(draft)
+  #question({ recipient, type, correlationId, justification }: DraftHead, sender: RoutingParty): RoutingQuestion {
+    const { directory, conversations, router } = this.#parts
+    const target = directory.party(recipient)
+    const isReply = !OPENING_TYPES.has(type) && conversations.allows(recipient.nodeId, correlationId)
+    // A reply goes back to whoever asked, even when its card has not come yet.
+    if (target === null && (!isReply || router.isStrict))
+      throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
+    return {
+      sender,
+      target: target ?? { ...sender, address: addressText(recipient) },
+      type,
+      justification: justification ?? null,
+      isReply
+    }
+  }
+
+  #decide(question: RoutingQuestion): void {
+    const { router } = this.#parts
+    const verdict = router.decide(question)
     if (verdict.allowed) return
-    this.#parts.telemetry.count('messages_refused', verdict.code)
-    this.#parts.audit.append({
-      kind: 'refusal',
-      code: verdict.code,
-      rule: verdict.rule,
-      reason: verdict.reason,
-      sender: addressText(draft.sender),
-      recipient: addressText(draft.recipient),
-      messageType: draft.type
-    })
-    throw new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
+    const { code, rule, reason } = verdict
+    const header = { sender: question.sender.address, recipient: question.target.address, type: question.type }
+    router.record('refusal', { code, rule, reason }, { peer: null, header })
+    throw new NodeError(code, reason, { data: { rule } })
   }
 
   /** Where the ledger will keep what must not be lost. Today nothing is kept. */
@@ -124,11 +130,11 @@ export class Outbox {
   async #channel(draft: Draft, envelope: A2AEnvelope): Promise<void> {
     const { peers, conversations, self } = this.#parts
     const to = draft.recipient.nodeId
-    const isHere = to === self
-    const bytes = isHere ? null : encodeEnvelope(envelope)
-    if (!isHere) await peers.reach(to)
+    const bytes = to === self ? null : encodeEnvelope(envelope)
+    if (bytes !== null) await peers.reach(to)
     const thread = envelope.correlationId ?? envelope.id
-    if (draft.replies !== undefined) conversations.sentOut(to, thread, draft.replies)
+    if (draft.replies !== undefined && !conversations.sentOut(to, thread, draft.replies))
+      throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     try {
       if (bytes === null) this.#parts.deliverHere(envelope)
       else peers.send(to, { kind: 'envelope', bytes })
@@ -139,13 +145,10 @@ export class Outbox {
   }
 }
 
-function claims(
-  sender: { tier: 0 | 1 | 2 | 3; sandboxId: string | null },
-  justification: string | undefined
-): NonNullable<A2AEnvelope['metadata']> {
+function claims({ tier, sandboxId }: RoutingParty, justification: string | undefined): EnvelopeMetadata {
   return {
-    tier: sender.tier,
-    ...(sender.sandboxId === null ? {} : { sandboxId: sender.sandboxId }),
+    tier,
+    ...(sandboxId === null ? {} : { sandboxId }),
     ...(justification === undefined ? {} : { justification })
   }
 }

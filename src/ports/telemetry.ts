@@ -17,6 +17,8 @@ export type MetricName =
   | 'messages_refused'
   | 'messages_delivered'
   | 'routing_ms'
+  | 'routing_decisions'
+  | 'routing_decision_ms'
   | 'tasks_started'
   | 'tasks_completed'
   | 'tasks_failed'

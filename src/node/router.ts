@@ -1,0 +1,105 @@
+import type { Clock } from '../kit/clock.js'
+import type { ErrorCode } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { decide } from '../domain/routing/decide.js'
+import type { RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
+import type { Audit } from '../ports/audit.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { Directory } from './directory.js'
+import type { NodeEvents } from './events.js'
+
+/** Refusals that become events in one second; the audit log has them all. */
+const EVENTS_PER_SECOND = 20
+
+/** Why a message does not pass, in words of this node. */
+export interface Refusal {
+  readonly code: ErrorCode
+  readonly rule: string
+  readonly reason: string
+}
+
+/** What a refused message says of itself; null for one that could not be read. */
+export type RefusedHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> | null
+
+/** What deciding needs. */
+export interface RouterParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly rules: RoutingRules
+}
+
+/** The rules of this node, and the record of what they refused. */
+export class Router {
+  readonly #parts: RouterParts
+  #second = 0
+  #inSecond = 0
+  #unshown = 0
+
+  constructor(parts: RouterParts) {
+    this.#parts = parts
+  }
+
+  /** Must replies pass the rules themselves? */
+  get isStrict(): boolean {
+    return this.#parts.rules.replies === 'strict'
+  }
+
+  /** Decides on a message that is on its way. */
+  decide(question: RoutingQuestion): Verdict {
+    const { clock, telemetry, rules } = this.#parts
+    const from = clock.monotonic()
+    const verdict = decide(rules, question)
+    telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.code)
+    telemetry.time('routing_decision_ms', clock.monotonic() - from)
+    return verdict
+  }
+
+  /** What the rules would say. */
+  ask(question: RoutingQuestion): Verdict {
+    return decide(this.#parts.rules, question)
+  }
+
+  /**
+   * Puts a refusal on record: counted, in the audit log, among the events. `peer` is null for a message of this node;
+   * `strike` means one that an honest peer cannot have sent.
+   */
+  record(kind: 'refusal' | 'strike', refusal: Refusal, from: { readonly peer: NodeId | null; readonly header: RefusedHeader }): void {
+    const { telemetry, audit } = this.#parts
+    const { peer, header } = from
+    telemetry.count('messages_refused', refusal.code)
+    audit.append({
+      kind,
+      ...refusal,
+      ...(peer === null ? {} : { peer }),
+      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type })
+    })
+    this.#tell(refusal, from)
+  }
+
+  /** A flood of refusals must not push everything else out of the events. */
+  #tell({ code, rule, reason }: Refusal, { peer, header }: { peer: NodeId | null; header: RefusedHeader }): void {
+    const { clock, directory, events } = this.#parts
+    const second = Math.floor(clock.monotonic() / 1000)
+    if (second !== this.#second) this.#inSecond = 0
+    this.#second = second
+    if (++this.#inSecond > EVENTS_PER_SECOND) {
+      this.#unshown++
+      return
+    }
+    const name = directory.namer()
+    events.add('refusal', `a message was refused: ${reason}`, {
+      code,
+      rule,
+      sender: header === null ? null : shown(name(header.sender)),
+      recipient: header === null ? null : shown(name(header.recipient)),
+      ...(peer === null ? {} : { peer: directory.ref(peer).name }),
+      ...(this.#unshown === 0 ? {} : { notShownBefore: this.#unshown })
+    })
+    this.#unshown = 0
+  }
+}
