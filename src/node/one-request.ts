@@ -4,6 +4,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -24,6 +25,8 @@ export interface Asking {
   readonly input: unknown
   readonly description: string
   readonly justification?: string
+  /** Who asks, when that may be weaker than the sender. */
+  readonly onBehalfOf?: CertifiedPower
   /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
   readonly timeoutMs: number
   /** Waits for an agent that is offline now, as long as `timeoutMs` lasts. */
@@ -101,7 +104,7 @@ export class OneRequest {
 
   /** Sends it. @throws NodeError what {@link Outbox.send} refuses. */
   async send(): Promise<void> {
-    const { sender, target: recipient, justification, timeoutMs } = this.#asking
+    const { sender, target: recipient, justification, onBehalfOf, timeoutMs } = this.#asking
     await this.#parts.outbox.send({
       sender,
       recipient,
@@ -109,23 +112,27 @@ export class OneRequest {
       payload: this.#payload(),
       correlationId: this.names.correlationId,
       ...(justification === undefined ? {} : { justification }),
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
       replies: { ttlMs: timeoutMs + LATE_MS, handler: (header, payload) => this.#onReply(header, payload) }
     })
     this.#isSent = true
     this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** It waits for its peer to come back. */
+  /** Its peer is away; it goes on when the peer is back. */
   waitForPeer(): void {
     this.#note((tasks, id) => tasks.waitFor(id, 'peer'))
   }
 
   /** The peer works on it. */
   working(): void {
-    this.#note((tasks, id) => tasks.working(id))
+    this.#note((tasks, id) => {
+      tasks.waitFor(id, null)
+      tasks.working(id)
+    })
   }
 
-  /** It could not be sent. */
+  /** It could not be sent, or can never be answered. */
   fail(error: ErrorBody): void {
     this.#finish({ outcome: 'FAILED', error })
   }

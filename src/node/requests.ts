@@ -1,5 +1,4 @@
-import { asNodeError } from '../kit/errors.js'
-import type { NodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { OneRequest } from './one-request.js'
@@ -71,6 +70,17 @@ export class Requests {
   /** Requests that wait for their peer to come back. */
   waitingCount(): number {
     return this.#queued.size
+  }
+
+  /** A peer is gone: what it was asked waits for it, until each request's own time is over. */
+  onOffline(peer: NodeId): void {
+    for (const request of this.#live.get(peer) ?? []) request.waitForPeer()
+  }
+
+  /** A peer was put out of the mesh: nothing is expected of it any more. */
+  onRevoked(peer: NodeId): void {
+    const error = new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody()
+    for (const request of [...(this.#live.get(peer) ?? [])]) request.fail(error)
   }
 
   /** A peer is back: send what waited for it. */

@@ -8,9 +8,12 @@ import type { TaskInput } from '../domain/task/machine.js'
 import { FINAL_STATES } from '../domain/task/task.js'
 import type { Task, TaskEvent, WaitingFor } from '../domain/task/task.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { sizeOf } from './size.js'
 
 /** Tasks that are kept; the oldest finished ones go first. */
 const KEPT = 5000
+/** Bytes of results and progress that are kept. */
+const KEPT_BYTES = 128 * 1024 * 1024
 /** Events kept of one task: the first and the newest. */
 const KEPT_EVENTS = 200
 
@@ -26,6 +29,8 @@ export interface TaskOpening {
 interface Book {
   task: Task
   readonly events: TaskEvent[]
+  /** Of its events' contents. */
+  bytes: number
 }
 
 /** Every task this node asked for or works on: one table, one machine, an event log each. */
@@ -35,6 +40,7 @@ export class Tasks {
   readonly #telemetry: Telemetry
   readonly #books = new Map<string, Book>()
   readonly #changes: Emitter<Task>
+  #bytes = 0
 
   constructor(parts: { readonly clock: Clock; readonly ids: IdSource; readonly telemetry: Telemetry }) {
     this.#clock = parts.clock
@@ -47,17 +53,17 @@ export class Tasks {
   open(opening: TaskOpening): string {
     const id = this.#ids.next('task')
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
-    this.#books.set(id, { task, events: [event] })
-    this.#trim()
+    this.#books.set(id, { task, events: [event], bytes: 0 })
+    this.#trim(id)
     this.#changes.emit(task)
     return id
   }
 
   /** Something holds the task up; null: nothing does. */
   waitFor(id: string, waitingFor: WaitingFor | null): void {
-    const state = this.get(id)?.state
-    if (state !== undefined && !FINAL_STATES.has(state))
-      this.#apply(id, { type: 'state', state, ...(waitingFor === null ? {} : { waitingFor }) })
+    const task = this.get(id)
+    if (task === undefined || FINAL_STATES.has(task.state) || task.waitingFor === waitingFor) return
+    this.#apply(id, { type: 'state', state: task.state, ...(waitingFor === null ? {} : { waitingFor }) })
   }
 
   /** An agent works on it: it has begun here, or its node heartbeats it. */
@@ -127,17 +133,35 @@ export class Tasks {
       return
     }
     book.task = step.task
-    if (book.events.length >= KEPT_EVENTS) book.events.splice(1, 1)
+    if (book.events.length >= KEPT_EVENTS) for (const old of book.events.splice(1, 1)) this.#weigh(book, -bytesOf(old))
     book.events.push(step.event)
+    this.#weigh(book, bytesOf(step.event))
+    this.#trim(id)
     this.#changes.emit(step.task)
   }
 
-  #trim(): void {
-    if (this.#books.size <= KEPT) return
+  #weigh(book: Book, bytes: number): void {
+    book.bytes += bytes
+    this.#bytes += bytes
+  }
+
+  #isFull(): boolean {
+    return this.#books.size > KEPT || this.#bytes > KEPT_BYTES
+  }
+
+  /** Forgets finished tasks, oldest first, but never the one that changes now: somebody is about to read it. */
+  #trim(changing: string): void {
+    if (!this.#isFull()) return
     for (const [id, book] of this.#books) {
-      if (!FINAL_STATES.has(book.task.state)) continue
+      if (!FINAL_STATES.has(book.task.state) || id === changing) continue
       this.#books.delete(id)
-      if (this.#books.size <= KEPT) return
+      this.#bytes -= book.bytes
+      if (!this.#isFull()) return
     }
   }
+}
+
+function bytesOf(event: TaskEvent): number {
+  if (event.type === 'result') return sizeOf(event.result)
+  return event.type === 'progress' ? sizeOf(event.data) : 0
 }

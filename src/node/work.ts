@@ -1,35 +1,30 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
-import type { AgentAddress } from '../domain/card/card.js'
-import type { MessageType } from '../domain/envelope/envelope.js'
+import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import type { AgentOutcome, AgentTask } from '../ports/agent-runtime.js'
+import type { AgentTask } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
-import type { AgentHost } from './agents.js'
-import type { Conversations } from './conversations.js'
-import type { Directory } from './directory.js'
+import type { AgentHost, HostOutcome } from './agents.js'
+import { Answers } from './answers.js'
+import type { AnswersParts } from './answers.js'
+import { DoneMemory } from './done-memory.js'
+import { threadOf } from './inbox.js'
 import type { Incoming } from './inbox.js'
-import type { Outbox } from './outbox.js'
-import type { Peers } from './peers.js'
+import { InFlight } from './in-flight.js'
+import type { Piece } from './in-flight.js'
 import type { Tasks } from './tasks.js'
 
 /** What doing others' work needs. */
-export interface WorkParts {
+export interface WorkParts extends Omit<AnswersParts, 'answerTtlMs'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly agents: AgentHost
-  readonly directory: Directory
-  readonly outbox: Outbox
-  readonly peers: Peers
-  readonly conversations: Conversations
   readonly tasks: Tasks
-  readonly self: NodeId
   readonly limits: {
     readonly maxInFlight: number
     readonly maxInFlightPerPeer: number
@@ -43,49 +38,17 @@ export interface WorkParts {
   toAgentJson(value: unknown): unknown
 }
 
-/** Work to begin. */
-interface Job {
-  readonly key: string
-  readonly incoming: Incoming
-  /** Checked, its capability named. */
-  readonly payload: RequestPayload
-  /** Nobody waits for an answer. */
-  readonly isSilent?: boolean
-}
-
-/** Work under way. */
-interface Piece extends Required<Job> {
-  readonly peer: NodeId
-  readonly taskId: string
-  readonly abort: Abort
-  lostAt: number | null
-}
-
-/** An answer that waits for its caller to be back. */
-interface Unsent {
-  readonly piece: Piece
-  readonly type: MessageType
-  readonly payload: unknown
-  readonly expiresAt: number
-}
-
-/** Finished work that is remembered, so that a request that comes twice is answered, not repeated. */
-const REMEMBERED = 4096
-/** Answers that wait for callers who are away. */
-const MAX_UNSENT = 1024
-/** Keys in one heartbeat frame. */
-const HEARTBEAT_KEYS = 1000
-
 /** The callee's side of requests: checks, queues, runs, answers, and heartbeats what it works on. */
 export class Work {
   readonly #parts: WorkParts
-  readonly #running = new Map<string, Piece>()
-  readonly #done = new Map<string, { type: MessageType; payload: unknown } | null>()
-  #unsent: Unsent[] = []
+  readonly #answers: Answers
+  readonly #inFlight = new InFlight()
+  readonly #done = new DoneMemory()
   #timer: Timer | null = null
 
   constructor(parts: WorkParts) {
     this.#parts = parts
+    this.#answers = new Answers({ ...parts, answerTtlMs: parts.limits.answerTtlMs })
   }
 
   /** Begins to heartbeat. */
@@ -97,99 +60,91 @@ export class Work {
   /** Ends every run; what was not answered stays unanswered. */
   stop(): void {
     this.#parts.clock.clear(this.#timer)
-    for (const piece of this.#running.values()) piece.abort.abort()
+    for (const piece of this.#inFlight.all()) giveUp(piece)
   }
 
-  /** Runs under way or waiting for an agent. */
+  /** Runs under way and tasks that wait for an agent. */
   counts(): { running: number; queued: number } {
-    let running = 0
-    let queued = 0
-    for (const { id } of this.#parts.agents.definitions()) {
-      const load = this.#parts.agents.load(id)
-      running += load.running
-      queued += load.waiting
+    const { agents } = this.#parts
+    const loads = agents.definitions().map(({ id }) => agents.load(id))
+    return {
+      running: loads.reduce((sum, one) => sum + one.running, 0),
+      queued: loads.reduce((sum, one) => sum + one.waiting, 0)
     }
-    return { running, queued }
   }
 
   /** Answers that wait for a caller who is away. */
   unsentCount(): number {
-    return this.#unsent.length
+    return this.#answers.unsentCount()
   }
 
   /** A request that the road in let through. */
   onRequest(incoming: Incoming): void {
+    const thread = threadOf(incoming)
     const parsed = requestPayloadSchema.safeParse(incoming.payload)
-    if (!parsed.success) return this.#refuse(incoming, new NodeError('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'))
-    const payload = parsed.data
-    const key = `${incoming.peer}/${addressText(incoming.sender)}/${workKey(payload.requestId, payload.attempt)}`
-    if (this.#running.has(key)) return
-    const before = this.#done.get(key)
-    if (before !== undefined) {
-      if (before !== null) this.#reply(incoming, before.type, before.payload)
-      return
-    }
-    const accepted = this.#check(incoming, payload)
-    if (accepted instanceof NodeError) return this.#refuse(incoming, accepted)
-    void this.#run({ key, incoming, payload: accepted })
+    if (!parsed.success) return this.#answers.refuse(thread, malformed().toBody())
+    const key = keyOf(incoming, parsed.data)
+    if (this.#inFlight.join(incoming.peer, key, thread)) return
+    const done = this.#done.get(key)
+    if (done !== undefined)
+      return done === null ? this.#answers.refuse(thread, forgotten().toBody()) : this.#answers.respond(thread, done.payload)
+    const payload = this.#check(incoming, parsed.data)
+    if (payload instanceof NodeError) return this.#answers.refuse(thread, payload.toBody())
+    void this.#run(this.#open(incoming, { key, payload, isNotification: false }))
   }
 
-  /** A one-way message: the agent does its default capability when the input fits; nobody waits. */
+  /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
   onNotification(incoming: Incoming): boolean {
-    const { agents, directory } = this.#parts
-    const card = directory.card(incoming.recipient)
-    const capability = card === undefined ? null : defaultCapability(card)
-    if (capability === null || !agents.has(incoming.recipient.agentId)) return false
     const input = isRecord(incoming.payload) && 'input' in incoming.payload ? incoming.payload.input : incoming.payload
-    const payload: RequestPayload = {
-      requestId: incoming.header.id,
-      attempt: 1,
-      capability: capability.id,
-      input,
-      description: '',
-      swarm: null
-    }
-    const accepted = this.#check(incoming, payload)
-    if (accepted instanceof NodeError) return false
-    void this.#run({ key: `${incoming.peer}/${incoming.header.id}`, incoming, payload: accepted, isSilent: true })
+    const asked = { requestId: incoming.header.id, attempt: 1, capability: null, input, description: '', swarm: null }
+    const payload = this.#check(incoming, asked)
+    if (payload instanceof NodeError) return false
+    void this.#run(this.#open(incoming, { key: keyOf(incoming, payload), payload, isNotification: true }))
     return true
   }
 
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. */
   onCancel(peer: NodeId, key: string): void {
-    for (const piece of this.#running.values()) {
-      if (piece.peer === peer && workKey(piece.payload.requestId, piece.payload.attempt) === key) piece.abort.abort()
+    for (const piece of this.#inFlight.ofPeer(peer)) {
+      if (workKey(piece.payload.requestId, piece.payload.attempt) === key) giveUp(piece)
     }
   }
 
-  /** Cancels by a callee's task of this node. */
+  /** Cancels by a callee's task of this node; its caller is told. */
   cancelTask(taskId: string): boolean {
-    const piece = [...this.#running.values()].find((one) => one.taskId === taskId)
+    const piece = this.#inFlight.all().find((one) => one.taskId === taskId)
     piece?.abort.abort()
     return piece !== undefined
   }
 
   /** A peer is gone: its leases end here when it stays away for longer than a lease. */
   onOffline(peer: NodeId): void {
-    for (const piece of this.#running.values()) if (piece.peer === peer) piece.lostAt = this.#parts.clock.now()
+    const now = this.#parts.clock.monotonic()
+    for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = now
   }
 
   /** A peer is back: answers that waited for it go out. */
   onOnline(peer: NodeId): void {
-    for (const piece of this.#running.values()) if (piece.peer === peer) piece.lostAt = null
-    const now = this.#parts.clock.now()
-    const mine = this.#unsent.filter((one) => one.piece.peer === peer && one.expiresAt > now)
-    this.#unsent = this.#unsent.filter((one) => one.piece.peer !== peer && one.expiresAt > now)
-    for (const one of mine) this.#answer(one.piece, one.type, one.payload)
+    for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = null
+    this.#answers.onOnline(peer)
   }
 
-  #check(incoming: Incoming, payload: RequestPayload): RequestPayload | NodeError {
+  /** A peer was put out of the mesh: nothing is done for it any more. */
+  onRevoked(peer: NodeId): void {
+    for (const piece of this.#inFlight.ofPeer(peer)) giveUp(piece)
+    this.#answers.forget(peer)
+  }
+
+  /** Tells the sender of an opening message that it was refused. */
+  readonly refuse: Answers['refuse'] = (thread, error) => this.#answers.refuse(thread, error)
+
+  /** The payload with its capability named and its input as agents get it, or why it is not taken. */
+  #check({ peer, recipient }: Incoming, payload: RequestPayload): RequestPayload | NodeError {
     const { agents, directory, limits, toAgentJson } = this.#parts
-    const { agentId } = incoming.recipient
-    const ofPeer = [...this.#running.values()].filter((one) => one.peer === incoming.peer).length
-    if (this.#running.size >= limits.maxInFlight || ofPeer >= limits.maxInFlightPerPeer)
+    if (this.#inFlight.size >= limits.maxInFlight || this.#inFlight.sizeOf(peer) >= limits.maxInFlightPerPeer)
       return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
-    const card = directory.card(incoming.recipient)
+    const { agentId } = recipient
+    const card = directory.card(recipient)
     const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
     if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
     try {
@@ -200,142 +155,119 @@ export class Work {
     }
   }
 
-  async #run({ key, incoming, payload, isSilent = false }: Job): Promise<void> {
-    const { agents, tasks, telemetry } = this.#parts
-    const piece: Piece = {
-      key,
-      incoming,
-      payload,
-      isSilent,
-      peer: incoming.peer,
-      taskId: this.#open(incoming, payload),
-      abort: new Abort(),
-      lostAt: null
-    }
-    this.#running.set(key, piece)
-    const outcome = await agents.run(incoming.recipient.agentId, this.#taskOf(piece), {
-      signal: piece.abort,
-      onStart: () => {
-        telemetry.count('tasks_started')
-        tasks.working(piece.taskId)
-      },
-      onProgress: (data) => {
-        tasks.progress(piece.taskId, data)
-        if (!isSilent) this.#progress(piece, data)
-      }
-    })
-    this.#running.delete(key)
-    telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
-    if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
-    else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
-    if (isSilent) return
-    const response = responseOf(payload, outcome)
-    this.#remember(key, response)
-    this.#answer(piece, 'response', response)
-  }
-
-  /** Opens the callee's task of a request. */
-  #open({ recipient }: Incoming, { capability, description, attempt }: RequestPayload): string {
+  /** Puts work in flight and opens its task. */
+  #open(incoming: Incoming, { key, payload, isNotification }: Pick<Piece, 'key' | 'payload' | 'isNotification'>): Piece {
     const { agents, tasks } = this.#parts
+    const { peer, recipient } = incoming
+    const { capability, description, attempt } = payload
     const agent = addressText(recipient)
     const taskId = tasks.open({ kind: 'request', role: 'callee', agent, capability: capability ?? '', description })
     if (attempt > 1) tasks.attempt(taskId, attempt)
     const load = agents.load(recipient.agentId)
     if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
-    return taskId
-  }
-
-  #taskOf({ taskId, payload }: Piece): AgentTask {
-    const { requestId, attempt, capability, description, input } = payload
-    return { taskId, requestId, attempt, capability: capability ?? '', description, input }
-  }
-
-  #remember(key: string, payload: unknown): void {
-    this.#done.set(key, { type: 'response', payload })
-    for (const oldest of this.#done.keys()) {
-      if (this.#done.size <= REMEMBERED) break
-      this.#done.delete(oldest)
+    const piece: Piece = {
+      key,
+      peer,
+      recipient,
+      payload,
+      taskId,
+      isNotification,
+      isAwaited: !isNotification,
+      threads: [threadOf(incoming)],
+      abort: new Abort(),
+      lostAt: null
     }
+    this.#inFlight.add(piece)
+    return piece
   }
 
-  /** Answers now, or when the caller is back. */
-  #answer(piece: Piece, type: MessageType, payload: unknown): void {
-    const { peers, self, clock, limits } = this.#parts
-    if (piece.peer === self || peers.isOnline(piece.peer)) return this.#reply(piece.incoming, type, payload)
-    this.#unsent.push({ piece, type, payload, expiresAt: clock.now() + limits.answerTtlMs })
-    if (this.#unsent.length > MAX_UNSENT) this.#unsent.shift()
+  async #run(piece: Piece): Promise<void> {
+    const { agents, tasks, telemetry } = this.#parts
+    const outcome = await agents.run(piece.recipient.agentId, taskOf(piece), {
+      signal: piece.abort,
+      onStart: () => {
+        telemetry.count('tasks_started')
+        tasks.working(piece.taskId)
+      },
+      onProgress: (data) => this.#progress(piece, data)
+    })
+    this.#inFlight.remove(piece)
+    telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
+    if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
+    else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
+    this.#finish(piece, responseOf(piece.payload, outcome))
   }
 
-  #progress(piece: Piece, data: unknown): void {
-    const { requestId, attempt } = piece.payload
-    const { peers, self } = this.#parts
-    if (piece.peer === self || peers.isOnline(piece.peer))
-      this.#reply(piece.incoming, 'stream-data', { requestId, attempt, progress: data })
+  #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Piece, data: unknown): void {
+    this.#parts.tasks.progress(taskId, data)
+    const thread = threads.at(-1)
+    if (isAwaited && thread !== undefined) this.#answers.progress(thread, { requestId, attempt, progress: data })
   }
 
-  #refuse(incoming: Incoming, error: NodeError): void {
-    this.refuse({ sender: incoming.recipient, recipient: incoming.sender, correlationId: threadOf(incoming) }, error.toBody())
-  }
-
-  /** Sends an error along a thread and ends it. */
-  refuse(to: { sender: AgentAddress; recipient: AgentAddress; correlationId: string }, error: ErrorBody): void {
-    const { directory, self } = this.#parts
-    // An agent that is not there cannot sign anything: the operator speaks for the node.
-    const sender = directory.card(to.sender) === undefined ? { agentId: 'operator', nodeId: self } : to.sender
-    this.#post({ ...to, sender, type: 'error', payload: error })
-  }
-
-  #reply(incoming: Incoming, type: MessageType, payload: unknown): void {
-    this.#post({ sender: incoming.recipient, recipient: incoming.sender, correlationId: threadOf(incoming), type, payload })
-  }
-
-  /** Sends along a thread; what cannot be sent is logged: the caller's deadline tells it the rest. */
-  #post(one: { sender: AgentAddress; recipient: AgentAddress; correlationId: string; type: MessageType; payload: unknown }): void {
-    const { outbox, conversations, telemetry } = this.#parts
-    outbox
-      .send(one)
-      .catch((error: unknown) => {
-        if (!(error instanceof NodeError) || error.code !== 'PAYLOAD_TOO_LARGE') throw error
-        return outbox.send({ ...one, type: 'error', payload: error.toBody() })
-      })
-      .catch((error: unknown) => telemetry.log('warn', 'an answer could not be sent', { reason: messageOf(error) }))
-      .finally(() => {
-        if (one.type === 'response' || one.type === 'error') conversations.end(one.recipient.nodeId, one.correlationId)
-      })
+  #finish({ key, isNotification, isAwaited, threads }: Piece, response: unknown): void {
+    if (isNotification) return
+    this.#done.add(key, response)
+    for (const thread of threads) {
+      if (isAwaited) this.#answers.respond(thread, response)
+      else this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
+    }
   }
 
   /** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
   #beat(): void {
-    const { clock, limits, peers, self } = this.#parts
-    const now = clock.now()
-    const keys = new Map<NodeId, string[]>()
-    for (const piece of this.#running.values()) {
-      if (piece.payload.swarm !== null && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) piece.abort.abort()
-      const list = keys.get(piece.peer) ?? []
-      keys.set(piece.peer, list)
-      if (list.length < HEARTBEAT_KEYS) list.push(workKey(piece.payload.requestId, piece.payload.attempt))
+    const { clock, limits } = this.#parts
+    const now = clock.monotonic()
+    for (const [peer, pieces] of this.#inFlight.byPeer()) {
+      for (const piece of pieces) {
+        if (piece.payload.swarm !== null && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
+      }
+      const live = pieces.filter((piece) => piece.isAwaited).slice(0, MAX_HEARTBEAT_KEYS)
+      this.#heartbeat(
+        peer,
+        live.map(({ payload: { requestId, attempt } }) => workKey(requestId, attempt))
+      )
     }
-    for (const [peer, requests] of keys) {
-      if (peer === self) this.#parts.onHeartbeatHere(requests)
-      else if (peers.isOnline(peer)) this.#send(peer, requests)
-    }
+    this.#answers.tick()
   }
 
-  #send(peer: NodeId, requests: string[]): void {
+  #heartbeat(peer: NodeId, requests: string[]): void {
+    const { peers, self, onHeartbeatHere, telemetry } = this.#parts
+    if (requests.length === 0) return
+    if (peer === self) return onHeartbeatHere(requests)
+    if (!peers.isOnline(peer)) return
     try {
-      this.#parts.peers.send(peer, { kind: 'control', name: 'heartbeat', body: { requests } })
+      peers.send(peer, { kind: 'control', name: 'heartbeat', body: { requests } })
     } catch (error) {
-      this.#parts.telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
+      telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
     }
   }
 }
 
-function threadOf(incoming: Incoming): string {
-  return incoming.header.correlationId ?? incoming.header.id
+/** Ends work that nobody wants any more: it is stopped, and not answered. */
+function giveUp(piece: Piece): void {
+  piece.isAwaited = false
+  piece.abort.abort()
 }
 
-function responseOf(payload: RequestPayload, outcome: AgentOutcome): unknown {
-  const { requestId, attempt } = payload
+/** Another agent, peer or attempt is other work. */
+function keyOf({ sender, recipient }: Incoming, { requestId, attempt }: RequestPayload): string {
+  return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
+}
+
+function taskOf({ taskId, payload }: Piece): AgentTask {
+  const { requestId, attempt, capability, description, input } = payload
+  return { taskId, requestId, attempt, capability: capability ?? '', description, input }
+}
+
+function responseOf({ requestId, attempt }: RequestPayload, outcome: HostOutcome): unknown {
   if (outcome.ok) return { requestId, attempt, outcome: 'COMPLETED', result: outcome.result, error: null }
   return { requestId, attempt, outcome: 'FAILED', error: new NodeError(outcome.code, outcome.message).toBody() }
+}
+
+function malformed(): NodeError {
+  return new NodeError('INVALID_ENVELOPE', 'the request has no requestId, attempt or input')
+}
+
+function forgotten(): NodeError {
+  return new NodeError('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept')
 }
