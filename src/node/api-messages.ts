@@ -1,8 +1,11 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
 import { isRecord, parseJson } from '../kit/json.js'
+import { shown } from '../kit/text.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
+import { isVisibleTo } from '../domain/card/registry.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
@@ -11,21 +14,28 @@ import type { NodeCore } from './node.js'
 import type { Answer } from './one-request.js'
 import type { Asked } from './requests.js'
 
-/** Rows of `agents`: those of this node first, then by address; the operator is not listed. */
-export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params']): { agents: AgentInfo[] } {
-  const cards = node.cards.registry.listAll().filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin))
+/** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
+export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): { agents: AgentInfo[] } {
+  const cards = node.registry
+    .listAll()
+    .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && isSeen(node, card, by))
   const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
   return { agents: agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address)) }
 }
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showAgent(node: NodeCore, text: string): AgentDetail {
+export function showAgent(node: NodeCore, text: string, by: CertifiedPower): AgentDetail {
   const address = node.directory.agent(text)
-  const card = node.cards.registry.getByAddress(addressText(address))
-  if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', 'that agent has just gone')
-  const definition = card.origin === 'local' ? node.agents.definitions().find((one) => one.id === card.id) : undefined
+  const card = node.registry.getByAddress(addressText(address))
+  if (card === undefined || !isSeen(node, card, by))
+    throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" that this caller sees`)
+  const definition = card.origin === 'local' ? node.agents.definition(card.id) : undefined
   const { name, version, description, capabilities } = card
   return { ...agentInfo(node, card), name, version, description, capabilities, source: definition?.source ?? null }
+}
+
+function isSeen(node: NodeCore, card: RegisteredCard, { sandboxId = null }: CertifiedPower): boolean {
+  return isVisibleTo(card, sandboxId, node.parts.settings.rules.sandbox.crossSandboxAllowList)
 }
 
 function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
@@ -46,17 +56,18 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
 }
 
 /** `send`: text to an agent's default capability, or to everybody. */
-export async function sendText(node: NodeCore, params: Calls['message.send']['params']): Promise<Reply> {
-  const input = inputOf(params.text)
-  if (params.agent === '*') return broadcast(node, params, input)
-  const target = await findAgent(node, params.agent)
-  if (params.type === 'notification') return notify(node, target, { input, ...params })
-  return ask(node, { ...params, target, capability: null, input })
+export async function sendText(node: NodeCore, params: Calls['message.send']['params'], by: CertifiedPower): Promise<Reply> {
+  const { agent, text, type, ...rest } = params
+  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by }
+  if (agent === '*') return broadcast(node, type ?? 'request', question)
+  const target = await findAgent(node, agent)
+  return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target })
 }
 
 /** `call`: a capability of an agent, or of whoever has it. */
-export async function callCapability(node: NodeCore, params: Calls['message.call']['params']): Promise<Reply> {
-  const target = params.agent === null ? pickCapable(node, params) : await findAgent(node, params.agent)
+export async function callCapability(node: NodeCore, params: Calls['message.call']['params'], by: CertifiedPower): Promise<Reply> {
+  const { agent, ...question } = params
+  const target = agent === null ? pickCapable(node, params, by) : await findAgent(node, agent)
   const card = node.directory.card(target)
   if (card !== undefined && card.capabilities.every((one) => one.id !== params.capability)) {
     const capabilities = card.capabilities.map((one) => one.id)
@@ -65,7 +76,7 @@ export async function callCapability(node: NodeCore, params: Calls['message.call
       data: { capabilities }
     })
   }
-  return ask(node, { ...params, target })
+  return ask(node, { ...question, target, onBehalfOf: by })
 }
 
 /** A task as people see it. */
@@ -107,9 +118,9 @@ async function findAgent(node: NodeCore, text: string): Promise<AgentAddress> {
 }
 
 /** The capable agent to call: allowed ones only, online, here first, least busy. */
-function pickCapable(node: NodeCore, { capability, justification }: Calls['message.call']['params']): AgentAddress {
+function pickCapable(node: NodeCore, { capability, justification }: Calls['message.call']['params'], by: CertifiedPower): AgentAddress {
   const self = node.parts.membership.nodeId
-  const cards = node.cards.registry.findByCapability(capability)
+  const cards = node.registry.findByCapability(capability)
   if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capability}`)
   let refusal: NodeError | null = null
   const usable = cards.filter((card) => {
@@ -119,6 +130,7 @@ function pickCapable(node: NodeCore, { capability, justification }: Calls['messa
       sender: operatorOf(node),
       recipient,
       type: 'request',
+      onBehalfOf: by,
       ...(justification === undefined ? {} : { justification })
     })
     if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
@@ -138,6 +150,7 @@ interface Question {
   readonly target: AgentAddress
   readonly capability: string | null
   readonly input: unknown
+  readonly onBehalfOf: CertifiedPower
   readonly justification?: string
   readonly timeoutMs?: number
   readonly wait?: boolean
@@ -153,6 +166,7 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
     capability: question.capability,
     input: question.input,
     description: '',
+    onBehalfOf: question.onBehalfOf,
     ...(question.justification === undefined ? {} : { justification: question.justification }),
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
     mayQueue: !isWaiting
@@ -181,24 +195,20 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
 }
 
-async function notify(
-  node: NodeCore,
-  target: AgentAddress,
-  { input, justification }: { input: unknown; justification?: string }
-): Promise<Reply> {
+async function notify(node: NodeCore, { target, input, justification, onBehalfOf }: Question): Promise<Reply> {
   const from = node.parts.clock.monotonic()
   const envelope = await node.outbox.send({
     sender: operatorOf(node),
     recipient: target,
     type: 'notification',
     payload: { input },
+    onBehalfOf,
     ...(justification === undefined ? {} : { justification })
   })
-  const agent = node.directory.shownAddress(target)
   return {
     requestId: envelope.id,
     correlationId: envelope.id,
-    agent,
+    agent: node.directory.shownAddress(target),
     taskId: null,
     outcome: 'COMPLETED',
     payload: null,
@@ -208,47 +218,39 @@ async function notify(
 }
 
 /** To every registered agent but the operator here; each target is listed with what became of it. */
-async function broadcast(node: NodeCore, params: Calls['message.send']['params'], input: unknown): Promise<Reply> {
+async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Omit<Question, 'target'>): Promise<Reply> {
   const { clock, ids, membership } = node.parts
   const from = clock.monotonic()
-  const cards = node.cards.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
-  const targets = await Promise.all(cards.map((card) => toOne(node, card, { params, input })))
-  const failed = targets.filter((one) => one.outcome !== 'COMPLETED' && one.outcome !== 'DELIVERED')
+  const cards = node.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
+  const targets = await Promise.all(cards.map((card) => toOne(node, card, { type, question })))
+  const failed = targets.filter((one) => !TAKEN.has(one.outcome))
   const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'
   const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
   const id = ids.next('req')
-  return {
-    requestId: id,
-    correlationId: id,
-    agent: '*',
-    taskId: null,
-    outcome,
-    payload: null,
-    error,
-    latencyMs: elapsed(node, from),
-    targets
-  }
+  const latencyMs = elapsed(node, from)
+  return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
 }
+
+/** What a broadcast counts as having got there. */
+const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
 
 type Target = NonNullable<Reply['targets']>[number]
 
 async function toOne(
   node: NodeCore,
   card: RegisteredCard,
-  one: { params: Calls['message.send']['params']; input: unknown }
+  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Omit<Question, 'target'> }
 ): Promise<Target> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   const agent = node.directory.shownAddress(target)
-  const { type, justification, timeoutMs } = one.params
   try {
-    if (type !== 'notification' && defaultCapability(card) === null) return { agent, outcome: 'SKIPPED', rule: 'it has no capability' }
+    if (type === 'request' && defaultCapability(card) === null) return { agent, outcome: 'SKIPPED', rule: 'it has no capability' }
     if (card.origin === 'remote' && !node.peers.isOnline(card.nodeId)) return { agent, outcome: 'PEER_OFFLINE', rule: null }
-    const options = { input: one.input, ...(justification === undefined ? {} : { justification }) }
     if (type === 'notification') {
-      await notify(node, target, options)
+      await notify(node, { ...question, target })
       return { agent, outcome: 'DELIVERED', rule: null }
     }
-    const reply = await ask(node, { target, capability: null, ...options, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+    const reply = await ask(node, { ...question, target })
     return { agent, outcome: reply.error?.code ?? reply.outcome, rule: null }
   } catch (error) {
     const { code, data } = asNodeError(error)

@@ -5,7 +5,8 @@ import { amendCertificate } from '../domain/membership/admit.js'
 import { seal } from '../domain/membership/signing.js'
 import type { EntryBody } from '../domain/membership/types.js'
 import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/view.js'
-import { tierText } from '../domain/routing/tier.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo } from '../ports/node-api.js'
 import { OPERATOR } from './agents.js'
@@ -69,14 +70,18 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
   return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
 }
 
-/** Gives a member another name or tier. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, TIMEOUT. */
-export async function amendPeer(node: NodeCore, nodeId: NodeId, change: { name?: string; tier?: Tier }): Promise<PeerDetail> {
+/** Gives a member another name or tier. `by`: nobody makes another more powerful than itself. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+export async function amendPeer(
+  node: NodeCore,
+  nodeId: NodeId,
+  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CertifiedPower }
+): Promise<PeerDetail> {
   const { membership, log, sign, clock } = node.parts
   mayChange(node, nodeId)
   const own = membership.certificate().body
-  if (change.tier !== undefined && change.tier < own.maxTier) {
-    throw new NodeError('FORBIDDEN', `this node is ${tierText(own.maxTier)} and cannot make another ${tierText(change.tier)}`)
-  }
+  const power = weakest(own.maxTier, by.maxTier)
+  if (change.tier !== undefined && change.tier < power)
+    throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot make another ${tierText(change.tier)}`)
   if (change.tier !== undefined && change.tier !== 0 && nodeId === membership.owner) throw new NodeError('FORBIDDEN', 'the owner stays L0')
   const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
   if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
@@ -106,17 +111,24 @@ export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): P
   return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
 }
 
-/** Makes an invite and brings it into the log. @throws NodeError NOT_ADMIN, FORBIDDEN, TIMEOUT. */
-export async function createInvite(node: NodeCore, params: Calls['invite.create']['params']): Promise<Calls['invite.create']['result']> {
+/** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, TIMEOUT. */
+export async function createInvite(
+  node: NodeCore,
+  params: Calls['invite.create']['params'],
+  by: CertifiedPower
+): Promise<Calls['invite.create']['result']> {
   const { membership, pairing } = node.parts
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not invite; an admin node can')
-  const tier = params.tier ?? (Math.max(1, own.maxTier) as Tier)
-  if (tier < own.maxTier) throw new NodeError('FORBIDDEN', `this node is ${tierText(own.maxTier)} and cannot invite as ${tierText(tier)}`)
+  const power = weakest(own.maxTier, by.maxTier)
+  const tier = params.tier ?? weakest(1, power)
+  if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot invite as ${tierText(tier)}`)
+  const sandboxId = params.sandboxId ?? by.sandboxId ?? own.sandboxId ?? null
+  if ((by.sandboxId ?? sandboxId) !== sandboxId) throw new NodeError('FORBIDDEN', 'a sandboxed caller invites into its own sandbox only')
   const { terms, code } = pairing.create({
     tier,
     admin: params.admin ?? false,
-    sandboxId: params.sandboxId ?? own.sandboxId ?? null,
+    sandboxId,
     ttlMs: params.ttlMs ?? INVITE_TTL_MS,
     uses: params.uses ?? 1
   })
@@ -193,7 +205,7 @@ function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
     status: isRevoked ? 'revoked' : link === null ? 'offline' : 'online',
     path: isRevoked ? null : (link?.path ?? null),
     rttMs: isRevoked || rttMs === null ? null : rounded(rttMs),
-    agents: node.cards.registry
+    agents: node.registry
       .ofNode(nodeId)
       .map((card) => card.id)
       .filter((id) => id !== OPERATOR)

@@ -1,4 +1,4 @@
-import type { AbortSignalLike } from '../kit/clock.js'
+import type { AbortSignalLike, Timer } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
@@ -22,6 +22,8 @@ import type { NodeCore } from './node.js'
 
 /** Values a watch may be behind before it gets a gap. */
 const WATCH_QUEUE = 4096
+/** Changes of tasks are gathered for so long, in milliseconds. */
+const TASKS_MS = 100
 /** How often a watched status is taken anew, in milliseconds. */
 const STATUS_MS = 1000
 
@@ -78,9 +80,11 @@ type CallTable = {
   readonly [N in CallName]: readonly [Scope, (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>]
 }
 
-function callTable(host: ApiHost): CallTable {
+function callTable(host: ApiHost, principal: Principal): CallTable {
   const { node } = host
   const { directory, swarms, tasks } = node
+  // What a caller has done in the operator's name is as weak as the caller.
+  const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
   return {
     'node.info': ['read', () => nodeInfo(node)],
     'node.status': ['read', () => statusInfo(host)],
@@ -90,18 +94,18 @@ function callTable(host: ApiHost): CallTable {
     'node.config': ['read', () => host.config],
     'peers.list': ['read', (params) => listPeers(node, params)],
     'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer))],
-    'peers.rename': ['admin', ({ peer, name }) => amendPeer(node, directory.node(peer), { name })],
-    'peers.tier': ['admin', ({ peer, tier }) => amendPeer(node, directory.node(peer), { tier })],
+    'peers.rename': ['admin', ({ peer, name }) => amendPeer(node, directory.node(peer), { name, by })],
+    'peers.tier': ['admin', ({ peer, tier }) => amendPeer(node, directory.node(peer), { tier, by })],
     'peers.revoke': ['admin', ({ peer, reason }) => revokePeer(node, directory.node(peer), reason ?? '')],
     'peers.ping': ['read', ({ peer, count }) => pingPeer(node, directory.node(peer), count ?? 1)],
-    'invite.create': ['admin', (params) => createInvite(node, params)],
+    'invite.create': ['admin', (params) => createInvite(node, params, by)],
     'invite.list': ['admin', () => listInvites(node)],
     'invite.revoke': ['admin', ({ id }) => revokeInvite(node, id)],
-    'agents.list': ['read', (params) => listAgents(node, params)],
-    'agents.show': ['read', ({ agent }) => showAgent(node, agent)],
-    'message.send': ['send', (params) => sendText(node, params)],
-    'message.call': ['send', (params) => callCapability(node, params)],
-    'swarm.start': ['send', (params) => ({ id: swarms.launch(params) })],
+    'agents.list': ['read', (params) => listAgents(node, params, by)],
+    'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
+    'message.send': ['send', (params) => sendText(node, params, by)],
+    'message.call': ['send', (params) => callCapability(node, params, by)],
+    'swarm.start': ['send', (params) => ({ id: swarms.launch(params, by) })],
     'swarm.list': ['read', () => ({ swarms: swarms.list() })],
     'swarm.show': ['read', ({ id }) => swarms.show(id)],
     'swarm.results': ['read', ({ id }) => swarms.results(id)],
@@ -152,9 +156,21 @@ const watchPeers: Watch<'peers.list'> = (node, params, { push }) => {
 }
 
 const watchTasks: Watch<'tasks.list'> = (node, _params, { push }) => {
-  const tell = (): void => push({ tasks: node.tasks.list().map((task) => taskInfo(node, task)) })
+  const { clock } = node.parts
+  let timer: Timer | null = null
+  const tell = (): void => {
+    timer = null
+    push({ tasks: node.tasks.list().map((task) => taskInfo(node, task)) })
+  }
   tell()
-  return node.tasks.onChange(tell)
+  // Each line is the whole list, and a swarm changes its tasks many times a second.
+  const stopListening = node.tasks.onChange(() => {
+    timer ??= clock.after(TASKS_MS, tell)
+  })
+  return () => {
+    stopListening()
+    clock.clear(timer)
+  }
 }
 
 const watchSwarm: Watch<'swarm.watch'> = (node, { id }, { push, end }) => {
@@ -176,7 +192,7 @@ const watchEvents: Watch<'node.events'> = (node, { follow = false }, { push, end
 
 /** The in-process body of NodeApi for one principal. */
 export function createApi(host: ApiHost, principal: Principal): NodeApi {
-  const calls = callTable(host)
+  const calls = callTable(host, principal)
   const watches = watchTable(host)
   function allow(scope: Scope, name: string): void {
     if (!principal.scopes.includes(scope))

@@ -1,17 +1,23 @@
 import type { Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import type { AgentRegistry } from '../domain/card/registry.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/node-api.js'
 import { OPERATOR } from './agents.js'
-import type { Cards } from './cards.js'
 import type { NodeEvents } from './events.js'
 import type { Peers } from './peers.js'
-import { justified, SwarmRun } from './swarm-run.js'
-import type { LeftOut, SwarmRunParts } from './swarm-run.js'
+import { justified } from './swarm-offers.js'
+import type { LeftOut } from './swarm-offers.js'
+import { SwarmRun } from './swarm-run.js'
+import type { SwarmRunParts } from './swarm-run.js'
 import type { Tasks } from './tasks.js'
 
 /** Swarms that are kept; the oldest finished ones go first. */
 const KEPT = 100
+/** Bytes of results that are kept; the same. */
+const KEPT_BYTES = 128 * 1024 * 1024
 /** Items of one swarm, at most. */
 export const MAX_ITEMS = 10_000
 /** How often leases and deadlines are looked at, in milliseconds. */
@@ -19,7 +25,7 @@ const TICK_MS = 500
 
 /** What swarms need. */
 export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd'> {
-  readonly cards: Cards
+  readonly registry: AgentRegistry
   readonly peers: Peers
   readonly tasks: Tasks
   readonly events: NodeEvents
@@ -48,8 +54,8 @@ export class Swarms {
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
       for (const run of this.#running()) {
-        run.offer(this.#survey(run.request).allowed)
-        run.tick()
+        const { allowed, leftOut } = this.#survey(run.request, run.onBehalfOf)
+        run.tick({ allowed, known: new Set([...allowed, ...leftOut.map((one) => one.agent)]) })
       }
     })
   }
@@ -65,9 +71,9 @@ export class Swarms {
    * @throws NodeError NO_CAPABLE_AGENT when nobody can; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
    * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items.
    */
-  launch(request: SwarmRequest): string {
+  launch(request: SwarmRequest, onBehalfOf?: CertifiedPower): string {
     const { ids, tasks, events } = this.#parts
-    const survey = this.#survey(request)
+    const survey = this.#survey(request, onBehalfOf)
     if (survey.allowed.length === 0) throw this.#nobody(request, survey)
     const items = itemsOf(request, survey.allowed)
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
@@ -77,7 +83,8 @@ export class Swarms {
     const taskId = tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal })
     tasks.working(taskId)
     events.add('swarm', 'a swarm was launched', { swarm: id, capability, items: items.length })
-    const run = new SwarmRun({ ...this.#parts, onEnd: (ended) => this.#ended(ended) }, { id, taskId, request, items, ...survey })
+    const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+    const run = new SwarmRun({ ...this.#parts, onEnd: (ended) => this.#ended(ended) }, { id, taskId, request, items, ...survey, ...by })
     this.#runs.set(id, run)
     this.#trim()
     return id
@@ -127,19 +134,20 @@ export class Swarms {
     for (const run of this.#running()) run.lost(peer)
   }
 
-  #survey(request: SwarmRequest): Survey {
-    const { cards, peers, outbox, self } = this.#parts
+  #survey(request: SwarmRequest, onBehalfOf: CertifiedPower | undefined): Survey {
+    const { registry, peers, outbox, self } = this.#parts
+    const by = onBehalfOf === undefined ? {} : { onBehalfOf }
     const sender = { agentId: OPERATOR, nodeId: self }
     const allowed: string[] = []
     const leftOut: LeftOut[] = []
     const refusals: Refusal[] = []
-    for (const card of cards.registry.findByCapability(request.capability)) {
+    for (const card of registry.findByCapability(request.capability)) {
       if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
         leftOut.push({ agent: card.address, rule: 'offline' })
         continue
       }
       const recipient = { agentId: card.id, nodeId: card.nodeId }
-      const verdict = outbox.verdict({ sender, recipient, type: 'task-proposal', ...justified(request) })
+      const verdict = outbox.verdict({ sender, recipient, type: 'task-proposal', ...justified(request), ...by })
       if (verdict.allowed) {
         allowed.push(card.address)
       } else {
@@ -178,19 +186,22 @@ export class Swarms {
     const hits = [...this.#runs.values()].filter((one) => id.length >= 4 && one.id.startsWith(id))
     const [hit] = hits
     if (hits.length > 1)
-      throw new NodeError('AMBIGUOUS_NAME', `"${id}" may mean several swarms`, { data: { candidates: hits.map((one) => one.id) } })
-    if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${id}" on this node`)
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, { data: { candidates: hits.map((one) => one.id) } })
+    if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
     return hit
   }
 
   #running(): SwarmRun[] {
-    return [...this.#runs.values()].filter((run) => run.status === 'running')
+    return [...this.#runs.values()].filter((run) => run.isRunning)
   }
 
   #trim(): void {
+    let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, 0)
     for (const [id, run] of this.#runs) {
-      if (this.#runs.size <= KEPT) return
-      if (run.status !== 'running') this.#runs.delete(id)
+      if (this.#runs.size <= KEPT && bytes <= KEPT_BYTES) return
+      if (run.isRunning) continue
+      this.#runs.delete(id)
+      bytes -= run.bytes
     }
   }
 }
