@@ -1,35 +1,49 @@
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
+import { AgentRegistry } from '../domain/card/registry.js'
 import { AgentHost } from './agents.js'
+import { Attached } from './attached.js'
+import type { AttachOptions, AttachedAgent } from './attached.js'
 import { CardNews } from './card-news.js'
-import { Cards } from './cards.js'
 import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
 import { Inbox } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import { Lookups } from './lookups.js'
+import { Members } from './members.js'
 import { answerProposal } from './offers.js'
 import { Outbox } from './outbox.js'
+import { OwnCards } from './own-cards.js'
 import type { NodeParts } from './parts.js'
+import { PeerCards } from './peer-cards.js'
 import { PeerMessages } from './peer-messages.js'
 import { Peers } from './peers.js'
 import { Requests } from './requests.js'
+import { Router } from './router.js'
+import { sizeOf } from './size.js'
 import { Swarms } from './swarms.js'
 import { Tasks } from './tasks.js'
 import { Work } from './work.js'
+
+/** Payloads of notifications over this size are left out of the events, in bytes. */
+const EVENT_PAYLOAD_BYTES = 4096
 
 /** What the node knows and holds. */
 interface Tables {
   readonly self: NodeId
   readonly events: NodeEvents
   readonly conversations: Conversations
+  readonly registry: AgentRegistry
+  readonly ownCards: OwnCards
+  readonly peerCards: PeerCards
   readonly peers: Peers
-  readonly cards: Cards
   readonly directory: Directory
   readonly lookups: Lookups
   readonly agents: AgentHost
+  readonly news: CardNews
   readonly tasks: Tasks
+  readonly router: Router
 }
 
 /** What messages and work pass through. */
@@ -39,6 +53,7 @@ interface Roads {
   readonly requests: Requests
   readonly work: Work
   readonly swarms: Swarms
+  readonly attached: Attached
 }
 
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
@@ -46,32 +61,44 @@ export interface NodeCore extends Tables, Roads {
   readonly parts: NodeParts
   start(): Promise<void>
   close(): Promise<void>
+  /** Makes a program of this process an agent of the node. @throws NodeError USAGE (id taken), INVALID_CARD. */
+  attach(options: AttachOptions): Promise<AttachedAgent>
 }
 
 /** Wires the use cases. Nothing runs before `start`. */
 export function createNode(parts: NodeParts): NodeCore {
   const tables = createTables(parts)
   const roads = createRoads(parts, tables)
-  const core = { parts, ...tables, ...roads }
-  const { agents, cards, conversations, peers, swarms, work } = core
-  const news = new CardNews({ ...core, telemetry: parts.telemetry, log: parts.log, membership: parts.membership })
-  const messages = new PeerMessages({ ...core, telemetry: parts.telemetry, news })
+  const core = { ...tables, ...roads }
+  const { agents, attached, conversations, news, ownCards, peers, requests, swarms, work } = core
+  const members = new Members({ ...parts, ...tables })
+  const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
   return {
+    parts,
     ...core,
+    attach: (options) => attached.attach(options),
     start: async () => {
-      await cards.start()
+      await ownCards.start()
       await agents.start(() => news.refreshSoon())
-      await news.start()
+      await news.refresh()
+      members.start({
+        onCertificate: () => news.refreshSoon(),
+        onView: () => ownCards.publish(),
+        onRevoked: (peer) => {
+          requests.onRevoked(peer)
+          work.onRevoked(peer)
+        }
+      })
       work.start()
       swarms.start()
       await peers.start(messages)
     },
     close: async () => {
       messages.stop()
+      members.stop()
       swarms.stop()
       work.stop()
-      news.stop()
-      cards.close()
+      ownCards.close()
       peers.stop()
       conversations.close()
       await agents.close()
@@ -80,37 +107,47 @@ export function createNode(parts: NodeParts): NodeCore {
 }
 
 function createTables(parts: NodeParts): Tables {
-  const { clock, ids, telemetry, log, membership } = parts
+  const { clock, ids, telemetry, log, membership, settings } = parts
   const self = membership.nodeId
+  const registry = new AgentRegistry()
+  const events = new NodeEvents(clock, telemetry)
   const peers = new Peers({ ...parts, nodeId: self })
-  const cards = new Cards({ ...parts, certificateOf: (node) => peers.certificate(node) })
+  const ownCards = new OwnCards({ ...parts, registry })
+  const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
+  const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
+  const agents = new AgentHost({ ...parts, source: parts.agents })
   return {
     self,
+    events,
+    registry,
+    ownCards,
+    peerCards,
     peers,
-    cards,
-    events: new NodeEvents(clock, telemetry),
+    directory,
+    agents,
     conversations: new Conversations(clock),
-    directory: new Directory({ self, log, peers, cards, ownCertificate: () => membership.certificate().body }),
-    lookups: new Lookups({ clock, ids, peers, cards }),
-    agents: new AgentHost({ ...parts, source: parts.agents }),
-    tasks: new Tasks({ clock, ids, telemetry })
+    lookups: new Lookups({ clock, ids, peers, ownCards, peerCards }),
+    news: new CardNews({ telemetry, agents, ownCards, peers }),
+    tasks: new Tasks({ clock, ids, telemetry }),
+    router: new Router({ ...parts, directory, events, rules: settings.rules })
   }
 }
 
 function createRoads(parts: NodeParts, tables: Tables): Roads {
   const { settings } = parts
   const { self } = tables
-  const { leaseMs, defaultTtlMs: ttlMs, swarmDeadlineMs: deadlineMs, rules } = settings
-  const common = { ...parts, ...tables, rules }
+  const { leaseMs, defaultTtlMs: ttlMs, swarmDeadlineMs: deadlineMs } = settings
+  const common = { ...parts, ...tables }
   const inbox: Inbox = new Inbox({
     ...common,
     ttlMs,
-    onRequest: (incoming) => work.onRequest(incoming),
-    onNotification: (incoming) => noteNotification(tables, incoming, work.onNotification(incoming)),
+    onRequest: (incoming) => attached.onRequest(incoming) || work.onRequest(incoming),
+    onNotification: (incoming) => attached.onNotification(incoming) || noteNotification(tables, incoming, work.onNotification(incoming)),
     onProposal: (incoming) => answerProposal({ ...common, outbox }, incoming),
-    refuse: (to, error) => work.refuse(to, error)
+    refuse: (thread, error) => work.refuse(thread, error)
   })
   const outbox: Outbox = new Outbox({ ...common, deliverHere: (envelope) => inbox.receiveHere(envelope) })
+  const attached = new Attached({ ...common, outbox })
   const requests: Requests = new Requests({ ...common, outbox, cancelHere: (key) => work.onCancel(self, key) })
   const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
   const work: Work = new Work({
@@ -122,10 +159,15 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
       swarms.onHeartbeat(self, keys)
     }
   })
-  return { inbox, outbox, requests, work, swarms }
+  return { inbox, outbox, requests, work, swarms, attached }
 }
 
 function noteNotification({ events, directory }: Tables, { sender, recipient, payload }: Incoming, ran: boolean): void {
-  const from = directory.shownAddress(sender)
-  events.add('notification', `a notification came for ${recipient.agentId}`, { from, to: addressText(recipient), ran, payload })
+  const bytes = sizeOf(payload)
+  events.add('notification', `a notification came for ${recipient.agentId}`, {
+    from: directory.shownAddress(sender),
+    to: addressText(recipient),
+    ran,
+    ...(bytes > EVENT_PAYLOAD_BYTES ? { bytes } : { payload })
+  })
 }

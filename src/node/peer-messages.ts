@@ -2,14 +2,14 @@ import type { NodeId } from '../kit/ids.js'
 import { decodeControl } from '../domain/channel/control.js'
 import type { ControlMessage } from '../domain/channel/control.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
-import type { SignedCard } from '../domain/membership/types.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { CardNews } from './card-news.js'
-import type { Cards } from './cards.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { Inbox } from './inbox.js'
 import type { Lookups } from './lookups.js'
+import type { OwnCards } from './own-cards.js'
+import type { PeerCards } from './peer-cards.js'
 import type { PeersHandlers } from './peers.js'
 import type { Requests } from './requests.js'
 import type { Swarms } from './swarms.js'
@@ -20,7 +20,8 @@ export interface PeerMessagesParts {
   readonly telemetry: Telemetry
   readonly events: NodeEvents
   readonly directory: Directory
-  readonly cards: Cards
+  readonly ownCards: OwnCards
+  readonly peerCards: PeerCards
   readonly news: CardNews
   readonly lookups: Lookups
   readonly inbox: Inbox
@@ -45,17 +46,25 @@ export class PeerMessages implements PeersHandlers {
 
   onOnline(peer: NodeId): void {
     if (this.#isStopped) return
-    const { news, requests, work } = this.#parts
+    const { news, ownCards, requests, work } = this.#parts
     this.#note(peer, 'online')
     news.tellAll(peer)
+    ownCards.publish()
     requests.onOnline(peer)
     work.onOnline(peer)
+  }
+
+  onRelinked(peer: NodeId): void {
+    if (this.#isStopped) return
+    this.#parts.news.tellAll(peer)
+    this.#parts.ownCards.publish()
   }
 
   onOffline(peer: NodeId): void {
     if (this.#isStopped) return
     this.#note(peer, 'offline')
     this.#parts.swarms.onOffline(peer)
+    this.#parts.requests.onOffline(peer)
     this.#parts.work.onOffline(peer)
   }
 
@@ -69,12 +78,12 @@ export class PeerMessages implements PeersHandlers {
   }
 
   #onControl(peer: NodeId, control: ControlMessage): void {
-    const { cards, lookups, requests, swarms, work } = this.#parts
+    const { peerCards, lookups, requests, swarms, work } = this.#parts
     switch (control.name) {
       case 'cards':
-        return cards.fromPeer(peer, control.body.cards as SignedCard[], control.body.full)
+        return peerCards.fromPeer(peer, control.body.cards, control.body.all)
       case 'cards-removed':
-        return cards.removedByPeer(peer, control.body.agents)
+        return peerCards.removedByPeer(peer, control.body.agents)
       case 'heartbeat':
         requests.onHeartbeat(peer, control.body.requests)
         return swarms.onHeartbeat(peer, control.body.requests)

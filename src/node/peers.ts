@@ -26,6 +26,8 @@ export interface PeersParts {
 export interface PeersHandlers {
   /** The first link to a peer that had none. */
   onOnline(peer: NodeId): void
+  /** A further link to a peer that has one: the same process again, or one that has just started anew. */
+  onRelinked(peer: NodeId): void
   /** Its last link is gone. */
   onOffline(peer: NodeId): void
   onMessage(peer: NodeId, message: ChannelMessage): void
@@ -36,7 +38,8 @@ export class Peers {
   readonly #parts: PeersParts
   readonly #channels = new Map<NodeId, PeerChannel[]>()
   readonly #lastSeen = new Map<NodeId, number>()
-  readonly #pings = new Map<number, (at: number) => void>()
+  /** Pings under way, by peer and nonce. */
+  readonly #pings = new Map<string, (at: number) => void>()
   #handlers: PeersHandlers | null = null
   #nextNonce = 1
   #stop: () => void = () => {}
@@ -97,7 +100,7 @@ export class Peers {
     channel.send(message)
   }
 
-  /** Sends over the live link, or dials first. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED. */
+  /** Sees to a link: dials when there is none. @throws NodeError PEER_OFFLINE. */
   async reach(peer: NodeId): Promise<void> {
     if (!this.isOnline(peer)) await this.#parts.links.dial(peer, DIAL_TIMEOUT_MS)
   }
@@ -109,15 +112,16 @@ export class Peers {
     const channel = this.#channels.get(peer)?.at(-1)
     if (channel === undefined) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
     const nonce = this.#nextNonce++
+    const key = pingKey(peer, nonce)
     const from = clock.monotonic()
     return new Promise((resolve, reject) => {
       const timer: Timer = clock.after(PING_TIMEOUT_MS, () => {
-        this.#pings.delete(nonce)
+        this.#pings.delete(key)
         reject(new NodeError('TIMEOUT', 'no answer to the ping'))
       })
-      this.#pings.set(nonce, (at) => {
+      this.#pings.set(key, (at) => {
         clock.clear(timer)
-        this.#pings.delete(nonce)
+        this.#pings.delete(key)
         resolve(at - from)
       })
       channel.sendNow({ kind: 'ping', nonce })
@@ -133,16 +137,20 @@ export class Peers {
     channels.push(new PeerChannel(link, this.#parts.telemetry))
     this.#channels.set(link.peer, channels)
     if (channels.length === 1) this.#handlers?.onOnline(link.peer)
+    else this.#handlers?.onRelinked(link.peer)
   }
 
   #closed(link: Link): void {
-    const left = (this.#channels.get(link.peer) ?? []).filter((one) => one.link.id !== link.id)
+    const channels = this.#channels.get(link.peer) ?? []
+    const left = channels.filter((one) => one.link.id !== link.id)
+    if (left.length === channels.length) return
     this.#lastSeen.set(link.peer, this.#parts.clock.now())
     if (left.length > 0) {
       this.#channels.set(link.peer, left)
-    } else if (this.#channels.delete(link.peer)) {
-      this.#handlers?.onOffline(link.peer)
+      return
     }
+    this.#channels.delete(link.peer)
+    this.#handlers?.onOffline(link.peer)
   }
 
   #frame(link: Link, frame: Uint8Array): void {
@@ -150,7 +158,12 @@ export class Peers {
     const message = channel?.receive(frame) ?? null
     if (channel === undefined || message === null) return
     if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
-    if (message.kind === 'pong') return this.#pings.get(message.nonce)?.(this.#parts.clock.monotonic())
+    if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#parts.clock.monotonic())
     this.#handlers?.onMessage(link.peer, message)
   }
+}
+
+/** A peer answers its own pings only. */
+function pingKey(peer: NodeId, nonce: number): string {
+  return `${peer}/${nonce}`
 }

@@ -1,0 +1,212 @@
+import type { Clock } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { isKeyText } from '../kit/ids.js'
+import type { NodeId } from '../kit/ids.js'
+import { addressText } from '../domain/card/card.js'
+import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
+import { OPENING_TYPES } from '../domain/envelope/envelope.js'
+import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
+import type { Tier } from '../domain/routing/tier.js'
+import { requestPayloadSchema } from '../domain/task/payloads.js'
+import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { AgentHost } from './agents.js'
+import type { CardNews } from './card-news.js'
+import type { Conversations, ReplyHandler } from './conversations.js'
+import { parseAddress } from './directory.js'
+import type { Directory } from './directory.js'
+import { threadOf } from './inbox.js'
+import type { Incoming } from './inbox.js'
+import type { Draft, Outbox } from './outbox.js'
+import type { OwnCards } from './own-cards.js'
+
+/** How long replies to what a program sent may come, in milliseconds. */
+const REPLY_TTL_MS = 600_000
+/** Limits that a program's agent has unless it says otherwise. */
+const LIMITS = { timeoutMs: 300_000, concurrency: 1, maxOutputBytes: 10 * 1024 * 1024 }
+
+/** Replies after which nothing more comes. */
+const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'task-reject', 'stream-end'])
+
+/** Sends back along the thread of the message it came with. @throws NodeError what the road out refuses. */
+export type Reply = (payload: unknown) => Promise<void>
+
+/** An agent that a program in the node's own process is. */
+export interface AttachOptions {
+  /** Unique on the node; 1..64 of `[a-z0-9._-]`. */
+  readonly id: string
+  readonly description?: string
+  /** A request; capped by the node's certificate. Default: the certificate's. */
+  readonly tier?: Tier
+  /** Sandbox it is in. Default: the node's. */
+  readonly sandboxId?: string
+  /** What it can do; needs `run`. */
+  readonly capabilities?: readonly CapabilityDescriptor[]
+  /** Runs at once. Default 1. */
+  readonly concurrency?: number
+  /**
+   * Called with each notification; with requests too when there is no `run`, and with replies to what it sent. `reply`
+   * answers: a request with its response, a notification with a notification.
+   */
+  onMessage?(message: A2AEnvelope, reply: Reply): void
+  /** Does one task; what it throws is a failure. It must end soon after its signal aborts. */
+  run?(task: AgentTask, run: AgentRun): unknown
+}
+
+/** What a program's agent sends. */
+export interface OutgoingMessage {
+  /** `id@node key`, or any name that people may type for an agent. */
+  readonly recipient: string
+  readonly type: MessageType
+  readonly payload: unknown
+  readonly correlationId?: string
+  readonly justification?: string
+}
+
+/** A program's agent in the mesh. */
+export interface AttachedAgent {
+  /** `id@node key`. */
+  readonly address: string
+  /** Sends a message as this agent. @throws NodeError what names, rules and channel refuse. */
+  send(message: OutgoingMessage): Promise<A2AEnvelope>
+  /** Takes it out of the mesh. Idempotent. */
+  close(): Promise<void>
+}
+
+/** What attaching needs. */
+export interface AttachedParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly agents: AgentHost
+  readonly ownCards: OwnCards
+  readonly news: CardNews
+  readonly directory: Directory
+  readonly conversations: Conversations
+  readonly outbox: Outbox
+  readonly self: NodeId
+}
+
+/** The agents that programs in this process are: they have signed cards like any other, and get their messages in person. */
+export class Attached {
+  readonly #parts: AttachedParts
+  readonly #programs = new Map<string, AttachOptions>()
+
+  constructor(parts: AttachedParts) {
+    this.#parts = parts
+  }
+
+  /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken), INVALID_CARD. */
+  async attach(options: AttachOptions): Promise<AttachedAgent> {
+    const { agents, ownCards, news, self } = this.#parts
+    const hosted = hostedOf(options)
+    const { id } = options
+    ownCards.check(hosted.definition)
+    agents.attach(hosted)
+    this.#programs.set(id, options)
+    await news.refresh()
+    const address = { agentId: id, nodeId: self }
+    return {
+      address: addressText(address),
+      send: (message) => this.#send(address, options, message),
+      close: async () => {
+        if (this.#programs.get(id) !== options) return
+        this.#programs.delete(id)
+        agents.detach(hosted)
+        await news.refresh()
+      }
+    }
+  }
+
+  /** Gives a notification to its program; false when it is for none. */
+  onNotification(incoming: Incoming): boolean {
+    const program = this.#programs.get(incoming.recipient.agentId)
+    if (program?.onMessage === undefined) return false
+    this.#deliver(program, incoming, (payload) => this.#post({ ...threadOf(incoming), type: 'notification', payload }))
+    return true
+  }
+
+  /** Gives a request to a program that does not run tasks; false when it is for none. */
+  onRequest(incoming: Incoming): boolean {
+    const program = this.#programs.get(incoming.recipient.agentId)
+    if (program?.onMessage === undefined || program.run !== undefined) return false
+    const thread = threadOf(incoming)
+    this.#deliver(program, incoming, async (payload) => {
+      await this.#post({ ...thread, type: 'response', payload: responseTo(incoming.payload, payload) })
+      this.#parts.conversations.end(incoming.peer, thread.correlationId)
+    })
+    return true
+  }
+
+  async #send(sender: AgentAddress, program: AttachOptions, message: OutgoingMessage): Promise<A2AEnvelope> {
+    const { recipient: name, ...rest } = message
+    const recipient = this.#target(name)
+    const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
+    const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler(recipient.nodeId, program) } } : {}
+    return await this.#parts.outbox.send({ sender, recipient, ...rest, ...replies })
+  }
+
+  /** Gives replies to the program that asked; the last one ends the exchange. */
+  #replyHandler(peer: NodeId, program: AttachOptions): ReplyHandler {
+    return (header, payload) => {
+      if (FINAL_REPLIES.has(header.type)) this.#parts.conversations.end(peer, header.correlationId ?? '')
+      this.#deliver(program, { header, payload }, () => Promise.reject(new NodeError('USAGE', 'a reply takes no reply')))
+    }
+  }
+
+  /** Addresses with a node key, as messages carry them, need no look-up. */
+  #target(recipient: string): AgentAddress {
+    const address = parseAddress(recipient)
+    return address !== null && isKeyText(address.nodeId) ? address : this.#parts.directory.agent(recipient)
+  }
+
+  async #post(draft: Draft): Promise<void> {
+    await this.#parts.outbox.send(draft)
+  }
+
+  #deliver(program: AttachOptions, { header, payload }: Pick<Incoming, 'header' | 'payload'>, reply: Reply): void {
+    try {
+      program.onMessage?.({ ...header, payload }, reply)
+    } catch (error) {
+      this.#parts.telemetry.log('error', 'a program did not take its message', { agent: program.id, reason: messageOf(error) })
+    }
+  }
+}
+
+function hostedOf(options: AttachOptions): HostedAgent {
+  const { id, description = '', tier = null, sandboxId = null, capabilities = [], concurrency = LIMITS.concurrency } = options
+  if (capabilities.length > 0 && options.run === undefined) throw new NodeError('USAGE', `agent ${id} has capabilities, but no run`)
+  return {
+    definition: {
+      id,
+      name: id,
+      version: '1.0.0',
+      description,
+      tier,
+      sandboxId,
+      protocols: [],
+      capabilities,
+      limits: { ...LIMITS, concurrency: Math.max(1, concurrency) },
+      runtime: 'attached',
+      source: 'in process'
+    },
+    run: (task, run) => runOf(options, task, run),
+    close: () => Promise.resolve()
+  }
+}
+
+async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
+  try {
+    const result = (await options.run?.(task, run)) ?? null
+    return run.signal.aborted ? { ok: false, code: 'CANCELED', message: 'canceled' } : { ok: true, result }
+  } catch (error) {
+    return { ok: false, code: run.signal.aborted ? 'CANCELED' : 'TASK_FAILED', message: messageOf(error) }
+  }
+}
+
+/** The answer in the form that callers of requests read; as it is for a request of another form. */
+function responseTo(request: unknown, result: unknown): unknown {
+  const asked = requestPayloadSchema.safeParse(request)
+  if (!asked.success) return result
+  const { requestId, attempt } = asked.data
+  return { requestId, attempt, outcome: 'COMPLETED', result, error: null }
+}
