@@ -1,8 +1,8 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import type { ControlBody } from '../domain/channel/control.js'
-import type { SignedCard } from '../domain/membership/types.js'
-import type { Cards } from './cards.js'
+import type { OwnCards } from './own-cards.js'
+import type { PeerCards } from './peer-cards.js'
 import type { Peers } from './peers.js'
 
 /** How long the members may take to answer, in milliseconds. */
@@ -13,7 +13,8 @@ export interface LookupsParts {
   readonly clock: Clock
   readonly ids: IdSource
   readonly peers: Peers
-  readonly cards: Cards
+  readonly ownCards: OwnCards
+  readonly peerCards: PeerCards
 }
 
 /** Asks the connected members for an agent that this node does not know, once and bounded. */
@@ -46,7 +47,7 @@ export class Lookups {
 
   /** A member asks: it gets the cards of this node's own agents that fit. */
   onLookup(peer: NodeId, { id, agentId }: ControlBody<'lookup'>): void {
-    const cards = this.#parts.cards.own().filter((one) => one.body.id === agentId)
+    const cards = this.#parts.ownCards.own().filter((one) => one.body.id === agentId)
     this.#send(peer, 'found', { id, cards })
   }
 
@@ -54,7 +55,7 @@ export class Lookups {
   onFound(peer: NodeId, { id, cards }: ControlBody<'found'>): void {
     const open = this.#open.get(id)
     if (open?.missing.delete(peer) !== true) return
-    this.#parts.cards.fromPeer(peer, cards as SignedCard[], false)
+    this.#parts.peerCards.fromPeer(peer, cards, null)
     if (open.missing.size === 0) open.done()
   }
 

@@ -3,14 +3,17 @@ import { z } from 'zod'
 const Id = z.string().min(1).max(64)
 const AgentId = z.string().min(1).max(64)
 
+/** Keys of requests in one heartbeat. */
+export const MAX_HEARTBEAT_KEYS = 1000
+
 /** The control messages of a channel: a table of names and what each carries. Cards are checked by their room. */
 export const CONTROL_SCHEMAS = {
-  /** Signed cards of the sender's agents. `full`: they replace all that were known of it; else they are added. */
-  cards: z.object({ cards: z.array(z.unknown()).max(1000), full: z.boolean() }),
+  /** Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say. */
+  cards: z.object({ cards: z.array(z.unknown()).max(1000), all: z.array(AgentId).max(1000).nullable() }),
   /** Agents of the sender that are gone, each with the revision at which it went. */
   'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(1000) }),
   /** Requests of the receiver that the sender still works on. */
-  heartbeat: z.object({ requests: z.array(Id).max(1000) }),
+  heartbeat: z.object({ requests: z.array(Id).max(MAX_HEARTBEAT_KEYS) }),
   /** Asks to stop the work on a request of the sender. */
   cancel: z.object({ requestId: Id }),
   /** Asks for cards by agent id or by capability. */

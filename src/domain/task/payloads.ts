@@ -5,7 +5,7 @@ import { TaskAcceptPayloadSchema } from './negotiation.js'
 
 const id = z.string().min(1).max(128)
 /** With its attempt it must fit the keys of heartbeats and cancellations. */
-const requestId = z.string().min(1).max(48)
+const requestIdText = z.string().min(1).max(48)
 const text = z.string().max(16_384)
 
 /** An error as it travels in payloads: bounded, unknown codes become INTERNAL. */
@@ -24,7 +24,7 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
 
 /** Payload of a `request`. */
 export const requestPayloadSchema = z.object({
-  requestId,
+  requestId: requestIdText,
   /** 1 for the first try. */
   attempt: z.number().int().min(1).max(1_000_000),
   /** null: the agent's default capability. */
@@ -41,7 +41,7 @@ export type RequestPayload = z.infer<typeof requestPayloadSchema>
 
 /** Payload of a `response` to a request. */
 export const responsePayloadSchema = z.object({
-  requestId,
+  requestId: requestIdText,
   attempt: z.number().int().min(1),
   outcome: z.enum(['COMPLETED', 'FAILED']),
   result: z.unknown().optional(),
@@ -54,7 +54,7 @@ export function workKey(requestId: string, attempt: number): string {
 }
 
 /** Payload of `stream-data` on the thread of a request. */
-export const progressPayloadSchema = z.object({ requestId, attempt: z.number().int().min(1), progress: z.unknown() })
+export const progressPayloadSchema = z.object({ requestId: requestIdText, attempt: z.number().int().min(1), progress: z.unknown() })
 
 /** Payload of the `task-accept` that answers a swarm's offer: the spec's, and how many tasks the agent takes at once. */
 export const offerAcceptSchema = TaskAcceptPayloadSchema.extend({ slots: z.number().int().min(1).max(1024) })

@@ -5,7 +5,7 @@ import { CONTROL_SCHEMAS, decodeControl, isControlName, type ControlMessage } fr
 import { holds } from '../../support/arbitraries.js'
 
 const good: ControlMessage[] = [
-  { name: 'cards', body: { cards: [{ any: 'thing' }], full: true } },
+  { name: 'cards', body: { cards: [{ any: 'thing' }], all: ['host'] } },
   { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
   { name: 'heartbeat', body: { requests: ['r1', 'r2'] } },
   { name: 'cancel', body: { requestId: 'r1' } },

@@ -1,0 +1,118 @@
+import type { Clock } from '../kit/clock.js'
+import type { NodeId } from '../kit/ids.js'
+import { isRecord } from '../kit/json.js'
+import type { Verify } from '../kit/sign.js'
+import { addressText } from '../domain/card/card.js'
+import type { AgentRegistry } from '../domain/card/registry.js'
+import { checkSignedCard } from '../domain/card/schema.js'
+import { MAX_CARDS } from '../domain/membership/fold-card.js'
+import type { Certificate, MembershipView, SignedCard } from '../domain/membership/types.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** Refused cards that are remembered, so that each is checked and logged once. */
+const MAX_REFUSED = 1024
+
+/** What taking others' cards needs. */
+export interface PeerCardsParts {
+  readonly clock: Clock
+  readonly verify: Verify
+  readonly telemetry: Telemetry
+  readonly registry: AgentRegistry
+  readonly self: NodeId
+  /** The certificate in force of any connected or known node. */
+  certificateOf(node: NodeId): Certificate | null
+}
+
+/** The cards of all other nodes: from the log, and newer ones from the peers themselves. Bounded by node. */
+export class PeerCards {
+  readonly #parts: PeerCardsParts
+  /** Revisions that the log's view showed last, by node and agent id. */
+  readonly #logged = new Map<NodeId, Map<string, number>>()
+  /** Addresses whose node said they are gone while the log still has their card, with the last revision that is gone. */
+  readonly #gone = new Map<string, number>()
+  readonly #refused = new Set<string>()
+
+  constructor(parts: PeerCardsParts) {
+    this.#parts = parts
+  }
+
+  /** Takes the log's cards: new ones in; those that the log has removed, and those of revoked nodes, out. */
+  fromView(view: MembershipView): void {
+    const { registry, self } = this.#parts
+    for (const [nodeId, member] of view.members) {
+      if (nodeId === self) continue
+      const cards = member.revoked === null ? view.cards.get(nodeId) : undefined
+      this.#dropUnlogged(nodeId, cards)
+      if (member.revoked !== null) registry.removeNode(nodeId)
+      else for (const signed of cards?.values() ?? []) this.#fromLog(nodeId, signed, member.certificate.body)
+    }
+  }
+
+  /** Takes cards that a peer tells of itself: any JSON. `all`: the ids of every agent it has, null when it does not say. */
+  fromPeer(peer: NodeId, cards: readonly unknown[], all: readonly string[] | null): void {
+    const certificate = this.#parts.certificateOf(peer)
+    if (certificate === null) return
+    for (const signed of cards.slice(0, MAX_CARDS)) this.#merge(peer, signed, certificate)
+    if (all === null) return
+    const named = new Set(all)
+    for (const card of this.#parts.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
+  }
+
+  /** A peer says that agents of it are gone, each at a revision. */
+  removedByPeer(peer: NodeId, agents: readonly { readonly id: string; readonly revision: number }[]): void {
+    for (const { id, revision } of agents) this.#remove(addressText({ agentId: id, nodeId: peer }), revision)
+  }
+
+  #remove(address: string, revision: number): void {
+    const known = this.#parts.registry.getByAddress(address)
+    if (known === undefined || known.origin === 'local' || known.revision > revision) return
+    this.#parts.registry.unregister(address)
+    // The log follows later: until then it must not bring the card back.
+    if (this.#logged.get(known.nodeId)?.has(known.id) === true) this.#gone.set(address, revision)
+  }
+
+  /** What stood in the log and stands there no longer was removed, unless its node told of a newer card meanwhile. */
+  #dropUnlogged(nodeId: NodeId, cards: ReadonlyMap<string, SignedCard> | undefined): void {
+    const { registry } = this.#parts
+    for (const [agentId, revision] of this.#logged.get(nodeId) ?? []) {
+      if (cards?.has(agentId) === true) continue
+      const address = addressText({ agentId, nodeId })
+      this.#gone.delete(address)
+      if ((registry.getByAddress(address)?.revision ?? Number.POSITIVE_INFINITY) <= revision) registry.unregister(address)
+    }
+    if (cards === undefined) this.#logged.delete(nodeId)
+    else this.#logged.set(nodeId, new Map([...cards].map(([agentId, { body }]) => [agentId, body.revision])))
+  }
+
+  #fromLog(nodeId: NodeId, signed: SignedCard, certificate: Certificate): void {
+    const gone = this.#gone.get(addressText({ agentId: signed.body.id, nodeId }))
+    if (gone === undefined || signed.body.revision > gone) this.#merge(nodeId, signed, certificate)
+  }
+
+  #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): void {
+    const { registry, verify, clock } = this.#parts
+    const name = isRecord(signed) && isRecord(signed.body) ? signed.body : {}
+    const { id, revision } = name
+    if (typeof id !== 'string' || typeof revision !== 'number') return this.#refuse(nodeId, '', 'not a signed card')
+    const address = addressText({ agentId: id, nodeId })
+    const known = registry.getByAddress(address)
+    if (known !== undefined && known.revision >= revision) return
+    const key = `${address.slice(0, 128)}/${revision}/${certificate.serial}`
+    if (this.#refused.has(key)) return
+    if (known === undefined && registry.ofNode(nodeId).length >= MAX_CARDS) return this.#refuse(nodeId, key, 'too many cards')
+    const checked = checkSignedCard(signed, { certificate, verify })
+    if (!checked.ok) return this.#refuse(nodeId, key, checked.reason)
+    this.#gone.delete(address)
+    registry.merge(checked.card, nodeId, clock.now())
+  }
+
+  #refuse(peer: NodeId, key: string, reason: string): void {
+    if (key !== '') this.#refused.add(key)
+    for (const oldest of this.#refused) {
+      if (this.#refused.size <= MAX_REFUSED) break
+      this.#refused.delete(oldest)
+    }
+    this.#parts.telemetry.count('errors', 'card')
+    this.#parts.telemetry.log('warn', 'a card was refused', { peer, reason })
+  }
+}
