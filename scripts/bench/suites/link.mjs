@@ -70,21 +70,21 @@ async function openNodes(lab) {
   })
   const founder = await startNode(lab, { ...partsOf(0), args: ['--network', 'private', '--serve-bootstrap', bootstrap] })
   const join = await inviteFor(founder, 2)
-  const members = await inTurn([1, 2], (index) => joinNode(lab, founder, { ...partsOf(index), join }))
+  const members = await inTurn([1, 2], (index) => joinNode({ lab, founder }, { ...partsOf(index), join }))
   const nodes = [founder, ...members.map(({ node }) => node)]
   await allOnline(nodes)
   return { hosts, nodes, joinSeconds: members.map(({ seconds }) => seconds) }
 }
 
 /** Joins, again when it fails. The seconds count from the first try until founder and newcomer see each other online. */
-async function joinNode(lab, founder, parts, tries = JOIN_TRIES) {
+async function joinNode({ lab, founder }, parts, tries = JOIN_TRIES) {
   const from = performance.now()
   const node = await startNode(lab, parts).catch((error) => {
     if (tries === 1) throw error
     return null
   })
   if (node === null) {
-    const next = await joinNode(lab, founder, parts, tries - 1)
+    const next = await joinNode({ lab, founder }, parts, tries - 1)
     return { node: next.node, seconds: next.seconds + (next.from - from) / 1000, from }
   }
   const at = Math.max(...(await Promise.all([untilPeer(founder, node.name, 'online'), untilPeer(node, founder.name, 'online')])))

@@ -31,6 +31,7 @@ export class TailOutput {
     this.#maxBytes = maxBytes
   }
 
+  /** Adds what was written. */
   push(chunk: Uint8Array): void {
     const joined = Buffer.concat([this.#tail, chunk])
     this.#tail = joined.length > this.#maxBytes ? Buffer.from(joined.subarray(joined.length - this.#maxBytes)) : joined
@@ -57,6 +58,7 @@ export class LineReader {
     this.#onLine = onLine
   }
 
+  /** Adds bytes; every line that they end is told. */
   push(chunk: Uint8Array): void {
     let start = 0
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, start)) {

@@ -61,12 +61,12 @@ test('a proposal, its acceptance and all that follows share one thread', (t) => 
   t.is(new Set([proposal, accept, work, response].map((one) => one.correlationId)).size, 1)
 })
 
-test('an answer to a broadcast or a capability must name who answers', (t) => {
+test('an answer to a broadcast or a capability must name who answers', async (t) => {
   const make = factory()
   const broadcast = make.create({ ...request, recipient: '*' })
   const toCapability = make.create({ ...request, recipient: 'text.stats', metadata: { tier: 1, routingHint: 'capability' } })
   for (const one of [broadcast, toCapability]) {
-    t.exception(() => make.reply(one, { type: 'response', payload: 1 }), NodeError)
+    await t.exception(() => make.reply(one, { type: 'response', payload: 1 }), NodeError)
     t.is(make.reply(one, { type: 'response', payload: 1, sender: 'me@here' }).sender, 'me@here')
   }
 })
