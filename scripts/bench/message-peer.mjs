@@ -1,9 +1,7 @@
 // One of the two processes between which the bench sends messages back and forth: raw over a DHT stream, and between
 // agents of two nodes. Started with an IPC channel; the first message tells the role.
 import HyperDHT from 'hyperdht'
-import { startNode } from '../../dist/compose.js'
-import { loadConfig } from '../../dist/config/load.js'
-import { resolveHome } from '../../dist/config/paths.js'
+import { loadConfig, resolveHome, startNode } from 'a2a-node'
 
 const PAYLOAD_BYTES = 256
 
@@ -48,10 +46,7 @@ async function echo({ port, home }) {
   })
   await server.listen(HyperDHT.keyPair())
   if (node.attach === undefined) return { key: server.publicKey.toString('hex'), agent: null, code: null }
-  const agent = await node.attach({
-    id: 'echo',
-    onMessage: (message) => void agent.send({ recipient: message.sender, type: 'notification', payload: message.payload })
-  })
+  const agent = await node.attach({ id: 'echo', onMessage: ({ payload }, reply) => void reply(payload) })
   const { code } = await node.apiFor(OPERATOR).call('invite.create', {})
   return { key: server.publicKey.toString('hex'), agent: agent.address, code }
 }
