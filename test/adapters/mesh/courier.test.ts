@@ -1,0 +1,126 @@
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import c from 'compact-encoding'
+import type { NoiseStream } from 'hyperswarm'
+import Protomux from 'protomux'
+import { EntryCourier } from '../../../src/adapters/mesh/courier.js'
+import type { Clock } from '../../../src/kit/clock.js'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { actor } from '../../support/membership.js'
+import { streamPair } from './stream-pair.js'
+
+type Append = (entry: Uint8Array, peer: string) => Promise<boolean>
+
+/** A courier at one end of a stream. */
+function courier(
+  stream: NoiseStream,
+  peer: string,
+  { append = () => Promise.resolve(true), clock = systemClock() }: { append?: Append; clock?: Clock }
+) {
+  const faults: string[] = []
+  const one = new EntryCourier({
+    peer: actor(peer).id,
+    mux: Protomux.from(stream),
+    clock,
+    onMalformed: (reason) => void faults.push(reason),
+    appendFor: append
+  })
+  return { one, faults }
+}
+
+async function both(t: Assert, options: { append?: Append; clock?: Clock }): Promise<{ a: EntryCourier; streams: NoiseStream[] }> {
+  const streams = await streamPair(t, 'owner', 'ann')
+  courier(streams[1], 'owner', options)
+  return { a: courier(streams[0], 'ann', options.clock === undefined ? {} : { clock: options.clock }).one, streams }
+}
+
+const entry = (length = 10): Uint8Array => new Uint8Array(length).fill(7)
+
+test('entries reach the other end whole and in order, and each is answered by its own fate', async (t) => {
+  const seen: { length: number; peer: string }[] = []
+  const append: Append = (bytes, peer) => {
+    seen.push({ length: bytes.byteLength, peer })
+    return bytes.byteLength % 2 === 0 ? Promise.resolve(true) : Promise.reject(new Error('no writer'))
+  }
+  const { a } = await both(t, { append })
+  t.alike(await Promise.all([2, 3, 4, 96 * 1024].map((length) => a.hand(entry(length)))), [true, false, true, true])
+  t.alike(
+    seen,
+    [2, 3, 4, 96 * 1024].map((length) => ({ length, peer: actor('owner').id }))
+  )
+})
+
+test('answers may come in any order', async (t) => {
+  const waiting: ((isAppended: boolean) => void)[] = []
+  const both64 = new Promise<void>((resolve) => {
+    const look = (): void => (waiting.length === 2 ? resolve() : void setImmediate(look))
+    look()
+  })
+  const { a } = await both(t, { append: () => new Promise((resolve) => waiting.push(resolve)) })
+  const [first, second] = [a.hand(entry()), a.hand(entry())]
+  await both64
+  waiting[1](true)
+  t.is(await second, true)
+  waiting[0](false)
+  t.is(await first, false)
+})
+
+test('what is not answered in five seconds was not taken', async (t) => {
+  const clock = new ManualClock()
+  const { a } = await both(t, { append: () => new Promise(() => {}), clock })
+  const handed = a.hand(entry())
+  clock.advance(5000)
+  t.is(await handed, false)
+})
+
+test('a stream that ends answers everything with no, also what is handed in later', async (t) => {
+  const { a, streams } = await both(t, { append: () => new Promise(() => {}) })
+  const handed = a.hand(entry())
+  streams[1].destroy()
+  t.is(await handed, false)
+  t.is(await a.hand(entry()), false)
+})
+
+test('at most 64 entries of a peer wait for their append; more are turned away at once', async (t) => {
+  let waiting = 0
+  const { a } = await both(t, {
+    append: () => {
+      waiting++
+      return new Promise(() => {})
+    }
+  })
+  const handed = Array.from({ length: 70 }, () => a.hand(entry()))
+  t.alike(
+    await Promise.all(handed.slice(64)),
+    Array.from({ length: 6 }, () => false)
+  )
+  t.is(waiting, 64)
+})
+
+test('messages of no sensible size are faults of the peer, never an exception', async (t) => {
+  const [stream, peer] = await streamPair(t, 'owner', 'ann')
+  let appended = 0
+  const { faults } = courier(stream, 'ann', {
+    append: () => {
+      appended++
+      return Promise.resolve(true)
+    }
+  })
+  const mux = Protomux.from(peer)
+  const answered = new Promise<void>((resolve) => {
+    const channel = mux.createChannel({
+      protocol: 'a2a-node/log',
+      messages: [{ encoding: c.raw }, { encoding: c.raw, onmessage: () => resolve() }]
+    })
+    channel?.open()
+    for (const length of [0, 1, 4, 96 * 1024 + 5]) channel?.messages[0]?.send(entry(length))
+    for (const length of [0, 4, 6]) channel?.messages[1]?.send(entry(length))
+    // An answer to a question that was never asked, then an entry as it should be.
+    channel?.messages[1]?.send(entry(5))
+    channel?.messages[0]?.send(entry(50))
+  })
+  await answered
+  t.is(faults.length, 7)
+  t.is(appended, 1)
+})

@@ -1,0 +1,128 @@
+import test from 'brittle'
+import { EntryIntake, type IntakeLog } from '../../../src/adapters/mesh/entry-intake.js'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { encodeEntry } from '../../../src/domain/membership/codec.js'
+import { fold, reads } from '../../../src/domain/membership/fold.js'
+import { seal } from '../../../src/domain/membership/signing.js'
+import type { MembershipView } from '../../../src/domain/membership/types.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { type Actor, actor, cardBody, founded, inviteTerms, LogModel, MESH, signedCard, verify } from '../../support/membership.js'
+
+const owner = actor('owner')
+const ann = actor('ann')
+const eve = actor('eve')
+
+/** An intake over a model of the log. */
+class World {
+  readonly model: LogModel
+  readonly clock = new ManualClock()
+  readonly appended: Uint8Array[] = []
+  readonly listeners = new Set<(view: MembershipView) => void>()
+  isWritable = true
+  readonly intake: EntryIntake
+
+  constructor(model: LogModel = founded()) {
+    this.model = model
+    const log: IntakeLog = {
+      view: () => this.model.view(),
+      onChange: (listener) => {
+        this.listeners.add(listener)
+        return () => this.listeners.delete(listener)
+      },
+      writable: () => this.isWritable,
+      wouldChange: (entry) => {
+        const records = new Map(
+          reads(entry).flatMap((key) => (this.model.records.has(key) ? [[key, this.model.records.get(key)] as const] : []))
+        )
+        return Promise.resolve(fold(records, entry, { verify, isBootstrapCourier: false, meshId: MESH }).puts.size > 0)
+      },
+      append: (bytes) => {
+        this.appended.push(bytes)
+        return Promise.resolve()
+      }
+    }
+    const telemetry = new MemoryTelemetry({ clock: this.clock, level: null, format: 'text', write: () => {} })
+    this.intake = new EntryIntake({ log, clock: this.clock, telemetry })
+  }
+
+  changed(): void {
+    for (const listener of [...this.listeners]) listener(this.model.view())
+  }
+}
+
+function card(by: Actor, revision = 1, id = 'tester'): Uint8Array {
+  return encodeEntry(seal('entry', { kind: 'card', mesh: MESH, card: signedCard(by, cardBody(id, { revision })) }, by))
+}
+
+test('a card of a member is appended, byte for byte, whoever hands it in', async (t) => {
+  const world = new World()
+  world.model.join(owner, ann)
+  const bytes = card(ann)
+  t.is(await world.intake.take(bytes, owner.id), true)
+  t.alike(world.appended, [bytes])
+})
+
+test('what the log shows already is taken and not appended again', async (t) => {
+  const world = new World()
+  world.model.card(owner, cardBody('tester', { revision: 5 }))
+  t.is(await world.intake.take(card(owner, 4), ann.id), true)
+  t.alike(world.appended, [])
+})
+
+test('strangers, forgers, those without the right and revoked members bring nothing in', async (t) => {
+  const world = new World()
+  world.model.join(owner, ann)
+  world.model.join(owner, eve)
+  world.model.revoke(owner, eve)
+  const forged = { ...seal('entry', { kind: 'card', mesh: MESH, card: signedCard(owner, cardBody('x')) } as const, ann), by: owner.id }
+  const junk = [
+    card(actor('stranger')),
+    encodeEntry(forged),
+    encodeEntry(seal('entry', { kind: 'invite', mesh: MESH, invite: inviteTerms('mine') }, ann)),
+    encodeEntry(seal('entry', { kind: 'card', mesh: MESH, card: signedCard(owner, cardBody('theirs')) }, ann)),
+    new Uint8Array(50)
+  ]
+  for (const bytes of junk) t.is(await world.intake.take(bytes, ann.id), false)
+  await world.intake.take(card(eve, 2), eve.id)
+  t.alike(world.appended, [])
+})
+
+test('a node that writes no more takes nothing', async (t) => {
+  const world = new World()
+  world.isWritable = false
+  t.is(await world.intake.take(card(owner), owner.id), false)
+})
+
+test("a newcomer's entry waits for its admission to show, and is appended behind it", async (t) => {
+  const world = new World()
+  const taking = world.intake.take(card(ann), ann.id)
+  t.is(world.listeners.size, 1)
+  world.changed()
+  world.model.join(owner, ann)
+  t.alike(world.appended, [])
+  world.changed()
+  t.is(await taking, true)
+  t.is(world.appended.length, 1)
+  t.is(world.listeners.size, 0)
+  t.is(world.clock.pending, 0, 'no timer is left')
+})
+
+test('an admission that does not come lets the entry go', async (t) => {
+  const world = new World()
+  const taking = world.intake.take(card(ann), ann.id)
+  world.clock.advance(3000)
+  t.is(await taking, false)
+  t.is(world.listeners.size, 0)
+})
+
+test('one peer hands in 500 entries at once and then 50 a second; another is not held up', async (t) => {
+  const world = new World()
+  world.model.join(owner, ann)
+  const take = (peer: Actor): Promise<boolean> => world.intake.take(card(ann), peer.id)
+  const first = await Promise.all(Array.from({ length: 600 }, () => take(ann)))
+  t.is(first.filter(Boolean).length, 500)
+  t.is(await take(owner), true)
+  world.clock.advance(1000)
+  const next = await Promise.all(Array.from({ length: 100 }, () => take(ann)))
+  t.is(next.filter(Boolean).length, 50)
+})

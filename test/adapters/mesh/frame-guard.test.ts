@@ -1,0 +1,147 @@
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import c from 'compact-encoding'
+import fc from 'fast-check'
+import type { NoiseStream } from 'hyperswarm'
+import Protomux from 'protomux'
+import { FrameGuard, STRANGER_BYTES } from '../../../src/adapters/mesh/frame-guard.js'
+import { MAX_CHANNELS, MAX_CORES, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
+import { holds } from '../../support/holds.js'
+import { streamPair, untilClosed } from './stream-pair.js'
+
+/** A guarded stream with a multiplexer on it, as a node has; the other end is anybody's. */
+async function guarded(t: Assert): Promise<{ peer: NoiseStream; stream: NoiseStream; mux: Protomux; guard: FrameGuard; faults: string[] }> {
+  const [peer, stream] = await streamPair(t, 'eve', 'owner')
+  const faults: string[] = []
+  const guard = new FrameGuard(stream, (reason) => {
+    faults.push(reason)
+    stream.destroy()
+  })
+  return { peer, stream, mux: Protomux.from(stream), guard, faults }
+}
+
+/** A frame that opens a channel (protomux: control channel, open, number, protocol, no id). */
+function open(channel: number, protocol: string): Uint8Array {
+  return Uint8Array.of(0, ...openMessage(channel, protocol))
+}
+
+function openMessage(channel: number, protocol: string): Uint8Array {
+  return Uint8Array.of(1, ...c.encode(c.uint, channel), ...c.encode(c.string, protocol), 0)
+}
+
+/** A frame of several control messages. */
+function batch(messages: readonly Uint8Array[]): Uint8Array {
+  return Uint8Array.from([0, 0, 0, ...messages.flatMap((message) => [...c.encode(c.uint, message.byteLength), ...message])])
+}
+
+test('batches inside batches, which overflow the stack of the multiplexer, end the stream and nothing else', async (t) => {
+  const { peer, stream, faults } = await guarded(t)
+  const level = [0, 0xfe, 0xff, 0xff, 0xff, 0x7f, 0]
+  peer.write(Uint8Array.from([0, 0, ...Array.from({ length: 20_000 }, () => level).flat()]))
+  await untilClosed(stream)
+  t.alike(faults, ['a batch inside a batch'])
+})
+
+test('a number written the long way hides nothing', async (t) => {
+  const { peer, stream, faults } = await guarded(t)
+  peer.write(Uint8Array.of(0xfd, 0, 0, 0xfd, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x7f, 0, 0))
+  await untilClosed(stream)
+  t.alike(faults, ['a batch inside a batch'])
+})
+
+test('sixteen channels may be open, the next one ends the stream', async (t) => {
+  const { peer, stream, faults } = await guarded(t)
+  for (let channel = 1; channel <= MAX_CHANNELS + 1; channel++) peer.write(open(channel, `protocol ${channel}`))
+  await untilClosed(stream)
+  t.is(MAX_CHANNELS, 16)
+  t.alike(faults, ['too many channels on one stream'])
+})
+
+test('a bomb of channels in one frame is over before the multiplexer sees it', async (t) => {
+  const { peer, stream, mux, faults } = await guarded(t)
+  let paired = 0
+  mux.pair({ protocol: 'x' }, () => paired++)
+  peer.write(batch(Array.from({ length: 20_000 }, (_, place) => openMessage(place + 1, 'x'))))
+  await untilClosed(stream)
+  t.is(faults.length, 1)
+  t.is(paired, 0)
+})
+
+test('cores of the log are counted by themselves', (t) => {
+  const channels = new OpenChannels()
+  for (let channel = 1; channel <= MAX_CORES; channel++) t.is(channels.read(open(channel, 'hypercore/alpha')), null)
+  for (let channel = 1; channel <= MAX_CHANNELS; channel++) t.is(channels.read(open(MAX_CORES + channel, 'x')), null)
+  t.ok(channels.read(open(999, 'hypercore/alpha')))
+  t.ok(channels.read(open(998, 'x')))
+})
+
+test('channels that were closed, and numbers that are used again, do not count', (t) => {
+  const channels = new OpenChannels()
+  for (let round = 0; round < 100; round++) t.is(channels.read(open(1, 'x')), null)
+  for (let round = 0; round < 100; round++) {
+    t.is(channels.read(batch([openMessage(round + 2, 'x')])), null)
+    t.is(channels.read(Uint8Array.of(0, 3, ...c.encode(c.uint, round + 2))), null)
+  }
+})
+
+test('channels open and carry messages through the guard as without it', async (t) => {
+  const { peer, mux, faults } = await guarded(t)
+  const heard: Uint8Array[] = []
+  const all = new Promise<void>((resolve) => {
+    const onmessage = (bytes: Uint8Array): void => {
+      heard.push(bytes)
+      if (heard.length === 100) resolve()
+    }
+    mux.createChannel({ protocol: 'x', messages: [{ encoding: c.raw, onmessage }] })?.open()
+  })
+  const theirs = Protomux.from(peer)
+  const channel = theirs.createChannel({ protocol: 'x', messages: [{ encoding: c.raw }] })
+  channel?.open()
+  theirs.cork()
+  for (let number = 0; number < 100; number++) channel?.messages[0]?.send(Uint8Array.of(0, 0, number))
+  theirs.uncork()
+  await all
+  t.alike(
+    heard.map((bytes) => bytes[2]),
+    Array.from({ length: 100 }, (_, number) => number)
+  )
+  t.alike(faults, [])
+})
+
+test('a stranger may send 256 KiB, one that is trusted as much as it likes', async (t) => {
+  const trusted = await guarded(t)
+  trusted.guard.trust()
+  const frame = (): Uint8Array => new Uint8Array(64 * 1024).fill(200)
+  const all = new Promise<void>((resolve) => {
+    let bytes = 0
+    trusted.stream.on('data', (chunk) => {
+      bytes += chunk.byteLength
+      if (bytes === 2 * STRANGER_BYTES) resolve()
+    })
+  })
+  for (let sent = 0; sent < 2 * STRANGER_BYTES; sent += 64 * 1024) trusted.peer.write(frame())
+  await all
+  t.alike(trusted.faults, [])
+  const stranger = await guarded(t)
+  for (let sent = 0; sent <= STRANGER_BYTES; sent += 64 * 1024) stranger.peer.write(frame())
+  await untilClosed(stranger.stream)
+  t.alike(stranger.faults, ['a stranger sent too much'])
+})
+
+test('no frame makes the guard throw, or the multiplexer behind it throw what nobody catches', async (t) => {
+  // Frames about channels more often than chance would make them.
+  const byte = fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 0, max: 4 }) }, fc.integer({ min: 0, max: 255 }))
+  const frames = fc.array(
+    fc.array(byte, { minLength: 1, maxLength: 60 }).map((bytes) => Uint8Array.from(bytes)),
+    { minLength: 1, maxLength: 8 }
+  )
+  const property = fc.asyncProperty(frames, async (sent) => {
+    const { peer, stream, mux } = await guarded(t)
+    mux.createChannel({ protocol: 'x', messages: [{ encoding: c.raw, onmessage: () => {} }] })?.open()
+    for (const frame of sent) peer.write(frame)
+    peer.end()
+    await untilClosed(stream)
+    return true
+  })
+  await holds(t, property, 300)
+})

@@ -1,0 +1,337 @@
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import type { NoiseStream } from 'hyperswarm'
+import Protomux from 'protomux'
+import { Gate, GATE_TIMEOUT_MS, type CutCode, type GateIdentity } from '../../../src/adapters/mesh/gate.js'
+import { decodeGateMessage, encodeGateMessage, type GateMessage, type GateRefusal } from '../../../src/adapters/mesh/hello.js'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import type { Clock } from '../../../src/kit/clock.js'
+import type { NodeId } from '../../../src/kit/ids.js'
+import { chainOf } from '../../../src/domain/membership/chain.js'
+import type { CertificateChain, MembershipView, SignedCertificate } from '../../../src/domain/membership/types.js'
+import { firstView } from '../../../src/domain/membership/view.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { actor, founded, hash, inviteTerms, LogModel, MESH, verify } from '../../support/membership.js'
+import { streamPair } from './stream-pair.js'
+
+const owner = actor('owner')
+const ann = actor('ann')
+const bob = actor('bob')
+
+/** What a node is in its mesh, to be changed by the test. */
+class Identity implements GateIdentity {
+  meshKey = new Uint8Array(32).fill(1)
+  encryptionKey = new Uint8Array(32).fill(2)
+  ready = true
+  readonly grants: CertificateChain[] = []
+  readonly refusals: { readonly refusal: GateRefusal; readonly peer: NodeId }[] = []
+
+  constructor(
+    public viewNow: MembershipView,
+    public chainNow: CertificateChain | null
+  ) {}
+
+  view = (): MembershipView => this.viewNow
+  isReady: () => boolean = () => this.ready
+  chain = (): CertificateChain | null => this.chainNow
+  onGrant = (chain: CertificateChain): void => void this.grants.push(chain)
+  onRefused = (refusal: GateRefusal, peer: NodeId): void => void this.refusals.push({ refusal, peer })
+}
+
+/** A gate and how it ends. */
+interface End {
+  readonly gate: Gate
+  readonly mux: Protomux
+  readonly stream: NoiseStream
+  readonly passed: Promise<{ software: string; certificate: SignedCertificate }>
+  readonly cut: Promise<{ code: CutCode; reason: string }>
+  /** How often each was called. */
+  readonly calls: { passed: number; cut: number }
+}
+
+function openGate(stream: NoiseStream, identity: GateIdentity | null, clock: Clock = systemClock()): End {
+  const mux = Protomux.from(stream)
+  const calls = { passed: 0, cut: 0 }
+  let gate: Gate | null = null
+  let cut: End['cut'] | null = null
+  const passed = new Promise<{ software: string; certificate: SignedCertificate }>((onPassed) => {
+    cut = new Promise((onCut) => {
+      gate = new Gate(
+        {
+          stream,
+          mux,
+          software: `test/${stream.isInitiator}`,
+          clock,
+          hash,
+          verify,
+          onPassed: (software, shown) => {
+            calls.passed++
+            onPassed({ software, certificate: shown })
+          },
+          onCut: (code, reason) => {
+            calls.cut++
+            onCut({ code, reason })
+          }
+        },
+        identity
+      )
+    })
+  })
+  return { gate: gate as unknown as Gate, mux, stream, passed, cut: cut as unknown as End['cut'], calls }
+}
+
+async function gates(
+  t: Assert,
+  [a, b]: readonly [string, string],
+  [ofA, ofB]: readonly [GateIdentity | null, GateIdentity | null]
+): Promise<[End, End]> {
+  const [streamA, streamB] = await streamPair(t, a, b)
+  return [openGate(streamA, ofA), openGate(streamB, ofB)]
+}
+
+/** A gate and, at the other end, nothing but the channel. */
+async function againstNobody(
+  t: Assert,
+  identity: GateIdentity,
+  clock?: Clock
+): Promise<{ end: End; say: (message: GateMessage | Uint8Array) => void; heard: () => Promise<GateMessage>; peer: NoiseStream }> {
+  const [stream, peer] = await streamPair(t, 'owner', 'ann')
+  const heard: GateMessage[] = []
+  let wake: () => void = () => {}
+  const onmessage = (raw: Uint8Array): void => {
+    heard.push(decodeGateMessage(raw) as GateMessage)
+    wake()
+  }
+  const channel = Protomux.from(peer).createChannel({ protocol: 'a2a-node/gate', messages: [{ onmessage }] })
+  channel?.open()
+  const end = openGate(stream, identity, clock)
+  await channel?.fullyOpened()
+  return {
+    end,
+    peer,
+    say: (message) => channel?.messages[0]?.send(message instanceof Uint8Array ? message : encodeGateMessage(message)),
+    heard: async () => {
+      while (heard.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+      return heard.shift() as GateMessage
+    }
+  }
+}
+
+function meshOf(...members: readonly (typeof ann)[]): { log: LogModel; of: (node: typeof ann) => Identity } {
+  const log = founded()
+  for (const member of members) log.join(owner, member)
+  return { log, of: (node) => new Identity(log.view(), chainOf(log.view(), node.id)) }
+}
+
+test('two members let each other pass and learn certificate and software of the other', async (t) => {
+  const { log, of } = meshOf(ann)
+  const [a, b] = await gates(t, ['owner', 'ann'], [of(owner), of(ann)])
+  const [atA, atB] = await Promise.all([a.passed, b.passed])
+  t.alike(atA.certificate.body, log.certificateOf(ann))
+  t.alike(atB.certificate.body, log.certificateOf(owner))
+  t.is(atA.software, 'test/false')
+  t.is(atB.software, 'test/true')
+  t.is(a.gate.peer, ann.id)
+  t.alike(
+    [a.calls, b.calls],
+    [
+      { passed: 1, cut: 0 },
+      { passed: 1, cut: 0 }
+    ]
+  )
+})
+
+test('who does not know the secret of the mesh is refused, whatever certificate it has', async (t) => {
+  const { of } = meshOf(ann)
+  const outsider = of(ann)
+  outsider.encryptionKey = new Uint8Array(32).fill(9)
+  const [a, b] = await gates(t, ['owner', 'ann'], [of(owner), outsider])
+  t.is((await a.cut).code, 'FORBIDDEN')
+  await b.cut
+  t.alike([a.calls.passed, b.calls.passed], [0, 0])
+})
+
+test("a proof is worth nothing when it is the verifier's own, sent back", async (t) => {
+  const { end, say, heard } = await againstNobody(t, meshOf(ann).of(owner))
+  const hello = await heard()
+  t.is(hello.type, 'hello')
+  say(hello)
+  t.is((await end.cut).reason, 'the peer does not know this mesh')
+})
+
+test('a stranger that knows the mesh waits, and is cut when its time is up', async (t) => {
+  const clock = new ManualClock()
+  const { of } = meshOf()
+  const [streamA, streamB] = await streamPair(t, 'owner', 'eve')
+  const stranger = new Identity(firstView({ mesh: MESH, name: 'home', owner: owner.id }), null)
+  const a = openGate(streamA, of(owner), clock)
+  const b = openGate(streamB, stranger)
+  const told = new Promise<void>((resolve) => {
+    stranger.onGrant = () => t.fail('there is nothing to grant')
+    a.mux.stream.on('data', () => resolve())
+  })
+  await told
+  clock.advance(GATE_TIMEOUT_MS - 1)
+  t.is(a.calls.cut, 0)
+  clock.advance(1)
+  t.is((await a.cut).code, 'TIMEOUT')
+  t.is(b.calls.passed, 0)
+})
+
+test('nobody passes before the channels behind the gate are ready', async (t) => {
+  const { of } = meshOf(ann)
+  const late = of(owner)
+  const asked = new Promise<void>((resolve) => {
+    late.isReady = () => {
+      resolve()
+      return late.ready
+    }
+  })
+  late.ready = false
+  const [a, b] = await gates(t, ['owner', 'ann'], [late, of(ann)])
+  await asked
+  t.alike([a.calls.passed, b.calls.passed], [0, 0])
+  late.ready = true
+  a.gate.review(late)
+  await Promise.all([a.passed, b.passed])
+  t.is(a.calls.passed, 1)
+})
+
+test('a node that finds its mesh later says hello then', async (t) => {
+  const { of } = meshOf(ann)
+  const [a, b] = await gates(t, ['owner', 'ann'], [of(owner), null])
+  t.is(b.calls.passed, 0)
+  b.gate.review(of(ann))
+  await Promise.all([a.passed, b.passed])
+  t.pass()
+})
+
+test('a newcomer without a certificate gets it from a member that knows of its admission, and passes with it', async (t) => {
+  const { log, of } = meshOf(ann)
+  const newcomer = new Identity(firstView({ mesh: MESH, name: 'home', owner: owner.id }), null)
+  const [a, b] = await gates(t, ['owner', 'ann'], [of(owner), newcomer])
+  await Promise.all([a.passed, b.passed])
+  t.alike(newcomer.grants, [chainOf(log.view(), ann.id)])
+})
+
+test('a certificate from somebody who has not proved to know the mesh is not taken', async (t) => {
+  const { log } = meshOf(ann)
+  const newcomer = new Identity(firstView({ mesh: MESH, name: 'home', owner: owner.id }), null)
+  const { end, say } = await againstNobody(t, newcomer)
+  const grant = chainOf(log.view(), ann.id)
+  say({ type: 'credentials', chain: null, grant })
+  say({ type: 'hello', version: 1, maxFrameBytes: 1024 * 1024, software: 'x', proof: 'wrong' })
+  await end.cut
+  t.alike(newcomer.grants, [])
+})
+
+test('a member that this view does not know yet passes by its chain, and goes when the view revokes its issuer', async (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  const behind = log.view()
+  log.join(ann, bob)
+  const [a, b] = await gates(
+    t,
+    ['owner', 'bob'],
+    [new Identity(behind, chainOf(behind, owner.id)), new Identity(log.view(), chainOf(log.view(), bob.id))]
+  )
+  t.is((await a.passed).certificate.body.nodeKey, bob.id)
+  await b.passed
+  a.gate.review(new Identity(behind, chainOf(behind, owner.id)))
+  t.is(a.calls.cut, 0, 'a view that says nothing of it leaves it alone')
+  const other = founded()
+  other.join(owner, ann, { admin: true })
+  other.revoke(owner, ann, 1500)
+  a.gate.review(new Identity(other.view(), chainOf(other.view(), owner.id)))
+  t.is((await a.cut).code, 'REVOKED')
+})
+
+test('a member that is revoked later is told so and cut', async (t) => {
+  const { log, of } = meshOf(ann)
+  const [told, member] = [of(owner), of(ann)]
+  const [a, b] = await gates(t, ['owner', 'ann'], [told, member])
+  await Promise.all([a.passed, b.passed])
+  log.revoke(owner, ann)
+  const heard = new Promise<GateRefusal>((resolve) => {
+    member.onRefused = (refusal) => resolve(refusal)
+  })
+  a.gate.review(of(owner))
+  t.is((await a.cut).code, 'REVOKED')
+  t.is((await heard).code, 'REVOKED')
+})
+
+test('a refusal of an earlier invite does not put out a member that came by a later one', async (t) => {
+  const log = founded()
+  const used = inviteTerms('used', { uses: 1 })
+  log.invite(owner, used)
+  log.admit(owner, bob, used)
+  log.admit(owner, ann, used)
+  const refusing = log.view()
+  t.is(refusing.refusals.get(ann.id)?.code, 'INVITE_USED')
+  log.join(owner, ann)
+  const member = new Identity(log.view(), chainOf(log.view(), ann.id))
+  const [a, b] = await gates(t, ['owner', 'ann'], [new Identity(refusing, chainOf(refusing, owner.id)), member])
+  await Promise.all([a.passed, b.passed])
+  a.gate.review(new Identity(refusing, chainOf(refusing, owner.id)))
+  t.is(a.calls.cut, 0)
+})
+
+test('a refusal by an invite says which one it was', async (t) => {
+  const log = founded()
+  const used = inviteTerms('used', { uses: 1 })
+  log.invite(owner, used)
+  log.admit(owner, bob, used)
+  log.admit(owner, ann, used)
+  const newcomer = new Identity(firstView({ mesh: MESH, name: 'home', owner: owner.id }), null)
+  const [a, b] = await gates(t, ['owner', 'ann'], [new Identity(log.view(), chainOf(log.view(), owner.id)), newcomer])
+  t.is((await a.cut).code, 'INVITE_USED')
+  await b.cut
+  const [{ refusal, peer }] = newcomer.refusals
+  t.alike({ code: refusal.code, inviteId: refusal.inviteId, peer }, { code: 'INVITE_USED', inviteId: used.id, peer: owner.id })
+})
+
+test('another version of the gate, and a peer that takes too small frames, are refused with the reason', async (t) => {
+  const good = { type: 'hello', version: 1, maxFrameBytes: 1024 * 1024, software: 'x', proof: '' } as const
+  for (const hello of [
+    { ...good, version: 2 },
+    { ...good, maxFrameBytes: 100 }
+  ]) {
+    const { end, say, heard } = await againstNobody(t, meshOf(ann).of(owner))
+    say(hello)
+    t.is((await end.cut).code, 'FORBIDDEN')
+    await heard()
+    const refusal = await heard()
+    t.is(refusal.type === 'refused' && refusal.code, 'FORBIDDEN')
+  }
+})
+
+test('bytes that are no message of the gate cut the stream', async (t) => {
+  for (const bytes of [
+    new Uint8Array(0),
+    Uint8Array.of(1, 2, 3),
+    new TextEncoder().encode('{"type":"passed","x":1}'),
+    new Uint8Array(70_000)
+  ]) {
+    const { end, say } = await againstNobody(t, meshOf(ann).of(owner))
+    say(bytes)
+    t.is((await end.cut).code, 'MALFORMED')
+  }
+})
+
+test('saying that one passed does not let one pass', async (t) => {
+  const { log, of } = meshOf(ann)
+  const { end, say } = await againstNobody(t, of(owner))
+  say({ type: 'passed' })
+  say({ type: 'credentials', chain: chainOf(log.view(), ann.id), grant: null })
+  say({ type: 'hello', version: 1, maxFrameBytes: 1024 * 1024, software: 'x', proof: 'wrong' })
+  t.is((await end.cut).code, 'FORBIDDEN')
+  t.is(end.calls.passed, 0)
+})
+
+test('a peer that closes the channel, or the stream, is gone without a word', async (t) => {
+  const clock = new ManualClock()
+  const { end, peer } = await againstNobody(t, meshOf(ann).of(owner), clock)
+  peer.destroy()
+  t.is((await end.cut).code, 'LEFT')
+  t.is(clock.pending, 0, 'no timer is left')
+})

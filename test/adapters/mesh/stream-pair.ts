@@ -1,0 +1,31 @@
+import NoiseSecretStream from '@hyperswarm/secret-stream'
+import type { Assert } from 'brittle'
+import crypto from 'hypercore-crypto'
+import type { NoiseStream } from 'hyperswarm'
+import { utf8 } from '../../../src/kit/ids.js'
+import { hash } from '../../support/membership.js'
+
+/** Both ends of one encrypted stream inside this process, open, with the keys of two actors. */
+export async function streamPair(t: Assert, initiator: string, responder: string): Promise<[NoiseStream, NoiseStream]> {
+  const a = new NoiseSecretStream(true, null, { keyPair: keyPairOf(initiator) })
+  const b = new NoiseSecretStream(false, null, { keyPair: keyPairOf(responder) })
+  const [rawA, rawB] = [a, b].map((stream) => stream.rawStream as unknown as { pipe(to: unknown): void })
+  rawA.pipe(rawB)
+  rawB.pipe(rawA)
+  for (const stream of [a, b]) {
+    stream.on('error', () => {})
+    t.teardown(() => stream.destroy())
+  }
+  await Promise.all([a.opened, b.opened])
+  return [a, b]
+}
+
+/** The key pair of an actor. */
+export function keyPairOf(name: string): ReturnType<typeof crypto.keyPair> {
+  return crypto.keyPair(hash(utf8(`actor/${name}`)))
+}
+
+/** Resolves when the stream is gone. */
+export function untilClosed(stream: NoiseStream): Promise<void> {
+  return stream.destroyed ? Promise.resolve() : new Promise((resolve) => stream.once('close', resolve))
+}
