@@ -26,6 +26,8 @@ export interface GateIdentity {
   view(): MembershipView
   /** Are the channels behind the gate ready? Until then nobody is let through. */
   isReady(): boolean
+  /** Are there as many links as there may be? Then members are sent away as well. */
+  isFull(): boolean
   /** Own chain, leaf first; null until the certificate has come. */
   chain(): CertificateChain | null
   /** A peer that knows the mesh gave this node its certificate; the chain is not checked yet. */
@@ -171,6 +173,7 @@ export class Gate {
     const verdict = this.#judge(identity)
     if (verdict.verdict === 'refuse') return this.#refuse(verdict)
     if (verdict.verdict === 'wait') return
+    if (identity.isFull()) return this.#refuse({ code: 'OVERLOADED', reason: 'this node has as many links as it may' })
     this.#ownVerdict = verdict.certificate
     this.#send({ type: 'passed' })
   }

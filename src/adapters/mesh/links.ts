@@ -21,7 +21,7 @@ import { StreamLink } from './link.js'
 import { STREAM_TIMEOUT_MS } from './network.js'
 import type { Network } from './network.js'
 
-/** Links to members, at most. */
+/** Links to members, at most, whatever is asked for. */
 export const MAX_LINKS = 64
 /** A cut stream may flush its last words for this long, in milliseconds. */
 const LINGER_MS = 250
@@ -36,13 +36,15 @@ export interface SwarmParts {
   readonly hash: Hash
   readonly verify: Verify
   readonly telemetry: Telemetry
+  /** Links to members, at most; see {@link MAX_LINKS}. */
+  readonly maxLinks: number
   /** A stream was refused at the gate: for the audit. */
   onRefused(peer: NodeId, code: string, reason: string): void
 }
 
 /** What the links need of the log, once there is one. */
 export interface MeshBinding {
-  readonly identity: Omit<GateIdentity, 'isReady'>
+  readonly identity: Omit<GateIdentity, 'isReady' | 'isFull'>
   readonly topic: Uint8Array
   replicate(stream: NoiseStream): void
   appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
@@ -196,19 +198,25 @@ export class SwarmLinks implements Links {
     one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#identity())
   }
 
+  #isFull(): boolean {
+    return this.list().length >= Math.min(this.#parts.maxLinks, MAX_LINKS)
+  }
+
   #strangers(): number {
     return [...this.#streams].filter((one) => one.session === null && !one.isMember).length
   }
 
   #identity(): GateIdentity | null {
-    return this.#binding === null ? null : { ...this.#binding.identity, isReady: () => this.#handlers !== null }
+    if (this.#binding === null) return null
+    return { ...this.#binding.identity, isReady: () => this.#handlers !== null, isFull: () => this.#isFull() }
   }
 
   #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
     const { telemetry, clock } = this.#parts
     // Only keys that the log names: a revoked admin can make any number of certificates for others.
     if (code === 'REVOKED' && isRevoked(this.#binding?.identity.view(), peer)) this.#told.add(peer)
-    if (code !== 'LEFT') {
+    if (code === 'OVERLOADED') telemetry.count('strangers_cut', 'full')
+    else if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
       this.#parts.onRefused(peer, code, reason)
     }
@@ -220,7 +228,7 @@ export class SwarmLinks implements Links {
   #passed(one: PeerStream, shown: ShownAtGate): void {
     const binding = this.#binding
     const handlers = this.#handlers
-    if (this.#isClosing || binding === null || handlers === null || this.list().length >= MAX_LINKS) return one.stream.destroy()
+    if (this.#isClosing || binding === null || handlers === null || this.#isFull()) return one.stream.destroy()
     try {
       this.#admit(one, shown, { binding, handlers })
     } catch (error) {

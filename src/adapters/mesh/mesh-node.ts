@@ -57,6 +57,8 @@ export interface MeshParts {
   readonly software: string
   readonly clock: Clock
   readonly telemetry: Telemetry
+  /** Links to members, at most. Default 64. */
+  readonly maxLinks?: number
   onRefusedStream(peer: NodeId, code: string, reason: string): void
 }
 

@@ -7,7 +7,7 @@ import { decodeInviteCode } from '../../domain/membership/invite-code.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Certificate, SignedCertificate } from '../../domain/membership/types.js'
 import { type Paired, requestJoin } from './join.js'
-import { SwarmLinks } from './links.js'
+import { MAX_LINKS, SwarmLinks } from './links.js'
 import { AutobaseLog } from './log.js'
 import { MeshNode } from './mesh-node.js'
 import type { MeshParts, MeshState } from './mesh-node.js'
@@ -118,7 +118,8 @@ function openLog(
 }
 
 function openLinks(parts: MeshParts): SwarmLinks {
-  const { network, codeNetwork, keyPair, software, clock, telemetry } = parts
+  const { network, codeNetwork, keyPair, software, clock, telemetry, maxLinks = MAX_LINKS } = parts
+  const networkKind = codeNetwork.network
   const onRefused = (peer: NodeId, code: string, reason: string): void => parts.onRefusedStream(peer, code, reason)
-  return new SwarmLinks({ network, networkKind: codeNetwork.network, keyPair, software, clock, hash, verify, telemetry, onRefused })
+  return new SwarmLinks({ network, networkKind, keyPair, software, clock, hash, verify, telemetry, maxLinks, onRefused })
 }

@@ -23,6 +23,7 @@ class Identity implements GateIdentity {
   meshKey = new Uint8Array(32).fill(1)
   encryptionKey = new Uint8Array(32).fill(2)
   ready = true
+  full = false
   readonly grants: CertificateChain[] = []
   readonly refusals: { readonly refusal: GateRefusal; readonly peer: NodeId }[] = []
 
@@ -33,6 +34,7 @@ class Identity implements GateIdentity {
 
   view = (): MembershipView => this.viewNow
   isReady: () => boolean = () => this.ready
+  isFull = (): boolean => this.full
   chain = (): CertificateChain | null => this.chainNow
   onGrant = (chain: CertificateChain): void => void this.grants.push(chain)
   onRefused = (refusal: GateRefusal, peer: NodeId): void => void this.refusals.push({ refusal, peer })
@@ -195,6 +197,17 @@ test('nobody passes before the channels behind the gate are ready', async (t) =>
   a.gate.review(late)
   await Promise.all([a.passed, b.passed])
   t.is(a.calls.passed, 1)
+})
+
+test('when all links are taken a member is sent away, and told so', async (t) => {
+  const { of } = meshOf(ann)
+  const [full, member] = [of(owner), of(ann)]
+  full.full = true
+  const [a, b] = await gates(t, ['owner', 'ann'], [full, member])
+  t.is((await a.cut).code, 'OVERLOADED')
+  await b.cut
+  t.is(member.refusals[0].refusal.code, 'OVERLOADED')
+  t.is(b.calls.passed, 0)
 })
 
 test('a node that finds its mesh later says hello then', async (t) => {

@@ -93,6 +93,7 @@ export interface Lab {
 export interface NodeOptions {
   readonly clock?: Clock
   readonly bootstrap?: readonly DhtAddress[]
+  readonly maxLinks?: number
 }
 
 interface Home {
@@ -139,6 +140,7 @@ export async function meshLab(t: Assert): Promise<Lab> {
         software: `lab/${home.name}`,
         clock: options.clock ?? systemClock(),
         telemetry,
+        ...(options.maxLinks === undefined ? {} : { maxLinks: options.maxLinks }),
         onRefusedStream: (peer, code, reason) => void refused.push({ peer, code, reason })
       })
     } catch (error) {
@@ -210,7 +212,8 @@ export function untilView({ mesh: { log } }: LabNode, fits: (view: MembershipVie
   })
 }
 
-function labNetwork(bootstrap: readonly DhtAddress[]): { network: Network; takeover: () => void } {
+/** A network over the test's DHT, and a way to say that its bootstrap is a new one. */
+export function labNetwork(bootstrap: readonly DhtAddress[]): { network: Network; takeover: () => void } {
   const dht = new HyperDHT({ bootstrap, host: '127.0.0.1', firewalled: false, connectionKeepAlive: 2000 })
   const listeners: (() => void)[] = []
   return {
