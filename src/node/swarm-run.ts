@@ -1,3 +1,4 @@
+import { wait } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import { Emitter } from '../kit/events.js'
@@ -260,7 +261,10 @@ export class SwarmRun {
       // It may have been released while the message was on its way out.
       if (held?.attempt === lease.attempt) held.asked = asked
       else asked.cancel()
-      this.#answered(lease, await asked.answer)
+      const answer = await asked.answer
+      // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
+      await wait(this.#parts.clock, 0)
+      this.#answered(lease, answer)
     } catch (error) {
       this.#failed(lease, asNodeError(error).toBody())
     }
