@@ -1,0 +1,172 @@
+import test from 'brittle'
+import { NodeError } from '../../src/kit/errors.js'
+import { checkSignedCard } from '../../src/domain/card/schema.js'
+import { actor, verify } from '../support/membership.js'
+import { failsWith } from '../support/fails.js'
+import { capability, definition, echo } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
+import { FakeStore } from '../support/fake-store.js'
+
+test('every agent and the operator have a card that their node signed', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a'), echo('b', { tier: 3 })] })
+  const cards = here.core.ownCards.own()
+  t.alike(cards.map((one) => one.body.id).sort(), ['a', 'b', 'operator'])
+  const { certificate } = world.log.view().members.get(here.id) ?? { certificate: null }
+  for (const card of cards) t.ok(certificate !== null && checkSignedCard(card, { certificate: certificate.body, verify }).ok, card.body.id)
+  t.is(cards.find((one) => one.body.id === 'b')?.body.tier, 3)
+})
+
+test('a card is never more powerful than the certificate, and in its sandbox', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a', { tier: 0 })], terms: { tier: 2, sandboxId: 'ci' } })
+  for (const { body } of here.core.ownCards.own()) {
+    t.is(body.tier, 2)
+    t.is(body.sandboxId, 'ci')
+  }
+})
+
+test('a revision rises by one with each change, and only then, also over restarts', async (t) => {
+  const world = new World(t)
+  const store = new FakeStore()
+  const here = await world.member('here', { agents: [echo('a')], store })
+  const revision = (): number | undefined => here.core.ownCards.own().find((one) => one.body.id === 'a')?.body.revision
+  t.is(revision(), 1)
+  const { writes } = store
+  here.source.set([echo('a')])
+  await world.settle()
+  t.is(revision(), 1, 'the same words')
+  t.is(store.writes, writes)
+  here.source.set([echo('a', { description: 'new words' })])
+  await world.settle()
+  t.is(revision(), 2)
+  await here.core.close()
+  const again = await world.start(here.actor, { agents: [echo('a', { description: 'new words' })], store })
+  t.is(again.core.ownCards.own().find((one) => one.body.id === 'a')?.body.revision, 2)
+  again.source.set([echo('a')])
+  await world.settle()
+  t.is(again.core.ownCards.own().find((one) => one.body.id === 'a')?.body.revision, 3)
+})
+
+test('a removed agent leaves the log, and comes back with a higher revision', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  await world.settle()
+  const logged = (): number | undefined => world.log.view().cards.get(here.id)?.get('a')?.body.revision
+  t.is(logged(), 1)
+  here.source.set([])
+  await world.settle()
+  t.is(logged(), undefined)
+  t.is(here.core.registry.getByAddress(`a@${here.id}`), undefined)
+  here.source.set([echo('a')])
+  await world.settle()
+  t.is(logged(), 3)
+})
+
+test('another certificate makes new cards', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const owner = actor('owner')
+  const before = world.log.model.certificateOf(here.actor)
+  const changed = { ...before, name: 'renamed', maxTier: 3 as const, serial: before.serial + 1, issuer: owner.id }
+  t.is(world.log.model.recertify(owner, changed).skipped, null)
+  world.log.changed()
+  await world.settle()
+  const card = peer.core.registry.getByAddress(`a@${here.id}`)
+  t.is(card?.tier, 3)
+  t.is(card?.revision, 2)
+  t.is(here.core.ownCards.own().find((one) => one.body.id === 'operator')?.body.description, 'The person at renamed.')
+})
+
+test('cards go into the log once, and an idle node writes nothing', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a'), echo('b')] })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const count = world.log.submitted.length
+  t.is(count, 4, 'a, b and two operators')
+  for (let i = 0; i < 5; i++) world.log.changed()
+  await world.pass(60_000, 5000)
+  t.is(world.log.submitted.length, count)
+})
+
+test('a card that no writer takes is in the log as soon as a link or a view says that there is one', async (t) => {
+  const world = new World(t)
+  world.log.isWritable = false
+  const here = await world.member('here', { agents: [echo('a')] })
+  await world.settle()
+  t.is(world.log.view().cards.get(here.id)?.size ?? 0, 0)
+  world.log.isWritable = true
+  await world.pass(60_000, 10_000)
+  t.is(world.log.view().cards.get(here.id)?.size ?? 0, 0, 'nothing polls')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  t.alike([...(world.log.view().cards.get(here.id)?.keys() ?? [])].sort(), ['a', 'operator'])
+})
+
+test('a card that the log does not accept is not sent again and again', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  let asked = 0
+  const { log } = here.core.parts
+  const { submit } = log
+  log.submit = async () => {
+    asked++
+    await Promise.resolve()
+    world.log.changed()
+  }
+  here.source.set([echo('a')])
+  await world.settle()
+  t.is(asked, 1)
+  world.log.changed()
+  await world.settle()
+  t.is(asked, 1)
+  log.submit = submit
+})
+
+test('a revision that could not be kept is never shown; the next change shows it', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  here.store.fault = new NodeError('DISK_FULL', 'full')
+  here.source.set([echo('a')])
+  await world.settle()
+  t.is(peer.core.registry.getByAddress(`a@${here.id}`), undefined)
+  t.is(here.core.ownCards.own().length, 1)
+  t.ok(here.lines.some((line) => line.includes('cards could not be made')))
+  here.store.fault = null
+  here.source.set([echo('a'), echo('b')])
+  await world.settle()
+  t.is(peer.core.registry.ofNode(here.id).length, 3)
+})
+
+test('after a restore, cards go on above what the log has', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  for (const description of ['2', '3', '4']) {
+    here.source.set([echo('a', { description })])
+    await world.settle()
+  }
+  t.is(world.log.view().cards.get(here.id)?.get('a')?.body.revision, 4)
+  await here.core.close()
+  await world.start(here.actor, { agents: [echo('a', { description: 'restored' })], store: new FakeStore() })
+  await world.settle()
+  t.is(world.log.view().cards.get(here.id)?.get('a')?.body.revision, 5)
+})
+
+test('an agent without a valid card does not keep the others from theirs', async (t) => {
+  const world = new World(t)
+  const broken = echo('broken', { capabilities: [capability('has spaces in it')] })
+  const here = await world.member('here', { agents: [broken, echo('good')] })
+  t.alike(
+    here.core.ownCards
+      .own()
+      .map((one) => one.body.id)
+      .sort(),
+    ['good', 'operator']
+  )
+  await failsWith(t, 'INVALID_CARD', () => here.core.ownCards.check(definition('Not An Id')))
+})

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict'
+import test from 'brittle'
+import fc from 'fast-check'
+import { echo } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
+import { forgeControl } from '../support/forge.js'
+import { holds } from '../support/holds.js'
+import { actor, cardBody, signedCard } from '../support/membership.js'
+
+test('connected nodes know the cards of each other, and follow every change', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  const peer = await world.member('peer')
+  world.log.isWritable = false
+  await world.link(here, peer)
+  const known = (): string[] =>
+    peer.core.registry
+      .ofNode(here.id)
+      .map((card) => `${card.id} ${card.revision}`)
+      .sort()
+  t.alike(known(), ['a 1', 'operator 1'])
+  here.source.set([echo('a', { description: 'new' }), echo('b')])
+  await world.settle()
+  t.alike(known(), ['a 2', 'b 1', 'operator 1'])
+  here.source.set([echo('b')])
+  await world.settle()
+  t.alike(known(), ['b 1', 'operator 1'])
+})
+
+test('cards of members who are away come from the log', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  const peer = await world.member('peer')
+  await world.settle()
+  t.is(peer.core.registry.ofNode(here.id).length, 2)
+  here.source.set([])
+  await world.settle()
+  t.alike(
+    peer.core.registry.ofNode(here.id).map((card) => card.id),
+    ['operator'],
+    'and so does their removal'
+  )
+})
+
+test('what a peer no longer names when it connects is gone, also while the log still has it', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a')] })
+  const peer = await world.member('peer')
+  await world.settle()
+  world.log.isWritable = false
+  here.source.set([])
+  await world.settle()
+  t.ok(peer.core.registry.getByAddress(`a@${here.id}`))
+  await world.link(here, peer)
+  t.is(peer.core.registry.getByAddress(`a@${here.id}`), undefined)
+  world.log.changed()
+  t.is(peer.core.registry.getByAddress(`a@${here.id}`), undefined, 'the old log does not bring it back')
+  here.source.set([echo('a')])
+  await world.settle()
+  t.is(peer.core.registry.getByAddress(`a@${here.id}`)?.revision, 3, 'but the agent itself does')
+})
+
+test('a card that its node told of stays, though the log never had it', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  world.log.isWritable = false
+  here.source.set([echo('a')])
+  await world.settle()
+  world.log.changed()
+  t.ok(peer.core.registry.getByAddress(`a@${here.id}`))
+})
+
+test('many large cards are all told, in frames that fit', async (t) => {
+  const world = new World(t)
+  const description = 'x'.repeat(8000)
+  const agents = Array.from({ length: 40 }, (_, index) => echo(`agent-${index}`, { description }))
+  const here = await world.member('here', { agents })
+  const peer = await world.member('peer')
+  world.log.isWritable = false
+  await world.link(here, peer)
+  t.is(peer.core.registry.ofNode(here.id).length, 41)
+  here.source.set(agents.slice(0, 20))
+  world.net.disconnect(here.id, peer.id)
+  await world.settle()
+  await world.link(here, peer)
+  t.is(peer.core.registry.ofNode(here.id).length, 21, 'and what is gone is known from the last frame')
+})
+
+test('no JSON that a peer sends as cards throws or is taken', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const before = here.core.registry.listAll().length
+  const cardish = fc.record(
+    { body: fc.record({ id: fc.string(), revision: fc.anything() }, { requiredKeys: [] }), by: fc.constant(peer.id), sig: fc.string() },
+    { requiredKeys: [] }
+  )
+  const property = fc.property(fc.array(fc.oneof(fc.jsonValue(), cardish), { maxLength: 5 }), (cards) => {
+    here.core.peerCards.fromPeer(peer.id, cards, null)
+    assert.equal(here.core.registry.listAll().length, before)
+  })
+  await holds(t, property, 300)
+  forgeControl(peer, here, { name: 'cards', body: { cards: [null, 1, {}, { body: null }, { body: { id: 'x' } }], all: null } })
+  forgeControl(peer, here, { name: 'found', body: { id: 'x', cards: [{}] } })
+  await world.settle()
+  t.is(here.core.registry.listAll().length, before)
+})
+
+test('a card is refused when another signed it, when it is too powerful, and when it was changed', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const good = signedCard(peer.actor, cardBody('good'))
+  const refused = [
+    signedCard(actor('stranger'), cardBody('other')),
+    signedCard(peer.actor, cardBody('strong', { tier: 0 })),
+    { ...signedCard(peer.actor, cardBody('changed')), body: cardBody('changed', { description: 'more' }) }
+  ]
+  here.core.peerCards.fromPeer(peer.id, [...refused, good], null)
+  t.alike(
+    here.core.registry
+      .ofNode(peer.id)
+      .map((card) => card.id)
+      .sort(),
+    ['good', 'operator']
+  )
+  const count = here.counted('errors', 'card')
+  here.core.peerCards.fromPeer(peer.id, refused, null)
+  t.is(here.counted('errors', 'card'), count, 'each is checked once')
+})
+
+test('an older revision changes nothing', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const told = (revision: number): void =>
+    here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision, description: `${revision}` }))], null)
+  told(5)
+  told(4)
+  told(5)
+  t.is(here.core.registry.getByAddress(`a@${peer.id}`)?.description, '5')
+  here.core.peerCards.removedByPeer(peer.id, [{ id: 'a', revision: 4 }])
+  t.ok(here.core.registry.getByAddress(`a@${peer.id}`), 'an old removal neither')
+  here.core.peerCards.removedByPeer(peer.id, [{ id: 'a', revision: 6 }])
+  t.absent(here.core.registry.getByAddress(`a@${peer.id}`))
+})
+
+test('a peer speaks for its own agents only, and has at most 256', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('mine')] })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  here.core.peerCards.removedByPeer(peer.id, [{ id: 'mine', revision: 99 }])
+  t.ok(here.core.registry.getByAddress(`mine@${here.id}`))
+  const many = Array.from({ length: 300 }, (_, index) => signedCard(peer.actor, cardBody(`a${index}`)))
+  here.core.peerCards.fromPeer(peer.id, many.slice(0, 150), null)
+  here.core.peerCards.fromPeer(peer.id, many.slice(150), null)
+  t.is(here.core.registry.ofNode(peer.id).length, 256)
+})
+
+test('the cards of a revoked node are gone, and it brings none back', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer', { agents: [echo('a')] })
+  await world.link(here, peer)
+  world.log.model.revoke(actor('owner'), peer.actor)
+  world.log.changed()
+  t.is(here.core.registry.ofNode(peer.id).length, 0)
+  here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision: 9 }))], null)
+  t.is(here.core.registry.ofNode(peer.id).length, 0)
+})

@@ -1,0 +1,67 @@
+import { NodeError } from '../../src/kit/errors.js'
+import { seal } from '../../src/domain/membership/signing.js'
+import type { EntryBody, MembershipView, SignedCertificate } from '../../src/domain/membership/types.js'
+import type { MemberLog, Membership } from '../../src/ports/mesh.js'
+import { type Actor, actor, type LogModel, MESH } from './membership.js'
+
+/** One log for all nodes of a test: what one writes, all read in the same turn. */
+export class FakeLog {
+  readonly #listeners = new Set<(view: MembershipView) => void>()
+  /** Entries that nodes submitted. */
+  readonly submitted: EntryBody[] = []
+  /** False: no writer takes anything. */
+  isWritable = true
+  #view: MembershipView
+
+  constructor(readonly model: LogModel) {
+    this.#view = model.view()
+  }
+
+  /** The log as one node has it. */
+  of(node: Actor): MemberLog {
+    return {
+      view: () => this.#view,
+      onChange: (listener) => {
+        this.#listeners.add(listener)
+        return () => this.#listeners.delete(listener)
+      },
+      submit: (body) => this.#submit(node, body),
+      writable: () => this.isWritable,
+      length: () => this.model.entries.length
+    }
+  }
+
+  /** The view of everybody. */
+  view(): MembershipView {
+    return this.#view
+  }
+
+  /** The model was changed by hand: everybody reads it anew. */
+  changed(): void {
+    this.#view = this.model.view()
+    for (const listener of [...this.#listeners]) listener(this.#view)
+  }
+
+  async #submit(node: Actor, body: EntryBody): Promise<void> {
+    await Promise.resolve()
+    if (!this.isWritable) throw new NodeError('TIMEOUT', 'no writer took the entry')
+    this.submitted.push(body)
+    this.model.apply(seal('entry', body, node))
+    this.changed()
+  }
+}
+
+/** A member as its node knows itself. */
+export function membershipOf(log: FakeLog, node: Actor): Membership & { meshId: string; meshName: string; owner: string } {
+  return {
+    nodeId: node.id,
+    meshId: MESH,
+    meshName: 'home',
+    owner: actor('owner').id,
+    certificate: (): SignedCertificate => {
+      const member = log.view().members.get(node.id)
+      if (member === undefined) throw new Error(`${node.name} is no member`)
+      return member.certificate
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import type { Assert } from 'brittle'
+import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
+import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import type { NodeId } from '../../src/kit/ids.js'
+import type { InviteTerms } from '../../src/domain/membership/types.js'
+import { DEFAULT_TIER_RULES } from '../../src/domain/routing/tier-rules.js'
+import type { MetricName } from '../../src/ports/telemetry.js'
+import { createApi } from '../../src/node/api.js'
+import { createNode, type NodeCore } from '../../src/node/node.js'
+import type { NodeSettings } from '../../src/node/parts.js'
+import type { HostedAgent } from '../../src/ports/agent-runtime.js'
+import type { Audit, AuditEvent } from '../../src/ports/audit.js'
+import type { NodeApi, Principal } from '../../src/ports/node-api.js'
+import { countingIds } from './counting-ids.js'
+import { FakeSource } from './fake-agents.js'
+import { FakeNet, type FakeLinks } from './fake-links.js'
+import { FakeLog, membershipOf } from './fake-log.js'
+import { FakeStore } from './fake-store.js'
+import { ManualClock } from './manual-clock.js'
+import { type Actor, actor, founded, inviteTerms, verify } from './membership.js'
+
+/** Settings of a node under test, as shipped but for a shorter swarm. */
+export const SETTINGS: NodeSettings = {
+  requestTimeoutMs: 30_000,
+  defaultTtlMs: 86_400_000,
+  maxInFlight: 2048,
+  maxInFlightPerPeer: 256,
+  leaseMs: 5000,
+  heartbeatMs: 1000,
+  swarmDeadlineMs: 600_000,
+  rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
+}
+
+/** What an audit log was told. */
+export class FakeAudit implements Audit {
+  readonly events: AuditEvent[] = []
+
+  append(event: AuditEvent): void {
+    this.events.push(event)
+  }
+
+  flush(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /** The rules of refusals and strikes, in order. */
+  rules(): string[] {
+    return this.events.flatMap((one) => one.rule ?? [])
+  }
+}
+
+/** A whole node but for its adapters. */
+export interface FakeNode {
+  readonly name: string
+  readonly id: NodeId
+  readonly actor: Actor
+  readonly core: NodeCore
+  readonly links: FakeLinks
+  readonly source: FakeSource
+  readonly store: FakeStore
+  readonly audit: FakeAudit
+  /** Log lines of level warn and error. */
+  readonly lines: string[]
+  /** A counter's value. */
+  counted(name: MetricName, label?: string | null): number
+  /** The API of a caller; the operator unless told otherwise. */
+  api(principal?: Partial<Principal>): NodeApi
+}
+
+/** How a node of a test is. */
+export interface FakeNodeOptions {
+  readonly agents?: readonly HostedAgent[]
+  readonly settings?: Partial<NodeSettings>
+  readonly store?: FakeStore
+}
+
+/** Several whole nodes in one process, on a net, a log and a clock that the test holds. */
+export class World {
+  readonly clock = new ManualClock()
+  readonly net = new FakeNet()
+  readonly log = new FakeLog(founded())
+  readonly #t: Assert
+
+  constructor(t: Assert) {
+    this.#t = t
+  }
+
+  /** The owner's node, L0. */
+  owner(options: FakeNodeOptions = {}): Promise<FakeNode> {
+    return this.start(actor('owner'), options)
+  }
+
+  /** A member's node: admitted by the owner on these terms (L1 unless told otherwise), started, linked to nobody. */
+  async member(name: string, options: FakeNodeOptions & { readonly terms?: Partial<InviteTerms> } = {}): Promise<FakeNode> {
+    const owner = actor('owner')
+    const terms = inviteTerms(`owner/${name}`, options.terms)
+    this.log.model.invite(owner, terms)
+    this.log.model.admit(owner, actor(name), terms)
+    this.log.changed()
+    return this.start(actor(name), options)
+  }
+
+  /** Starts the node of a member. */
+  async start(node: Actor, { agents = [], settings = {}, store = new FakeStore() }: FakeNodeOptions = {}): Promise<FakeNode> {
+    const { clock, log } = this
+    const membership = membershipOf(log, node)
+    const links = this.net.linksOf(node.id, membership.certificate)
+    const source = new FakeSource(agents)
+    const audit = new FakeAudit()
+    const lines: string[] = []
+    const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => lines.push(line) })
+    const core = createNode({
+      clock,
+      ids: prefixed(node.name),
+      sign: node.sign,
+      verify,
+      compileSchema: createSchemaCompiler(),
+      toAgentJson: (value) => value,
+      telemetry,
+      audit,
+      store,
+      membership,
+      links,
+      log: log.of(node),
+      pairing: {
+        create: ({ tier, admin, uses, ttlMs, sandboxId }) => {
+          const createdAt = clock.now()
+          const sandbox = sandboxId === null ? {} : { sandboxId }
+          const terms = { tier, admin, uses, createdAt, expiresAt: createdAt + ttlMs, ...sandbox }
+          return { terms: inviteTerms(`${node.name}/${log.submitted.length}`, terms), code: 'code'.repeat(10) }
+        },
+        close: () => Promise.resolve()
+      },
+      agents: source,
+      settings: { ...SETTINGS, ...settings },
+      process: { pid: 1, home: '/home', network: 'local', version: '0.0.0', socket: '/home/control.sock', startedAt: clock.now() }
+    })
+    this.#t.teardown(() => core.close())
+    await core.start()
+    const host = { node: core, config: { path: '/home/config.yaml', config: {} }, stop: () => {}, isStopping: () => false }
+    return {
+      name: node.name,
+      id: node.id,
+      actor: node,
+      core,
+      links,
+      source,
+      store,
+      audit,
+      lines,
+      counted: (name, label = null) => telemetry.snapshot().counters.find((one) => one.name === name && one.label === label)?.value ?? 0,
+      api: (principal = {}) =>
+        createApi(host, {
+          kind: 'operator',
+          name: 'operator',
+          tier: membership.certificate().body.maxTier,
+          sandboxId: null,
+          scopes: ['read', 'send', 'admin'],
+          ...principal
+        })
+    }
+  }
+
+  /** Links nodes, each with each, and lets them tell of their cards. */
+  async link(...nodes: readonly FakeNode[]): Promise<void> {
+    for (const [index, a] of nodes.entries()) for (const b of nodes.slice(index + 1)) this.net.connect(a.id, b.id)
+    await this.settle()
+  }
+
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void> {
+    return this.net.idle()
+  }
+
+  /** Lets time pass, in steps short enough for every timer to have its consequences. */
+  async pass(ms: number, stepMs = 250): Promise<void> {
+    for (let left = ms; left > 0; left -= stepMs) {
+      this.clock.advance(Math.min(left, stepMs))
+      await this.settle()
+    }
+  }
+}
+
+function prefixed(name: string): ReturnType<typeof countingIds> {
+  const ids = countingIds()
+  return { next: (prefix) => `${ids.next(prefix)}_${name}`.slice(0, 40) }
+}
