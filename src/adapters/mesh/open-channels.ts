@@ -5,8 +5,18 @@ export const MAX_CHANNELS = 16
 /** Channels of replication: one for each core of the log. */
 export const MAX_CORES = 128
 
-/** Protocol of a replicated core. */
-const CORE_PROTOCOL = 'hypercore/alpha'
+/** Blocks of a core that replication may speak of: one message makes hypercore walk over all that it names. */
+const MAX_BLOCKS = 2 ** 24
+
+/** Protocol of a replicated core, and the other name that the multiplexer takes for it. */
+const CORE_PROTOCOLS: ReadonlySet<string> = new Set(['hypercore/alpha', 'hypercore'])
+/** Messages of hypercore that name blocks by start and length: want, unwant (6), bitfield and range. */
+const WANT = 5
+const BITFIELD = 7
+const RANGE = 8
+/** Flag of a range: its length is 1 and not written. */
+const IS_ONE = 2
+const BITS_PER_WORD = 32
 /** Channel 0 carries control frames; these are their types (protomux). */
 const CONTROL = 0
 const BATCH = 0
@@ -27,15 +37,22 @@ interface State {
 export class OpenChannels {
   readonly #others = new Set<number>()
   readonly #cores = new Set<number>()
+  /** Numbers that are cores to the multiplexer, maybe: it passes over a close that comes before its own end is open. */
+  readonly #coreNumbers = new Set<number>()
 
   /** Reads one frame: what is wrong with it, or null. A frame that the multiplexer cannot read either is left to it. */
   read(frame: Uint8Array): string | null {
     const state = { buffer: frame, start: 0, end: frame.byteLength }
     try {
-      return c.uint.decode(state) === CONTROL ? this.#control(state, false) : null
+      return this.#message(c.uint.decode(state), state, false)
     } catch {
       return null
     }
+  }
+
+  #message(channel: number, state: State, isBatched: boolean): string | null {
+    if (channel === CONTROL) return this.#control(state, isBatched)
+    return this.#coreNumbers.has(channel) ? coreFault(state) : null
   }
 
   #control(state: State, isBatched: boolean): string | null {
@@ -56,7 +73,7 @@ export class OpenChannels {
         continue
       }
       const end = Math.min(state.start + length, state.end)
-      const fault = channel === CONTROL ? this.#control({ buffer: state.buffer, start: state.start, end }, true) : null
+      const fault = this.#message(channel, { buffer: state.buffer, start: state.start, end }, true)
       if (fault !== null) return fault
       state.start = end
     }
@@ -65,8 +82,10 @@ export class OpenChannels {
 
   #open(channel: number, protocol: string): string | null {
     this.#forget(channel)
-    const isCore = protocol === CORE_PROTOCOL
+    const isCore = CORE_PROTOCOLS.has(protocol)
     const open = isCore ? this.#cores : this.#others
+    if (isCore) this.#coreNumbers.add(channel)
+    else this.#coreNumbers.delete(channel)
     open.add(channel)
     return open.size > (isCore ? MAX_CORES : MAX_CHANNELS) ? 'too many channels on one stream' : null
   }
@@ -75,4 +94,22 @@ export class OpenChannels {
     this.#others.delete(channel)
     this.#cores.delete(channel)
   }
+}
+
+/** What is wrong with a message of replication, or null. One that cannot be read is refused: what follows it might be read. */
+function coreFault(state: State): string | null {
+  try {
+    const type = c.uint.decode(state)
+    return type >= WANT && type <= RANGE && lastBlock(type, state) > MAX_BLOCKS ? 'a range of blocks that no log has' : null
+  } catch {
+    return 'a message of replication that cannot be read'
+  }
+}
+
+/** End of the blocks that a message names. */
+function lastBlock(type: number, state: State): number {
+  const flags = type === RANGE ? c.uint.decode(state) : 0
+  const start = c.uint.decode(state)
+  if ((flags & IS_ONE) !== 0) return start + 1
+  return start + c.uint.decode(state) * (type === BITFIELD ? BITS_PER_WORD : 1)
 }

@@ -75,6 +75,40 @@ test('cores of the log are counted by themselves', (t) => {
   t.ok(channels.read(open(998, 'x')))
 })
 
+/** A message of replication (hypercore: type, then its numbers). */
+function coreMessage(type: number, ...numbers: readonly number[]): Uint8Array {
+  return Uint8Array.from([type, ...numbers].flatMap((number) => [...c.encode(c.uint, number)]))
+}
+
+/** Channel 1 opens as a core and gets the message, alone or inside a batch. */
+function onCore(message: Uint8Array, protocol = 'hypercore/alpha'): (string | null)[] {
+  const frames = [Uint8Array.of(1, ...message), Uint8Array.of(0, 0, 1, 1, 0, message.byteLength, ...message)]
+  return frames.map((frame) => {
+    const channels = new OpenChannels()
+    return channels.read(open(1, protocol)) ?? channels.read(frame)
+  })
+}
+
+test('blocks that no log can have are refused in every message that names them, alone and in a batch', (t) => {
+  const most = 2 ** 24
+  const bad = [
+    [coreMessage(5, 0, most + 1), coreMessage(5, most, 1), coreMessage(6, 1, most), coreMessage(7, most - 31, 1)],
+    [coreMessage(8, 0, 1, 2 ** 34), coreMessage(8, 1, 0, most + 1), coreMessage(8, 2, most), coreMessage(8, 0, 5)]
+  ].flat()
+  for (const message of bad) for (const fault of onCore(message)) t.ok(fault)
+  for (const fault of onCore(coreMessage(8, 0, 1, 2 ** 34), 'hypercore')) t.ok(fault, 'by its other name, too')
+  const good = [coreMessage(5, most - 1, 1), coreMessage(6, 0, most), coreMessage(7, 0, 1024), coreMessage(8, 2, most - 1)]
+  for (const message of [...good, coreMessage(8, 0, 1, most - 1), coreMessage(0, 0, 2 ** 40)]) t.alike(onCore(message), [null, null])
+})
+
+test('a core that the multiplexer may still hold is watched also after it was closed', (t) => {
+  const channels = new OpenChannels()
+  for (const frame of [open(1, 'hypercore/alpha'), Uint8Array.of(0, 3, 1)]) t.is(channels.read(frame), null)
+  t.ok(channels.read(Uint8Array.of(1, ...coreMessage(8, 0, 1, 2 ** 34))))
+  t.is(channels.read(open(1, 'x')), null)
+  t.is(channels.read(Uint8Array.of(1, ...coreMessage(8, 0, 1, 2 ** 34))), null, 'until the number means something else')
+})
+
 test('channels that were closed, and numbers that are used again, do not count', (t) => {
   const channels = new OpenChannels()
   for (let round = 0; round < 100; round++) t.is(channels.read(open(1, 'x')), null)
