@@ -1,7 +1,9 @@
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
+import { sandboxIdSchema } from '../domain/card/schema.js'
 import { amendCertificate } from '../domain/membership/admit.js'
+import { cleanName } from '../domain/membership/schema.js'
 import { seal } from '../domain/membership/signing.js'
 import type { EntryBody } from '../domain/membership/types.js'
 import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/view.js'
@@ -78,6 +80,9 @@ export async function amendPeer(
 ): Promise<PeerDetail> {
   const { membership, log, sign, clock } = node.parts
   mayChange(node, nodeId)
+  if (change.name !== undefined && (cleanName(change.name) !== change.name || change.name.includes('@'))) {
+    throw new NodeError('USAGE', 'a name has 1 to 64 characters, without control characters and @')
+  }
   const own = membership.certificate().body
   const power = weakest(own.maxTier, by.maxTier)
   if (change.tier !== undefined && change.tier < power)
@@ -121,6 +126,9 @@ export async function createInvite(
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not invite; an admin node can')
   const power = weakest(own.maxTier, by.maxTier)
+  if (params.sandboxId !== undefined && !sandboxIdSchema.safeParse(params.sandboxId).success) {
+    throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
+  }
   const tier = params.tier ?? weakest(1, power)
   if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot invite as ${tierText(tier)}`)
   const sandboxId = params.sandboxId ?? by.sandboxId ?? own.sandboxId ?? null

@@ -18,6 +18,8 @@ export class PeerChannel {
   #queue: Uint8Array[][] = []
   #queuedBytes = 0
   #pumping = false
+  /** The stream's buffer is full: the peer reads more slowly than this node sends. */
+  #isBehind = false
 
   constructor(link: Link, telemetry: Telemetry) {
     this.link = link
@@ -33,7 +35,8 @@ export class PeerChannel {
     const frames = encodeMessage(message, () => this.#nextStreamId++)
     if (!this.#pumping && this.#queue.length === 0 && frames.length === 1) {
       const frame = frames[0]
-      if (frame !== undefined && !this.link.send(frame)) this.#pump()
+      if (frame !== undefined) this.#put(frame)
+      if (this.#isBehind) this.#pump()
       return
     }
     const bytes = sizeOf(frames)
@@ -45,9 +48,20 @@ export class PeerChannel {
     this.#pump()
   }
 
-  /** Sends at once, before what waits: for pings, whose frames stand alone. */
+  /** Sends at once, before what waits: for pings, whose frames stand alone. To a peer that does not read, nothing is sent. */
   sendNow(message: ChannelMessage): void {
-    for (const frame of encodeMessage(message, () => this.#nextStreamId++)) this.link.send(frame)
+    if (this.#isBehind) return
+    for (const frame of encodeMessage(message, () => this.#nextStreamId++)) this.#put(frame)
+    if (this.#isBehind) this.#pump()
+  }
+
+  #put(frame: Uint8Array): void {
+    if (!this.link.send(frame)) this.#isBehind = true
+  }
+
+  async #caughtUp(): Promise<void> {
+    await this.link.drained()
+    this.#isBehind = false
   }
 
   /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
@@ -71,10 +85,11 @@ export class PeerChannel {
   }
 
   async #drain(): Promise<void> {
-    await this.link.drained()
+    await this.#caughtUp()
     for (let frames = this.#queue[0]; frames !== undefined && !this.link.closed; frames = this.#queue[0]) {
       for (const frame of frames) {
-        if (!this.link.send(frame)) await this.link.drained()
+        this.#put(frame)
+        if (this.#isBehind) await this.#caughtUp()
       }
       this.#queue.shift()
       this.#queuedBytes -= sizeOf(frames)

@@ -26,7 +26,7 @@ export class Conversations {
 
   /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
   letIn(peer: NodeId, correlationId: string, ttlMs: number): boolean {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     this.#ended.delete(keyOf(peer, correlationId))
     return this.#exchanges.open({ peer, correlationId, expiresAt: now + ttlMs }, now)
   }
@@ -37,13 +37,13 @@ export class Conversations {
    */
   sentOut(peer: NodeId, correlationId: string, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
     if (!this.letIn(peer, correlationId, options.ttlMs)) return false
-    this.#handlers.set(keyOf(peer, correlationId), { handler: options.handler, expiresAt: this.#clock.now() + options.ttlMs })
+    this.#handlers.set(keyOf(peer, correlationId), { handler: options.handler, expiresAt: this.#clock.monotonic() + options.ttlMs })
     return true
   }
 
   /** May a reply pass between this node and the peer on that thread? */
   allows(peer: NodeId, correlationId: string | undefined): boolean {
-    return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.now())
+    return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.monotonic())
   }
 
   /** Did the exchange of that thread end lately? Then its reply is only late, not forged. */
@@ -76,7 +76,7 @@ export class Conversations {
   }
 
   #sweep(): void {
-    const now = this.#clock.now()
+    const now = this.#clock.monotonic()
     this.#exchanges.sweep(now)
     for (const [key, one] of this.#handlers) if (one.expiresAt <= now) this.#handlers.delete(key)
   }

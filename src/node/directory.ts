@@ -42,7 +42,9 @@ export class Directory {
   nodes(): NodeName[] {
     const { log, peers, self } = this.#parts
     const names = new Map<NodeId, string>()
-    for (const [id, member] of log.view().members) names.set(id, shown(member.certificate.body.name, 64))
+    // In the order of admission: who came first keeps its name, and a newcomer of the same name gets a longer one.
+    const members = [...log.view().members].sort(([, one], [, other]) => one.order - other.order)
+    for (const [id, member] of members) names.set(id, shown(member.certificate.body.name, 64))
     for (const id of peers.online()) if (!names.has(id)) names.set(id, shown(peers.link(id)?.certificate.body.name ?? '', 64))
     names.set(self, shown(this.#parts.ownCertificate().name, 64))
     return [...names].map(([id, name]) => ({ id, name }))

@@ -20,6 +20,8 @@ export interface Piece {
   readonly threads: Thread[]
   /** A one-way message: there is no answer to remember. */
   readonly isNotification: boolean
+  /** Has its agent begun? Before, it waits for a free place. */
+  isRunning: boolean
   /** Does its caller wait for the answer? */
   isAwaited: boolean
   /** When its caller went away, on the monotonic clock. */

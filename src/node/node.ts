@@ -154,8 +154,8 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
     ...common,
     outbox,
     limits: { ...settings, answerTtlMs: ttlMs },
-    onHeartbeatHere: (keys) => {
-      requests.onHeartbeat(self, keys)
+    onHeartbeatHere: ({ requests: keys, waiting }) => {
+      requests.onHeartbeat(self, keys, waiting)
       swarms.onHeartbeat(self, keys)
     }
   })

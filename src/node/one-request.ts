@@ -9,7 +9,7 @@ import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, workKey 
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
-import type { Outbox } from './outbox.js'
+import type { DraftHead, Outbox } from './outbox.js'
 import type { Peers } from './peers.js'
 import type { Tasks } from './tasks.js'
 
@@ -102,17 +102,29 @@ export class OneRequest {
     return this.#isOver
   }
 
-  /** Sends it. @throws NodeError what {@link Outbox.send} refuses. */
-  async send(): Promise<void> {
-    const { sender, target: recipient, justification, onBehalfOf, timeoutMs } = this.#asking
-    await this.#parts.outbox.send({
+  /** Would it be refused? @throws NodeError what the rules refuse. */
+  check(): void {
+    this.#parts.outbox.check(this.#head())
+  }
+
+  #head(): DraftHead {
+    const { sender, target: recipient, justification, onBehalfOf } = this.#asking
+    return {
       sender,
       recipient,
       type: 'request',
-      payload: this.#payload(),
       correlationId: this.names.correlationId,
       ...(justification === undefined ? {} : { justification }),
-      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf })
+    }
+  }
+
+  /** Sends it. @throws NodeError what {@link Outbox.send} refuses. */
+  async send(): Promise<void> {
+    const { timeoutMs } = this.#asking
+    await this.#parts.outbox.send({
+      ...this.#head(),
+      payload: this.#payload(),
       replies: { ttlMs: timeoutMs + LATE_MS, handler: (header, payload) => this.#onReply(header, payload) }
     })
     this.#isSent = true
@@ -122,6 +134,11 @@ export class OneRequest {
   /** Its peer is away; it goes on when the peer is back. */
   waitForPeer(): void {
     this.#note((tasks, id) => tasks.waitFor(id, 'peer'))
+  }
+
+  /** The peer has it, but its agent has no free place yet. */
+  waitForSlot(): void {
+    this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
   }
 
   /** The peer works on it. */

@@ -60,14 +60,18 @@ export class Outbox {
    */
   async send(draft: Draft): Promise<A2AEnvelope> {
     const from = this.#parts.clock.monotonic()
-    const sender = this.#sender(draft)
-    const envelope = this.#stamp(draft, sender)
-    this.#decide(this.#question(draft, sender))
+    const envelope = this.#stamp(draft, this.#sender(draft))
+    this.check(draft)
     await this.#record(envelope)
     await this.#channel(draft, envelope)
     this.#parts.telemetry.count('messages_sent', draft.type)
     this.#parts.telemetry.time('routing_ms', this.#parts.clock.monotonic() - from)
     return envelope
+  }
+
+  /** Refuses a message as {@link Outbox.send} would, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
+  check(draft: DraftHead): void {
+    this.#decide(this.#question(draft, this.#sender(draft)))
   }
 
   /** What the rules of this node say of a message, without sending it. @throws NodeError AGENT_NOT_FOUND. */

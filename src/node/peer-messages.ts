@@ -85,7 +85,7 @@ export class PeerMessages implements PeersHandlers {
       case 'cards-removed':
         return peerCards.removedByPeer(peer, control.body.agents)
       case 'heartbeat':
-        requests.onHeartbeat(peer, control.body.requests)
+        requests.onHeartbeat(peer, control.body.requests, control.body.waiting)
         return swarms.onHeartbeat(peer, control.body.requests)
       case 'cancel':
         return work.onCancel(peer, control.body.requestId)

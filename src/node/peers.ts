@@ -9,7 +9,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import { PeerChannel } from './channel.js'
 
 /** How long a dial on demand may take, in milliseconds. */
-const DIAL_TIMEOUT_MS = 5000
+const DIAL_TIMEOUT_MS = 2500
 /** How long one ping may take, in milliseconds. */
 const PING_TIMEOUT_MS = 5000
 

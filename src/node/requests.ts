@@ -40,6 +40,7 @@ export class Requests {
     const ofPeer = this.#live.get(request.peer) ?? new Set()
     this.#live.set(request.peer, ofPeer.add(request))
     try {
+      if (asking.mayQueue && this.#isAway(request.peer)) return this.#queuedAsked(request)
       await request.send()
     } catch (error) {
       const failure = asNodeError(error)
@@ -47,8 +48,19 @@ export class Requests {
       if (request.isOver) throw failure
       this.#queue(request)
     }
-    const { requestId, correlationId, taskId } = request.names
-    return { requestId, correlationId, taskId, answer: request.answer, cancel: () => request.cancel() }
+    return asked(request)
+  }
+
+  #isAway(peer: NodeId): boolean {
+    return peer !== this.#parts.self && !this.#parts.peers.isOnline(peer)
+  }
+
+  /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules refuse. */
+  #queuedAsked(request: OneRequest): Asked {
+    request.check()
+    this.#queue(request)
+    this.#parts.peers.reach(request.peer).catch(() => {})
+    return asked(request)
   }
 
   /** Cancels the request of a caller's task; false when it is not under way. */
@@ -61,10 +73,15 @@ export class Requests {
     return false
   }
 
-  /** A peer says which requests it works on. */
-  onHeartbeat(peer: NodeId, keys: readonly string[]): void {
+  /** A peer says which requests it has, and which of them wait for a free place of their agent. */
+  onHeartbeat(peer: NodeId, keys: readonly string[], waiting: readonly string[] = []): void {
     const named = new Set(keys)
-    for (const request of this.#live.get(peer) ?? []) if (named.has(request.key)) request.working()
+    const idle = new Set(waiting)
+    for (const request of this.#live.get(peer) ?? []) {
+      if (!named.has(request.key)) continue
+      if (idle.has(request.key)) request.waitForSlot()
+      else request.working()
+    }
   }
 
   /** Requests that wait for their peer to come back. */
@@ -122,4 +139,9 @@ export class Requests {
   #all(): OneRequest[] {
     return [...this.#live.values()].flatMap((ofPeer) => [...ofPeer])
   }
+}
+
+function asked(request: OneRequest): Asked {
+  const { requestId, correlationId, taskId } = request.names
+  return { requestId, correlationId, taskId, answer: request.answer, cancel: () => request.cancel() }
 }

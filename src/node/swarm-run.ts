@@ -39,6 +39,8 @@ export interface SwarmLaunch {
   readonly leftOut: readonly LeftOut[]
 }
 
+/** What every agent would answer alike: the item itself is at fault. */
+const FINAL: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
 /** What became of the link, not of the work: such a lease goes back as with any lost peer. */
 const LOST: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'OVERLOADED'])
 /** The agent is there no longer, or does something else now. */
@@ -302,7 +304,7 @@ export class SwarmRun {
       return this.#left(lease.agent, error.message)
     }
     if (LOST.has(error.code)) return this.#step({ type: 'busy', ...lease })
-    this.#step({ type: 'result', ...lease, outcome: { ok: false, error } })
+    this.#step({ type: 'result', ...lease, outcome: { ok: false, error, isFinal: FINAL.has(error.code) } })
   }
 
   #settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {

@@ -4,6 +4,7 @@ import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
+import type { ControlBody } from '../domain/channel/control.js'
 import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { AgentTask } from '../ports/agent-runtime.js'
@@ -33,7 +34,7 @@ export interface WorkParts extends Omit<AnswersParts, 'answerTtlMs'> {
     readonly answerTtlMs: number
   }
   /** Heartbeats of work for this very node. */
-  onHeartbeatHere(keys: readonly string[]): void
+  onHeartbeatHere(body: ControlBody<'heartbeat'>): void
   /** Makes bytes of attachments into base64 text, as agents get them. */
   toAgentJson(value: unknown): unknown
 }
@@ -172,6 +173,7 @@ export class Work {
       payload,
       taskId,
       isNotification,
+      isRunning: false,
       isAwaited: !isNotification,
       threads: [threadOf(incoming)],
       abort: new Abort(),
@@ -186,6 +188,7 @@ export class Work {
     const outcome = await agents.run(piece.recipient.agentId, taskOf(piece), {
       signal: piece.abort,
       onStart: () => {
+        piece.isRunning = true
         telemetry.count('tasks_started')
         tasks.working(piece.taskId)
       },
@@ -222,21 +225,19 @@ export class Work {
         if (piece.payload.swarm !== null && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
       }
       const live = pieces.filter((piece) => piece.isAwaited).slice(0, MAX_HEARTBEAT_KEYS)
-      this.#heartbeat(
-        peer,
-        live.map(({ payload: { requestId, attempt } }) => workKey(requestId, attempt))
-      )
+      const waiting = live.filter((piece) => !piece.isRunning)
+      this.#heartbeat(peer, { requests: live.map(nameOf), waiting: waiting.map(nameOf) })
     }
     this.#answers.tick()
   }
 
-  #heartbeat(peer: NodeId, requests: string[]): void {
+  #heartbeat(peer: NodeId, body: ControlBody<'heartbeat'>): void {
     const { peers, self, onHeartbeatHere, telemetry } = this.#parts
-    if (requests.length === 0) return
-    if (peer === self) return onHeartbeatHere(requests)
+    if (body.requests.length === 0) return
+    if (peer === self) return onHeartbeatHere(body)
     if (!peers.isOnline(peer)) return
     try {
-      peers.send(peer, { kind: 'control', name: 'heartbeat', body: { requests } })
+      peers.send(peer, { kind: 'control', name: 'heartbeat', body })
     } catch (error) {
       telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
     }
@@ -247,6 +248,11 @@ export class Work {
 function giveUp(piece: Piece): void {
   piece.isAwaited = false
   piece.abort.abort()
+}
+
+/** As heartbeats name it. */
+function nameOf({ payload: { requestId, attempt } }: Piece): string {
+  return workKey(requestId, attempt)
 }
 
 /** Another agent, peer or attempt is other work. */

@@ -1,6 +1,8 @@
 import { z } from 'zod'
 
 const Id = z.string().min(1).max(64)
+/** A run of a request: its id, `#` and the attempt. */
+const RunKey = z.string().min(1).max(140)
 const AgentId = z.string().min(1).max(64)
 
 /** Keys of requests in one heartbeat. */
@@ -13,9 +15,13 @@ export const CONTROL_SCHEMAS = {
   /** Agents of the sender that are gone, each with the revision at which it went. */
   'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(1000) }),
   /** Requests of the receiver that the sender still works on. */
-  heartbeat: z.object({ requests: z.array(Id).max(MAX_HEARTBEAT_KEYS) }),
+  heartbeat: z.object({
+    requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS),
+    /** Those of them that wait for a free place of their agent. */
+    waiting: z.array(RunKey).max(MAX_HEARTBEAT_KEYS).default([])
+  }),
   /** Asks to stop the work on a request of the sender. */
-  cancel: z.object({ requestId: Id }),
+  cancel: z.object({ requestId: RunKey }),
   /** Asks for cards by agent id or by capability. */
   lookup: z.object({ id: Id, agentId: AgentId.nullable(), capability: z.string().min(1).max(128).nullable() }),
   /** The signed cards found for a `lookup`. */

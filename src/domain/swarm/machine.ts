@@ -150,7 +150,7 @@ function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type
   const { index, item, agent } = lease
   endLease(state, lease)
   if (agent !== undefined) agent.refusals = 0
-  if (input.outcome.ok || item.failures >= state.parts.retries) {
+  if (input.outcome.ok || input.outcome.isFinal === true || item.failures >= state.parts.retries) {
     if (!input.outcome.ok) item.failures++
     return finishItem(state, index, { outcome: input.outcome, now, effects })
   }

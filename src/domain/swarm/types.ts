@@ -34,7 +34,10 @@ export type SwarmInput =
   | { readonly type: 'cancel' }
 
 /** How one run of an item ended. */
-export type RunOutcome = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }
+export type RunOutcome =
+  | { readonly ok: true; readonly result: unknown }
+  /** `isFinal`: trying again cannot help, so no retry is spent. */
+  | { readonly ok: false; readonly error: ErrorBody; readonly isFinal?: boolean }
 
 /** What the owner of a swarm does, in this order. */
 export type SwarmEffect =

@@ -7,7 +7,7 @@ import { holds } from '../../support/arbitraries.js'
 const good: ControlMessage[] = [
   { name: 'cards', body: { cards: [{ any: 'thing' }], all: ['host'] } },
   { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
-  { name: 'heartbeat', body: { requests: ['r1', 'r2'] } },
+  { name: 'heartbeat', body: { requests: ['r1', 'r2'], waiting: [] } },
   { name: 'cancel', body: { requestId: 'r1' } },
   { name: 'lookup', body: { id: 'l1', agentId: null, capability: 'text.stats' } },
   { name: 'found', body: { id: 'l1', cards: [] } }
