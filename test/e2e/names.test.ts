@@ -1,0 +1,46 @@
+import test from 'brittle'
+import { testMesh, untilOnline, type TestNode } from '../support/nodes.js'
+
+test('who came first keeps its name; newcomers of the same name get a longer one, and messages go where they are meant', async (t) => {
+  const mesh = await testMesh(t)
+  const owner = await mesh.start('laptop')
+  const { code } = await owner.api.call('invite.create', { uses: 3 })
+  const others: TestNode[] = []
+  for (let i = 0; i < 3; i++) {
+    others.push(await mesh.start('laptop', { join: code, home: `${await mesh.dir()}/other-${i}` }))
+    await untilOnline(owner, i + 1)
+  }
+  t.is((await owner.api.call('node.id', {})).node.name, 'laptop', 'the owner is still called so')
+  const names = (await owner.api.call('peers.list', {})).peers.map((one) => one.name)
+  for (const other of others) t.ok(names.includes(`laptop-${other.info.node.id.slice(0, 4)}`), 'a newcomer is told apart')
+  for (const other of others) {
+    const { agent, payload } = await other.json<{ agent: string; payload: unknown }>(['call', 'text@laptop', 'text.stats', '{"text":"x"}'])
+    t.is(agent, 'text@laptop')
+    t.ok(payload)
+    t.is((await other.api.call('peers.show', { peer: 'laptop' })).id, owner.info.node.id, 'laptop is the owner')
+  }
+})
+
+test('without waiting, a request to a node that is away is queued at once, shown so, and done when it is back', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await mesh.meshOf('a', 'b')
+  await b.stop()
+  const queued = await a.json<{ outcome: string; taskId: string; latencyMs: number }>([
+    'call',
+    'text@b',
+    'text.stats',
+    '{"text":"one two"}',
+    '--no-wait'
+  ])
+  t.is(queued.outcome, 'QUEUED')
+  const short = await a.cli(['send', 'text@b', 'hi', '--no-wait', '--timeout', '2s', '--json'])
+  t.is(short.code, 0, short.stderr)
+  const task = await a.json<{ state: string; waitingFor: string }>(['tasks', 'show', queued.taskId])
+  t.alike({ state: task.state, waitingFor: task.waitingFor }, { state: 'submitted', waitingFor: 'peer' })
+  await mesh.start('b', { home: b.home })
+  for await (const { tasks } of a.api.watch('tasks.list', {})) {
+    if (tasks.find((one) => one.id === queued.taskId)?.state === 'completed') break
+  }
+  const done = await a.json<{ state: string; result: { words: number } }>(['tasks', 'show', queued.taskId])
+  t.is(done.result.words, 2)
+})
