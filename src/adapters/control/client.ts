@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import { answerMs, silentNode } from './answer-limit.js'
 import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, toWire, WATCH_PATH } from './wire.js'
 
 /** What each call and watch may be given. */
@@ -11,20 +12,24 @@ interface RequestOptions {
   readonly signal?: AbortSignalLike
 }
 
+/** Milliseconds until the answer to a call or watch must begin; null for no limit. */
+export type AnswerLimit = (name: string, params: unknown) => number | null
+
 /**
  * The NodeApi of a running node over its control socket. Nothing is connected before the first call.
  * Every method fails with NodeError: NODE_NOT_RUNNING when nobody serves the socket or the node ends in between,
- * NO_PERMISSION when the socket is another user's, CANCELED when the signal of a call aborts, else what the node says.
+ * NO_PERMISSION when the socket is another user's, TIMEOUT when no answer begins in time, CANCELED when the signal of a call aborts, else what the node says.
  */
-export function connectControl(socketPath: string): NodeApi {
+export function connectControl(socketPath: string, limitOf: AnswerLimit = answerMs): NodeApi {
   return {
     async call<N extends CallName>(name: N, params: Calls[N]['params'], options: RequestOptions = {}): Promise<Calls[N]['result']> {
-      const response = await send(socketPath, { path: CALL_PATH, name, params, signal: options.signal })
+      const response = await send(socketPath, { path: CALL_PATH, name, params, signal: options.signal, limitMs: limitOf(name, params) })
       const text = await readAll(response, options.signal)
       return fromWire(parse(text)) as Calls[N]['result']
     },
     watch<N extends WatchName>(name: N, params: Watches[N]['params'], options: RequestOptions = {}): AsyncIterable<Watches[N]['item']> {
-      return lines(socketPath, { path: WATCH_PATH, name, params, signal: options.signal }) as AsyncIterable<Watches[N]['item']>
+      const request = { path: WATCH_PATH, name, params, signal: options.signal, limitMs: limitOf(WATCH_PATH, params) }
+      return lines(socketPath, request) as AsyncIterable<Watches[N]['item']>
     }
   }
 }
@@ -34,6 +39,7 @@ interface Request {
   readonly name: string
   readonly params: unknown
   readonly signal: AbortSignalLike | undefined
+  readonly limitMs: number | null
 }
 
 /** Sends the request; resolves with a response of status 200. */
@@ -49,8 +55,14 @@ async function send(socketPath: string, request: Request): Promise<http.Incoming
     const outgoing = http.request({ socketPath, path: path + name, method: 'POST', headers, agent: false }, resolve)
     outgoing.on('error', (error) => reject(signal?.aborted ? canceled() : failure(error, socketPath)))
     const abort = (): void => void outgoing.destroy()
+    const silent = (): void => void outgoing.destroy(silentNode(socketPath))
+    const limit = request.limitMs === null ? undefined : setTimeout(silent, request.limitMs)
     signal?.addEventListener('abort', abort)
-    outgoing.once('close', () => signal?.removeEventListener('abort', abort))
+    outgoing.once('response', () => clearTimeout(limit))
+    outgoing.once('close', () => {
+      clearTimeout(limit)
+      signal?.removeEventListener('abort', abort)
+    })
     outgoing.end(body)
   })
   if (response.statusCode === 200) return response
@@ -131,6 +143,7 @@ function dirOf(socketPath: string): Stats | null {
 }
 
 function failure(error: Error, socketPath: string): NodeError {
+  if (error instanceof NodeError) return error
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'ENOENT' || code === 'ECONNREFUSED' || code === 'ENOTSOCK' || code === 'ENOTDIR') {
     return new NodeError('NODE_NOT_RUNNING', `no node answers at ${socketPath}`, { cause: error })

@@ -9,6 +9,9 @@ import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, toWire, WATCH_PATH } from './
 /** A JSON value lies a few levels inside the parameters, and 1 MiB of bytes is longer as base64. */
 const PARAMS_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 4, maxString: 2 * JSON_LIMITS.maxString }
 
+/** A watch without a first item sends its headers after this time, so that the client knows that somebody is there. */
+const HEAD_MS = 1000
+
 /** Which verb and name a request asks for. */
 export type Route = { readonly kind: 'call'; readonly name: CallName } | { readonly kind: 'watch'; readonly name: WatchName }
 
@@ -51,8 +54,13 @@ export async function answerWatch<N extends WatchName>(
   const gone = goneSignal(response)
   const writer = new LineWriter(response, gone)
   const keepAlive = setInterval(() => writer.blank(), exchange.keepAliveMs)
+  const head = setTimeout(() => writer.begin(), HEAD_MS)
+  const stopTimers = (): void => {
+    clearInterval(keepAlive)
+    clearTimeout(head)
+  }
   // Also for a watch that does not heed its signal.
-  gone.addEventListener('abort', () => clearInterval(keepAlive))
+  gone.addEventListener('abort', stopTimers)
   try {
     for await (const item of checkedApi(api).watch(name, params, { signal: AbortSignal.any([gone, closing]) })) {
       await writer.write(item)
@@ -65,7 +73,7 @@ export async function answerWatch<N extends WatchName>(
     await writer.write({ [ERROR_LINE]: asNodeError(error).toBody() })
     writer.end()
   } finally {
-    clearInterval(keepAlive)
+    stopTimers()
   }
 }
 
@@ -112,7 +120,7 @@ async function readText(request: http.IncomingMessage, max: number): Promise<str
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Writes NDJSON and honours backpressure. Headers go with the first line, so that an early error still has its status. */
+/** Writes NDJSON and honours backpressure. Headers go with the first line at the latest; an error before them has its status. */
 class LineWriter {
   readonly #response: http.ServerResponse
   readonly #gone: AbortSignal
@@ -134,6 +142,13 @@ class LineWriter {
       this.#response.once('drain', resolve)
       this.#response.once('close', resolve)
     })
+  }
+
+  /** Sends the headers alone. */
+  begin(): void {
+    if (this.#gone.aborted) return
+    this.#head()
+    this.#response.flushHeaders()
   }
 
   /** A keep-alive line; not while the client is behind anyway. */

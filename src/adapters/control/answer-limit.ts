@@ -1,0 +1,42 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { NodeError } from '../../kit/errors.js'
+
+const ANSWER_MS = 15_000
+/** What a healthy node knows at once. */
+const QUICK_MS = 5000
+/** On top of the time that the caller gives the work. */
+const MARGIN_MS = 15_000
+const QUICK: ReadonlySet<string> = new Set(['node.info', 'node.status', 'node.stop', 'peers.list'])
+/** Work of others, of any length. */
+const UNBOUNDED: ReadonlySet<string> = new Set(['message.send', 'message.call', 'peers.ping'])
+
+/**
+ * Milliseconds until the answer to a call must begin: 5,000 for what a node knows at once, 15,000 for most, `timeoutMs` and
+ * 15,000 for work that has one, null (no limit) for other work. Every name that is no call, such as a watch, has 15,000.
+ */
+export function answerMs(name: string, params: unknown): number | null {
+  if (QUICK.has(name)) return QUICK_MS
+  if (!UNBOUNDED.has(name)) return ANSWER_MS
+  const timeoutMs = (params as { readonly timeoutMs?: unknown } | null)?.timeoutMs
+  return typeof timeoutMs === 'number' ? Math.min(timeoutMs + MARGIN_MS, 2 ** 31 - 1) : null
+}
+
+/** The error for a node that holds its socket but says nothing: TIMEOUT, with its process id when the file beside the socket tells. */
+export function silentNode(socketPath: string): NodeError {
+  const pid = pidBeside(socketPath)
+  return new NodeError('TIMEOUT', `the node at ${socketPath} does not answer${pid === null ? '' : ` (pid ${pid})`}`, {
+    next: [pid === null ? 'a2a-node status' : `kill -9 ${pid}`]
+  })
+}
+
+function pidBeside(socketPath: string): number | null {
+  try {
+    const record = JSON.parse(readFileSync(path.join(path.dirname(socketPath), 'node.pid'), 'utf8')) as Record<string, unknown> | null
+    // The file of a node that served another socket must not get anybody killed.
+    const pid = record?.['socket'] === socketPath ? record['pid'] : null
+    return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 1 ? pid : null
+  } catch {
+    return null
+  }
+}
