@@ -44,7 +44,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   AGENT_FILE_INVALID: 78,
   USAGE: 2,
   INVALID_INPUT: 2,
-  PAYLOAD_TOO_LARGE: 2,
+  PAYLOAD_TOO_LARGE: 1,
   INVALID_OUTPUT: 1,
   INVALID_CARD: 1,
   INVALID_ENVELOPE: 1,

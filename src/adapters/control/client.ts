@@ -48,7 +48,7 @@ async function send(socketPath: string, request: Request): Promise<http.Incoming
   if (signal?.aborted) throw canceled()
   const body = Buffer.from(JSON.stringify(toWire(params)))
   const max = bodyMax(name)
-  if (body.length > max) throw new NodeError('PAYLOAD_TOO_LARGE', `${name}: ${body.length} bytes of parameters, at most ${max} fit`)
+  if (body.length > max) throw new NodeError('USAGE', `${name}: ${body.length} bytes of parameters, at most ${max} fit`)
   checkOwner(socketPath)
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', 'content-length': body.length }

@@ -20,7 +20,7 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   return EXIT.ok
 }
 
-/** Makes the request of the flags. @throws NodeError USAGE, PAYLOAD_TOO_LARGE */
+/** Makes the request of the flags. @throws NodeError USAGE */
 async function swarmRequest(goal: string, options: Options): Promise<SwarmRequest> {
   const capability = textOption(options, 'capability')
   if (capability === undefined) throw usage('--capability is required: what must the agents be able to do? (a2a-node agents lists it)')

@@ -26,7 +26,7 @@ export interface RawItem {
 
 /**
  * Reads the items of a swarm: `-` is standard input, a path that exists is a file of lines or JSON, anything else is a glob.
- * @throws NodeError USAGE when there is nothing, or too much; PAYLOAD_TOO_LARGE for a file too large to attach
+ * @throws NodeError USAGE when there is nothing, or too much, or a file too large to attach
  */
 export async function readItems(source: string, options: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
   const items = source === '-' ? listItems(await readStdin(LIST_MAX_BYTES)) : await fileItems(source, options)
@@ -121,5 +121,5 @@ async function readBounded(file: string, { name, max }: { readonly name: string;
 }
 
 function tooLarge(name: string, size: number, max: number): NodeError {
-  return new NodeError('PAYLOAD_TOO_LARGE', `${name} has ${size} bytes, at most ${max} fit`, { next: ['a2a-node swarm run --help'] })
+  return new NodeError('USAGE', `${name} has ${size} bytes, at most ${max} fit`, { next: ['a2a-node swarm run --help'] })
 }

@@ -236,7 +236,7 @@ test('an error keeps its code, next steps and data; an unexpected one is INTERNA
 
 test('parameters too large to be taken are not sent', async (t: Assert) => {
   const { api, fake } = await serve(t)
-  t.is(await codeOf(api.call('message.send', { agent: 'a', text: 'x'.repeat(2_000_000) })), 'PAYLOAD_TOO_LARGE')
+  t.is(await codeOf(api.call('message.send', { agent: 'a', text: 'x'.repeat(2_000_000) })), 'USAGE')
   t.is(fake.seen.length, 0)
 })
 

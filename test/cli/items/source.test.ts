@@ -68,7 +68,7 @@ test('a file too large to attach is named', async (t: Assert) => {
     await readItems('*.txt', { cwd, attach: true })
     t.fail('accepted')
   } catch (error) {
-    t.ok(error instanceof NodeError && error.code === 'PAYLOAD_TOO_LARGE' && error.message.includes('large.txt'))
+    t.ok(error instanceof NodeError && error.code === 'USAGE' && error.message.includes('large.txt'))
   }
 })
 
