@@ -1,8 +1,8 @@
 /** What the table says of one code: may the same call succeed later, and what to do about it. */
 interface CodeRow {
   readonly retryable: boolean
-  /** Commands or steps that help, as people would type them. */
-  readonly next?: readonly string[]
+  /** Commands that help, as people would type them; at least one. */
+  readonly next: readonly [string, ...string[]]
 }
 
 /**
@@ -18,46 +18,46 @@ export const ERROR_CODES = {
   TASK_NOT_FOUND: { retryable: false, next: ['a2a-node tasks'] },
   SWARM_NOT_FOUND: { retryable: false, next: ['a2a-node swarm ls'] },
   INVITE_NOT_FOUND: { retryable: false, next: ['a2a-node invite ls'] },
-  AMBIGUOUS_NAME: { retryable: false },
+  AMBIGUOUS_NAME: { retryable: false, next: ['a2a-node agents', 'a2a-node peers --all'] },
   TIER_VIOLATION: { retryable: false, next: ['a2a-node agents'] },
   SANDBOX_VIOLATION: { retryable: false, next: ['a2a-node agents'] },
-  ESCALATION_REQUIRED: { retryable: false },
-  POLICY_DENIED: { retryable: false },
-  APPROVAL_TIMEOUT: { retryable: true },
-  INVITE_USED: { retryable: false, next: ['a2a-node invite   (on an admin node: a fresh code)'] },
-  INVITE_EXPIRED: { retryable: false, next: ['a2a-node invite   (on an admin node: a fresh code)'] },
-  INVITE_REVOKED: { retryable: false, next: ['a2a-node invite   (on an admin node: a fresh code)'] },
-  INVITE_INVALID: { retryable: false, next: ['a2a-node invite   (on an admin node: a fresh code)'] },
+  ESCALATION_REQUIRED: { retryable: false, next: ["a2a-node call <agent> <capability> <json> --justification '<why>'"] },
+  POLICY_DENIED: { retryable: false, next: ['a2a-node agents'] },
+  APPROVAL_TIMEOUT: { retryable: true, next: ['a2a-node tasks'] },
+  INVITE_USED: { retryable: false, next: ['a2a-node invite'] },
+  INVITE_EXPIRED: { retryable: false, next: ['a2a-node invite'] },
+  INVITE_REVOKED: { retryable: false, next: ['a2a-node invite'] },
+  INVITE_INVALID: { retryable: false, next: ['a2a-node invite'] },
   REVOKED: { retryable: false, next: ['a2a-node start --home <new directory> --join <code>'] },
   NOT_ADMIN: { retryable: false, next: ['a2a-node id'] },
   TIMEOUT: { retryable: true, next: ['a2a-node tasks'] },
   PROPOSAL_TIMEOUT: { retryable: true, next: ['a2a-node tasks'] },
-  NO_ADMIN_ONLINE: { retryable: true, next: ['a2a-node start   (on an admin node)'] },
+  NO_ADMIN_ONLINE: { retryable: true, next: ['a2a-node peers'] },
   PEER_OFFLINE: { retryable: true, next: ['a2a-node peers'] },
   DELIVERY_FAILED: { retryable: true, next: ['a2a-node peers'] },
   CHANNEL_CLOSED: { retryable: true, next: ['a2a-node peers'] },
   ALREADY_RUNNING: { retryable: false, next: ['a2a-node status', 'a2a-node stop'] },
   ALREADY_IN_MESH: { retryable: false, next: ['a2a-node start --home <new directory> --join <code>'] },
   STORE_LOCKED: { retryable: true, next: ['a2a-node status'] },
-  PORT_IN_USE: { retryable: true },
-  NO_PERMISSION: { retryable: false },
-  DISK_FULL: { retryable: true },
-  STORE_DAMAGED: { retryable: false },
+  PORT_IN_USE: { retryable: true, next: ['a2a-node config show'] },
+  NO_PERMISSION: { retryable: false, next: ['a2a-node config path'] },
+  DISK_FULL: { retryable: true, next: ['df -h', 'a2a-node config path'] },
+  STORE_DAMAGED: { retryable: false, next: ['a2a-node start --home <new directory> --join <code>'] },
   CONFIG_INVALID: { retryable: false, next: ['a2a-node config check'] },
   PATH_TOO_LONG: { retryable: false, next: ['a2a-node start --home <shorter directory>'] },
   AGENT_FILE_INVALID: { retryable: false, next: ['a2a-node agents check <file>'] },
   USAGE: { retryable: false, next: ['a2a-node --help'] },
   INVALID_INPUT: { retryable: false, next: ['a2a-node agents show <agent>'] },
-  INVALID_OUTPUT: { retryable: false },
-  INVALID_CARD: { retryable: false },
-  INVALID_ENVELOPE: { retryable: false },
-  SCHEMA_VERSION_MISMATCH: { retryable: false },
-  PAYLOAD_TOO_LARGE: { retryable: false },
-  OVERLOADED: { retryable: true },
-  TASK_FAILED: { retryable: false },
-  CANCELED: { retryable: false },
-  FORBIDDEN: { retryable: false },
-  INTERNAL: { retryable: false }
+  INVALID_OUTPUT: { retryable: false, next: ['a2a-node agents check <file>'] },
+  INVALID_CARD: { retryable: false, next: ['a2a-node agents check <file>'] },
+  INVALID_ENVELOPE: { retryable: false, next: ['a2a-node peers'] },
+  SCHEMA_VERSION_MISMATCH: { retryable: false, next: ['a2a-node peers show <peer>', 'npm install -g a2a-node'] },
+  PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node agents show <agent>'] },
+  OVERLOADED: { retryable: true, next: ['a2a-node tasks'] },
+  TASK_FAILED: { retryable: false, next: ['a2a-node tasks'] },
+  CANCELED: { retryable: false, next: ['a2a-node tasks'] },
+  FORBIDDEN: { retryable: false, next: ['a2a-node id'] },
+  INTERNAL: { retryable: false, next: ['a2a-node status'] }
 } as const satisfies Record<string, CodeRow>
 
 /** A key of {@link ERROR_CODES}. */
@@ -77,6 +77,7 @@ export interface ErrorBody {
 /** What may be given beside code and message. */
 export interface NodeErrorDetails {
   readonly data?: unknown
+  /** Instead of the commands of the table; an empty list leaves those. */
   readonly next?: readonly string[]
   readonly cause?: unknown
 }
@@ -92,8 +93,7 @@ export class NodeError extends Error {
     this.name = 'NodeError'
     this.code = code
     this.data = details.data
-    const row: CodeRow = ERROR_CODES[code]
-    this.next = details.next ?? row.next ?? []
+    this.next = details.next !== undefined && details.next.length > 0 ? details.next : ERROR_CODES[code].next
   }
 
   /** May the same call succeed later? From the table. */

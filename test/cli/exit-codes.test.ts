@@ -1,9 +1,11 @@
 import test, { type Assert } from 'brittle'
 import { EXIT_CODES } from '../../src/cli/exit-codes.js'
+import { COMMANDS } from '../../src/cli/table.js'
 import { ERROR_CODES, type ErrorCode } from '../../src/kit/errors.js'
 
 const TOLD: Readonly<Record<number, readonly ErrorCode[]>> = {
-  2: ['USAGE'],
+  1: ['TASK_FAILED', 'INVALID_OUTPUT', 'PAYLOAD_TOO_LARGE', 'CANCELED'],
+  2: ['USAGE', 'INVALID_INPUT'],
   3: ['NODE_NOT_RUNNING'],
   4: ['PEER_NOT_FOUND', 'AGENT_NOT_FOUND', 'CAPABILITY_NOT_FOUND', 'NO_CAPABLE_AGENT', 'AMBIGUOUS_NAME'],
   5: [
@@ -31,4 +33,14 @@ test('error codes have the exit codes that scripts rely on', (t: Assert) => {
 
 test('every error code has an exit code, and none is success', (t: Assert) => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) t.ok(EXIT_CODES[code] > 0, code)
+})
+
+test('the next step of every error code names a command that exists', (t: Assert) => {
+  const names = new Set([...COMMANDS.map((one) => one.name), '--help'])
+  for (const [code, { next }] of Object.entries(ERROR_CODES)) {
+    for (const step of next) {
+      const [program, word = ''] = step.split(' ')
+      if (program === 'a2a-node') t.ok(names.has(word), `${code}: ${step}`)
+    }
+  }
 })

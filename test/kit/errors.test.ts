@@ -10,7 +10,19 @@ test('an error takes retryable and next steps from the table', (t) => {
   const error = new NodeError('NODE_NOT_RUNNING', 'no node answers')
   t.is(error.retryable, true)
   t.alike(error.next, ['a2a-node start'])
-  t.alike(new NodeError('PORT_IN_USE', 'port 1 is taken').next, [])
+})
+
+test('every code has a next step that begins with a command, never with prose', (t) => {
+  for (const code of codes) {
+    const { next } = new NodeError(code, 'm')
+    t.ok(next.length > 0, code)
+    for (const step of next) t.ok(/^(a2a-node [a-z-]+|npm install|df)( [^()]+)?$/.test(step), `${code}: ${step}`)
+  }
+})
+
+test('an error that is given no next step has those of the table', (t) => {
+  t.alike(new NodeError('NODE_NOT_RUNNING', 'm', { next: [] }).next, ['a2a-node start'])
+  t.alike(NodeError.fromBody({ code: 'TASK_FAILED', message: 'm', next: [] }).next, ['a2a-node tasks'])
 })
 
 test('given next steps win over those of the table', (t) => {
