@@ -64,6 +64,16 @@ export function pairingContract(name: string, open: (t: Assert) => Promise<Pairi
     t.is(admin.log.view().members.size, 3)
   })
 
+  test(`${name}: of two who use a code of one use at the same moment one is in, the other has INVITE_USED`, async (t) => {
+    const world = await open(t)
+    const { code, terms } = await invite(world.admin, { uses: 1 })
+    const tries = await Promise.allSettled(['one', 'two'].map((one) => world.join({ name: one, code })))
+    t.alike(tries.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+    for (const one of tries) if (one.status === 'rejected') await failsWith(t, 'INVITE_USED', () => Promise.reject(one.reason as Error))
+    t.is(world.admin.log.view().invites.get(terms.id)?.admitted.length, 1)
+    t.is(world.admin.log.view().members.size, 2)
+  })
+
   test(`${name}: who is in already is let in again by the same code, and takes no other use`, async (t) => {
     const world = await open(t)
     const { code, terms } = await invite(world.admin, { uses: 1 })

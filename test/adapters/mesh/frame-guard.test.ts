@@ -118,6 +118,16 @@ test('channels that were closed, and numbers that are used again, do not count',
   }
 })
 
+test('a number that is used again for something else counts as that alone', (t) => {
+  const channels = new OpenChannels()
+  for (let round = 0; round < 3; round++) {
+    for (let channel = 1; channel <= MAX_CHANNELS; channel++) {
+      t.is(channels.read(open(channel + round * MAX_CHANNELS, 'x')), null)
+      t.is(channels.read(open(channel + round * MAX_CHANNELS, 'hypercore/alpha')), null)
+    }
+  }
+})
+
 test('channels open and carry messages through the guard as without it', async (t) => {
   const { peer, mux, faults } = await guarded(t)
   const heard: Uint8Array[] = []

@@ -1,4 +1,7 @@
+import test from 'brittle'
 import type { Assert } from 'brittle'
+import { failsWith } from '../../support/fails.js'
+import { actor } from '../../support/membership.js'
 import { linksContract, type LinksSubject } from '../../contracts/links.js'
 import { inviteCode, type LabNode, meshLab } from './lab.js'
 
@@ -13,3 +16,56 @@ linksContract('Hyperswarm links', async (t: Assert) => {
 function subject(node: LabNode): LinksSubject {
   return { id: node.id, links: node.mesh.links, seen: node.seen, start: () => node.start({ want: false }) }
 }
+
+test('who does not answer is dialled no more once nobody waits for it', async (t) => {
+  const lab = await meshLab(t)
+  const node = await lab.found('a')
+  await node.start()
+  const { swarm } = node.mesh.links
+  const dialling = node.mesh.links.dial(actor('nobody').id, 100)
+  t.is(swarm.explicitPeers.size, 1)
+  await failsWith(t, 'PEER_OFFLINE', () => dialling)
+  t.is(swarm.explicitPeers.size, 0)
+})
+
+test('a wanted peer stays wanted when a dial to it gives up', async (t) => {
+  const lab = await meshLab(t)
+  const node = await lab.found('a')
+  await node.start({ want: false })
+  node.mesh.links.want([actor('nobody').id])
+  await failsWith(t, 'PEER_OFFLINE', () => node.mesh.links.dial(actor('nobody').id, 100))
+  t.is(node.mesh.links.swarm.explicitPeers.size, 1)
+})
+
+test('the counts of links opened and closed are those that were', async (t) => {
+  const lab = await meshLab(t)
+  const a = await lab.found('a')
+  await a.start()
+  const b = await lab.member('b', a)
+  b.mesh.links.list()[0].close('to see')
+  await a.seen.until(() => a.seen.closed.length === 1)
+  await a.seen.link(b.id)
+  const counted = (name: string): number | undefined => a.telemetry.snapshot().counters.find((one) => one.name === name)?.value
+  t.is(counted('links_opened'), a.seen.opened.length)
+  t.is(counted('links_closed'), a.seen.closed.length)
+})
+
+test('handlers that fail cost the link, not the process, and leave nothing behind', async (t) => {
+  const lab = await meshLab(t)
+  const a = await lab.found('a')
+  await a.start()
+  const b = await lab.join('b', await inviteCode(a))
+  const closed = new Promise<void>((resolve) => {
+    void b.mesh.links.start({
+      onOpen: () => {
+        throw new Error('a bug above')
+      },
+      onFrame: () => {},
+      onClose: () => resolve()
+    })
+  })
+  b.mesh.links.want([a.id])
+  await closed
+  await a.seen.until(() => a.seen.closed.length > 0)
+  t.is(b.mesh.links.list().filter((link) => !link.closed).length, 0)
+})
