@@ -74,6 +74,7 @@ export class Gate {
   #peerVerdict = false
   #isDone = false
   #isPassed = false
+  #isCut = false
 
   /** Opens the hello channel of a fresh stream. `identity`: null while this node is in no mesh. */
   constructor(parts: GateParts, identity: GateIdentity | null) {
@@ -107,6 +108,8 @@ export class Gate {
   }
 
   #received(raw: Uint8Array): void {
+    // A cut stream lingers for its last words; what the peer still says on it counts for nothing.
+    if (this.#isCut) return
     // Anything thrown in here would end the process: a handler of a peer's bytes is total.
     try {
       const message = decodeGateMessage(raw)
@@ -183,6 +186,7 @@ export class Gate {
     const verdict = this.#judge(identity)
     if (verdict.verdict !== 'refuse') return
     this.#isPassed = false
+    this.#isCut = true
     this.#sendRefusal(verdict)
     this.#parts.onCut(verdict.code, verdict.reason)
   }
@@ -228,7 +232,9 @@ export class Gate {
   }
 
   #cut(code: CutCode, reason: string): void {
-    if (this.#end()) this.#parts.onCut(code, reason)
+    if (!this.#end()) return
+    this.#isCut = true
+    this.#parts.onCut(code, reason)
   }
 
   /** Nothing is judged any more. False when that was so already. */

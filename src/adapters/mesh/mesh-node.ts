@@ -254,6 +254,8 @@ export class MeshNode implements Mesh {
 
   /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */
   #mayPutOut(peer: NodeId, code: ErrorCode): boolean {
+    // Who has been put out has no word in it any more, not even about those whom it let in.
+    if ((this.log.view().members.get(peer)?.revoked ?? null) !== null) return false
     const own = this.#chain()?.[0]?.body
     const isLostInvite = code.startsWith('INVITE_')
     if (code !== 'REVOKED' && !isLostInvite) return false

@@ -273,6 +273,23 @@ test('a member that is revoked later is told so and cut', async (t) => {
   t.is((await heard).code, 'REVOKED')
 })
 
+test('what a peer says after it was cut is not heard', async (t) => {
+  const { log, of } = meshOf(ann)
+  const told = of(owner)
+  const [a, b] = await gates(t, ['owner', 'ann'], [told, of(ann)])
+  await Promise.all([a.passed, b.passed])
+  log.revoke(owner, ann)
+  a.gate.review(Object.assign(told, { viewNow: log.view() }))
+  await a.cut
+  const refusal = encodeGateMessage({ type: 'refused', code: 'REVOKED', reason: 'out of spite' })
+  b.mux.getLastChannel({ protocol: 'a2a-node/gate' })?.messages[0]?.send(refusal)
+  const behind = b.mux.createChannel({ protocol: 'behind it' })
+  a.mux.createChannel({ protocol: 'behind it' })?.open()
+  behind?.open()
+  t.ok(await behind?.fullyOpened())
+  t.alike(told.refusals, [])
+})
+
 test('a refusal of an earlier invite does not put out a member that came by a later one', async (t) => {
   const log = founded()
   const used = inviteTerms('used', { uses: 1 })

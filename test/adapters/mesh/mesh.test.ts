@@ -131,6 +131,25 @@ test('nobody is put out by the word of one who could not do it by the log', asyn
   t.is((await admin.mesh.expelled).code, 'REVOKED', 'the owner anybody')
 })
 
+test('the word of a revoked admin puts nobody out, not even whom it let in', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const admin = await lab.member('admin', owner, { admin: true })
+  const member = await lab.member('member', admin)
+  t.is(member.mesh.certificate().body.issuer, admin.id)
+  // The stream stays: what the admin says on it just before it is cut is what counts.
+  for (const node of [admin, member]) node.mesh.links.review = () => {}
+  const expelled: string[] = []
+  void member.mesh.expelled.then(({ code }) => expelled.push(code))
+  await owner.mesh.log.submit(revocation(owner, admin))
+  await untilView(member, (view) => (view.members.get(admin.id)?.revoked ?? null) !== null)
+  say(admin, member, { code: 'REVOKED', reason: 'out of spite' })
+  say(admin, member, { code: 'INVITE_USED', reason: 'out of spite' })
+  await heard(admin, member)
+  t.alike(expelled, [])
+})
+
 test('with all links taken a node sends members away, and takes the next when one is gone', async (t) => {
   const lab = await meshLab(t)
   const owner = await lab.found('owner', { maxLinks: 1 })
