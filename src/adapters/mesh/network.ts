@@ -2,6 +2,7 @@ import dgram from 'node:dgram'
 import HyperDHT from 'hyperdht'
 import { NodeError } from '../../kit/errors.js'
 import type { Clock, Timer } from '../../kit/clock.js'
+import { timely } from './timely.js'
 
 /** How nodes find each other. */
 export interface NetworkOptions {
@@ -27,6 +28,9 @@ export interface Network {
 
 /** How often a process that could not get the bootstrap port tries to take it over, in milliseconds. */
 const TAKEOVER_MS = 2000
+/** How long another process may take to answer on the bootstrap port of loopback, in milliseconds, and how often it is asked. */
+const ANSWER_MS = 1500
+const ASKS = 2
 /** Keep-alive of idle streams, in milliseconds. Two are lost before {@link STREAM_TIMEOUT_MS} ends the stream. */
 const KEEP_ALIVE_MS = 2000
 
@@ -35,7 +39,7 @@ export const STREAM_TIMEOUT_MS = 6000
 
 /**
  * Opens the DHT node.
- * @throws NodeError PORT_IN_USE when `serveBootstrap` names a taken port; CONFIG_INVALID for a broken address.
+ * @throws NodeError PORT_IN_USE when `serveBootstrap` names a taken port, or no node of this kind holds the taken port of `local`; CONFIG_INVALID for a broken address.
  */
 export async function openNetwork(options: NetworkOptions, clock: Clock): Promise<Network> {
   const bootstrap = await openBootstrap(options, clock)
@@ -43,14 +47,21 @@ export async function openNetwork(options: NetworkOptions, clock: Clock): Promis
     ...addressing(options),
     connectionKeepAlive: KEEP_ALIVE_MS
   })
+  const close = async (): Promise<void> => {
+    await bootstrap?.close()
+    await dht.destroy({ force: true })
+  }
+  try {
+    await bootstrap?.reach(dht)
+  } catch (error) {
+    await close()
+    throw error
+  }
   return {
     dht,
     serving: () => bootstrap?.serving() ?? false,
     onTakeover: (listener) => bootstrap?.onTakeover(listener),
-    close: async () => {
-      await bootstrap?.close()
-      await dht.destroy({ force: true })
-    }
+    close
   }
 }
 
@@ -67,6 +78,8 @@ function addressing(options: NetworkOptions): { bootstrap?: string[]; host?: str
 interface Bootstrap {
   serving(): boolean
   onTakeover(listener: () => void): void
+  /** Makes sure that a bootstrap node is there. @throws NodeError PORT_IN_USE when something else holds its port */
+  reach(dht: HyperDHT): Promise<void>
   close(): Promise<void>
 }
 
@@ -80,7 +93,7 @@ async function openBootstrap(options: NetworkOptions, clock: Clock): Promise<Boo
       next: [`a2a-node start --serve-bootstrap ${host}:<another port>`]
     })
   }
-  return { serving: () => true, onTakeover: () => {}, close: () => node.destroy() }
+  return { serving: () => true, onTakeover: () => {}, reach: () => Promise.resolve(), close: () => node.destroy() }
 }
 
 /** The first process serves; any survivor takes the port over when it becomes free. */
@@ -105,6 +118,15 @@ async function embeddedBootstrap(port: number, clock: Clock): Promise<Bootstrap>
   return {
     serving: () => node !== null,
     onTakeover: (listener) => void listeners.push(listener),
+    reach: async (dht) => {
+      for (let ask = 0; ask < ASKS && node === null; ask++) {
+        if (await answers(dht, port, clock)) return
+        // The one that held it may just have ended.
+        trying = trying.then(tryTakeover)
+        await trying
+      }
+      if (node === null) throw foreignPort(port)
+    },
     close: async () => {
       closed = true
       clock.clear(timer)
@@ -112,6 +134,22 @@ async function embeddedBootstrap(port: number, clock: Clock): Promise<Bootstrap>
       await node?.destroy({ force: true })
     }
   }
+}
+
+/** Does a DHT node hold the port of loopback? */
+async function answers(dht: HyperDHT, port: number, clock: Clock): Promise<boolean> {
+  let isThere = false
+  const asked = dht.ping({ host: '127.0.0.1', port }).then(() => {
+    isThere = true
+  })
+  await timely(asked, clock, ANSWER_MS)
+  return isThere
+}
+
+function foreignPort(port: number): NodeError {
+  return new NodeError('PORT_IN_USE', `port ${port} is held by another program, so nodes of this host cannot find each other on it`, {
+    next: ['A2A_NODE_LOCAL_PORT=<another port> a2a-node start']
+  })
 }
 
 /** A bootstrap node, or null when the port is taken. */

@@ -53,9 +53,21 @@ test('local: nodes reach each other through the embedded bootstrap, on loopback 
   t.is(await connected, '127.0.0.1')
 })
 
-test('local: a port that another program holds leaves the network up and unserved', async (t) => {
-  const network = await open(t, { localPort: await takenPort(t) })
-  t.is(network.serving(), false)
+test('local: a port that another program holds is PORT_IN_USE, with another port as the next step', async (t) => {
+  const localPort = await takenPort(t)
+  const error = await failsWith(t, 'PORT_IN_USE', () => open(t, { localPort }))
+  t.ok(error.message.includes(String(localPort)))
+  t.alike(error.next, ['A2A_NODE_LOCAL_PORT=<another port> a2a-node start'])
+})
+
+test('local: a port that becomes free while it is asked is taken over', async (t) => {
+  const socket = dgram.createSocket('udp4')
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  const localPort = socket.address().port
+  // The first question is what it ends at.
+  socket.once('message', () => socket.close())
+  const network = await open(t, { localPort })
+  t.is(network.serving(), true)
 })
 
 test('private: a served bootstrap is one that others can use', async (t) => {
