@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../kit/clock.js'
-import { messageOf, NodeError } from '../kit/errors.js'
+import { NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { AgentAddress } from '../domain/card/card.js'
@@ -7,10 +7,9 @@ import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import type { Telemetry } from '../ports/telemetry.js'
+import type { Cancellations } from './cancellations.js'
 import type { Conversations } from './conversations.js'
 import type { DraftHead, Outbox } from './outbox.js'
-import type { Peers } from './peers.js'
 import type { Tasks } from './tasks.js'
 
 /** How long a late answer is still taken, beyond the caller's patience, in milliseconds. */
@@ -44,14 +43,10 @@ export type Answer =
 /** What following a request needs. */
 export interface RequestParts {
   readonly clock: Clock
-  readonly telemetry: Telemetry
   readonly outbox: Outbox
-  readonly peers: Peers
   readonly conversations: Conversations
+  readonly cancellations: Cancellations
   readonly tasks: Tasks
-  readonly self: NodeId
-  /** Cancels work on this very node. */
-  cancelHere(key: string): void
   /** It has ended, for good. */
   onEnd(request: OneRequest): void
 }
@@ -128,7 +123,9 @@ export class OneRequest {
       replies: { ttlMs: timeoutMs + LATE_MS, handler: (header, payload) => this.#onReply(header, payload) }
     })
     this.#isSent = true
-    this.#note((tasks, id) => tasks.waitFor(id, null))
+    // It may have been canceled on its way out.
+    if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
+    else this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
   /** Its peer is away; it goes on when the peer is back. */
@@ -157,16 +154,7 @@ export class OneRequest {
   /** Asks the other side to stop; the answer is then a failure with CANCELED. */
   cancel(): void {
     if (this.#isOver) return
-    const { self, peers, cancelHere, telemetry } = this.#parts
-    if (this.peer === self) {
-      cancelHere(this.key)
-    } else if (peers.isOnline(this.peer)) {
-      try {
-        peers.send(this.peer, { kind: 'control', name: 'cancel', body: { requestId: this.key } })
-      } catch (error) {
-        telemetry.log('debug', 'a cancellation could not be sent', { peer: this.peer, reason: messageOf(error) })
-      }
-    }
+    if (this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
     this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
   }
 

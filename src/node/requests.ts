@@ -1,11 +1,13 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
+import { Cancellations } from './cancellations.js'
+import type { CancellationsParts } from './cancellations.js'
 import { OneRequest } from './one-request.js'
 import type { Answer, Asking, RequestNames, RequestParts } from './one-request.js'
 
 /** What asking others needs. */
-export interface RequestsParts extends Omit<RequestParts, 'onEnd'> {
+export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'cancellations'>, CancellationsParts {
   readonly ids: IdSource
 }
 
@@ -19,16 +21,18 @@ export interface Asked extends Omit<RequestNames, 'attempt'> {
 
 /** The caller's side of requests. */
 export class Requests {
-  readonly #parts: RequestParts
-  readonly #ids: IdSource
+  readonly #parts: RequestsParts
+  readonly #ofRequest: RequestParts
+  readonly #cancellations: Cancellations
   /** Requests that have not ended, by peer. */
   readonly #live = new Map<NodeId, Set<OneRequest>>()
   /** Those of them that wait for their peer. */
   readonly #queued = new Set<OneRequest>()
 
-  constructor({ ids, ...parts }: RequestsParts) {
-    this.#ids = ids
-    this.#parts = { ...parts, onEnd: (request) => this.#forget(request) }
+  constructor(parts: RequestsParts) {
+    this.#parts = parts
+    this.#cancellations = new Cancellations(parts)
+    this.#ofRequest = { ...parts, cancellations: this.#cancellations, onEnd: (request) => this.#forget(request) }
   }
 
   /**
@@ -36,7 +40,7 @@ export class Requests {
    * @throws NodeError what the road out refuses.
    */
   async ask(asking: Asking): Promise<Asked> {
-    const request = new OneRequest(this.#parts, asking, this.#name(asking))
+    const request = new OneRequest(this.#ofRequest, asking, this.#name(asking))
     const ofPeer = this.#live.get(request.peer) ?? new Set()
     this.#live.set(request.peer, ofPeer.add(request))
     try {
@@ -98,10 +102,12 @@ export class Requests {
   onRevoked(peer: NodeId): void {
     const error = new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody()
     for (const request of [...(this.#live.get(peer) ?? [])]) request.fail(error)
+    this.#cancellations.forget(peer)
   }
 
   /** A peer is back: send what waited for it. */
   onOnline(peer: NodeId): void {
+    this.#cancellations.onOnline(peer)
     for (const request of this.#live.get(peer) ?? []) {
       if (this.#queued.delete(request)) request.send().catch((error: unknown) => this.#sendLater(request, asNodeError(error)))
     }
@@ -114,12 +120,12 @@ export class Requests {
   }
 
   #name({ lease, target, capability, description }: Asking): RequestNames {
-    const { tasks } = this.#parts
+    const { ids, tasks } = this.#parts
     const agent = addressText(target)
     return {
-      requestId: lease?.requestId ?? this.#ids.next('req'),
+      requestId: lease?.requestId ?? ids.next('req'),
       attempt: lease?.attempt ?? 1,
-      correlationId: this.#ids.next('thr'),
+      correlationId: ids.next('thr'),
       taskId: lease === undefined ? tasks.open({ kind: 'request', role: 'caller', agent, capability: capability ?? '', description }) : null
     }
   }

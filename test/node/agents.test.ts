@@ -7,7 +7,7 @@ import { Abort } from '../../src/node/abort.js'
 import { AgentHost, type HostOutcome } from '../../src/node/agents.js'
 import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import { failsWith } from '../support/fails.js'
-import { capability, definition, echo, FakeAgent, FakeSource } from '../support/fake-agents.js'
+import { capability, agentDefinition, echo, FakeAgent, FakeSource } from '../support/fake-agents.js'
 import { holds } from '../support/holds.js'
 import { ManualClock } from '../support/manual-clock.js'
 
@@ -60,7 +60,7 @@ test('an agent does its tasks one after the other, in the order they came, whate
     fc.integer({ min: 1, max: 3 }),
     fc.array(fc.record({ cancel: fc.boolean() }), { minLength: 1, maxLength: 15 }),
     async (concurrency, given) => {
-      const agent = new FakeAgent(definition('a', { concurrency }))
+      const agent = new FakeAgent(agentDefinition('a', { concurrency }))
       const { give, host } = await hosted(t, [agent])
       const aborts = given.map(() => new Abort())
       const outcomes = given.map((_, index) => give('a', index, { signal: aborts[index] }))
@@ -90,7 +90,7 @@ test('an agent does its tasks one after the other, in the order they came, whate
 })
 
 test('a new version takes over the queue; what runs ends with the old one', async (t) => {
-  const [old, young] = [new FakeAgent(definition('a')), new FakeAgent(definition('a', { version: '2.0.0' }))]
+  const [old, young] = [new FakeAgent(agentDefinition('a')), new FakeAgent(agentDefinition('a', { version: '2.0.0' }))]
   const { give, host, source } = await hosted(t, [old])
   const outcomes = [give('a', 1), give('a', 2), give('a', 3)]
   await turns()
@@ -110,8 +110,8 @@ test('a new version takes over the queue; what runs ends with the old one', asyn
 })
 
 test('a new version with more places begins more of what waits', async (t) => {
-  const old = new FakeAgent(definition('a'))
-  const young = new FakeAgent(definition('a', { concurrency: 3 }))
+  const old = new FakeAgent(agentDefinition('a'))
+  const young = new FakeAgent(agentDefinition('a', { concurrency: 3 }))
   const { give, source } = await hosted(t, [old])
   for (const input of [1, 2, 3, 4]) void give('a', input)
   await turns()
@@ -121,7 +121,7 @@ test('a new version with more places begins more of what waits', async (t) => {
 })
 
 test('what waits for an agent that is removed fails at once and says so; what runs still counts', async (t) => {
-  const agent = new FakeAgent(definition('a'))
+  const agent = new FakeAgent(agentDefinition('a'))
   const { give, host, source } = await hosted(t, [agent, echo('b')])
   const [running, waiting] = [give('a', 1), give('a', 2)]
   await turns()
@@ -137,7 +137,7 @@ test('what waits for an agent that is removed fails at once and says so; what ru
 })
 
 test('an agent that comes back has a fresh queue', async (t) => {
-  const [first, second] = [new FakeAgent(definition('a')), new FakeAgent(definition('a'))]
+  const [first, second] = [new FakeAgent(agentDefinition('a')), new FakeAgent(agentDefinition('a'))]
   const { give, source } = await hosted(t, [first])
   const stuck = give('a', 1)
   await turns()
@@ -152,11 +152,11 @@ test('an agent that comes back has a fresh queue', async (t) => {
 })
 
 test('a task that waited is checked again when its agent has changed', async (t) => {
-  const old = new FakeAgent(definition('a'))
+  const old = new FakeAgent(agentDefinition('a'))
   const strict = new FakeAgent(
-    definition('a', { capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })] })
+    agentDefinition('a', { capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })] })
   )
-  const other = new FakeAgent(definition('a', { capabilities: [capability('a.other')] }))
+  const other = new FakeAgent(agentDefinition('a', { capabilities: [capability('a.other')] }))
   const { give, source } = await hosted(t, [old])
   const [first, second, third] = [give('a', 1), give('a', 'no object'), give('a', { file: 'x' })]
   await turns()
@@ -181,17 +181,17 @@ test('a task that waited is checked again when its agent has changed', async (t)
 test('a result is judged by the schema of the version that made it', async (t) => {
   const text = capability('a.do', { outputSchema: { type: 'string' } })
   const number = capability('a.do', { outputSchema: { type: 'number' } })
-  const old = new FakeAgent(definition('a', { capabilities: [text] }))
+  const old = new FakeAgent(agentDefinition('a', { capabilities: [text] }))
   const { give, source } = await hosted(t, [old])
   const outcome = give('a')
   await turns()
-  source.set([new FakeAgent(definition('a', { capabilities: [number] }))])
+  source.set([new FakeAgent(agentDefinition('a', { capabilities: [number] }))])
   old.finish('a text')
   t.alike(await outcome, { ok: true, result: 'a text' })
 })
 
 test('a result that does not fit its schema is a failure', async (t) => {
-  const agent = new FakeAgent(definition('a', { capabilities: [capability('a.do', { outputSchema: { type: 'number' } })] }), () => ({
+  const agent = new FakeAgent(agentDefinition('a', { capabilities: [capability('a.do', { outputSchema: { type: 'number' } })] }), () => ({
     ok: true,
     result: 'text'
   }))
@@ -202,7 +202,7 @@ test('a result that does not fit its schema is a failure', async (t) => {
 
 test('a runtime that throws fails its task, and the queue goes on', async (t) => {
   let calls = 0
-  const agent = new FakeAgent(definition('a'), () => {
+  const agent = new FakeAgent(agentDefinition('a'), () => {
     if (++calls === 1) throw new Error('broken')
     return { ok: true, result: calls }
   })
@@ -216,7 +216,7 @@ test('a runtime that throws fails its task, and the queue goes on', async (t) =>
 
 test('inputs are checked before they are queued', async (t) => {
   const strict = new FakeAgent(
-    definition('a', { capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })] })
+    agentDefinition('a', { capabilities: [capability('a.do', { inputSchema: { type: 'object', required: ['file'] } })] })
   )
   const { host } = await hosted(t, [strict])
   t.is(host.inputFault('a', 'a.do', { file: 'x' }), null)
@@ -226,7 +226,7 @@ test('inputs are checked before they are queued', async (t) => {
 })
 
 test('the estimate follows the runs there were', async (t) => {
-  const agent = new FakeAgent(definition('a'))
+  const agent = new FakeAgent(agentDefinition('a'))
   const { give, host, clock } = await hosted(t, [agent])
   t.is(host.estimateMs('a'), 60_000, 'the timeout while nothing is known')
   const outcome = give('a')

@@ -3,7 +3,7 @@ import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
 import { decodeEnvelope } from '../../src/domain/envelope/codec.js'
 import type { Draft } from '../../src/node/outbox.js'
 import { failsWith } from '../support/fails.js'
-import { definition, echo, FakeAgent } from '../support/fake-agents.js'
+import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, SETTINGS, World } from '../support/fake-node.js'
 
 async function pair(t: Assert): Promise<{ world: World; here: FakeNode; peer: FakeNode; draft: Draft }> {
@@ -115,7 +115,7 @@ test('an exchange that could not begin is closed again', async (t) => {
 
 test('a message for an agent of this node takes the same road in', async (t) => {
   const world = new World(t)
-  const agent = new FakeAgent(definition('text'), () => ({ ok: true, result: null }))
+  const agent = new FakeAgent(agentDefinition('text'), () => ({ ok: true, result: null }))
   const here = await world.member('here', { agents: [agent, echo('weak', { tier: 3 })] })
   const sender = { agentId: 'operator', nodeId: here.id }
   await here.core.outbox.send({ sender, recipient: { agentId: 'text', nodeId: here.id }, type: 'notification', payload: { input: 7 } })

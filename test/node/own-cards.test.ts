@@ -3,7 +3,7 @@ import { NodeError } from '../../src/kit/errors.js'
 import { checkSignedCard } from '../../src/domain/card/schema.js'
 import { actor, verify } from '../support/membership.js'
 import { failsWith } from '../support/fails.js'
-import { capability, definition, echo } from '../support/fake-agents.js'
+import { capability, agentDefinition, echo } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
 
@@ -168,5 +168,5 @@ test('an agent without a valid card does not keep the others from theirs', async
       .sort(),
     ['good', 'operator']
   )
-  await failsWith(t, 'INVALID_CARD', () => here.core.ownCards.check(definition('Not An Id')))
+  await failsWith(t, 'INVALID_CARD', () => here.core.ownCards.check(agentDefinition('Not An Id')))
 })

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { failsWith } from '../support/fails.js'
-import { definition, FakeAgent } from '../support/fake-agents.js'
+import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
 import { actor } from '../support/membership.js'
@@ -20,7 +20,7 @@ interface Scene {
 
 async function scene(t: Assert): Promise<Scene> {
   const world = new World(t)
-  const agent = new FakeAgent(definition('slow'))
+  const agent = new FakeAgent(agentDefinition('slow'))
   const here = await world.member('here')
   const peer = await world.member('peer', { agents: [agent] })
   await world.link(here, peer)
@@ -250,4 +250,26 @@ test('an answer for another request on the thread does not count', async (t) => 
   await world.settle()
   agent.finish('true')
   t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'true' })
+})
+
+test('work that was canceled while its peer was away stops when the peer is back', async (t) => {
+  const { world, here, peer, agent, ask } = await scene(t)
+  const asked = await ask()
+  await world.settle()
+  world.net.disconnect(here.id, peer.id)
+  asked.cancel()
+  await world.settle()
+  t.is(agent.open.length, 1)
+  await world.link(here, peer)
+  t.is(agent.open.length, 0)
+})
+
+test('a request canceled on its way out is stopped where it arrives', async (t) => {
+  const { world, here, agent, ask } = await scene(t)
+  const asking = ask()
+  here.core.requests.cancelTask(here.core.tasks.list()[0]?.id ?? '')
+  const asked = await asking
+  t.is((await asked.answer).outcome, 'FAILED')
+  await world.settle()
+  t.is(agent.open.length, 0)
 })

@@ -80,7 +80,7 @@ export function capability(id: string, rest: Partial<CapabilityDescriptor> = {})
 }
 
 /** A definition with the capability `<id>.do`, unless told otherwise. */
-export function definition(id: string, rest: Partial<AgentDefinition> & { readonly concurrency?: number } = {}): AgentDefinition {
+export function agentDefinition(id: string, rest: Partial<AgentDefinition> & { readonly concurrency?: number } = {}): AgentDefinition {
   const { concurrency = 1, ...changes } = rest
   return {
     id,
@@ -99,8 +99,8 @@ export function definition(id: string, rest: Partial<AgentDefinition> & { readon
 }
 
 /** An agent that answers each task with its input. */
-export function echo(id: string, rest: Parameters<typeof definition>[1] = {}): FakeAgent {
-  return new FakeAgent(definition(id, rest), (task) => ({ ok: true, result: task.input }))
+export function echo(id: string, rest: Parameters<typeof agentDefinition>[1] = {}): FakeAgent {
+  return new FakeAgent(agentDefinition(id, rest), (task) => ({ ok: true, result: task.input }))
 }
 
 /** A source whose set of agents a test replaces. */

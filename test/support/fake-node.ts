@@ -172,8 +172,12 @@ export class World {
   }
 
   /** Lets everything happen that needs no time. */
-  settle(): Promise<void> {
-    return this.net.idle()
+  async settle(): Promise<void> {
+    await this.net.idle()
+    while (this.clock.isDue) {
+      this.clock.advance(0)
+      await this.net.idle()
+    }
   }
 
   /** Lets time pass, in steps short enough for every timer to have its consequences. */

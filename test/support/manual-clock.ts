@@ -44,6 +44,11 @@ export class ManualClock implements Clock {
     return this.#entries.size
   }
 
+  /** Is a timer due without any time passing? */
+  get isDue(): boolean {
+    return this.#due(this.#elapsed) !== null
+  }
+
   /** Moves time on and runs what is due, each at its own moment. */
   advance(ms: number): void {
     const end = this.#elapsed + ms

@@ -1,0 +1,90 @@
+import test from 'brittle'
+import { parseAddress } from '../../src/node/directory.js'
+import { failsWith } from '../support/fails.js'
+import { echo } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
+import { actor } from '../support/membership.js'
+
+test('nodes are found by name, id and prefix; the nearest names help', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const { directory } = here.core
+  await world.member('laptop')
+  const { id } = actor('laptop')
+  t.is(directory.node('laptop'), id)
+  t.is(directory.node(id), id)
+  t.is(directory.node(id.slice(0, 8)), id)
+  t.is(directory.node('here'), here.id, 'itself too')
+  const error = await failsWith(t, 'PEER_NOT_FOUND', () => directory.node('laptob'))
+  t.alike(error.data, { nearest: ['laptop'] })
+  t.ok(error.message.includes('did you mean laptop?'))
+})
+
+test('an agent on two nodes is ambiguous by its id alone', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('text'), echo('mine')] })
+  const peer = await world.member('peer', { agents: [echo('text')] })
+  await world.link(here, peer)
+  const { directory } = here.core
+  t.alike(directory.agent('mine'), { agentId: 'mine', nodeId: here.id })
+  t.alike(directory.agent('text@peer'), { agentId: 'text', nodeId: peer.id })
+  const error = await failsWith(t, 'AMBIGUOUS_NAME', () => directory.agent('text'))
+  t.alike(error.data, { candidates: ['text@here', 'text@peer'] })
+  await failsWith(t, 'AGENT_NOT_FOUND', () => directory.agent('test@peer'))
+})
+
+test('two nodes of one name are told apart', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const owner = actor('owner')
+  await world.member('twin')
+  const { log } = world
+  const before = log.model.certificateOf(actor('twin'))
+  log.model.recertify(owner, { ...before, name: 'here', serial: 2, issuer: owner.id })
+  log.changed()
+  const names = [here.id, actor('twin').id].map((id) => here.core.directory.ref(id).name)
+  t.is(names[0], 'here')
+  t.is(names[1], `here-${actor('twin').id.slice(0, 4)}`)
+  t.is(here.core.directory.shownAddress(`a@${actor('twin').id}`), `a@${names[1]}`)
+})
+
+test('names of others are shown without control characters', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  t.is(here.core.directory.shownAddress('not an address'), 'not an address')
+  await failsWith(t, 'PEER_NOT_FOUND', () => here.core.directory.node('\u001b[31mred'))
+  const error = await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.directory.agent('\u001b[31mred'))
+  t.absent(error.message.includes('\u001b'))
+})
+
+test('an agent counts as weak as the weakest of certificate, card and whoever it speaks for', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a', { tier: 2 }), echo('boxed', { sandboxId: 'ci' })] })
+  const { directory } = here.core
+  const at = (agentId: string): { agentId: string; nodeId: string } => ({ agentId, nodeId: here.id })
+  t.alike(directory.party(at('operator')), { address: `operator@${here.id}`, tier: 1, sandboxId: null })
+  t.is(directory.party(at('a'))?.tier, 2)
+  t.is(directory.party(at('a'), { maxTier: 3 })?.tier, 3)
+  t.is(directory.party(at('a'), { maxTier: 0 })?.tier, 2)
+  t.is(directory.party(at('boxed'))?.sandboxId, 'ci')
+  t.is(directory.party(at('operator'), { maxTier: 0, sandboxId: 'ci' })?.sandboxId, 'ci')
+  t.is(directory.party(at('nobody')), null)
+})
+
+test('a revoked node has no party, whatever cards it had', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer', { agents: [echo('a')] })
+  await world.link(here, peer)
+  const address = { agentId: 'a', nodeId: peer.id }
+  t.ok(here.core.directory.party(address))
+  world.log.model.revoke(actor('owner'), peer.actor)
+  world.log.changed()
+  t.is(here.core.directory.party(address), null)
+})
+
+test('addresses are taken apart at the last @', (t) => {
+  t.alike(parseAddress('a@b'), { agentId: 'a', nodeId: 'b' })
+  t.alike(parseAddress('a@b@c'), { agentId: 'a@b', nodeId: 'c' })
+  for (const text of ['', '@', 'a@', '@b', 'ab']) t.is(parseAddress(text), null)
+})

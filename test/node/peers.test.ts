@@ -1,0 +1,226 @@
+import test, { type Assert } from 'brittle'
+import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import type { ChannelMessage } from '../../src/domain/channel/frames.js'
+import { Peers } from '../../src/node/peers.js'
+import { failsWith } from '../support/fails.js'
+import { type FakeLink, FakeNet, type FakeLinks } from '../support/fake-links.js'
+import { FakeLog, membershipOf } from '../support/fake-log.js'
+import { ManualClock } from '../support/manual-clock.js'
+import { type Actor, actor, founded } from '../support/membership.js'
+
+interface Side {
+  readonly peers: Peers
+  readonly links: FakeLinks
+  /** What it was told, in order. */
+  readonly told: string[]
+  readonly messages: ChannelMessage[]
+}
+
+interface Scene {
+  readonly clock: ManualClock
+  readonly net: FakeNet
+  readonly log: FakeLog
+  readonly a: Actor
+  readonly b: Actor
+  side(of: Actor): Promise<Side>
+}
+
+function scene(t: Assert): Scene {
+  const [clock, net] = [new ManualClock(), new FakeNet()]
+  const model = founded()
+  const [a, b] = [actor('a'), actor('b')]
+  for (const node of [a, b]) model.join(actor('owner'), node)
+  const log = new FakeLog(model)
+  return {
+    clock,
+    net,
+    log,
+    a,
+    b,
+    side: async (of) => {
+      const links = net.linksOf(of.id, membershipOf(log, of).certificate)
+      const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
+      const peers = new Peers({ clock, telemetry, links, log: log.of(of), nodeId: of.id })
+      const told: string[] = []
+      const messages: ChannelMessage[] = []
+      await peers.start({
+        onOnline: () => told.push('online'),
+        onRelinked: () => told.push('relinked'),
+        onOffline: () => told.push('offline'),
+        onMessage: (_peer, message) => messages.push(message)
+      })
+      t.teardown(() => peers.stop())
+      return { peers, links, told, messages }
+    }
+  }
+}
+
+const hello: ChannelMessage = { kind: 'control', name: 'cancel', body: { requestId: 'r#1' } }
+
+test('online means a live link, offline at once when the last one is gone', async (t) => {
+  const { net, a, b, side, clock } = scene(t)
+  const here = await side(a)
+  await side(b)
+  t.absent(here.peers.isOnline(b.id))
+  t.is(here.peers.lastSeenAt(b.id), null)
+  net.connect(a.id, b.id)
+  t.ok(here.peers.isOnline(b.id))
+  t.alike(here.peers.online(), [b.id])
+  clock.advance(500)
+  t.is(here.peers.lastSeenAt(b.id), clock.now())
+  net.disconnect(a.id, b.id)
+  const gone = clock.now()
+  clock.advance(500)
+  t.absent(here.peers.isOnline(b.id))
+  t.is(here.peers.lastSeenAt(b.id), gone)
+  t.alike(here.told, ['online', 'offline'])
+})
+
+test('a reconnect before the old link has closed keeps the peer online, on the newest link', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [old] = net.connect(a.id, b.id)
+  const [young] = net.connect(a.id, b.id)
+  t.is(here.peers.link(b.id), young)
+  here.peers.send(b.id, hello)
+  t.is(old.sent.length, 0)
+  net.cut(old)
+  here.peers.send(b.id, hello)
+  await net.idle()
+  t.is(there.messages.length, 2)
+  t.alike(here.told, ['online', 'relinked'])
+  net.cut(young)
+  t.alike(here.told, ['online', 'relinked', 'offline'])
+})
+
+test('when the newer link goes first, the older one serves on', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [old] = net.connect(a.id, b.id)
+  const [young] = net.connect(a.id, b.id)
+  net.cut(young)
+  t.is(here.peers.link(b.id), old)
+  here.peers.send(b.id, hello)
+  await net.idle()
+  t.is(there.messages.length, 1)
+  t.alike(here.told, ['online', 'relinked'])
+})
+
+test('half a message on one link does not disturb another', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const big: ChannelMessage = { kind: 'envelope', bytes: new Uint8Array(200_000).fill(7) }
+  const [first, firstThere] = net.connect(a.id, b.id)
+  firstThere.isHeld = true
+  here.peers.send(b.id, big)
+  net.connect(a.id, b.id)
+  here.peers.send(b.id, big)
+  await net.idle()
+  t.is(there.messages.length, 1)
+  net.cut(first)
+  t.ok(here.peers.isOnline(b.id))
+})
+
+test('a close that is told twice counts once', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const [link] = net.connect(a.id, b.id)
+  net.cut(link)
+  here.links.handlers?.onClose(link, 'again')
+  t.alike(here.told, ['online', 'offline'])
+})
+
+test('large messages arrive whole and in order, whatever the stream takes at once', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [link] = net.connect(a.id, b.id)
+  let budget = 0
+  let go: (() => void)[] = []
+  const { send } = link
+  link.send = (frame) => {
+    send.call(link, frame)
+    return ++budget % 2 === 0
+  }
+  link.drained = () => new Promise((resolve) => go.push(resolve))
+  const sizes = [10, 300_000, 20, 700_000, 30]
+  for (const size of sizes) here.peers.send(b.id, { kind: 'envelope', bytes: new Uint8Array(size) })
+  for (let i = 0; i < 40; i++) {
+    for (const resolve of go.splice(0)) resolve()
+    await net.idle()
+  }
+  go = []
+  t.alike(
+    there.messages.map((one) => (one.kind === 'envelope' ? one.bytes.byteLength : -1)),
+    sizes
+  )
+})
+
+test('a peer that reads nothing is OVERLOADED for its senders, not a leak', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const [link] = net.connect(a.id, b.id)
+  link.send = () => false
+  link.drained = () => new Promise(() => {})
+  const error = await failsWith(t, 'OVERLOADED', () => {
+    for (let i = 0; i < 2000; i++) here.peers.send(b.id, hello)
+  })
+  t.ok(error.retryable)
+  await failsWith(t, 'PEER_OFFLINE', () => here.peers.send(actor('owner').id, hello))
+})
+
+test('a malformed frame cuts the link', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const [, there] = net.connect(a.id, b.id)
+  there.send(new Uint8Array([99, 1, 2]))
+  await net.idle()
+  t.absent(here.peers.isOnline(b.id))
+})
+
+test('a ping measures the way there and back', async (t) => {
+  const { net, a, b, side, clock } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const [, there] = net.connect(a.id, b.id)
+  there.isHeld = true
+  const ping = here.peers.ping(b.id)
+  await net.idle()
+  clock.advance(40)
+  there.isHeld = false
+  there.deliver()
+  t.is(await ping, 40)
+})
+
+test('nobody answers the ping of another', async (t) => {
+  const { net, log, a, b, side, clock } = scene(t)
+  const c = actor('c')
+  log.model.join(actor('owner'), c)
+  log.changed()
+  const here = await side(a)
+  await side(b)
+  await side(c)
+  const ends: FakeLink[] = net.connect(a.id, b.id)
+  ends[1].isHeld = true
+  const [, liar] = net.connect(a.id, c.id)
+  const ping = here.peers.ping(b.id)
+  await net.idle()
+  liar.send(new Uint8Array([3, 1]))
+  await net.idle()
+  clock.advance(5000)
+  await failsWith(t, 'TIMEOUT', () => ping)
+})
+
+test('the links are asked for every active member but this node, and anew at each view', async (t) => {
+  const { log, a, b, side } = scene(t)
+  const here = await side(a)
+  const owner = actor('owner')
+  t.alike(here.links.wanted, [owner.id, b.id])
+  log.model.revoke(owner, b)
+  log.changed()
+  t.alike(here.links.wanted, [owner.id])
+  t.is(here.peers.certificate(b.id), null, 'a revoked node has no certificate')
+  t.is(here.peers.certificate(owner.id)?.maxTier, 0)
+})
