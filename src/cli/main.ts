@@ -21,7 +21,7 @@ export async function main(argv: readonly string[]): Promise<void> {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage
-    else process.exitCode = fail(outputOf({ json: beforeDashes(argv).includes('--json') }), error)
+    else process.exitCode = fail(outputOf({ json: beforeDashes(argv).includes('--json'), home: typedHome(argv) }), error)
   }
 }
 
@@ -41,7 +41,14 @@ async function runCommand(spec: CommandSpec, args: readonly string[], options: O
 
 function outputOf(options: Options): Output {
   const color = (options['color'] ?? 'auto') as ColorMode
-  return new Output({ json: options['json'] === true, color, out: process.stdout, err: process.stderr, env: process.env })
+  return new Output({
+    json: options['json'] === true,
+    color,
+    out: process.stdout,
+    err: process.stderr,
+    env: process.env,
+    home: textOption(options, 'home') ?? null
+  })
 }
 
 /** Tells of an error; gives its exit code. */
@@ -63,6 +70,15 @@ async function printVersion(argv: readonly string[]): Promise<void> {
   const output = outputOf({ json: argv.includes('--json') })
   if (output.json) output.object('version@1', { version })
   else output.print(version)
+}
+
+/** `--home` of a command line that was not understood. */
+function typedHome(argv: readonly string[]): string | undefined {
+  const words = beforeDashes(argv)
+  const joined = words.find((word) => word.startsWith('--home='))
+  if (joined !== undefined) return joined.slice('--home='.length)
+  const place = words.indexOf('--home')
+  return place === -1 ? undefined : words[place + 1]
 }
 
 function beforeDashes(argv: readonly string[]): readonly string[] {

@@ -12,6 +12,7 @@ const CODES: Readonly<Record<Style, string>> = { bold: '1', dim: '2', red: '31',
 // C1 controls and direction marks: JSON leaves them as they are, a terminal obeys them.
 const UNSAFE_IN_JSON = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const MESSAGE_MAX = 2000
+const HINT_MAX = 1000
 
 /** A place that text is written to; what a process stream and a test have in common. */
 export interface Sink {
@@ -21,15 +22,28 @@ export interface Sink {
   readonly rows?: number | undefined
 }
 
+/** How a command speaks. */
+export interface OutputOptions {
+  readonly json: boolean
+  readonly color: ColorMode
+  readonly out: Sink
+  readonly err: Sink
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** `--home` as it was typed: commands that are shown go on with it. */
+  readonly home?: string | null
+}
+
 /** Where a command speaks: data to `out`, everything else to `err`. */
 export class Output {
   readonly json: boolean
   readonly out: Sink
   readonly err: Sink
+  readonly #home: string | null
   readonly #color: { readonly out: boolean; readonly err: boolean }
 
-  constructor(options: { json: boolean; color: ColorMode; out: Sink; err: Sink; env: Readonly<Record<string, string | undefined>> }) {
+  constructor(options: OutputOptions) {
     this.json = options.json
+    this.#home = options.home ?? null
     this.out = options.out
     this.err = options.err
     this.#color = { out: wantsColor(options.out, options), err: wantsColor(options.err, options) }
@@ -65,13 +79,20 @@ export class Output {
     return this.out.isTTY === true ? (this.out.columns ?? 80) : null
   }
 
+  /** A command to type next, for the node that was meant: with the `--home` of this command line. */
+  hint(command: string): string {
+    if (this.#home === null || !command.startsWith('a2a-node ') || / --home[ =]/.test(command)) return command
+    return `a2a-node --home ${shellWord(this.#home)} ${command.slice('a2a-node '.length)}`
+  }
+
   /** An error as this output shows errors: JSON or `error: ... [CODE]` and the next steps. */
   error(error: ErrorBody): void {
-    if (this.json) return this.note(jsonLine({ error }))
+    const next = error.next.map((one) => this.hint(one))
+    if (this.json) return this.note(jsonLine({ error: { ...error, next } }))
     this.note(`${this.paintNote('red', 'error:')} ${shown(error.message, MESSAGE_MAX)}  [${error.code}]`)
     if (usageOf(error.data) !== null) this.note(`  usage: ${usageOf(error.data)}`)
     for (const candidate of candidatesOf(error.data)) this.note(`  one of: ${shown(candidate)}`)
-    for (const next of error.next) this.note(`  try: ${shown(next)}`)
+    for (const one of next) this.note(`  try: ${shown(one, HINT_MAX)}`)
   }
 }
 
@@ -95,6 +116,11 @@ export function plainText(text: string): string {
 
 function escapeUnsafe(text: string): string {
   return text.replace(UNSAFE_IN_JSON, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** As a shell takes it for one word. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 function usageOf(data: unknown): string | null {

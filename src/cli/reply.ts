@@ -39,7 +39,9 @@ async function printText(output: Output, reply: Reply): Promise<void> {
     return
   }
   if (reply.outcome === 'QUEUED') {
-    output.note(`queued for ${shown(reply.agent)}${reply.taskId === null ? '' : `; see a2a-node tasks show ${shown(reply.taskId)}`}`)
+    output.note(
+      `queued for ${shown(reply.agent)}${reply.taskId === null ? '' : `; see ${output.hint(`a2a-node tasks show ${shown(reply.taskId)}`)}`}`
+    )
     if (reply.taskId !== null) output.print(shown(reply.taskId))
     return
   }

@@ -13,9 +13,22 @@ function sink(isTTY = false): Sink & { text: string } {
   }
 }
 
-function output(options: { json?: boolean; color?: 'auto' | 'always' | 'never'; tty?: boolean; env?: Record<string, string> } = {}) {
+function output(
+  options: { json?: boolean; color?: 'auto' | 'always' | 'never'; tty?: boolean; env?: Record<string, string>; home?: string } = {}
+) {
   const [out, err] = [sink(options.tty), sink(options.tty)]
-  return { out, err, output: new Output({ json: options.json ?? false, color: options.color ?? 'auto', out, err, env: options.env ?? {} }) }
+  return {
+    out,
+    err,
+    output: new Output({
+      json: options.json ?? false,
+      color: options.color ?? 'auto',
+      out,
+      err,
+      env: options.env ?? {},
+      home: options.home ?? null
+    })
+  }
 }
 
 test('colours need a terminal that wants them, or the flag', (t: Assert) => {
@@ -42,6 +55,20 @@ test('an error under --json is one object on stderr', (t: Assert) => {
   json.error(new NodeError('PEER_OFFLINE', 'gone').toBody())
   t.alike(JSON.parse(err.text), { error: { code: 'PEER_OFFLINE', message: 'gone', retryable: true, next: ['a2a-node peers'] } })
   t.is(out.text, '')
+})
+
+test('commands to type next carry the home that was typed, as one word of a shell', (t: Assert) => {
+  t.is(output({ home: '/tmp/b' }).output.hint('a2a-node start'), 'a2a-node --home /tmp/b start')
+  t.is(output({ home: "it's b" }).output.hint('a2a-node start'), "a2a-node --home 'it'\\''s b' start")
+  t.is(output({ home: '/b' }).output.hint('kill -9 7'), 'kill -9 7')
+  t.is(output({ home: '/b' }).output.hint('a2a-node start --home <new>'), 'a2a-node start --home <new>')
+  t.is(output().output.hint('a2a-node start'), 'a2a-node start')
+  const [text, json] = [output({ home: '/b' }), output({ home: '/b', json: true })]
+  const body = new NodeError('NODE_NOT_RUNNING', 'none').toBody()
+  text.output.error(body)
+  json.output.error(body)
+  t.ok(text.err.text.endsWith('  try: a2a-node --home /b start\n'), text.err.text)
+  t.alike((JSON.parse(json.err.text) as { error: { next: string[] } }).error.next, ['a2a-node --home /b start'])
 })
 
 test('JSON never carries a character that a terminal obeys, and stays the same value', (t: Assert) => {

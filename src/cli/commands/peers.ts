@@ -21,7 +21,7 @@ export const peers: Action = async (context, _args, options) => {
   const result = await context.api().call('peers.list', params)
   if (output.json) output.object('peers@1', { peers: result.peers })
   else for (const line of await peerLines(output, result.peers)) output.print(line)
-  if (!output.json && result.peers.length === 0) output.note('Invite another machine: a2a-node invite')
+  if (!output.json && result.peers.length === 0) output.note(`Invite another machine: ${context.output.hint('a2a-node invite')}`)
   return EXIT.ok
 }
 

@@ -131,7 +131,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   if (context.output.json) context.output.object('start@1', info)
   else {
     await printBanner(context, connectControl(context.paths().socket))
-    context.output.print(`It runs already (pid ${info.pid}). Stop it with: a2a-node stop`)
+    context.output.print(`It runs already (pid ${info.pid}). Stop it with: ${context.output.hint('a2a-node stop')}`)
   }
   return EXIT.ok
 }
@@ -140,7 +140,9 @@ async function printDetached(context: CommandContext, info: NodeInfo): Promise<n
   if (context.output.json) context.output.object('start@1', info)
   else {
     await printBanner(context, connectControl(context.paths().socket))
-    context.output.print(`Runs in the background (pid ${info.pid}), log in ${context.paths().logFile}. Stop it with: a2a-node stop`)
+    context.output.print(
+      `Runs in the background (pid ${info.pid}), log in ${context.paths().logFile}. Stop it with: ${context.output.hint('a2a-node stop')}`
+    )
   }
   return EXIT.ok
 }

@@ -15,7 +15,7 @@ export const status: Action = async ({ output, api, env }, _args, options) => {
   const lines = (info: StatusInfo): string[] => statusLines(output, info, env['HOME'])
   if (isSet(options, 'watch')) return await showWatch(output, api().watch('node.status', {}), { schema: 'status@1', lines })
   const info = await api().call('node.status', {})
-  if (output.json) output.object('status@1', info)
+  if (output.json) output.object('status@1', { ...info, problems: info.problems.map((one) => ({ ...one, next: output.hint(one.next) })) })
   else for (const line of lines(info)) output.print(line)
   return EXIT.ok
 }
@@ -42,7 +42,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
     ]),
     ...info.problems.flatMap((one) => [
       `${output.paint('yellow', 'problem:')} ${shown(one.message, 500)}  [${shown(one.code)}]`,
-      ...(one.next === '' ? [] : [`  try: ${shown(one.next)}`])
+      ...(one.next === '' ? [] : [`  try: ${shown(output.hint(one.next), 1000)}`])
     ])
   ]
 }

@@ -14,7 +14,7 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   if (!isSet(options, 'detach')) return await followOwnSwarm(context, id, request.items?.length ?? null)
   if (context.output.json) context.output.object('swarm-started@1', { id })
   else {
-    context.output.note(`follow it: a2a-node swarm watch ${id}`)
+    context.output.note(`follow it: ${context.output.hint(`a2a-node swarm watch ${id}`)}`)
     context.output.print(id)
   }
   return EXIT.ok

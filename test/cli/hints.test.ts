@@ -1,0 +1,40 @@
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { tempDir } from '../support/tmp.js'
+import { fakeHome, run } from './command-line.js'
+
+test('what to try next is for the home that was typed, also when the command line was not understood', async (t: Assert) => {
+  const home = await tempDir(t)
+  for (const args of [
+    ['--home', home, 'peers'],
+    ['peers', `--home=${home}`]
+  ]) {
+    const { stderr } = await run(args)
+    t.ok(stderr.includes(`  try: a2a-node --home ${home} start\n`), stderr)
+  }
+  const wrong = await run(['--home', home, 'peers', '--frob', '--json'])
+  t.alike((JSON.parse(wrong.stderr) as { error: { next: string[] } }).error.next, [`a2a-node --home ${home} peers --help`])
+})
+
+test('a problem of the node is told with a command for its home', async (t: Assert) => {
+  const { home } = await fakeHome(t, { status: { problems: [{ code: 'NO_ADMIN_ONLINE', message: 'no admin', next: 'a2a-node peers' }] } })
+  t.ok((await run(['status', '--home', home])).stdout.includes(`  try: a2a-node --home ${home} peers\n`))
+  const json = JSON.parse((await run(['status', '--json', '--home', home])).stdout) as { problems: { next: string }[] }
+  t.is(json.problems[0]?.next, `a2a-node --home ${home} peers`)
+})
+
+test('an agent that fails under agents run --json is an error on stderr and nothing on stdout', async (t: Assert) => {
+  const home = await tempDir(t)
+  const file = path.join(home, 'broken.md')
+  const runtime = "runtime: { type: command, command: [node, -e, 'process.exit(3)'] }"
+  const capability = 'capabilities: [{ id: break.it, description: Breaks., input: { type: object } }]'
+  await writeFile(file, `---\nname: broken\ndescription: Breaks.\na2a:\n  version: 0.1.0\n  ${capability}\n  ${runtime}\n---\n`)
+  const ran = await run(['agents', 'run', file, '{}', '--json'], { home })
+  t.is(ran.code, 1)
+  t.is(ran.stdout, '')
+  const { error } = JSON.parse(ran.stderr) as { error: { code: string; retryable: boolean; next: string[] } }
+  t.is(error.code, 'TASK_FAILED')
+  t.is(error.retryable, false)
+  t.alike(error.next, ['a2a-node tasks'])
+})
