@@ -97,24 +97,28 @@ export class Attached {
 
   /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken), INVALID_CARD. */
   async attach(options: AttachOptions): Promise<AttachedAgent> {
-    const { agents, ownCards, news, self } = this.#parts
+    const { agents, ownCards, self } = this.#parts
     const hosted = hostedOf(options)
     const { id } = options
     ownCards.check(hosted.definition)
     agents.attach(hosted)
     this.#programs.set(id, options)
-    await news.refresh()
-    const address = { agentId: id, nodeId: self }
-    return {
-      address: addressText(address),
-      send: (message) => this.#send(address, options, message),
-      close: async () => {
-        if (this.#programs.get(id) !== options) return
-        this.#programs.delete(id)
-        agents.detach(hosted)
-        await news.refresh()
-      }
+    const close = (): Promise<void> => this.#detach(options, hosted)
+    try {
+      await this.#parts.news.refresh()
+    } catch (error) {
+      await close().catch(() => {})
+      throw error
     }
+    const address = { agentId: id, nodeId: self }
+    return { address: addressText(address), send: (message) => this.#send(address, options, message), close }
+  }
+
+  async #detach(program: AttachOptions, hosted: HostedAgent): Promise<void> {
+    if (this.#programs.get(program.id) !== program) return
+    this.#programs.delete(program.id)
+    this.#parts.agents.detach(hosted)
+    await this.#parts.news.refresh()
   }
 
   /** Gives a notification to its program; false when it is for none. */
