@@ -3,7 +3,7 @@ import type { Member, MemberRequest } from 'blind-pairing'
 import type Hyperswarm from 'hyperswarm'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { bytesFromText, bytesToText } from '../../kit/ids.js'
+import { bytesFromText, bytesToText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Sign, Verify } from '../../kit/sign.js'
 import { considerJoin } from '../../domain/membership/admit.js'
@@ -116,11 +116,18 @@ export class AdminPairing implements Pairing {
     if (record === undefined || publicKey === null) return
     const joining = decodeJoinData(request.open(publicKey))
     if (!joining.ok) return request.deny({ status: denyStatus('INVITE_INVALID') })
+    // Out of the DHT comes also what its sender has given up long since; one that still waits has a stream to some admin.
+    if (!this.#isHere(joining.request.nodeKey)) return telemetry.log('info', 'a request to join came without a stream')
     const answer = considerJoin(log.view(), { self: nodeId, inviteId, request: joining.request, now: clock.now(), verify })
     if (answer.answer === 'silent') return telemetry.log('info', 'a request to join is left to another admin', { reason: answer.reason })
     if (answer.answer === 'deny') return request.deny({ status: denyStatus(answer.code) })
     if (answer.answer === 'admit') await this.#admit(joining.request, answer.certificate)
     this.#tell(request, record, joining.request.nodeKey)
+  }
+
+  /** Is a stream of the newcomer open now? */
+  #isHere(newcomer: NodeId): boolean {
+    return [...this.#parts.swarm.connections].some((stream) => !stream.destroying && keyToText(stream.remotePublicKey) === newcomer)
   }
 
   async #admit(request: JoinRequest, body: Certificate): Promise<void> {

@@ -2,8 +2,10 @@ import test from 'brittle'
 import type { Assert } from 'brittle'
 import BlindPairing from 'blind-pairing'
 import c from 'compact-encoding'
-import { hash } from '../../../src/adapters/mesh/sodium.js'
+import { AdminPairing } from '../../../src/adapters/mesh/pairing.js'
+import { hash, verify } from '../../../src/adapters/mesh/sodium.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { encodeInviteCode } from '../../../src/domain/membership/invite-code.js'
 import { pairingContract } from '../../contracts/pairing.js'
 import { failsWith } from '../../support/fails.js'
@@ -58,6 +60,31 @@ test('two admins that cannot see each other let one node each in by a one-use in
   await winner.seen.link(owner.id)
   await owner.seen.until(() => owner.mesh.links.list().every((link) => link.peer !== expelled.node.id))
   t.pass('the one that lost has no link any more')
+})
+
+test('who gave up is not let in later by the request that it left in the DHT', async (t) => {
+  const lab = await meshLab(t)
+  const admin = await lab.found('admin')
+  const code = await inviteCode(admin)
+  await admin.close()
+  await failsWith(t, 'NO_ADMIN_ONLINE', () => lab.join('newcomer', code, { timeoutMs: 2000 }))
+  const back = await lab.reopen(admin)
+  await back.mesh.pairing.close()
+  const { links, log, nodeId, sign } = back.mesh
+  const network = { network: 'private', bootstrap: [], localPort: null } as const
+  const clock = systemClock()
+  const left = new Promise<void>((resolve) => {
+    const telemetry = new MemoryTelemetry({
+      clock,
+      level: 'info',
+      format: 'text',
+      write: (line) => line.includes('came without a stream') && resolve()
+    })
+    const pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
+    t.teardown(() => pairing.close())
+  })
+  await Promise.race([left, untilView(back, (view) => view.members.size > 1)])
+  t.is(log.view().members.size, 1)
 })
 
 test('a code with the right checksum but a strange invite is INVITE_INVALID', async (t) => {
