@@ -7,6 +7,9 @@ import type { Entry, MembershipView } from '../../domain/membership/types.js'
 /** How often a waiting entry is offered again, in milliseconds. */
 const OFFER_AGAIN_MS = 1000
 
+/** A taken entry that the view does not show after this time is offered anew, in milliseconds: its taker may have lied or died. */
+const SHOWN_MS = 3000
+
 /** What a submission asks of the log. */
 export interface SubmissionParts {
   readonly entry: Entry
@@ -30,6 +33,9 @@ export class Submission {
   #settle: (error: NodeError | null) => void = () => {}
   #isOffering = false
   #isTaken = false
+  #wasTaken = false
+  /** Monotonic milliseconds. */
+  #takenAt = 0
 
   constructor(parts: SubmissionParts) {
     this.#parts = parts
@@ -39,15 +45,19 @@ export class Submission {
 
   /** Looks whether it is done, and offers it if nobody took it yet. */
   attempt(): void {
-    const { entry, view, isClosed, offer } = this.#parts
+    const { entry, clock, view, isClosed, offer } = this.#parts
     if (isApplied(view(), entry)) return this.#settle(null)
     if (isClosed()) return this.#settle(new NodeError('INTERNAL', 'the mesh log is closed'))
+    if (this.#isTaken && clock.monotonic() - this.#takenAt >= SHOWN_MS) this.#isTaken = false
     if (this.#isOffering || this.#isTaken) return
     this.#isOffering = true
     void offer(this.#bytes).then((isTaken) => {
       this.#isOffering = false
       this.#isTaken = isTaken
-      if (isTaken) void this.#parts.refresh().then(() => this.attempt(), ignore)
+      if (!isTaken) return
+      this.#wasTaken = true
+      this.#takenAt = clock.monotonic()
+      void this.#parts.refresh().then(() => this.attempt(), ignore)
     })
   }
 
@@ -69,7 +79,7 @@ export class Submission {
   }
 
   #timeoutMessage(): string {
-    return this.#isTaken
+    return this.#wasTaken
       ? 'the entry was written, but the log did not accept it: this node may not make that change'
       : 'no node that may write the log took the entry: none could be reached, or this node may not make that change'
   }

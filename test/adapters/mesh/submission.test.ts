@@ -61,6 +61,19 @@ test('an entry is offered again each second until a writer takes it, then waited
   t.is(clock.pending, 0, 'no timer is left')
 })
 
+test('an entry that was taken and does not show in three seconds is offered anew', async (t) => {
+  const { submission, clock, state, apply } = submit(() => true)
+  await settle()
+  clock.advance(2000)
+  await settle()
+  t.is(state.offers, 1)
+  clock.advance(1000)
+  await settle()
+  t.is(state.offers, 2)
+  apply()
+  await submission.done
+})
+
 test('an attempt while an offer is under way offers nothing', async (t) => {
   const { submission, state, apply } = submit(() => true)
   submission.attempt()
