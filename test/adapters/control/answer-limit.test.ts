@@ -8,6 +8,7 @@ import { answerMs } from '../../../src/adapters/control/answer-limit.js'
 import { connectControl } from '../../../src/adapters/control/client.js'
 import { startControlServer } from '../../../src/adapters/control/server.js'
 import { asNodeError, type NodeError } from '../../../src/kit/errors.js'
+import { AsyncQueue } from '../../../src/kit/queue.js'
 import { FakeNodeApi } from '../../contracts/node-api-fake.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -29,6 +30,10 @@ async function muteSocket(t: Assert): Promise<string> {
     await once(server, 'close')
   })
   return socket
+}
+
+function dropped(): never {
+  throw new Error('nothing is pushed')
 }
 
 async function failureOf(asked: Promise<unknown>): Promise<NodeError> {
@@ -73,8 +78,9 @@ test('only the work of others may take as long as it likes', (t: Assert) => {
 test('a watch that has nothing to tell sends its headers', async (t: Assert) => {
   const socket = path.join(await tempDir(t), 'run', 's')
   const fake = new FakeNodeApi()
-  fake.watch = async function* () {
-    await new Promise(() => {})
+  // Without an item, until its client goes.
+  fake.watch = async function* (_name, _params, options) {
+    yield* new AsyncQueue<never>(1, dropped, options?.signal as AbortSignal | undefined)
   }
   const server = await startControlServer({ path: socket, tier: () => 0, apiFor: () => fake, keepAliveMs: 1_000_000 })
   t.teardown(() => server.close())
