@@ -38,7 +38,8 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
       ['outbox', `${outbox.pending} pending`],
-      ...agents.faults.map(faultFact)
+      // A fault that is among the problems is told there, with what to do.
+      ...agents.faults.filter((fault) => !info.problems.some((one) => one.message.includes(fault.file))).map(faultFact)
     ]),
     ...info.problems.flatMap((one) => [
       `${output.paint('yellow', 'problem:')} ${shown(one.message, 500)}  [${shown(one.code)}]`,
