@@ -4,8 +4,8 @@ import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
 import { type ColorMode, Output } from './output.js'
-import { buildProgram } from './program.js'
-import type { CommandSpec } from './table.js'
+import { buildProgram, type Run } from './program.js'
+import { checkTyped } from './typed.js'
 
 /** Runs one command line (without node and script). Never rejects; sets the exit code of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
@@ -13,8 +13,8 @@ export async function main(argv: readonly string[]): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok)
   })
-  const program = buildProgram(async (spec, args, options) => {
-    process.exitCode = await runCommand(spec, args, options)
+  const program = buildProgram(async (...given) => {
+    process.exitCode = await runCommand(...given)
   })
   try {
     if (isVersionAsked(argv)) return await printVersion(argv)
@@ -25,15 +25,16 @@ export async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-async function runCommand(spec: CommandSpec, args: readonly string[], options: Options): Promise<number> {
+async function runCommand(...[spec, args, options, addUsage]: Parameters<Run>): Promise<number> {
   const output = outputOf(options)
   const home = textOption(options, 'home') ?? null
   const context = commandContext({ output, home, env: process.env })
   try {
+    checkTyped(spec, args, options)
     const action = await spec.load?.()
     return action === undefined ? EXIT.bug : await action(context, args, options)
   } catch (error) {
-    const known = asNodeError(error)
+    const known = addUsage(asNodeError(error))
     const { withSuggestion } = await import('./suggest.js')
     return fail(output, await withSuggestion(known, context, [...args, textOption(options, 'capability') ?? '']))
   }

@@ -1,6 +1,10 @@
 import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
-import { parseDuration } from '../kit/units.js'
+import { shown } from '../kit/text.js'
+import { formatDuration, parseDuration } from '../kit/units.js'
+
+const LONGEST_MS = 30 * 86_400_000
+const SANDBOX_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 /** Options of one command line, as commander gives them. */
 export type Options = Readonly<Record<string, unknown>>
@@ -22,14 +26,15 @@ export function isSet(options: Options, name: string): boolean {
   return options[name] === true
 }
 
-/** A duration such as `30s` as milliseconds. @throws NodeError USAGE */
-export function durationOption(options: Options, name: string): number | undefined {
+/** A duration such as `30s` as milliseconds, from `minMs` (1) to 30 days. @throws NodeError USAGE */
+export function durationOption(options: Options, name: string, minMs = 1): number | undefined {
   const text = textOption(options, name)
   if (text === undefined) return undefined
   const ms = parseDuration(text)
-  if (ms === null || ms < 1)
-    throw new NodeError('USAGE', `--${kebab(name)} takes a duration such as 10s, 5m or 2h, not ${JSON.stringify(text)}`)
-  return ms
+  if (ms !== null && ms >= minMs && ms <= LONGEST_MS) return ms
+  const [least, most] = [formatDuration(minMs), formatDuration(LONGEST_MS)]
+  const range = `a duration such as 10s, 5m or 2h, from ${least} to ${most}`
+  throw new NodeError('USAGE', `--${kebab(name)} takes ${range}, not ${JSON.stringify(text)}`)
 }
 
 /** A whole number. @throws NodeError USAGE */
@@ -39,6 +44,24 @@ export function countOption(options: Options, name: string, [min, max]: readonly
   const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
   throw new NodeError('USAGE', `--${kebab(name)} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`)
+}
+
+/** The id of a sandbox. @throws NodeError USAGE */
+export function sandboxOption(options: Options, name: string): string | undefined {
+  const text = textOption(options, name)
+  if (text === undefined || SANDBOX_ID.test(text)) return text
+  const allowed = '1 to 64 letters, digits, dots, underscores and hyphens, a letter or digit first'
+  throw new NodeError('USAGE', `--${kebab(name)} takes ${allowed}, not ${JSON.stringify(text)}`)
+}
+
+/** The name of a node. @throws NodeError USAGE */
+export function nameArgument(text: string): string {
+  const isLegal = text.length >= 1 && text.length <= 64 && text.trim() === text && shown(text) === text && !text.includes('@')
+  if (isLegal) return text
+  throw new NodeError(
+    'USAGE',
+    `a name has 1 to 64 characters, no control characters, no @ and no space at its ends, not ${JSON.stringify(text)}`
+  )
 }
 
 /** A tier L0..L3. @throws NodeError USAGE */

@@ -5,7 +5,10 @@ import type { Options } from './options.js'
 import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './table.js'
 
 /** Called when a command line was understood. */
-export type Run = (spec: CommandSpec, args: readonly string[], options: Options) => Promise<void>
+export type Run = (...given: [CommandSpec, readonly string[], Options, AddUsage]) => Promise<void>
+
+/** Adds the usage line of the command to an error of wrong usage that has none; gives every other error back. */
+export type AddUsage = (error: NodeError) => NodeError
 
 /** A command that tells of wrong usage by a NodeError with its own usage line. */
 class UsageCommand extends Command {
@@ -23,7 +26,9 @@ export function buildProgram(run: Run): Command {
   const program = new UsageCommand('a2a-node')
   program.description('Let the agents on your own machines find each other, trust each other and work together.')
   program.allowExcessArguments().exitOverride().showSuggestionAfterError()
-  program.configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+  // Commander counts the options of every parent as global: those of `peers` are none of `peers revoke`.
+  const visibleGlobalOptions = (command: Command): Option[] => (command === program ? [] : program.options.filter((one) => !one.hidden))
+  program.configureHelp({ showGlobalOptions: true, sortSubcommands: false, visibleGlobalOptions })
   program.option('-V, --version', 'print the version')
   for (const option of GLOBAL_OPTIONS) program.addOption(optionOf(option))
   for (const spec of COMMANDS) addCommand(program, spec, run)
@@ -48,7 +53,8 @@ function addCommand(parent: Command, spec: CommandSpec, run: Run): void {
     const [word] = command.args
     if (spec.sub !== undefined && word !== undefined) throw unknownCommand(command, word)
     if (spec.load === undefined) throw usageError(command, `which one: ${(spec.sub ?? []).map((one) => one.name).join(', ')}?`)
-    await run(spec, command.args, command.optsWithGlobals())
+    const given = command.optsWithGlobals()
+    await run(spec, command.args, given, (error) => withUsage(command, error))
   })
 }
 
@@ -76,6 +82,13 @@ function usageError(command: Command, message: string): NodeError {
     data: { usage: `${path} ${command.usage()}` },
     next: [`${path} --help`]
   })
+}
+
+function withUsage(command: Command, error: NodeError): NodeError {
+  if (error.code !== 'USAGE' || (error.data !== undefined && error.data !== null)) return error
+  const { data, next } = usageError(command, error.message)
+  const isOwn = error.next.some((one) => one !== 'a2a-node --help')
+  return new NodeError('USAGE', error.message, { data, next: isOwn ? error.next : next, cause: error })
 }
 
 function pathOf(command: Command): string {

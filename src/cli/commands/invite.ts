@@ -1,7 +1,7 @@
 import { formatDuration } from '../../kit/units.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { countOption, durationOption, given, isSet, textOption, tierOption } from '../options.js'
+import { countOption, durationOption, given, isSet, sandboxOption, tierOption } from '../options.js'
 import { type Cell, plural, printTable } from '../render.js'
 
 /** `invite`: the code alone on stdout, what it is good for on stderr. */
@@ -9,9 +9,9 @@ export const invite: Action = async ({ output, api }, _args, options) => {
   const params = given({
     tier: tierOption(options, 'tier'),
     admin: isSet(options, 'admin') ? true : undefined,
-    ttlMs: durationOption(options, 'ttl'),
+    ttlMs: durationOption(options, 'ttl', 1000),
     uses: countOption(options, 'uses', [1, 1000]),
-    sandboxId: textOption(options, 'sandbox')
+    sandboxId: sandboxOption(options, 'sandbox')
   })
   const made = await api().call('invite.create', params)
   if (isSet(options, 'qr')) {
@@ -41,12 +41,13 @@ export const listInvites: Action = async ({ output, api }) => {
       one.id.slice(0, 8),
       one.tier,
       one.admin ? 'yes' : 'no',
+      one.sandboxId ?? '-',
       `${one.used}/${one.uses}`,
       { text: one.state, style: one.state === 'open' ? 'green' : 'dim' },
       one.state === 'open' ? `in ${formatDuration(Math.max(0, Date.parse(one.expiresAt) - Date.now()))}` : '-',
       one.by.name
     ])
-    await printTable(output, ['ID', 'TIER', 'ADMIN', 'USED', 'STATE', 'EXPIRES', 'BY'], rows)
+    await printTable(output, ['ID', 'TIER', 'ADMIN', 'SANDBOX', 'USED', 'STATE', 'EXPIRES', 'BY'], rows)
   }
   return EXIT.ok
 }

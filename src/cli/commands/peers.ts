@@ -1,11 +1,10 @@
-import { NodeError } from '../../kit/errors.js'
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import type { PeerDetail, PeerInfo } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../live.js'
-import { isSet, textOption, tierArgument } from '../options.js'
+import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../output.js'
 import { type Cell, printFacts, tableLines } from '../render.js'
 import { agoText, rttText } from '../words.js'
@@ -77,8 +76,7 @@ function styleOf(status: PeerInfo['status']): 'green' | 'red' | 'dim' {
 
 /** `peers rename <peer> <name>`. */
 export const renamePeer: Action = async (context, [peer = '', name = '']) => {
-  if (name.length < 1 || name.length > 64) throw new NodeError('USAGE', 'a name has 1 to 64 characters')
-  const detail = await context.api().call('peers.rename', { peer, name })
+  const detail = await context.api().call('peers.rename', { peer, name: nameArgument(name) })
   return told(context.output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
 }
 

@@ -1,0 +1,36 @@
+import { NodeError } from '../kit/errors.js'
+import type { Options } from './options.js'
+import type { CommandSpec } from './table.js'
+
+/** Longest texts in characters, by the name of the argument or option; the node takes no longer ones. */
+const LONGEST: Readonly<Record<string, number>> = {
+  peer: 256,
+  agent: 256,
+  id: 256,
+  capability: 128,
+  goal: 65_536,
+  justification: 1024,
+  reason: 256
+}
+/** An argument that may be empty: a message without words. */
+const MAY_BE_EMPTY = 'text'
+
+/** Refuses words of a command line that no command takes: empty ones, and names and texts that are too long. @throws NodeError USAGE */
+export function checkTyped(spec: CommandSpec, args: readonly string[], options: Options): void {
+  const names = (spec.args ?? '').match(/[\w-]+/g) ?? []
+  names.forEach((name, i) => checkText(name, `<${name}>`, args[i]))
+  for (const [name, value] of Object.entries(options)) {
+    for (const one of Array.isArray(value) ? value : [value]) checkText(name, `--${kebab(name)}`, one)
+  }
+}
+
+function checkText(name: string, label: string, value: unknown): void {
+  if (typeof value !== 'string') return
+  if (value.trim() === '' && name !== MAY_BE_EMPTY) throw new NodeError('USAGE', `${label} must not be empty`)
+  const max = LONGEST[name]
+  if (max !== undefined && value.length > max) throw new NodeError('USAGE', `${label} takes at most ${max} characters, not ${value.length}`)
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
