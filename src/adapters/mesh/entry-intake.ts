@@ -7,7 +7,9 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { RateTable } from './rate.js'
 
 /** Entries that one peer may hand in. */
-const ENTRIES_PER_PEER = { perSecond: 50, burst: 500 }
+const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }
+/** Bytes of entries that one peer may hand in: what is in the log stays there, at every node. */
+const BYTES_PER_PEER = { perSecond: 64 * 1024, burst: 4 * 1024 * 1024 }
 /** How long an entry waits for its author's admission to come into the view, in milliseconds; less than its sender waits. */
 const ADMISSION_WAIT_MS = 3000
 
@@ -28,17 +30,19 @@ export class EntryIntake {
   readonly #clock: Clock
   readonly #telemetry: Telemetry
   readonly #rates: RateTable
+  readonly #byteRates: RateTable
 
   constructor({ log, clock, telemetry }: { readonly log: IntakeLog; readonly clock: Clock; readonly telemetry: Telemetry }) {
     this.#log = log
     this.#clock = clock
     this.#telemetry = telemetry
     this.#rates = new RateTable(ENTRIES_PER_PEER, clock)
+    this.#byteRates = new RateTable(BYTES_PER_PEER, clock)
   }
 
   /** True: the entry is in the log, by this or before. False: not by this node, or not now. */
   async take(bytes: Uint8Array, peer: NodeId): Promise<boolean> {
-    if (!this.#log.writable() || !this.#rates.take(peer)) return false
+    if (!this.#log.writable() || !this.#rates.take(peer) || !this.#byteRates.take(peer, bytes.byteLength)) return false
     const decoded = decodeEntry(bytes)
     if (!decoded.ok) return this.#refuse(peer, decoded.reason)
     const { entry } = decoded

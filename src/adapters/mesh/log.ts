@@ -67,7 +67,8 @@ export class AutobaseLog implements MemberLog {
     this.#changes = new Emitter((error) => telemetry.log('error', 'a listener of the log failed', { reason: messageOf(error) }))
     this.#reader = new ViewReader(
       () => base.view,
-      (view) => this.#changes.emit(view)
+      (view) => this.#changes.emit(view),
+      parts.clock
     )
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })

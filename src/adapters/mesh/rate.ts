@@ -21,13 +21,13 @@ export class RateTable {
     this.#clock = clock
   }
 
-  /** Takes one token of the key's bucket; false when there is none. */
-  take(key: string): boolean {
+  /** Takes tokens of the key's bucket (one by default); false, and none taken, when there are not as many. */
+  take(key: string, cost = 1): boolean {
     const now = this.#clock.monotonic()
     if (this.#buckets.size >= SWEEP_AT && !this.#buckets.has(key)) this.#sweep(now)
     const tokens = this.#tokens(key, now)
-    const isAllowed = tokens >= 1
-    this.#buckets.set(key, { tokens: isAllowed ? tokens - 1 : tokens, at: now })
+    const isAllowed = tokens >= cost
+    this.#buckets.set(key, { tokens: isAllowed ? tokens - cost : tokens, at: now })
     return isAllowed
   }
 

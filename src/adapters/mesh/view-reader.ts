@@ -1,23 +1,31 @@
 import b4a from 'b4a'
 import type Hyperbee from 'hyperbee'
+import { type Clock, wait } from '../../kit/clock.js'
 import type { MembershipView } from '../../domain/membership/types.js'
 import { buildView, EMPTY_VIEW } from '../../domain/membership/view.js'
+
+/** The view is rebuilt at most once in this time, in milliseconds: a rebuild reads all records. */
+const REBUILD_MS = 50
 
 /** Rebuilds the membership view from the log's records whenever they changed; it is never accumulated. */
 export class ViewReader {
   readonly #bee: () => Hyperbee
   readonly #onChange: (view: MembershipView) => void
+  readonly #clock: Clock
   #view: MembershipView = EMPTY_VIEW
   #version = -1
   #hash: Uint8Array | null = null
   /** One rebuild at a time; a change during a rebuild asks for one more. */
   #rebuilding: Promise<void> | null = null
   #isStale = false
+  /** When the view was rebuilt, monotonic milliseconds. */
+  #rebuiltAt = Number.NEGATIVE_INFINITY
   #isClosed = false
 
   /** `bee`: the records as they are now. `onChange` must not throw. */
-  constructor(bee: () => Hyperbee, onChange: (view: MembershipView) => void) {
+  constructor(bee: () => Hyperbee, onChange: (view: MembershipView) => void, clock: Clock) {
     this.#bee = bee
+    this.#clock = clock
     this.#onChange = onChange
   }
 
@@ -43,6 +51,11 @@ export class ViewReader {
 
   async #rebuild(): Promise<void> {
     while (this.#isStale && !this.#isClosed) {
+      const restMs = this.#rebuiltAt + REBUILD_MS - this.#clock.monotonic()
+      if (restMs > 0) {
+        await wait(this.#clock, restMs)
+        continue
+      }
       this.#isStale = false
       const snapshot = this.#bee().snapshot()
       try {
@@ -59,6 +72,7 @@ export class ViewReader {
     // A reorder of unsigned entries can leave the version as it was with other content.
     const hash = snapshot.core.length === 0 ? null : await snapshot.core.treeHash()
     if (snapshot.version === this.#version && hash !== null && this.#hash !== null && b4a.equals(hash, this.#hash)) return false
+    this.#rebuiltAt = this.#clock.monotonic()
     const records: [string, unknown][] = []
     for await (const { key, value } of snapshot.createReadStream()) records.push([key, value])
     this.#view = buildView(records)

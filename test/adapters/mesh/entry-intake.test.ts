@@ -115,14 +115,26 @@ test('an admission that does not come lets the entry go', async (t) => {
   t.is(world.listeners.size, 0)
 })
 
-test('one peer hands in 500 entries at once and then 50 a second; another is not held up', async (t) => {
+test('one peer hands in 600 entries at once and then 10 a second; another is not held up', async (t) => {
   const world = new World()
   world.model.join(owner, ann)
   const take = (peer: Actor): Promise<boolean> => world.intake.take(card(ann), peer.id)
-  const first = await Promise.all(Array.from({ length: 600 }, () => take(ann)))
-  t.is(first.filter(Boolean).length, 500)
+  const first = await Promise.all(Array.from({ length: 700 }, () => take(ann)))
+  t.is(first.filter(Boolean).length, 600)
   t.is(await take(owner), true)
   world.clock.advance(1000)
   const next = await Promise.all(Array.from({ length: 100 }, () => take(ann)))
-  t.is(next.filter(Boolean).length, 50)
+  t.is(next.filter(Boolean).length, 10)
+})
+
+test('one peer hands in 4 MiB at once and then 64 KiB a second; another is not held up', async (t) => {
+  const world = new World()
+  world.model.join(owner, ann)
+  for (let piece = 0; piece < 64; piece++) await world.intake.take(new Uint8Array(64 * 1024), ann.id)
+  t.is(await world.intake.take(card(ann), ann.id), false)
+  t.is(await world.intake.take(card(ann), owner.id), true)
+  world.clock.advance(1000)
+  t.is(await world.intake.take(card(ann), ann.id), true)
+  await world.intake.take(new Uint8Array(64 * 1024 - card(ann).byteLength), ann.id)
+  t.is(await world.intake.take(card(ann), ann.id), false)
 })

@@ -1,0 +1,32 @@
+import test from 'brittle'
+import Corestore from 'corestore'
+import Hyperbee from 'hyperbee'
+import { ViewReader } from '../../../src/adapters/mesh/view-reader.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { tempDir } from '../../support/tmp.js'
+
+test('the view is rebuilt at once, and then at most once in 50 milliseconds', async (t) => {
+  const store = new Corestore(await tempDir(t))
+  t.teardown(() => store.close())
+  const bee = new Hyperbee(store.get({ name: 'records' }), { keyEncoding: 'utf-8', valueEncoding: 'json' })
+  const clock = new ManualClock()
+  let rebuilt = 0
+  const reader = new ViewReader(
+    () => bee,
+    () => void rebuilt++,
+    clock
+  )
+  await bee.put('order', 1)
+  await reader.refresh()
+  t.is(rebuilt, 1)
+  const changes: Promise<void>[] = []
+  for (let order = 2; order <= 20; order++) {
+    await bee.put('order', order)
+    changes.push(reader.refresh())
+  }
+  t.is(rebuilt, 1)
+  clock.advance(50)
+  await Promise.all(changes)
+  t.is(rebuilt, 2)
+  await reader.close()
+})
