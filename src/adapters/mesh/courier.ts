@@ -10,6 +10,8 @@ const ANSWER_TIMEOUT_MS = 5000
 const MAX_ENTRY_BYTES = 96 * 1024
 /** Entries of one peer that may wait for their append at once. */
 const MAX_ENTRIES_WAITING = 64
+/** Answers that may wait for a peer that does not read. */
+const MAX_ANSWERS_UNREAD = 64
 /** An entry's number, before the entry and before its answer. */
 const NUMBER_BYTES = 4
 
@@ -31,6 +33,8 @@ export class EntryCourier {
   #next = 1
   /** Entries of the peer on their way into the log. */
   #appending = 0
+  /** Answers since the peer last had read everything. */
+  #unread = 0
 
   constructor(parts: CourierParts) {
     this.#parts = parts
@@ -83,6 +87,10 @@ export class EntryCourier {
 
   #answer(number: number, isAppended: boolean): void {
     this.#channel?.messages[1]?.send(numbered(number, Uint8Array.of(isAppended ? 1 : 0)))
+    this.#unread = this.#parts.mux.drained ? 0 : this.#unread + 1
+    if (this.#unread <= MAX_ANSWERS_UNREAD) return
+    this.#unread = 0
+    this.#parts.onMalformed('a peer that hands in entries and does not read the answers')
   }
 
   #onAnswer(raw: Uint8Array): void {

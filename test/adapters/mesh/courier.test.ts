@@ -124,3 +124,35 @@ test('messages of no sensible size are faults of the peer, never an exception', 
   t.is(faults.length, 7)
   t.is(appended, 1)
 })
+
+test('a peer that hands in and does not read the answers is a fault before they pile up', async (t) => {
+  const state = { drained: false, sent: 0 }
+  let hear: (raw: Uint8Array) => void = () => {}
+  const mux = {
+    get drained() {
+      return state.drained
+    },
+    createChannel: ({ messages }: { messages: { onmessage: typeof hear }[] }) => {
+      hear = messages[0].onmessage
+      return { open: () => {}, messages: [{}, { send: () => state.sent++ }] }
+    }
+  } as unknown as Protomux
+  const faults: string[] = []
+  const onMalformed = (reason: string): void => void faults.push(reason)
+  const one = new EntryCourier({ peer: actor('ann').id, mux, clock: systemClock(), onMalformed, appendFor: () => Promise.resolve(true) })
+  t.ok(one)
+  const handIn = async (count: number): Promise<void> => {
+    for (let number = 0; number < count; number++) hear(entry())
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await handIn(64)
+  t.is(state.sent, 64)
+  t.alike(faults, [])
+  state.drained = true
+  await handIn(1)
+  state.drained = false
+  await handIn(64)
+  t.alike(faults, [], 'who reads now and then goes on')
+  await handIn(1)
+  t.is(faults.length, 1)
+})
