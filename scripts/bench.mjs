@@ -51,8 +51,7 @@ async function runPart(part, { runs, say }) {
   return measured.map((figure) => summary({ part, ...figure }))
 }
 
-async function main() {
-  const { parts, runs, json, strict, help } = options()
+async function main({ parts, runs, json, strict, help }) {
   if (help) return console.log(`npm run bench -- [part]... [--runs N] [--json] [--strict]\nparts: ${PARTS.join(', ')}`)
   const say = (line) => console.error(line)
   const about = machine()
@@ -73,4 +72,11 @@ async function main() {
 
 process.on('exit', closeAllNow)
 for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
-await main()
+let given = null
+try {
+  given = options()
+} catch (error) {
+  console.error(`bench: ${error.message}`)
+  process.exitCode = 2
+}
+if (given !== null) await main(given)
