@@ -1,5 +1,5 @@
 import type Corestore from 'corestore'
-import type { Clock } from '../../kit/clock.js'
+import type { Clock, Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { keyToText, utf8 } from '../../kit/ids.js'
@@ -22,6 +22,8 @@ import { timely } from './timely.js'
 
 /** How long a newcomer waits for its certificate after an admin confirmed, in milliseconds. */
 const GRANT_TIMEOUT_MS = 15_000
+/** How long after a refusal of its invite a newcomer still waits for its certificate, in milliseconds: any member may lie. */
+const REFUSED_MS = 2000
 /** How long a step of closing may take, in milliseconds; on loopback answers come at once or never. */
 const CLOSE_MS = 2000
 const CLOSE_LOCAL_MS = 500
@@ -109,6 +111,8 @@ export class MeshNode implements Mesh {
   readonly #grantWaiters: (() => void)[] = []
   readonly #joinedBy: string | null
   #state: MeshState
+  /** Runs when a newcomer heard that its invite is lost. */
+  #refusedTimer: Timer | null = null
   #tellExpelled: (error: NodeError) => void = () => {}
 
   constructor({ parts, log, links, state, inviteId }: MeshNodeParts) {
@@ -184,6 +188,7 @@ export class MeshNode implements Mesh {
 
   async close(): Promise<void> {
     const { clock, telemetry, codeNetwork } = this.#parts
+    clock.clear(this.#refusedTimer)
     // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
     const limitMs = codeNetwork.network === 'local' ? CLOSE_LOCAL_MS : CLOSE_MS
     // What is left open then ends with the network, which its owner closes by force.
@@ -249,7 +254,16 @@ export class MeshNode implements Mesh {
     const { code, reason } = refusal
     const isBelieved = this.#mayPutOut(peer, code) && this.#isAboutThis(refusal)
     this.#parts.telemetry.log(isBelieved ? 'warn' : 'debug', 'a peer refuses this node', { peer, code, reason })
-    if (isBelieved) this.#expel(code)
+    if (!isBelieved) return
+    if (this.#chain() === null && peer !== this.owner) this.#expelLater(code)
+    else this.#expel(code)
+  }
+
+  /** Nobody's rights are known yet: the certificate, when it comes in time, says more than the refusal. */
+  #expelLater(code: ErrorCode): void {
+    this.#refusedTimer ??= this.#parts.clock.after(REFUSED_MS, () => {
+      if (this.#chain() === null) this.#expel(code)
+    })
   }
 
   /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */

@@ -9,10 +9,12 @@ import { MeshNode } from '../../../src/adapters/mesh/mesh-node.js'
 import { hash, signer, verify } from '../../../src/adapters/mesh/sodium.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import type { Clock } from '../../../src/kit/clock.js'
 import { bytesToText, keyToText } from '../../../src/kit/ids.js'
 import { chainOf } from '../../../src/domain/membership/chain.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
+import { ManualClock } from '../../support/manual-clock.js'
 import { keyText } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
 import { inviteCode, type Lab, type LabNode, labNetwork, loopbackDht, meshLab, untilView } from './lab.js'
@@ -175,17 +177,13 @@ class ShownLinks extends SwarmLinks {
   }
 }
 
-test('a newcomer takes its certificate only by a chain that holds', async (t) => {
-  const bootstrap = await loopbackDht(t)
-  const lab = await meshLab(t)
-  const owner = await lab.found('owner')
-  await owner.start()
-  const other = await lab.member('other', owner)
+/** A node that was let in by the owner and has no certificate yet, and what peers that know the mesh may tell it. */
+async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemClock()) {
   const store = new Corestore(await tempDir(t))
   const keyPair = await store.createKeyPair('a2a-node/node')
-  const [clock, sign] = [systemClock(), signer(keyPair.secretKey)]
-  const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
-  const { network } = labNetwork(bootstrap)
+  const sign = signer(keyPair.secretKey)
+  const telemetry = new MemoryTelemetry({ clock: systemClock(), level: null, format: 'text', write: () => {} })
+  const { network } = labNetwork(await loopbackDht(t))
   const { key, encryptionKey } = owner.mesh.log
   const nodeId = keyToText(keyPair.publicKey)
   const log = await AutobaseLog.open({
@@ -194,11 +192,11 @@ test('a newcomer takes its certificate only by a chain that holds', async (t) =>
     nodeId,
     sign,
     verify,
-    clock,
+    clock: systemClock(),
     telemetry
   })
   const codeNetwork = { network: 'private', bootstrap: [], localPort: null } as const
-  const shared = { network, keyPair, software: 'x', clock, telemetry, maxLinks: 8 }
+  const shared = { network, keyPair, software: 'x', clock: systemClock(), telemetry, maxLinks: 8 }
   const links = new ShownLinks({ ...shared, networkKind: 'private', hash, verify, onRefused: () => {} } satisfies SwarmParts)
   const state = {
     v: 1,
@@ -209,7 +207,7 @@ test('a newcomer takes its certificate only by a chain that holds', async (t) =>
     chain: [],
     epoch: 1
   } as const
-  const parts = { ...shared, store, codeNetwork, onRefusedStream: () => {} }
+  const parts = { ...shared, clock, store, codeNetwork, onRefusedStream: () => {} }
   const node = new MeshNode({ parts, log, links, state, inviteId: null })
   t.teardown(async () => {
     await node.close()
@@ -217,7 +215,18 @@ test('a newcomer takes its certificate only by a chain that holds', async (t) =>
     await store.close()
   })
 
-  const give = (chain: Parameters<MeshBinding['identity']['onGrant']>[0]): void => links.bound?.identity.onGrant(chain)
+  const identity = links.bound?.identity as MeshBinding['identity']
+  return { node, nodeId, sign, identity }
+}
+
+test('a newcomer takes its certificate only by a chain that holds', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const other = await lab.member('other', owner)
+  const clock = systemClock()
+  const { node, nodeId, sign, identity } = await certificateless(t, owner, clock)
+  const give = (chain: Parameters<MeshBinding['identity']['onGrant']>[0]): void => identity.onGrant(chain)
   const body = { ...other.mesh.certificate().body, nodeKey: nodeId }
   give([])
   give([seal('certificate', { ...body, issuer: nodeId }, { id: nodeId, sign })])
@@ -229,4 +238,22 @@ test('a newcomer takes its certificate only by a chain that holds', async (t) =>
   give(real)
   t.alike(node.state().chain, real)
   await t.execution(node.granted(clock))
+})
+
+test('a lie that its invite is lost does not stop a newcomer that gets its certificate, and the truth ends it soon', async (t) => {
+  const lab = await meshLab(t)
+  const owner = await lab.found('owner')
+  await owner.start()
+  const other = await lab.member('other', owner)
+  const clock = new ManualClock(Date.now())
+  const [lucky, loser] = [await certificateless(t, owner, clock), await certificateless(t, owner, clock)]
+  const refusal: GateRefusal = { code: 'INVITE_USED', reason: 'it is said' }
+  const expelled: string[] = []
+  void lucky.node.expelled.then(({ code }) => expelled.push(code))
+  for (const { identity } of [lucky, loser]) identity.onRefused(refusal, other.id)
+  const body = { ...other.mesh.certificate().body, nodeKey: lucky.nodeId }
+  lucky.identity.onGrant([seal('certificate', body, { id: owner.id, sign: owner.mesh.sign })])
+  clock.advance(2000)
+  t.is((await loser.node.expelled).code, 'INVITE_USED')
+  t.alike(expelled, [])
 })
