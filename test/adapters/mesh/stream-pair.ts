@@ -1,9 +1,19 @@
-import NoiseSecretStream from '@hyperswarm/secret-stream'
+import { createRequire } from 'node:module'
 import type { Assert } from 'brittle'
 import crypto from 'hypercore-crypto'
 import type { NoiseStream } from 'hyperswarm'
 import { utf8 } from '../../../src/kit/ids.js'
 import { hash } from '../../support/membership.js'
+
+type KeyPair = ReturnType<typeof crypto.keyPair>
+
+// The very streams of the DHT: the package is its dependency, not ours.
+const require = createRequire(import.meta.url)
+const NoiseSecretStream = createRequire(require.resolve('hyperdht'))('@hyperswarm/secret-stream') as new (
+  isInitiator: boolean,
+  rawStream: null,
+  options: { readonly keyPair: KeyPair }
+) => NoiseStream
 
 /** Both ends of one encrypted stream inside this process, open, with the keys of two actors. */
 export async function streamPair(t: Assert, initiator: string, responder: string): Promise<[NoiseStream, NoiseStream]> {
@@ -21,7 +31,7 @@ export async function streamPair(t: Assert, initiator: string, responder: string
 }
 
 /** The key pair of an actor. */
-export function keyPairOf(name: string): ReturnType<typeof crypto.keyPair> {
+export function keyPairOf(name: string): KeyPair {
   return crypto.keyPair(hash(utf8(`actor/${name}`)))
 }
 
