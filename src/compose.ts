@@ -223,9 +223,9 @@ interface MeshOpening extends StartParts {
 
 async function openMesh(opening: MeshOpening): Promise<Mesh> {
   const { options, clock, telemetry, unwind, record, documents, audit, state } = opening
-  const { serveBootstrap } = options.config.network
+  const { serveBootstrap, behindNat } = options.config.network
   const { network: kind, bootstrap, localPort } = record
-  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort }, clock)
+  const network = await openNetwork({ kind, bootstrap, serveBootstrap, localPort, behindNat }, clock)
   unwind.add('network', () => network.close())
   const reached = serveBootstrap === null || bootstrap.includes(serveBootstrap) ? bootstrap : [...bootstrap, serveBootstrap]
   const meshParts: MeshParts = {

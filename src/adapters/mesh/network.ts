@@ -12,6 +12,8 @@ export interface NetworkOptions {
   readonly bootstrap: readonly string[]
   /** `host:port` to serve a bootstrap node on, or null. */
   readonly serveBootstrap: string | null
+  /** `private` only: members sit behind NAT, so that holes must be punched (which needs several bootstrap nodes). */
+  readonly behindNat: boolean
   /** Port of the embedded bootstrap of `local`. Keep it below 32768: above, a random client socket may own it. */
   readonly localPort: number
 }
@@ -72,7 +74,8 @@ function addressing(options: NetworkOptions): { bootstrap?: string[]; host?: str
   const bootstrap = [...options.bootstrap]
   if (options.serveBootstrap !== null) bootstrap.push(options.serveBootstrap)
   if (bootstrap.every((one) => one.startsWith('127.0.0.1:'))) return { bootstrap, host: '127.0.0.1', firewalled: false }
-  return { bootstrap }
+  // Where one bootstrap node is all there is, nobody can tell what a NAT does; told to be reachable, members connect directly.
+  return { bootstrap, firewalled: options.behindNat }
 }
 
 interface Bootstrap {

@@ -8,7 +8,10 @@ import { failsWith } from '../../support/fails.js'
 import { freePort } from '../../support/nodes.js'
 
 async function open(t: Assert, options: Partial<NetworkOptions>): Promise<Network> {
-  const network = await openNetwork({ kind: 'local', bootstrap: [], serveBootstrap: null, localPort: 1, ...options }, systemClock())
+  const network = await openNetwork(
+    { kind: 'local', bootstrap: [], serveBootstrap: null, behindNat: false, localPort: 1, ...options },
+    systemClock()
+  )
   t.teardown(() => network.close())
   return network
 }
