@@ -4,6 +4,7 @@ import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
+import { MIN_PREFIX } from '../domain/routing/names.js'
 import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
 import { callCapability, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
 import {
@@ -244,11 +245,11 @@ function stop(host: ApiHost): { pid: number } {
 }
 
 function findTask(node: NodeCore, text: string): string {
-  const ids = node.tasks.matching(text)
+  const ids = text.length < MIN_PREFIX ? [] : node.tasks.matching(text)
   const [id] = ids
   if (ids.length > 1)
     throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, { data: { candidates: ids.slice(0, 8) } })
-  if (id === undefined || text.length < 4) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
+  if (id === undefined) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
   return id
 }
 

@@ -1,0 +1,116 @@
+import test from 'brittle'
+import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import { NodeError } from '../../src/kit/errors.js'
+import { Tasks, type TaskOpening } from '../../src/node/tasks.js'
+import { countingIds } from '../support/counting-ids.js'
+import { ManualClock } from '../support/manual-clock.js'
+
+const opening: TaskOpening = { kind: 'request', role: 'caller', agent: 'a@b', capability: 'a.do', description: '' }
+const error = new NodeError('TASK_FAILED', 'no').toBody()
+
+function table(): { tasks: Tasks; lines: string[] } {
+  const clock = new ManualClock()
+  const lines: string[] = []
+  const telemetry = new MemoryTelemetry({ clock, level: 'debug', format: 'text', write: (line) => lines.push(line) })
+  return { tasks: new Tasks({ clock, ids: countingIds(), telemetry }), lines }
+}
+
+test('a task goes from submitted over working to its end, each step an event', (t) => {
+  const { tasks } = table()
+  const changes: string[] = []
+  tasks.onChange((task) => changes.push(task.state))
+  const id = tasks.open(opening)
+  tasks.waitFor(id, 'slot')
+  tasks.working(id)
+  tasks.working(id)
+  tasks.progress(id, 1)
+  tasks.complete(id, 'result')
+  tasks.complete(id, 'another')
+  t.is(tasks.get(id)?.result, 'result')
+  t.alike(changes, ['submitted', 'submitted', 'working', 'working', 'completed'])
+  t.alike(
+    tasks.events(id).map((event) => event.generation),
+    [1, 2, 3, 4, 5]
+  )
+})
+
+test('a canceled task is canceled, another failure failed; unknown may still end', (t) => {
+  const { tasks } = table()
+  const [canceled, failed, late] = [tasks.open(opening), tasks.open(opening), tasks.open(opening)]
+  tasks.fail(canceled, new NodeError('CANCELED', 'enough').toBody())
+  tasks.fail(failed, error)
+  tasks.unknown(late)
+  t.is(tasks.get(late)?.state, 'unknown')
+  tasks.complete(late, 1)
+  t.alike(
+    [canceled, failed, late].map((id) => tasks.get(id)?.state),
+    ['canceled', 'failed', 'completed']
+  )
+})
+
+test('what holds a task up is noted once, and nothing holds up what has ended', (t) => {
+  const { tasks, lines } = table()
+  const id = tasks.open(opening)
+  for (let i = 0; i < 5; i++) tasks.waitFor(id, 'peer')
+  tasks.waitFor(id, null)
+  tasks.waitFor(id, null)
+  t.is(tasks.events(id).length, 3)
+  tasks.fail(id, error)
+  tasks.waitFor(id, 'peer')
+  t.is(tasks.get(id)?.waitingFor, null)
+  t.alike(lines, [])
+})
+
+test('of many progress reports the first event and the newest stay', (t) => {
+  const { tasks } = table()
+  const id = tasks.open(opening)
+  for (let i = 0; i < 1000; i++) tasks.progress(id, i)
+  const events = tasks.events(id)
+  t.is(events.length, 200)
+  t.is(events[0]?.type, 'state')
+  t.alike(events.at(-1)?.type === 'progress' ? events.at(-1) : null, {
+    generation: 1002,
+    at: 1_700_000_000_000,
+    type: 'progress',
+    data: 999
+  })
+})
+
+test('finished tasks are forgotten, oldest first, when there are too many; live ones never', (t) => {
+  const { tasks } = table()
+  const live = tasks.open(opening)
+  const first = tasks.open(opening)
+  tasks.complete(first, null)
+  for (let i = 0; i < 5000; i++) tasks.complete(tasks.open(opening), null)
+  t.is(tasks.list().length, 5000)
+  t.is(tasks.get(first), undefined)
+  t.ok(tasks.get(live))
+})
+
+test('results take bounded memory: the oldest go first, never the one that has just come', (t) => {
+  const { tasks } = table()
+  const big = 'x'.repeat(50 * 1024 * 1024)
+  const ids = [1, 2, 3, 4].map(() => {
+    const id = tasks.open(opening)
+    tasks.complete(id, big)
+    return id
+  })
+  t.alike(
+    ids.map((id) => tasks.get(id) !== undefined),
+    [false, false, true, true]
+  )
+  const huge = tasks.open(opening)
+  tasks.complete(huge, 'x'.repeat(200 * 1024 * 1024))
+  t.ok(tasks.get(huge))
+})
+
+test('tasks are found by the beginning of their id, newest first in the list', (t) => {
+  const { tasks } = table()
+  const ids = [tasks.open(opening), tasks.open(opening)]
+  t.alike(tasks.matching('task_'), ids)
+  t.alike(tasks.matching(ids[0]), [ids[0]])
+  t.alike(
+    tasks.list().map((task) => task.id),
+    [...ids].reverse()
+  )
+})
