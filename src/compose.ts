@@ -39,6 +39,7 @@ import { randomIds } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
 import { createApi, nodeInfo } from './node/api.js'
+import type { AttachedAgent, AttachOptions } from './node/attached.js'
 import type { ApiHost } from './node/api.js'
 import { createNode } from './node/node.js'
 import type { NodeCore } from './node/node.js'
@@ -49,6 +50,8 @@ import { VERSION } from './version.js'
 export interface RunningNode {
   readonly info: NodeInfo
   apiFor(principal: Principal): NodeApi
+  /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
+  attach(options: AttachOptions): Promise<AttachedAgent>
   /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
   readonly stopped: Promise<NodeError | null>
   /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
@@ -331,6 +334,10 @@ class ComposedNode implements RunningNode {
 
   apiFor(principal: Principal): NodeApi {
     return createApi(this.#host, principal)
+  }
+
+  attach(options: AttachOptions): Promise<AttachedAgent> {
+    return this.#host.node.attach(options)
   }
 
   close(): Promise<void> {

@@ -20,6 +20,7 @@ export { type RunningNode, startNode, type StartOptions } from './compose.js'
 export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.js'
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
 export type { Config } from './config/settings.js'
+export type { AttachedAgent, AttachOptions, OutgoingMessage, Reply as SendReply } from './node/attached.js'
 export type * from './ports/node-api.js'
 export { VERSION } from './version.js'
 

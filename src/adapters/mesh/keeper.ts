@@ -117,7 +117,8 @@ export class Keeper {
       chance: this.#chance()
     })
     if (plan.refreshNow) this.#refresh(now)
-    if (missing === 0) this.#refreshes = 0
+    // A node alone in its mesh must slow down too.
+    if (missing === 0 && this.#parts.linkCount() > 0) this.#refreshes = 0
     return plan.nextAt
   }
 
