@@ -37,8 +37,8 @@ function numberOf(text: string): number | null {
 /** The value of a constant: of plain numbers, their products and members of one line by reading it, of anything else by import. */
 async function constantOf(file: string, name: string): Promise<unknown> {
   const [first = '', ...members] = name.split('.')
-  const value = members.length === 0 ? String.raw`([\d_ *]+)$` : String.raw`\{[^}\n]*\b${members.join('.')}: ([\d_]+)`
-  const line = new RegExp(String.raw`^(?:export )?const ${first}\b[^=]*= ${value}`, 'm').exec(read(file))?.[1]
+  const pattern = members.length === 0 ? String.raw`([\d_ *]+)$` : String.raw`\{[^}\n]*\b${members.join('.')}: ([\d_]+)`
+  const line = new RegExp(String.raw`^(?:export )?const ${first}\b[^=]*= ${pattern}`, 'm').exec(read(file))?.[1]
   if (line !== undefined) {
     return line.split('*').reduce((product, part) => product * Number(part.replaceAll('_', '')), 1)
   }
