@@ -96,7 +96,8 @@ function fakeNode(stopped: Promise<NodeError | null>, close = async () => {}): R
     socket: '/s',
     http: null
   } as const
-  return { info, stopped, close, apiFor: () => new FakeNodeApi() }
+  const attach = (): Promise<never> => Promise.reject(new Error('no agents are attached here'))
+  return { info, stopped, close, attach, apiFor: () => new FakeNodeApi() }
 }
 
 test('a fresh node says how another machine joins, then waits for its end', async (t: Assert) => {
