@@ -106,7 +106,7 @@ export const SETTINGS = {
       unit: null,
       allowed: 'true | false',
       about: 'Members of a private network sit behind NAT; needs several bootstrap nodes. Without it they connect directly (LAN, VPN).'
-    } as Setting<boolean>,
+    },
     joinTimeoutMs: duration(20_000, [500, 600_000], 'How long a join waits for an admin of the mesh to answer.'),
     localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
   },
