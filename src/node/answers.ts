@@ -64,15 +64,12 @@ export class Answers {
   /** Sends progress, if the caller is there. */
   progress(thread: Thread, payload: unknown): void {
     if (!this.#isReachable(thread)) return
-    this.#parts.outbox.send({ ...thread, type: 'stream-data', payload }).catch((error: unknown) => this.#note(error))
+    this.#parts.outbox.send({ ...this.#voiced(thread), type: 'stream-data', payload }).catch((error: unknown) => this.#note(error))
   }
 
   /** Sends an error; it ends the exchange. */
   refuse(thread: Thread, error: ErrorBody): void {
-    const { directory, self } = this.#parts
-    // An agent that is not there cannot sign anything: the operator speaks for the node.
-    const sender = directory.card(thread.sender) === undefined ? { agentId: OPERATOR, nodeId: self } : thread.sender
-    this.#send({ ...thread, sender }, 'error', error).catch((failure: unknown) => this.#giveUp(thread, failure))
+    this.#send(thread, 'error', error).catch((failure: unknown) => this.#giveUp(thread, failure))
   }
 
   /** Time passed: answers for callers who are there, but could not take them, are tried again. */
@@ -116,8 +113,14 @@ export class Answers {
   }
 
   async #send(thread: Thread, type: MessageType, payload: unknown): Promise<void> {
-    await this.#parts.outbox.send({ ...thread, type, payload })
+    await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload })
     this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
+  }
+
+  /** An agent that is not there, or no longer, has no voice: the operator speaks for the node. */
+  #voiced(thread: Thread): Thread {
+    const { directory, self } = this.#parts
+    return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
   }
 
   #keep(thread: Thread, payload: unknown): void {

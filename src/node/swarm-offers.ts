@@ -99,11 +99,6 @@ export class SwarmOffers {
     return this.#forget((agent) => !known.has(agent))
   }
 
-  /** An agent left by itself: it may be asked again. */
-  forget(agent: string): void {
-    this.#offered.delete(agent)
-  }
-
   /** The swarm has ended. */
   stop(): void {
     this.#recruits = null

@@ -41,10 +41,14 @@ export interface SwarmLaunch {
 
 /** What every agent would answer alike: the item itself is at fault. */
 const FINAL: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
-/** What became of the link, not of the work: such a lease goes back as with any lost peer. */
-const LOST: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'OVERLOADED'])
-/** The agent is there no longer, or does something else now. */
-const LEFT: ReadonlySet<ErrorCode> = new Set(['AGENT_NOT_FOUND', 'CAPABILITY_NOT_FOUND'])
+/** What says that the work has not begun: the lease goes back, and no retry is spent. Whether the agent is gone, its card tells. */
+const NOT_BEGUN: ReadonlySet<ErrorCode> = new Set([
+  'PEER_OFFLINE',
+  'CHANNEL_CLOSED',
+  'OVERLOADED',
+  'AGENT_NOT_FOUND',
+  'CAPABILITY_NOT_FOUND'
+])
 
 interface Lease {
   readonly index: number
@@ -297,13 +301,7 @@ export class SwarmRun {
   }
 
   #failed(lease: Lease, error: ErrorBody): void {
-    // Late words about a lease that went back: the machine would ignore them too, but an agent must not leave by them.
-    if (this.#leases.get(lease.index)?.attempt !== lease.attempt) return
-    if (LEFT.has(error.code)) {
-      this.#offers.forget(lease.agent)
-      return this.#left(lease.agent, error.message)
-    }
-    if (LOST.has(error.code)) return this.#step({ type: 'busy', ...lease })
+    if (NOT_BEGUN.has(error.code)) return this.#step({ type: 'busy', ...lease })
     this.#step({ type: 'result', ...lease, outcome: { ok: false, error, isFinal: FINAL.has(error.code) } })
   }
 

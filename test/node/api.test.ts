@@ -264,6 +264,7 @@ test('a watch of tasks gathers changes, and ends with nothing left behind', asyn
     items.map((item) => item.tasks.length),
     [0, 5]
   )
+  owner.core.tasks.open({ kind: 'request', role: 'caller', agent: 'a@b', capability: 'c', description: '' })
   t.is(world.clock.pending, timers)
 })
 

@@ -93,17 +93,20 @@ test('cards go into the log once, and an idle node writes nothing', async (t) =>
 })
 
 test('a card that no writer takes is in the log as soon as a link or a view says that there is one', async (t) => {
-  const world = new World(t)
-  world.log.isWritable = false
-  const here = await world.member('here', { agents: [echo('a')] })
-  await world.settle()
-  t.is(world.log.view().cards.get(here.id)?.size ?? 0, 0)
-  world.log.isWritable = true
-  await world.pass(60_000, 10_000)
-  t.is(world.log.view().cards.get(here.id)?.size ?? 0, 0, 'nothing polls')
-  const peer = await world.member('peer')
-  await world.link(here, peer)
-  t.alike([...(world.log.view().cards.get(here.id)?.keys() ?? [])].sort(), ['a', 'operator'])
+  for (const sign of ['link', 'view'] as const) {
+    const world = new World(t)
+    const peer = await world.member('peer')
+    world.log.isWritable = false
+    const here = await world.member('here', { agents: [echo('a')] })
+    await world.settle()
+    world.log.isWritable = true
+    await world.pass(60_000, 10_000)
+    t.is(world.log.view().cards.get(here.id)?.size ?? 0, 0, 'nothing polls')
+    if (sign === 'view') world.log.changed()
+    else world.net.connect(here.id, peer.id)
+    await world.settle()
+    t.alike([...(world.log.view().cards.get(here.id)?.keys() ?? [])].sort(), ['a', 'operator'], sign)
+  }
 })
 
 test('a card that the log does not accept is not sent again and again', async (t) => {
@@ -155,6 +158,23 @@ test('after a restore, cards go on above what the log has', async (t) => {
   await world.start(here.actor, { agents: [echo('a', { description: 'restored' })], store: new FakeStore() })
   await world.settle()
   t.is(world.log.view().cards.get(here.id)?.get('a')?.body.revision, 5)
+})
+
+test('after a restore, a card that says the same as long ago is still a new one', async (t) => {
+  const world = new World(t)
+  const backup = new FakeStore()
+  const first = await world.member('here', { agents: [echo('a')], store: backup })
+  await world.settle()
+  await first.core.close()
+  const store = new FakeStore()
+  await store.write('cards', await backup.read('cards'))
+  const second = await world.start(first.actor, { agents: [echo('a', { description: 'newer' })], store })
+  await world.settle()
+  await second.core.close()
+  await world.start(first.actor, { agents: [echo('a')], store: backup })
+  await world.settle()
+  const card = world.log.view().cards.get(first.id)?.get('a')
+  t.alike([card?.body.revision, card?.body.description], [3, ''])
 })
 
 test('an agent without a valid card does not keep the others from theirs', async (t) => {

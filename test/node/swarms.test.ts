@@ -307,6 +307,45 @@ test('an agent that is removed gives its leases back without a retry, and is ask
   t.ok(ofType(events, 'lease').filter((one) => one.agent === 'w@b').length > before)
 })
 
+test('an agent that is away for a moment costs no retry, and is asked again', async (t) => {
+  const { world, owner, nodes, agents, launch } = await scene(t)
+  world.net.disconnect(owner.id, nodes[1].id)
+  const { id, events } = await launch(map(4, { retries: 0 }))
+  const [first] = agents[0].open
+  nodes[0].source.set([])
+  await world.settle()
+  first.end({ ok: true, result: 'by the old version' })
+  await world.settle()
+  const young = worker('w', done)
+  nodes[0].source.set([young])
+  await world.pass(250)
+  agents[0].finish('also by the old version')
+  await world.pass(1000)
+  t.is(owner.core.swarms.show(id).status, 'completed')
+  t.is(young.tasks.length, 2)
+  t.is(ofType(events, 'item').filter((one) => one.status === 'failed').length, 0)
+})
+
+test('an item that only a removed agent could do fails soon, and says why', async (t) => {
+  const { world, owner, nodes, agents, launch } = await scene(t)
+  const { id } = await launch({ goal: 'g', capability: 'work.do', strategy: 'each' })
+  agents[1].finish('fine')
+  nodes[0].source.set([])
+  await world.pass(1000)
+  const { results, status } = owner.core.swarms.results(id)
+  t.is(status, 'partial')
+  t.is(results.find((one) => one.item === 'w@b')?.error?.code, 'AGENT_NOT_FOUND')
+})
+
+test('an agent that accepts and goes before the leases begin gets none', async (t) => {
+  const { world, owner, nodes, launch } = await scene(t, done)
+  for (const link of nodes[1].links.open) link.isHeld = true
+  const { events } = await launch(map(4))
+  world.net.disconnect(owner.id, nodes[0].id)
+  await world.pass(500)
+  t.alike(ofType(events, 'lease'), [])
+})
+
 test('an agent that declines is left out; one that does not answer holds nobody up for long', async (t) => {
   const { world, owner, nodes, agents, launch } = await scene(t, done)
   for (const link of nodes[0].links.open) link.isHeld = true

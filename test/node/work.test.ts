@@ -338,6 +338,23 @@ test('a result too large for a message becomes an error', async (t) => {
   t.is((seen[0].payload as { code: string }).code, 'PAYLOAD_TOO_LARGE')
 })
 
+test('the result of an agent that was removed meanwhile still gets to its caller', async (t) => {
+  const { world, here, peer, agent, replies } = await scene(t)
+  const seen = replies(peer)
+  forge(peer, here)
+  await world.settle()
+  here.source.set([])
+  await world.settle()
+  agent.open[0].run.progress(50)
+  agent.finish('its last words')
+  await world.settle()
+  t.alike(
+    seen.map((one) => one.type),
+    ['stream-data', 'response']
+  )
+  t.is((seen[1].payload as { result: unknown }).result, 'its last words')
+})
+
 test('stopping a node ends its runs without a word', async (t) => {
   const { world, here, peer, agent, replies } = await scene(t)
   const seen = replies(peer)
