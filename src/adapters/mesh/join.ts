@@ -79,9 +79,9 @@ function readPaired({ key, encryptionKey, data }: PairedData, inviteId: string):
 }
 
 const REFUSALS: Partial<Record<ErrorCode, string>> = {
-  INVITE_EXPIRED: 'the invite has expired',
-  INVITE_USED: 'the invite has been used up',
-  INVITE_REVOKED: 'the invite has been revoked',
+  INVITE_EXPIRED: 'the invite has expired; an admin node can make a fresh one',
+  INVITE_USED: 'the invite has been used up; an admin node can make a fresh one',
+  INVITE_REVOKED: 'the invite has been revoked; an admin node can make a fresh one',
   INVITE_INVALID: 'the invite was not accepted',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
   NO_ADMIN_ONLINE: 'no admin of the mesh answered; one must be online to let a node in'
