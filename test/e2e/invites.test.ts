@@ -13,10 +13,12 @@ test('one one-use invite, two joiners through two admins at once: one is in, the
   const refusedAtOnce = outcomes.filter((one) => one.status === 'rejected')
   for (const one of refusedAtOnce) t.ok(/INVITE_USED/.test(String(one.reason)), 'refused at once with its code')
   const started = outcomes.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const settledAt = Date.now()
   if (started.length === 2) {
     const left = await Promise.race(started.map(async (node) => ({ node, ...(await node.exited) })))
     t.is(left.code, 5, left.node.errors())
     t.ok(/INVITE_USED/.test(left.node.errors()), 'cut when the admissions met')
+    t.ok(Date.now() - settledAt < 5000, `after ${Date.now() - settledAt} ms`)
   } else t.is(started.length, 1)
   const members = async (node: TestNode): Promise<string[]> =>
     (await node.api.call('peers.list', { all: true })).peers.map((one) => one.name).filter((name) => name === 'c' || name === 'd')

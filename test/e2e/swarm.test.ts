@@ -74,9 +74,11 @@ test('a node is killed mid-run: all 60 items have one result each and none of it
     children = await processesWith(mark, c.info.pid)
     return children.length > 0
   }, 'it has agent processes')
+  const killedAt = Date.now()
   c.kill('SIGKILL')
   await untilTrue(async () => (await processesWith(mark, null, children)).length === 0, 'its agent processes are gone')
   t.ok(children.length > 0, 'it had agent processes, and they are gone')
+  t.ok(Date.now() - killedAt < 5000, `after ${Date.now() - killedAt} ms`)
 
   const { code, stdout, stderr } = await run
   t.is(code, 0, stderr)
