@@ -60,8 +60,9 @@ export class Outbox {
    */
   async send(draft: Draft): Promise<A2AEnvelope> {
     const from = this.#parts.clock.monotonic()
-    const envelope = this.#stamp(draft, this.#sender(draft))
-    this.check(draft)
+    const sender = this.#sender(draft)
+    const envelope = this.#stamp(draft, sender)
+    this.#decide(this.#question(draft, sender))
     await this.#record(envelope)
     await this.#channel(draft, envelope)
     this.#parts.telemetry.count('messages_sent', draft.type)
