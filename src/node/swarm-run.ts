@@ -269,7 +269,7 @@ export class SwarmRun {
       else asked.cancel()
       const answer = await asked.answer
       // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
-      await wait(this.#parts.clock, 0)
+      if (parseAddress(lease.agent)?.nodeId === this.#parts.self) await wait(this.#parts.clock, 0)
       this.#answered(lease, answer)
     } catch (error) {
       this.#failed(lease, asNodeError(error).toBody())
