@@ -97,6 +97,7 @@ export function createNode(parts: NodeParts): NodeCore {
       messages.stop()
       members.stop()
       swarms.stop()
+      requests.stop()
       work.stop()
       ownCards.close()
       peers.stop()

@@ -158,6 +158,13 @@ export class OneRequest {
     this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
   }
 
+  /** Nobody will be there to take the answer. */
+  abandon(): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#settle({ outcome: 'UNKNOWN', error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody() })
+  }
+
   #payload(): RequestPayload {
     const { capability, input, description, lease } = this.#asking
     const { requestId, attempt } = this.names

@@ -67,6 +67,11 @@ export class Requests {
     return asked(request)
   }
 
+  /** This node stops: whoever waits for an answer waits no longer. */
+  stop(): void {
+    for (const request of this.#all()) request.abandon()
+  }
+
   /** Cancels the request of a caller's task; false when it is not under way. */
   cancelTask(taskId: string): boolean {
     for (const request of this.#all()) {
