@@ -14,7 +14,6 @@ import { type GateVerdict, judge } from '../../domain/membership/gate.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { decodeGateMessage, encodeGateMessage, GATE_VERSION, meshProof } from './hello.js'
 import type { GateMessage, GateRefusal } from './hello.js'
-import { MAX_FRAME_BYTES } from './link.js'
 
 /** A stranger has this long to prove its membership, in milliseconds. */
 export const GATE_TIMEOUT_MS = 10_000
@@ -200,7 +199,7 @@ export class Gate {
     if (this.#helloSent || this.#identity === null) return
     this.#helloSent = true
     const proof = this.#proofOf(this.#identity, this.#parts.stream.isInitiator)
-    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: MAX_FRAME_BYTES, software: this.#parts.software, proof })
+    this.#send({ type: 'hello', version: GATE_VERSION, maxFrameBytes: CHANNEL_FRAME_BYTES, software: this.#parts.software, proof })
   }
 
   #sendCredentials(identity: GateIdentity): void {
