@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { testMesh, twoAdmins, until, untilOnline, untilPeer, type TestNode } from '../support/nodes.js'
+import { testMesh, twoAdmins, until, untilOnline, untilAgent, untilPeer, type TestNode } from '../support/nodes.js'
 
 test('the owner is away: an admin lets a third node in, members work on, a non-writer is heard; the owner catches up', async (t) => {
   const mesh = await testMesh(t)
@@ -13,22 +13,18 @@ test('the owner is away: an admin lets a third node in, members work on, a non-w
   const invite = await b.json<{ code: string }>(['invite'])
   const d = await mesh.start('d', { join: invite.code })
   await Promise.all([untilPeer(b, 'd', 'online'), untilPeer(c, 'd', 'online'), untilPeer(d, 'c', 'online')])
+  await untilAgent(c, 'text@d')
   const call = await c.json<{ outcome: string }>(['call', 'text@d', 'text.stats', '{"text":"one two"}'])
   t.is(call.outcome, 'COMPLETED')
   const run = await d.cli(['swarm', 'run', 'report', '--capability', 'host.report', '--json'])
   t.is(run.code, 0, run.stderr)
-  const { agents } = await b.api.call('agents.list', { origin: 'remote' })
-  t.ok(
-    agents.some((one) => one.address === 'text@d'),
-    'the card of a node that may not write is known'
-  )
+  await untilAgent(b, 'text@d')
+  t.pass('the card of a node that may not write is known')
 
   const again = await mesh.start('a', { home: a.home })
   await untilPeer(again, 'd', 'online')
-  t.ok(
-    (await again.api.call('agents.list', {})).agents.some((one) => one.address === 'text@d'),
-    'the owner caught up'
-  )
+  await untilAgent(again, 'text@d')
+  t.pass('the owner caught up')
   const idle = await until(again.api, 'peers.list', {}, (now) => now.peers.every((one) => one.status === 'online'))
   t.alike(idle.peers.map((one) => one.name).toSorted(), ['b', 'c', 'd'])
 })

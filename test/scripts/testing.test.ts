@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import test from 'brittle'
 import type { Assert } from 'brittle'
+import { untilTrue } from '../support/nodes.js'
 import { tempDir } from '../support/tmp.js'
 
 interface Tap {
@@ -106,8 +107,10 @@ test('a process left running is a fault, and is ended', async (t) => {
   t.is(faults.length, 1)
   const pid = /^process (\d+) still runs: /.exec(faults[0] ?? '')?.[1]
   t.ok(pid)
-  const { stdout } = await promisify(execFile)('ps', ['-o', 'stat=', '-p', pid ?? '0']).catch(() => ({ stdout: '' }))
-  t.ok(stdout.trim() === '' || stdout.startsWith('Z'), 'gone')
+  await untilTrue(async () => {
+    const { stdout } = await promisify(execFile)('ps', ['-o', 'stat=', '-p', pid ?? '0']).catch(() => ({ stdout: '' }))
+    return stdout.trim() === '' || stdout.startsWith('Z')
+  }, 'the process is gone')
 })
 
 test('nothing of the developer reaches a test: no settings, no home', async (t) => {

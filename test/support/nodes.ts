@@ -168,6 +168,14 @@ export async function untilPeer(node: TestNode, name: string, status: PeerInfo['
   await until(node.api, 'peers.list', { all: true }, (now) => now.peers.some((one) => one.name === name && one.status === status))
 }
 
+/** Waits until a node knows an agent: cards come a moment after the peer is online. */
+export function untilAgent(node: TestNode, address: string): Promise<void> {
+  return untilTrue(
+    async () => (await node.api.call('agents.list', {})).agents.some((one) => one.address === address),
+    `${node.name} knows ${address}`
+  )
+}
+
 /** Reads a watch until an item fits; that item. Fails after a minute. */
 export async function until<N extends WatchName>(
   api: NodeApi,

@@ -20,10 +20,8 @@ export function foldAdmission(scene: Scene, body: Admission): FoldResult {
   const fault = admissionFault(scene, body, invite)
   if (fault !== null) return skip(fault)
   const member = scene.records.member(nodeKey)
-  if (member !== null && invite.admitted.includes(nodeKey)) return skip('the node was admitted by this invite already')
-  if (member?.revoked === null) return skip('the node is already a member')
-  if (member !== null && issuedAt <= member.revoked.at) return skip('the node was revoked since')
-  const code = member !== null ? 'REVOKED' : inviteFault(endedWithCreator(scene, invite), issuedAt)
+  if (member !== null) return skip(member.revoked === null ? 'the node is already a member' : 'the node is revoked')
+  const code = inviteFault(endedWithCreator(scene, invite), issuedAt)
   if (code !== null) return refuse(scene, body, code)
   return admit(scene, body, invite)
 }

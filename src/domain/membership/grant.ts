@@ -48,7 +48,7 @@ export function isOwnerCertificate(certificate: Certificate, mesh: Pick<MeshReco
 }
 
 /** Why an invite admits nobody more at `at` (unix milliseconds), or null while it does. A revoked invite is revoked first of all. */
-export function inviteFault(invite: InviteRecord, at: number): Exclude<RefusalRecord['code'], 'REVOKED'> | null {
+export function inviteFault(invite: InviteRecord, at: number): RefusalRecord['code'] | null {
   if (invite.revokedAt !== null) return 'INVITE_REVOKED'
   if (invite.admitted.length >= invite.terms.uses) return 'INVITE_USED'
   return at > invite.terms.expiresAt ? 'INVITE_EXPIRED' : null

@@ -120,7 +120,7 @@ export interface InviteRecord {
 /** Why a node was not admitted, for the node itself to find. */
 export interface RefusalRecord {
   readonly inviteId: string
-  readonly code: 'INVITE_USED' | 'INVITE_EXPIRED' | 'INVITE_REVOKED' | 'REVOKED'
+  readonly code: 'INVITE_USED' | 'INVITE_EXPIRED' | 'INVITE_REVOKED'
   /** When the refused certificate was issued, unix milliseconds; a later attempt replaces an earlier one. The fold always sets it. */
   readonly at?: number
 }

@@ -4,8 +4,7 @@ import type { DhtAddress, KeyPair } from 'hyperdht'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
 import type { Channel } from 'protomux'
-import { keyFromText } from '../../../src/kit/ids.js'
-import type { LabNode } from './lab.js'
+import { keyFromText, type NodeId } from '../../../src/kit/ids.js'
 
 /** A stream of somebody who knows a node's key and nothing of its mesh, and need not keep to any rule. */
 export interface RawStream {
@@ -25,12 +24,12 @@ export async function rawDht(t: Assert, bootstrap: readonly DhtAddress[]): Promi
 }
 
 /** Opens a stream to a node with a fresh key, or the given one. */
-export async function rawStream(t: Assert, bootstrap: readonly DhtAddress[], to: LabNode): Promise<RawStream> {
+export async function rawStream(t: Assert, bootstrap: readonly DhtAddress[], to: { readonly id: NodeId }): Promise<RawStream> {
   return dial(await rawDht(t, bootstrap), to)
 }
 
 /** Opens a stream to a node; rejects when the stream closes before it is open. */
-export async function dial(dht: HyperDHT, to: LabNode, keyPair: KeyPair = HyperDHT.keyPair()): Promise<RawStream> {
+export async function dial(dht: HyperDHT, to: { readonly id: NodeId }, keyPair: KeyPair = HyperDHT.keyPair()): Promise<RawStream> {
   const stream = dht.connect(keyFromText(to.id), { keyPair })
   stream.on('error', () => {})
   const closed = new Promise<void>((resolve) => stream.once('close', resolve))
