@@ -2,17 +2,18 @@ import type { AbortSignalLike } from './clock.js'
 
 /**
  * An unbounded-looking async iterable with a hard cap: a writer pushes, one reader iterates.
- * When `max` values wait unread, further ones are dropped and `onGap` builds one value that says so.
+ * When `max` values wait unread, further ones are dropped and `onGap` builds one value that says so. Where each value
+ * makes those before it needless (`onGap` null), the oldest go instead, without a word.
  */
 export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   readonly #values: T[] = []
   readonly #max: number
-  readonly #onGap: (lost: number) => T
+  readonly #onGap: ((lost: number) => T) | null
   #lost = 0
   #wake: (() => void) | null = null
   #ended = false
 
-  constructor(max: number, onGap: (lost: number) => T, signal?: AbortSignalLike) {
+  constructor(max: number, onGap: ((lost: number) => T) | null, signal?: AbortSignalLike) {
     this.#max = max
     this.#onGap = onGap
     if (signal?.aborted) this.#ended = true
@@ -22,8 +23,12 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   /** Adds a value; after the end it is dropped. */
   push(value: T): void {
     if (this.#ended) return
-    if (this.#values.length >= this.#max) this.#lost++
-    else this.#values.push(value)
+    const isFull = this.#values.length >= this.#max
+    if (isFull && this.#onGap !== null) this.#lost++
+    else {
+      if (isFull) this.#values.shift()
+      this.#values.push(value)
+    }
     this.#wake?.()
   }
 
@@ -41,7 +46,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     for (;;) {
       const value = this.#values.shift()
       if (value !== undefined) return { done: false, value }
-      if (this.#lost > 0) {
+      if (this.#lost > 0 && this.#onGap !== null) {
         const lost = this.#lost
         this.#lost = 0
         return { done: false, value: this.#onGap(lost) }

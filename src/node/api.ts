@@ -21,7 +21,7 @@ import {
 } from './api-peers.js'
 import type { NodeCore } from './node.js'
 
-/** Values a watch may be behind before it gets a gap. */
+/** Values a watch of events may be behind before it gets a gap. */
 const WATCH_QUEUE = 4096
 /** Changes of tasks are gathered for so long, in milliseconds. */
 const TASKS_MS = 100
@@ -118,8 +118,9 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
 }
 
 type Push<T> = (value: T) => void
+/** `newest`: each value is the whole, so a reader that is behind needs only the last one. */
 type WatchTable = {
-  readonly [N in WatchName]: readonly [Scope, Watch<N>]
+  readonly [N in WatchName]: readonly [Scope, Watch<N>, 'newest' | 'all']
 }
 
 type Watch<N extends WatchName> = (
@@ -136,11 +137,11 @@ function watchTable(host: ApiHost): WatchTable {
     return () => parts.clock.clear(timer)
   }
   return {
-    'node.status': ['read', watchStatus],
-    'peers.list': ['read', watchPeers],
-    'tasks.list': ['read', watchTasks],
-    'swarm.watch': ['read', watchSwarm],
-    'node.events': ['read', watchEvents]
+    'node.status': ['read', watchStatus, 'newest'],
+    'peers.list': ['read', watchPeers, 'newest'],
+    'tasks.list': ['read', watchTasks, 'newest'],
+    'swarm.watch': ['read', watchSwarm, 'all'],
+    'node.events': ['read', watchEvents, 'all']
   }
 }
 
@@ -216,18 +217,20 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
     watch: (name, params, options) => {
       const row = Object.hasOwn(watches, name) ? watches[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no watch ${shown(name)}`)
-      const [scope, open] = row
-      return watching((push, end) => {
-        allow(scope, name)
-        return open(host.node, params, { push, end })
-      }, options?.signal)
+      const [scope, open, keeps] = row
+      return watching(
+        (push, end) => {
+          allow(scope, name)
+          return open(host.node, params, { push, end })
+        },
+        queueFor(keeps, options?.signal)
+      )
     }
   }
 }
 
 /** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
-async function* watching<T>(open: (push: Push<T>, end: () => void) => Unsubscribe, signal: AbortSignalLike | undefined): AsyncGenerator<T> {
-  const queue = new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
+async function* watching<T>(open: (push: Push<T>, end: () => void) => Unsubscribe, queue: AsyncQueue<T>): AsyncGenerator<T> {
   const stopListening = open(
     (value) => queue.push(value),
     () => queue.end()
@@ -237,6 +240,11 @@ async function* watching<T>(open: (push: Push<T>, end: () => void) => Unsubscrib
   } finally {
     stopListening()
   }
+}
+
+function queueFor<T>(keeps: 'newest' | 'all', signal: AbortSignalLike | undefined): AsyncQueue<T> {
+  if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
+  return new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
 }
 
 function stop(host: ApiHost): { pid: number } {

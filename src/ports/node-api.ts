@@ -326,7 +326,10 @@ export interface Calls {
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
 }
 
-/** Every watch: what goes in, what each line is. Snapshot first, then changes; `gap` says that lines were lost. */
+/**
+ * Every watch: what goes in, what each line is. Snapshot first, then changes; `gap` says that lines were lost. Where every
+ * line is the whole (status, peers, tasks), a reader that is behind gets the newest one only.
+ */
 export interface Watches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }

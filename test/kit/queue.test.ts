@@ -34,6 +34,16 @@ test('what does not fit is dropped and told once, behind what was kept', async (
   t.alike(await queue.next(), { done: false, value: 'e' })
 })
 
+test('where every value is the whole, the oldest unread ones go, and nothing is told of them', async (t) => {
+  const queue = new AsyncQueue<string>(1, null)
+  for (const value of ['a', 'b', 'c']) queue.push(value)
+  t.alike(await queue.next(), { done: false, value: 'c' })
+  queue.push('d')
+  queue.push('e')
+  queue.end()
+  t.alike(await all(queue), ['e'])
+})
+
 test('no value is lost without being told, whatever the order of pushes and reads', async (t) => {
   const property = fc.asyncProperty(fc.integer({ min: 1, max: 5 }), fc.array(fc.boolean(), { maxLength: 60 }), async (max, steps) => {
     const queue = queueOf(max)

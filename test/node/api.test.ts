@@ -268,6 +268,29 @@ test('a watch of tasks gathers changes, and ends with nothing left behind', asyn
   t.is(world.clock.pending, timers)
 })
 
+test('a reader that is behind gets the newest status, peers and tasks, not one for every change', async (t) => {
+  const { world, owner, peer } = await scene(t)
+  const api = owner.api()
+  for (const name of ['node.status', 'peers.list', 'tasks.list'] as const) {
+    const stop = new AbortController()
+    const reader = api.watch(name, {}, { signal: stop.signal })[Symbol.asyncIterator]()
+    await reader.next()
+    for (let i = 1; i <= 3; i++) {
+      owner.core.tasks.open({ kind: 'request', role: 'caller', agent: 'a@b', capability: 'c', description: '' })
+      world.net.disconnect(owner.id, peer.id)
+      await world.settle()
+      await world.link(owner, peer)
+      await world.pass(1000)
+    }
+    const { value: newest } = await reader.next()
+    stop.abort()
+    t.is((await reader.next()).done, true, `${name} kept one`)
+    if (name === 'node.status') t.is(newest.uptimeMs, 3000)
+    else if (name === 'peers.list') t.is(newest.peers[0].status, 'online')
+    else t.is(newest.tasks.length, owner.core.tasks.list().length)
+  }
+})
+
 test('a watch of a swarm ends with the swarm, also when it began late', async (t) => {
   const { world, owner } = await scene(t)
   const { id } = await owner.api().call('swarm.start', { goal: 'g', capability: 'text.do', strategy: 'each' })
