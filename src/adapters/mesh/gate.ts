@@ -121,6 +121,8 @@ export class Gate {
 
   #handle(message: GateMessage): void {
     if (message.type === 'refused') return this.#refused(message)
+    // Who has passed stays judged by what it showed before.
+    if (this.#isDone) return
     if (message.type === 'hello') {
       const { version, maxFrameBytes } = message
       if (version !== GATE_VERSION)
@@ -131,7 +133,7 @@ export class Gate {
       this.#software = message.software
     } else if (message.type === 'credentials') {
       this.#hasCredentials = true
-      this.#chain = message.chain
+      if (this.#ownVerdict === null) this.#chain = message.chain
       this.#grant = message.grant
     } else {
       this.#peerVerdict = true
@@ -180,14 +182,15 @@ export class Gate {
     this.#send({ type: 'passed' })
   }
 
-  /** Its chain still counts: a peer that this view does not know yet goes only when chain or view put it out. */
+  /** The chain with which it passed still counts: a peer that this view does not know yet goes when neither holds. */
   #reviewMember(identity: GateIdentity): void {
     const verdict = this.#judge(identity)
-    if (verdict.verdict !== 'refuse') return
+    if (verdict.verdict === 'pass') return
+    const refusal: GateRefusal = verdict.verdict === 'refuse' ? verdict : { code: 'FORBIDDEN', reason: verdict.reason }
     this.#isPassed = false
     this.#isCut = true
-    this.#sendRefusal(verdict)
-    this.#parts.onCut(verdict.code, verdict.reason)
+    this.#sendRefusal(refusal)
+    this.#parts.onCut(refusal.code, refusal.reason)
   }
 
   #judge(identity: GateIdentity): GateVerdict {

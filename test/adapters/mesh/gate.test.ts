@@ -1,129 +1,17 @@
 import test from 'brittle'
-import type { Assert } from 'brittle'
-import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
-import { Gate, GATE_TIMEOUT_MS, type CutCode, type GateIdentity } from '../../../src/adapters/mesh/gate.js'
-import { decodeGateMessage, encodeGateMessage, type GateMessage, type GateRefusal } from '../../../src/adapters/mesh/hello.js'
-import { systemClock } from '../../../src/adapters/system/system-clock.js'
-import type { Clock } from '../../../src/kit/clock.js'
-import type { NodeId } from '../../../src/kit/ids.js'
+import { GATE_TIMEOUT_MS } from '../../../src/adapters/mesh/gate.js'
+import { encodeGateMessage, type GateMessage, type GateRefusal } from '../../../src/adapters/mesh/hello.js'
 import { chainOf } from '../../../src/domain/membership/chain.js'
-import type { CertificateChain, MembershipView, SignedCertificate } from '../../../src/domain/membership/types.js'
 import { firstView } from '../../../src/domain/membership/view.js'
 import { ManualClock } from '../../support/manual-clock.js'
-import { actor, founded, hash, inviteTerms, LogModel, MESH, verify } from '../../support/membership.js'
+import { actor, founded, inviteTerms, MESH } from '../../support/membership.js'
+import { againstNobody, gates, heardAll, Identity, meshOf, openGate, provenHello } from './gates.js'
 import { streamPair } from './stream-pair.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
 const bob = actor('bob')
-
-/** What a node is in its mesh, to be changed by the test. */
-class Identity implements GateIdentity {
-  meshKey = new Uint8Array(32).fill(1)
-  encryptionKey = new Uint8Array(32).fill(2)
-  ready = true
-  full = false
-  readonly grants: CertificateChain[] = []
-  readonly refusals: { readonly refusal: GateRefusal; readonly peer: NodeId }[] = []
-
-  constructor(
-    public viewNow: MembershipView,
-    public chainNow: CertificateChain | null
-  ) {}
-
-  view = (): MembershipView => this.viewNow
-  isReady: () => boolean = () => this.ready
-  isFull = (): boolean => this.full
-  chain = (): CertificateChain | null => this.chainNow
-  onGrant = (chain: CertificateChain): void => void this.grants.push(chain)
-  onRefused = (refusal: GateRefusal, peer: NodeId): void => void this.refusals.push({ refusal, peer })
-}
-
-/** A gate and how it ends. */
-interface End {
-  readonly gate: Gate
-  readonly mux: Protomux
-  readonly stream: NoiseStream
-  readonly passed: Promise<{ software: string; certificate: SignedCertificate }>
-  readonly cut: Promise<{ code: CutCode; reason: string }>
-  /** How often each was called. */
-  readonly calls: { passed: number; cut: number }
-}
-
-function openGate(stream: NoiseStream, identity: GateIdentity | null, clock: Clock = systemClock()): End {
-  const mux = Protomux.from(stream)
-  const calls = { passed: 0, cut: 0 }
-  let gate: Gate | null = null
-  let cut: End['cut'] | null = null
-  const passed = new Promise<{ software: string; certificate: SignedCertificate }>((onPassed) => {
-    cut = new Promise((onCut) => {
-      gate = new Gate(
-        {
-          stream,
-          mux,
-          software: `test/${stream.isInitiator}`,
-          clock,
-          hash,
-          verify,
-          onPassed: (software, shown) => {
-            calls.passed++
-            onPassed({ software, certificate: shown })
-          },
-          onCut: (code, reason) => {
-            calls.cut++
-            onCut({ code, reason })
-          }
-        },
-        identity
-      )
-    })
-  })
-  return { gate: gate as unknown as Gate, mux, stream, passed, cut: cut as unknown as End['cut'], calls }
-}
-
-async function gates(
-  t: Assert,
-  [a, b]: readonly [string, string],
-  [ofA, ofB]: readonly [GateIdentity | null, GateIdentity | null]
-): Promise<[End, End]> {
-  const [streamA, streamB] = await streamPair(t, a, b)
-  return [openGate(streamA, ofA), openGate(streamB, ofB)]
-}
-
-/** A gate and, at the other end, nothing but the channel. */
-async function againstNobody(
-  t: Assert,
-  identity: GateIdentity,
-  clock?: Clock
-): Promise<{ end: End; say: (message: GateMessage | Uint8Array) => void; heard: () => Promise<GateMessage>; peer: NoiseStream }> {
-  const [stream, peer] = await streamPair(t, 'owner', 'ann')
-  const heard: GateMessage[] = []
-  let wake: () => void = () => {}
-  const onmessage = (raw: Uint8Array): void => {
-    heard.push(decodeGateMessage(raw) as GateMessage)
-    wake()
-  }
-  const channel = Protomux.from(peer).createChannel({ protocol: 'a2a-node/gate', messages: [{ onmessage }] })
-  channel?.open()
-  const end = openGate(stream, identity, clock)
-  await channel?.fullyOpened()
-  return {
-    end,
-    peer,
-    say: (message) => channel?.messages[0]?.send(message instanceof Uint8Array ? message : encodeGateMessage(message)),
-    heard: async () => {
-      while (heard.length === 0) await new Promise<void>((resolve) => (wake = resolve))
-      return heard.shift() as GateMessage
-    }
-  }
-}
-
-function meshOf(...members: readonly (typeof ann)[]): { log: LogModel; of: (node: typeof ann) => Identity } {
-  const log = founded()
-  for (const member of members) log.join(owner, member)
-  return { log, of: (node) => new Identity(log.view(), chainOf(log.view(), node.id)) }
-}
 
 test('two members let each other pass and learn certificate and software of the other', async (t) => {
   const { log, of } = meshOf(ann)
@@ -259,6 +147,39 @@ test('a member that this view does not know yet passes by its chain, and goes wh
   t.is((await a.cut).code, 'REVOKED')
 })
 
+test('who passed by a chain is judged by it later, whatever it shows after that', async (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  const behind = log.view()
+  log.join(ann, bob)
+  const other = founded()
+  other.join(owner, ann, { admin: true })
+  other.revoke(owner, ann, 1500)
+  const nothing: GateMessage = { type: 'credentials', chain: null, grant: null }
+  for (const isEarly of [true, false]) {
+    const { end, peer, say } = await againstNobody(t, new Identity(behind, chainOf(behind, owner.id)), { as: bob })
+    say(provenHello(peer))
+    say({ type: 'credentials', chain: chainOf(log.view(), bob.id), grant: null })
+    if (isEarly) say(nothing)
+    say({ type: 'passed' })
+    if (!isEarly) say(nothing)
+    say({ ...provenHello(peer), version: 2 })
+    await heardAll(end.mux, Protomux.from(peer))
+    t.alike(end.calls, { passed: 1, cut: 0 })
+    end.gate.review(new Identity(other.view(), chainOf(other.view(), owner.id)))
+    t.is((await end.cut).code, 'REVOKED')
+  }
+})
+
+test('who passed by the view alone is cut when the view no longer shows it', async (t) => {
+  const { of } = meshOf(ann)
+  const newcomer = new Identity(firstView({ mesh: MESH, name: 'home', owner: owner.id }), null)
+  const [a, b] = await gates(t, ['owner', 'ann'], [of(owner), newcomer])
+  await Promise.all([a.passed, b.passed])
+  a.gate.review(new Identity(founded().view(), chainOf(founded().view(), owner.id)))
+  t.is((await a.cut).code, 'FORBIDDEN')
+})
+
 test('a member that is revoked later is told so and cut', async (t) => {
   const { log, of } = meshOf(ann)
   const [told, member] = [of(owner), of(ann)]
@@ -283,10 +204,7 @@ test('what a peer says after it was cut is not heard', async (t) => {
   await a.cut
   const refusal = encodeGateMessage({ type: 'refused', code: 'REVOKED', reason: 'out of spite' })
   b.mux.getLastChannel({ protocol: 'a2a-node/gate' })?.messages[0]?.send(refusal)
-  const behind = b.mux.createChannel({ protocol: 'behind it' })
-  a.mux.createChannel({ protocol: 'behind it' })?.open()
-  behind?.open()
-  t.ok(await behind?.fullyOpened())
+  await heardAll(a.mux, b.mux)
   t.alike(told.refusals, [])
 })
 
@@ -360,7 +278,7 @@ test('saying that one passed does not let one pass', async (t) => {
 
 test('a peer that closes the channel, or the stream, is gone without a word', async (t) => {
   const clock = new ManualClock()
-  const { end, peer } = await againstNobody(t, meshOf(ann).of(owner), clock)
+  const { end, peer } = await againstNobody(t, meshOf(ann).of(owner), { clock })
   peer.destroy()
   t.is((await end.cut).code, 'LEFT')
   t.is(clock.pending, 0, 'no timer is left')
