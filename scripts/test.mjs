@@ -1,24 +1,15 @@
 #!/usr/bin/env node
 // Compiles src/ and test/ into build/ and runs every test file, each in a process of its own, several at once.
 // Arguments are parts of file names: `npm test -- kit e2e/join`. Last line: `N passed, N failed`, counted in tests.
-import { spawnSync } from 'node:child_process'
 import fs from 'node:fs'
-import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
+import { compile, OUT } from './testing/compile.mjs'
 import { killAll, runFile } from './testing/run-file.mjs'
 import { withoutPassing } from './testing/tap.mjs'
 
-const OUT = 'build'
 /** Directories whose files take longest, in the order to start them. */
 const SLOW = ['e2e', 'simulation', 'contracts']
-
-/** False on a type error: then nothing is run. */
-function compile() {
-  const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc')
-  fs.rmSync(OUT, { recursive: true, force: true })
-  return spawnSync(process.execPath, [tsc, '-p', 'tsconfig.test.json', '--outDir', OUT], { stdio: 'inherit' }).status === 0
-}
 
 /** The test files that the filters name (all without filters), those that take longest first. */
 function testFiles(filters) {
