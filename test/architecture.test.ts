@@ -14,6 +14,10 @@ interface Layers {
 const REQUIRED = ['hyperswarm', 'hypercore', 'corestore', 'autobase', 'b4a', 'compact-encoding', 'commander', 'yjs', 'zod']
 /** Those whose issue is not done. The list only shrinks: one that is imported must leave it. */
 const PENDING = ['hypercore', 'yjs']
+/** Properties of the specification a2a-mcp-mesh that a test must hold. */
+const PROPERTIES = Array.from({ length: 34 }, (_, index) => index + 1)
+/** Those without a test yet. The list only shrinks: one that has a test must leave it. */
+const PENDING_PROPERTIES = [12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 25, 26, 27, 28, 31, 32, 33, 34]
 
 async function layers(): Promise<Layers> {
   return (await import(pathToFileURL(path.resolve('scripts/check-layers.mjs')).href)) as Layers
@@ -59,4 +63,20 @@ test('tests stand where their sources stand', (t) => {
     .filter((name) => name.endsWith('.test.ts') && rooms.includes(name.split(path.sep)[0] ?? ''))
     .filter((name) => !fs.existsSync(path.join('src', path.dirname(name))))
   t.alike(lost, [])
+})
+
+test('each property of the specification has a test under its title, or is pending', (t) => {
+  const names = fs.readdirSync('test', { recursive: true, encoding: 'utf8' })
+  const text = names
+    .filter((name) => name.endsWith('.test.ts'))
+    .map((name) => fs.readFileSync(path.join('test', name), 'utf8'))
+    .join('\n')
+  const titles = text.matchAll(/^test\('Feature: a2a-mcp-protocols, Property (\d+): \w/gm)
+  const proven = new Set([...titles].map(([, number]) => Number(number)))
+  t.alike(
+    PROPERTIES.filter((number) => !proven.has(number)),
+    PENDING_PROPERTIES,
+    'one that has a test leaves the list of pending ones; none may lose its test'
+  )
+  t.ok([...proven].every((number) => PROPERTIES.includes(number)))
 })
