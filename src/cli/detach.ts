@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdir, open } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import path from 'node:path'
+import { makePrivateDirectory } from '../adapters/control/private-directory.js'
 import type { HomePaths } from '../config/paths.js'
 import { type ErrorBody, messageOf, NodeError } from '../kit/errors.js'
 import type { NodeInfo } from '../ports/node-api.js'
@@ -37,12 +38,13 @@ export async function startDetached(context: CommandContext, options: Options, f
 
 async function openLog(paths: HomePaths): ReturnType<typeof open> {
   try {
-    await mkdir(paths.home, { recursive: true, mode: 0o700 })
+    await makePrivateDirectory(paths.home)
     return await open(paths.logFile, 'a', 0o600)
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? ''
     const code = reason === 'ENOSPC' ? 'DISK_FULL' : reason === 'EEXIST' || reason === 'ENOTDIR' ? 'CONFIG_INVALID' : 'NO_PERMISSION'
-    throw new NodeError(code, `cannot write ${paths.logFile}: ${messageOf(error)}`, { cause: error })
+    const next = code === 'DISK_FULL' ? [] : ['a2a-node start --home <directory you may write>']
+    throw new NodeError(code, `cannot write ${paths.logFile}: ${messageOf(error)}`, { cause: error, next })
   }
 }
 

@@ -1,7 +1,8 @@
-import { chmod, lstat, mkdir, unlink } from 'node:fs/promises'
+import { chmod, lstat, unlink } from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { messageOf, NodeError } from '../../kit/errors.js'
+import { makePrivateDirectory } from './private-directory.js'
 
 /**
  * Makes the place of a unix socket ready: its directory exists, belongs to this user alone (0700), and no live server holds
@@ -35,7 +36,7 @@ export function isAnswering(file: string): Promise<boolean> {
 
 async function ownDirectory(dir: string): Promise<void> {
   try {
-    await mkdir(dir, { recursive: true, mode: 0o700 })
+    await makePrivateDirectory(dir)
   } catch (error) {
     throw refused(dir, error)
   }

@@ -1,8 +1,9 @@
 import { constants } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { makeDirectories } from '../../kit/directories.js'
 import { NodeError } from '../../kit/errors.js'
-import { storeError } from './store-errors.js'
+import { codeOf, noPermission, storeError } from './store-errors.js'
 
 /** The directories of one node. */
 export interface DataDirs {
@@ -21,26 +22,35 @@ export interface DataDirs {
 export async function makeDataDirs({ home, dirs }: DataDirs): Promise<void> {
   const made: string[] = []
   try {
-    for (const dir of [home, ...dirs]) {
-      const first = await makeDir(dir)
-      if (first !== undefined) made.push(first)
-    }
+    for (const dir of [home, ...dirs]) await makeDir(dir, made)
     await closeToOthers(home, dirs)
   } catch (error) {
-    // Each entry is the topmost directory that did not exist before: nothing of anybody else's is below it.
+    // None existed before: nothing of anybody else's is below them.
     for (const dir of made.reverse()) await fs.rm(dir, { recursive: true, force: true })
     throw error
   }
 }
 
-async function makeDir(dir: string): Promise<string | undefined> {
+async function makeDir(dir: string, made: string[]): Promise<void> {
   try {
-    const first = await fs.mkdir(dir, { recursive: true, mode: 0o700 })
+    await makeDirectories(dir, { mkdir: (one) => makeOne(one, made), isDirectory, parent: path.dirname })
     await fs.access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
-    return first
   } catch (error) {
-    throw storeError(error, dir)
+    // The one above is there: a file system that lets nobody make directories, such as /proc.
+    throw codeOf(error) === 'ENOENT' ? noPermission(dir, error) : storeError(error, dir)
   }
+}
+
+async function makeOne(dir: string, made: string[]): Promise<void> {
+  await fs.mkdir(dir, { mode: 0o700 })
+  made.push(dir)
+}
+
+async function isDirectory(dir: string): Promise<boolean> {
+  return await fs.stat(dir).then(
+    (stats) => stats.isDirectory(),
+    () => false
+  )
 }
 
 async function closeToOthers(home: string, dirs: readonly string[]): Promise<void> {

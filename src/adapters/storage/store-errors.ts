@@ -55,9 +55,16 @@ export function storeError(error: unknown, place: string, runner: RunRecord | nu
   if (error instanceof NodeError) return error
   if (LOCKED.test(messageOf(error))) return runner === null ? lockedError(place, error) : runningError(runner, error)
   const fault = faultOf(error)
-  if (fault === undefined) return asNodeError(error)
-  const next = fault.next?.(place)
-  return new NodeError(fault.code, fault.says(place), { cause: error, ...(next === undefined ? {} : { next }) })
+  return fault === undefined ? asNodeError(error) : faultError(fault, place, error)
+}
+
+/** The error of a place where this user may not write, whatever the system called it. */
+export function noPermission(place: string, cause: unknown): NodeError {
+  return faultError(NO_PERMISSION, place, cause)
+}
+
+function faultError(fault: Fault, place: string, cause: unknown): NodeError {
+  return new NodeError(fault.code, fault.says(place), { cause, next: fault.next?.(place) ?? [] })
 }
 
 /** The error of a second node on one home: ALREADY_RUNNING with the pid and socket of the first as data. */

@@ -103,3 +103,15 @@ test('a shared directory with other things in it is refused and left as it was',
   t.is(await modeOf(shared), '1777')
   t.alike(await fs.readdir(shared), ['somebody'])
 })
+
+test('a place that takes no directories is NO_PERMISSION at once, and never a loop', { skip: process.platform !== 'linux' }, async (t) => {
+  const home = '/proc/a2a-node-test/deep/home'
+  const error = await failsWith(t, 'NO_PERMISSION', () => makeDataDirs(dirsOf(home)))
+  t.ok(error.next.some((one) => one.includes('--home')))
+})
+
+test('every level that was made goes again when a deeper one cannot be made', async (t) => {
+  const dir = await tempDir(t)
+  await failsWith(t, 'PATH_TOO_LONG', () => makeDataDirs({ home: path.join(dir, 'a', 'b', 'x'.repeat(300)), dirs: [] }))
+  t.alike(await fs.readdir(dir), [])
+})

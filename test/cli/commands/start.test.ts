@@ -70,6 +70,14 @@ test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78'
   t.alike(await codeFor([], long), [78, 'PATH_TOO_LONG'])
 })
 
+test('a background start where no directory can be made ends with NO_PERMISSION', {
+  skip: process.platform !== 'linux'
+}, async (t: Assert) => {
+  const ran = await run(['start', '--detach', '--network', 'local'], { home: '/proc/a2a-node-test/home' })
+  t.is(ran.code, 78)
+  t.ok(/\[NO_PERMISSION\]\n {2}try: a2a-node start --home <.+>/.test(ran.stderr), ran.stderr)
+})
+
 test('a background start that cannot write its log says so', async (t: Assert) => {
   const file = path.join(await tempDir(t), 'in-the-way')
   await writeFile(file, '')
