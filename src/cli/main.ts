@@ -9,11 +9,14 @@ import { checkTyped } from './typed.js'
 
 /** Runs one command line (without node and script). Never rejects; sets the exit code of the process. */
 export async function main(argv: readonly string[]): Promise<void> {
-  // A reader that went away (`| head`) is no error of ours.
+  // A reader that went away (`| head`) is no error of ours. A node lives on without one: its peers need it still.
+  let isNode = false
+  process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') process.exit(EXIT.ok)
+    if (error.code === 'EPIPE' && !isNode) process.exit(EXIT.ok)
   })
   const program = buildProgram(async (...given) => {
+    isNode = given[0].name === 'start'
     process.exitCode = await runCommand(...given)
   })
   try {

@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import path from 'node:path'
 import test from 'brittle'
-import { testMesh, untilTrue, type TestNode } from '../support/nodes.js'
+import { connect } from '../../src/client.js'
+import { ROOT, testMesh, untilOnline, untilTrue, type TestNode } from '../support/nodes.js'
 
 function post(node: TestNode, headers: Record<string, string>): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -55,4 +58,31 @@ test('a clean stop leaves no process, no socket and no temporary file', async (t
   b.kill('SIGINT')
   t.is((await b.exited).code, 130, 'Ctrl-C is a clean stop too')
   await t.exception(fs.stat(b.info.socket), /ENOENT/)
+})
+
+test('a node goes on when nobody reads what it says any more, and still stops cleanly', async (t) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'a')
+  // With the log at its fullest each line is a write to nobody.
+  const env = { A2A_NODE_LOG_LEVEL: 'debug' }
+  const bin = path.join(ROOT, 'bin', 'a2a-node.js')
+  const a = spawn(process.execPath, [bin, '--home', home, 'start', '--name', 'a'], { env: { ...process.env, ...mesh.env, ...env } })
+  const exited = once(a, 'exit')
+  t.teardown(async () => {
+    a.kill('SIGKILL')
+    await exited
+  })
+  for (const stream of [a.stdout, a.stderr]) stream.destroy()
+  const api = connect({ home })
+  const answers = (): Promise<boolean> =>
+    api.call('node.info', {}).then(
+      () => true,
+      () => a.exitCode !== null
+    )
+  await untilTrue(answers, 'the node answers')
+  const { code } = await api.call('invite.create', {})
+  await untilOnline(await mesh.start('b', { env, join: code }), 1)
+  a.kill('SIGTERM')
+  t.alike(await exited, [143, null])
+  t.alike(await fs.readdir(path.join(home, 'run')), [], 'nothing in run, not even the socket')
 })
