@@ -1,3 +1,4 @@
+import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Abort } from './abort.js'
@@ -8,13 +9,15 @@ const MAX_THREADS = 8
 
 /** One request being worked on, or waiting for its agent. */
 export interface Piece {
-  /** Unique on this node. */
+  /** Unique on this node; those of notifications are never those of requests. */
   readonly key: string
   readonly peer: NodeId
   readonly recipient: Incoming['recipient']
   /** Checked, its capability named. */
   readonly payload: RequestPayload
   readonly taskId: string
+  /** About how much its input holds in memory. */
+  readonly bytes: number
   readonly abort: Abort
   /** Where the answer goes; the newest gets the progress. */
   readonly threads: Thread[]
@@ -31,39 +34,45 @@ export interface Piece {
 /** The pieces of work in flight, by the peer who asked. */
 export class InFlight {
   readonly #byPeer = new Map<NodeId, Map<string, Piece>>()
-  #size = 0
 
-  /** All of them. */
-  get size(): number {
-    return this.#size
+  /** How many there are, and the bytes of their inputs: of one peer, or of all. */
+  load(peer?: NodeId): { readonly count: number; readonly bytes: number } {
+    const load = { count: 0, bytes: 0 }
+    for (const ofPeer of peer === undefined ? this.#byPeer.values() : [this.#byPeer.get(peer)]) {
+      for (const { bytes } of ofPeer?.values() ?? []) {
+        load.count++
+        load.bytes += bytes
+      }
+    }
+    return load
   }
 
-  /** Those of one peer. */
-  sizeOf(peer: NodeId): number {
-    return this.#byPeer.get(peer)?.size ?? 0
+  /** Is it in flight? */
+  has(peer: NodeId, key: string): boolean {
+    return this.#byPeer.get(peer)?.has(key) ?? false
   }
 
-  /** Adds a piece whose key is new. */
+  /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
   add(piece: Piece): void {
+    if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
     const ofPeer = this.#byPeer.get(piece.peer) ?? new Map<string, Piece>()
     this.#byPeer.set(piece.peer, ofPeer.set(piece.key, piece))
-    this.#size++
   }
 
   /** Takes a piece out. */
   remove({ peer, key }: Piece): void {
     const ofPeer = this.#byPeer.get(peer)
-    if (ofPeer?.delete(key) !== true) return
-    this.#size--
-    if (ofPeer.size === 0) this.#byPeer.delete(peer)
+    if (ofPeer?.delete(key) === true && ofPeer.size === 0) this.#byPeer.delete(peer)
   }
 
-  /** The same request came again: its answer goes there as well. False when that work is not in flight. */
-  join(peer: NodeId, key: string, thread: Thread): boolean {
-    const piece = this.#byPeer.get(peer)?.get(key)
-    if (piece === undefined) return false
-    if (piece.threads.length < MAX_THREADS) piece.threads.push(thread)
-    return true
+  /** The same request came again: its answer goes there as well, unless it goes there already or to too many. */
+  join(peer: NodeId, key: string, thread: Thread): 'new' | 'joined' | 'known' | 'full' {
+    const threads = this.#byPeer.get(peer)?.get(key)?.threads
+    if (threads === undefined) return 'new'
+    if (threads.some((one) => one.correlationId === thread.correlationId)) return 'known'
+    if (threads.length >= MAX_THREADS) return 'full'
+    threads.push(thread)
+    return 'joined'
   }
 
   /** The pieces of one peer. */

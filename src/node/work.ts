@@ -15,10 +15,16 @@ import { Answers } from './answers.js'
 import type { AnswersParts } from './answers.js'
 import { DoneMemory } from './done-memory.js'
 import { threadOf } from './inbox.js'
-import type { Incoming } from './inbox.js'
+import type { Incoming, Thread } from './inbox.js'
 import { InFlight } from './in-flight.js'
 import type { Piece } from './in-flight.js'
+import { sizeOf } from './size.js'
 import type { Tasks } from './tasks.js'
+
+/** Bytes of the inputs of one peer's tasks in flight. */
+const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
+/** Bytes of the inputs of all tasks in flight. */
+const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 /** What doing others' work needs. */
 export interface WorkParts extends Omit<AnswersParts, 'answerTtlMs'> {
@@ -64,14 +70,11 @@ export class Work {
     for (const piece of this.#inFlight.all()) giveUp(piece)
   }
 
-  /** Runs under way and tasks that wait for an agent. */
+  /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
   counts(): { running: number; queued: number } {
-    const { agents } = this.#parts
-    const loads = agents.definitions().map(({ id }) => agents.load(id))
-    return {
-      running: loads.reduce((sum, one) => sum + one.running, 0),
-      queued: loads.reduce((sum, one) => sum + one.waiting, 0)
-    }
+    const pieces = this.#inFlight.all()
+    const running = pieces.filter((one) => one.isRunning).length
+    return { running, queued: pieces.length - running }
   }
 
   /** Answers that wait for a caller who is away. */
@@ -85,7 +88,8 @@ export class Work {
     const parsed = requestPayloadSchema.safeParse(incoming.payload)
     if (!parsed.success) return this.#answers.refuse(thread, malformed().toBody())
     const key = keyOf(incoming, parsed.data)
-    if (this.#inFlight.join(incoming.peer, key, thread)) return
+    const joined = this.#inFlight.join(incoming.peer, key, thread)
+    if (joined !== 'new') return this.#repeated(thread, joined)
     const done = this.#done.get(key)
     if (done !== undefined)
       return done === null ? this.#answers.refuse(thread, forgotten().toBody()) : this.#answers.respond(thread, done.payload)
@@ -98,16 +102,19 @@ export class Work {
   onNotification(incoming: Incoming): boolean {
     const input = isRecord(incoming.payload) && 'input' in incoming.payload ? incoming.payload.input : incoming.payload
     const asked = { requestId: incoming.header.id, attempt: 1, capability: null, input, description: '', swarm: null }
+    // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
+    const key = `notification ${keyOf(incoming, asked)}`
+    if (this.#inFlight.has(incoming.peer, key)) return false
     const payload = this.#check(incoming, asked)
     if (payload instanceof NodeError) return false
-    void this.#run(this.#open(incoming, { key: keyOf(incoming, payload), payload, isNotification: true }))
+    void this.#run(this.#open(incoming, { key, payload, isNotification: true }))
     return true
   }
 
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. */
   onCancel(peer: NodeId, key: string): void {
     for (const piece of this.#inFlight.ofPeer(peer)) {
-      if (workKey(piece.payload.requestId, piece.payload.attempt) === key) giveUp(piece)
+      if (!piece.isNotification && nameOf(piece) === key) giveUp(piece)
     }
   }
 
@@ -139,11 +146,17 @@ export class Work {
   /** Tells the sender of an opening message that it was refused. */
   readonly refuse: Answers['refuse'] = (thread, error) => this.#answers.refuse(thread, error)
 
+  /** A request that is in flight came again: its thread is answered with the others, or its exchange ends now. */
+  #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
+    if (joined === 'full') this.#answers.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
+    // The one answer that comes ends one opening of the thread.
+    if (joined === 'known') this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
+  }
+
   /** The payload with its capability named and its input as agents get it, or why it is not taken. */
   #check({ peer, recipient }: Incoming, payload: RequestPayload): RequestPayload | NodeError {
-    const { agents, directory, limits, toAgentJson } = this.#parts
-    if (this.#inFlight.size >= limits.maxInFlight || this.#inFlight.sizeOf(peer) >= limits.maxInFlightPerPeer)
-      return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
+    const { agents, directory, toAgentJson } = this.#parts
+    if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
     const { agentId } = recipient
     const card = directory.card(recipient)
     const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
@@ -154,6 +167,13 @@ export class Work {
     } catch (error) {
       return error instanceof NodeError ? error : new NodeError('INTERNAL', messageOf(error), { cause: error })
     }
+  }
+
+  #hasRoom(peer: NodeId, bytes: number): boolean {
+    const { maxInFlight, maxInFlightPerPeer } = this.#parts.limits
+    const [all, ofPeer] = [this.#inFlight.load(), this.#inFlight.load(peer)]
+    if (all.count >= maxInFlight || ofPeer.count >= maxInFlightPerPeer) return false
+    return all.bytes + bytes <= MAX_INPUT_BYTES && ofPeer.bytes + bytes <= MAX_INPUT_BYTES_PER_PEER
   }
 
   /** Puts work in flight and opens its task. */
@@ -172,6 +192,7 @@ export class Work {
       recipient,
       payload,
       taskId,
+      bytes: sizeOf(payload.input),
       isNotification,
       isRunning: false,
       isAwaited: !isNotification,
