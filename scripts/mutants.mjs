@@ -1,0 +1,70 @@
+#!/usr/bin/env node
+// Makes one-line faults in the built rules, one at a time, and shows which test notices each:
+// `npm run mutants -- [part of a name]...`. Exit code 1 when a fault goes unnoticed.
+import fs from 'node:fs'
+import path from 'node:path'
+import ts from 'typescript'
+import { MUTANTS } from './mutants/list.mjs'
+import { compile, OUT } from './testing/compile.mjs'
+import { runFile } from './testing/run-file.mjs'
+
+/** The source with the fault, as JavaScript. */
+function mutated({ name, file, find, put }) {
+  const text = fs.readFileSync(file, 'utf8')
+  const places = text.split(find).length - 1
+  if (places !== 1) throw new Error(`${name}: the text to replace stands ${places} times in ${file}`)
+  const { config } = ts.readConfigFile('tsconfig.json', ts.sys.readFile)
+  const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, '.')
+  return ts.transpileModule(
+    text.replace(find, () => put),
+    { compilerOptions: options, fileName: file }
+  ).outputText
+}
+
+/** Runs one test of a file alone; why it failed, or null. A property that fails throws, which ends its file. */
+async function failureOf({ test, title }, dir) {
+  const file = path.join(OUT, 'test', `${test}.test.js`)
+  const text = fs.readFileSync(file, 'utf8')
+  const call = `test('${title.replaceAll("'", String.raw`\'`)}`
+  if (text.split(call).length !== 2) throw new Error(`${file} has not one test whose title begins "${title}"`)
+  const alone = file.replace(/\.test\.js$/, '.alone.test.js')
+  fs.writeFileSync(alone, text.replace(call, call.replace('test(', 'test.solo(')))
+  try {
+    const { tap, faults } = await runFile({ file: alone, dir })
+    return tap.failed[0] ?? faults[0] ?? null
+  } finally {
+    fs.rmSync(alone)
+  }
+}
+
+/** True when the test notices the fault. */
+async function isNoticed(mutant, dir) {
+  const built = path.join(OUT, mutant.file.replace(/\.ts$/, '.js'))
+  const good = fs.readFileSync(built)
+  try {
+    fs.writeFileSync(built, mutated(mutant))
+    const failure = await failureOf(mutant, dir)
+    console.log(`${failure === null ? 'LIVES ' : 'caught'} ${mutant.name}\n       ${mutant.title} (test/${mutant.test}.test.ts)`)
+    return failure !== null
+  } finally {
+    fs.writeFileSync(built, good)
+  }
+}
+
+async function main(filters) {
+  const chosen = MUTANTS.filter(({ name }) => filters.length === 0 || filters.some((part) => name.includes(part)))
+  if (chosen.length === 0) throw new Error('no fault of that name')
+  if (!compile()) throw new Error('the sources do not compile')
+  const root = fs.mkdtempSync('/tmp/a2am-')
+  process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }))
+  for (const mutant of chosen) {
+    const failure = await failureOf(mutant, path.join(root, 'good'))
+    if (failure !== null) throw new Error(`without any fault "${mutant.title}" fails: ${failure}`)
+  }
+  let lives = 0
+  for (const [place, mutant] of chosen.entries()) if (!(await isNoticed(mutant, path.join(root, String(place))))) lives++
+  console.log(`${chosen.length - lives} caught, ${lives} not`)
+  process.exitCode = lives === 0 ? 0 : 1
+}
+
+await main(process.argv.slice(2))

@@ -1,0 +1,226 @@
+// One-line faults in rules that are built, and the test that must notice each.
+
+/** A property of the specification by its number. */
+const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
+
+/**
+ * @typedef {object} Mutant
+ * @property {string} name what the fault does
+ * @property {string} file the source it is made in
+ * @property {string} find text that stands there exactly once
+ * @property {string} put what takes its place
+ * @property {string} test the test file that is run, below test/
+ * @property {string} title beginning of the title that must fail
+ */
+
+/** @type {readonly Mutant[]} */
+export const MUTANTS = [
+  {
+    name: 'a registered card is stored under another revision',
+    file: 'src/domain/card/registry.ts',
+    find: 'known.revision + 1',
+    put: 'known.revision + 2',
+    test: 'domain/card/registry',
+    title: property(3)
+  },
+  {
+    name: 'a card is not found by its capabilities',
+    file: 'src/domain/card/registry.ts',
+    find: 'card.capabilities.map((one) => one.id)',
+    put: 'card.capabilities.slice(1).map((one) => one.id)',
+    test: 'domain/card/registry',
+    title: property(1)
+  },
+  {
+    name: 'incomplete cards are registered',
+    file: 'src/domain/card/registry.ts',
+    find: 'if (result.ok) return result.card',
+    put: 'if (result.ok || isRecord(card)) return card as CardBody',
+    test: 'domain/card/registry',
+    title: property(2)
+  },
+  {
+    name: 'reading a registry back makes every card local',
+    file: 'src/domain/card/registry.ts',
+    find: 'card: { ...checked(one.card), origin, lastSeenAt }',
+    put: "card: { ...checked(one.card), origin: 'local', lastSeenAt }",
+    test: 'domain/card/registry',
+    title: property(4)
+  },
+  {
+    name: 'a merged card loses its description',
+    file: 'src/domain/card/registry.ts',
+    find: "{ ...cardBodyOf(card), origin: 'remote', lastSeenAt: at }",
+    put: "{ ...cardBodyOf(card), description: '', origin: 'remote', lastSeenAt: at }",
+    test: 'domain/card/registry',
+    title: property(5)
+  },
+  {
+    name: 'a sandboxed agent finds every card',
+    file: 'src/domain/card/registry.ts',
+    find: 'return sandboxId === null || card.sandboxId === sandboxId ||',
+    put: 'return sandboxId !== undefined || card.sandboxId === sandboxId ||',
+    test: 'domain/card/registry',
+    title: property(30)
+  },
+  {
+    name: 'all envelopes have one id',
+    file: 'src/domain/envelope/factory.ts',
+    find: "const id = this.#ids.next('msg')",
+    put: "const id = 'msg'",
+    test: 'domain/envelope/factory',
+    title: property(6)
+  },
+  {
+    name: 'the schema version is lost in JSON',
+    file: 'src/domain/envelope/schema.ts',
+    find: '{ ...shape.data, payload: payload.value }',
+    put: '{ ...shape.data, schemaVersion: shape.data.schemaVersion + 1, payload: payload.value }',
+    test: 'domain/envelope/schema',
+    title: property(7)
+  },
+  {
+    name: 'threads are in the order of arrival',
+    file: 'src/domain/envelope/threads.ts',
+    find: 'while (at > 0 &&',
+    put: 'while (at < 0 &&',
+    test: 'domain/envelope/threads',
+    title: property(8)
+  },
+  {
+    name: 'a closed channel opens again',
+    file: 'src/domain/channel/machine.ts',
+    find: "if (state.status === 'closed') return",
+    put: "if (state.status === 'closed' && input.type !== 'acknowledged') return",
+    test: 'domain/channel/machine',
+    title: property(10)
+  },
+  {
+    name: 'chunks are joined backwards',
+    file: 'src/domain/channel/chunks.ts',
+    find: 'whole.set(link.bytes, end)',
+    put: 'whole.set(link.bytes, size - end - link.bytes.byteLength)',
+    test: 'domain/channel/frames',
+    title: property(11)
+  },
+  {
+    name: 'decide() always allows',
+    file: 'src/domain/routing/decide.ts',
+    find: 'if (rule === null || !rule.allowedTargetTiers.includes(to)) {',
+    put: 'if (rule === null) {',
+    test: 'domain/routing/decide',
+    title: property(16)
+  },
+  {
+    name: 'nobody is asked for a justification',
+    file: 'src/domain/routing/decide.ts',
+    find: 'if (fault === null) return { allowed: true',
+    put: 'if (fault !== undefined) return { allowed: true',
+    test: 'domain/routing/decide',
+    title: property(16)
+  },
+  {
+    name: 'sandboxes are ignored',
+    file: 'src/domain/routing/decide.ts',
+    find: 'if (own === null || own === target.sandboxId',
+    put: 'if (own !== CONFLICT_SANDBOX || own === target.sandboxId',
+    test: 'domain/routing/decide',
+    title: property(29)
+  },
+  {
+    name: 'replies pass without an exchange',
+    file: 'src/domain/routing/decide.ts',
+    find: 'if (!question.isReply) return NO_EXCHANGE',
+    put: '',
+    test: 'domain/routing/decide',
+    title: 'a reply passes along an open exchange whatever the tiers, and never without one'
+  },
+  {
+    name: 'a weak card on a strong node is strong',
+    file: 'src/domain/routing/effective.ts',
+    find: 'weakest(certificate.maxTier, card.tier)',
+    put: 'certificate.maxTier',
+    test: 'domain/routing/effective',
+    title: 'a party is as weak as the weakest of certificate, card and hops'
+  },
+  {
+    name: 'signatures are not checked',
+    file: 'src/domain/membership/signing.ts',
+    find: 'return verify(bytes, signature, keyFromText(by))',
+    put: 'return verify !== undefined && keyFromText(by).byteLength === 32',
+    test: 'domain/membership/fold',
+    title: 'nothing counts before the founding, from strangers, for another mesh, or with a wrong signature'
+  },
+  {
+    name: 'an invite may be used without end',
+    file: 'src/domain/membership/grant.ts',
+    find: 'invite.admitted.length >= invite.terms.uses',
+    put: 'invite.admitted.length > 1000 + invite.terms.uses',
+    test: 'domain/membership/fold',
+    title: 'the first uses of an invite are admitted, later ones find their refusal'
+  },
+  {
+    name: 'what a revoked author writes counts',
+    file: 'src/domain/membership/fold.ts',
+    find: "if (author.revoked !== null) return skip('its author is revoked')",
+    put: '',
+    test: 'domain/membership/fold',
+    title: 'a revoked node is out for good: nothing of it counts, and its invites end with it'
+  },
+  {
+    name: 'a card of another node is taken',
+    file: 'src/domain/card/schema.ts',
+    find: "if (by !== certificate.nodeKey) return 'signed by another node'",
+    put: '',
+    test: 'domain/card/schema',
+    title: 'a signed card is taken from its node only, as it was signed'
+  },
+  {
+    name: 'a proposal is accepted after its deadline',
+    file: 'src/domain/task/negotiation.ts',
+    find: 'now - proposal.createdAt >= proposal.deadlineMs',
+    put: 'now - proposal.createdAt >= 2 * proposal.deadlineMs',
+    test: 'domain/task/negotiation',
+    title: 'a proposal is answered once: the first of acceptance, rejection and deadline stands'
+  },
+  {
+    name: 'a proposal does not tell its complexity',
+    file: 'src/domain/task/negotiation.ts',
+    find: 'requiredCapabilities: [...requiredCapabilities], estimatedComplexity, deadlineMs }',
+    put: "requiredCapabilities: [...requiredCapabilities], estimatedComplexity: 'simple', deadlineMs }",
+    test: 'domain/task/negotiation',
+    title: property(23)
+  },
+  {
+    name: 'an answer opens a thread of its own',
+    file: 'src/domain/envelope/factory.ts',
+    find: 'correlationId: threadOf(request),',
+    put: 'correlationId: this.#ids.next("thread"),',
+    test: 'domain/task/negotiation',
+    title: property(24)
+  },
+  {
+    name: 'results of a lease that has ended are accepted',
+    file: 'src/domain/swarm/leases.ts',
+    find: 'item.attempt !== ',
+    put: 'item.attempt < ',
+    test: 'domain/swarm/machine',
+    title: 'only the live attempt of the agent that holds it brings a result'
+  },
+  {
+    name: 'leases without heartbeats stay',
+    file: 'src/domain/swarm/machine.ts',
+    find: 'if (now - beatAt < state.parts.leaseMs) break',
+    put: 'if (now - beatAt < 1000 * state.parts.leaseMs) break',
+    test: 'domain/swarm/machine',
+    title: 'a lease without a heartbeat goes back, one with heartbeats stays'
+  },
+  {
+    name: 'the chain of the audit log is not checked',
+    file: 'src/adapters/storage/audit-verify.ts',
+    find: 'line.seq === this.#last.seq + 1 && line.prev === this.#last.hash',
+    put: 'line.seq === this.#last.seq + 1',
+    test: 'adapters/storage/audit-verify',
+    title: 'lines in another order, or twice, are found'
+  }
+]

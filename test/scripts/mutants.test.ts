@@ -1,0 +1,24 @@
+import fs from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import test from 'brittle'
+
+interface Mutant {
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly put: string
+  readonly test: string
+  readonly title: string
+}
+
+test('every fault of `npm run mutants` can be made, and the test that must notice it is there', async (t) => {
+  const list = (await import(pathToFileURL(path.resolve('scripts/mutants/list.mjs')).href)) as { readonly MUTANTS: readonly Mutant[] }
+  t.ok(list.MUTANTS.length > 20)
+  for (const { name, file, find, put, test: where, title } of list.MUTANTS) {
+    const source = fs.readFileSync(file, 'utf8')
+    if (source.split(find).length !== 2 || find === put) t.fail(`${name}: its place is not to be found once in ${file}`)
+    const tests = fs.readFileSync(`test/${where}.test.ts`, 'utf8')
+    if (title === '' || tests.split(`test('${title.replaceAll("'", String.raw`\'`)}`).length !== 2) t.fail(`${name}: no test "${title}"`)
+  }
+})
