@@ -1,7 +1,7 @@
 import c from 'compact-encoding'
 import type { Channel } from 'protomux'
 import type Protomux from 'protomux'
-import type { Clock } from '../../kit/clock.js'
+import { type Clock, wait } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
 
 /** An entry handed over is answered within this time, in milliseconds. */
@@ -14,6 +14,34 @@ const MAX_ENTRIES_WAITING = 64
 const MAX_ANSWERS_UNREAD = 64
 /** An entry's number, before the entry and before its answer. */
 const NUMBER_BYTES = 4
+
+/** A peer has this long to answer before another one is asked as well, in milliseconds. */
+const PATIENCE_MS = 500
+
+/**
+ * Hands an entry to one after the other until one says that it appended it; who stays silent does not hold up the rest.
+ * `atOnce`: to all of them together, since not everybody's word was true. False: nobody has appended it. Never rejects.
+ */
+export async function handToAny(
+  couriers: readonly Pick<EntryCourier, 'hand'>[],
+  entry: Uint8Array,
+  { clock, atOnce }: { readonly clock: Clock; readonly atOnce: boolean }
+): Promise<boolean> {
+  const answers: Promise<boolean>[] = []
+  for (const courier of couriers) {
+    answers.push(courier.hand(entry))
+    if (!atOnce && (await Promise.race([anyYes(answers), wait(clock, PATIENCE_MS)])) === true) return true
+  }
+  return anyYes(answers)
+}
+
+/** True as soon as one is; false when none is. */
+function anyYes(answers: readonly Promise<boolean>[]): Promise<boolean> {
+  return new Promise((resolve) => {
+    const heard = answers.map((answer) => answer.then((isYes) => (isYes ? resolve(true) : undefined)))
+    void Promise.all(heard).then(() => resolve(false))
+  })
+}
 
 /** What the courier of one stream needs. */
 export interface CourierParts {

@@ -7,10 +7,10 @@ import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
-import { EMPTY_VIEW, isActive } from '../../domain/membership/view.js'
+import { EMPTY_VIEW, isActive, isWriter } from '../../domain/membership/view.js'
 import type { Link, LinkHandlers, Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { EntryCourier } from './courier.js'
+import { EntryCourier, handToAny } from './courier.js'
 import { Dials } from './dials.js'
 import { Door } from './door.js'
 import { FrameGuard } from './frame-guard.js'
@@ -85,6 +85,8 @@ export class SwarmLinks implements Links {
   #handlers: LinkHandlers | null = null
   #keeper: Keeper | null = null
   #nextLinkId = 1
+  /** How often a writer's word was not true: each time another one is asked first. */
+  #liars = 0
   #isClosing = false
 
   /** Makes the swarm on an open network. */
@@ -156,12 +158,19 @@ export class SwarmLinks implements Links {
     return [...this.#streams].flatMap((one) => (one.session === null ? [] : [one.session.link]))
   }
 
-  /** Hands a log entry to any member; true when one appended it. */
-  async courier(entry: Uint8Array): Promise<boolean> {
-    for (const { session } of [...this.#streams]) {
-      if (session !== null && (await session.courier.hand(entry))) return true
-    }
-    return false
+  /**
+   * Hands a log entry to a connected writer; true when one says that it appended it. `isAgain`: one said so before and the
+   * log does not show it. Other members could only lie; while the log here is empty it is not known who writes.
+   */
+  courier(entry: Uint8Array, isAgain = false): Promise<boolean> {
+    if (isAgain) this.#liars++
+    const view = this.#binding?.identity.view() ?? EMPTY_VIEW
+    const writers = [...this.#streams].flatMap(({ peer, session }) =>
+      session !== null && (view.members.size === 0 || isWriter(view, peer)) ? [session.courier] : []
+    )
+    const first = writers.length === 0 ? 0 : this.#liars % writers.length
+    const inTurn = [...writers.slice(first), ...writers.slice(0, first)]
+    return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain })
   }
 
   async close(): Promise<void> {

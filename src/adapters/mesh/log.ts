@@ -33,8 +33,8 @@ export interface LogParts {
   readonly telemetry: Telemetry
 }
 
-/** Hands an encoded entry to any connected writer. True: one has appended it. */
-export type Courier = (entry: Uint8Array) => Promise<boolean>
+/** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
+export type Courier = (entry: Uint8Array, isAgain: boolean) => Promise<boolean>
 
 /** The Autobase log behind the MemberLog port, and what the rest of the mesh adapter needs of it. */
 export class AutobaseLog implements MemberLog {
@@ -102,7 +102,7 @@ export class AutobaseLog implements MemberLog {
       view: () => this.view(),
       isClosed: () => this.#isClosed,
       onChange: (listener) => this.#changes.on(listener),
-      offer: (entry) => this.#offer(entry),
+      offer: (entry, isAgain) => this.#offer(entry, isAgain),
       refresh: () => this.#reader.refresh()
     })
     this.#submissions.add(submission)
@@ -180,9 +180,9 @@ export class AutobaseLog implements MemberLog {
     await this.#reader.refresh()
   }
 
-  async #offer(entry: Uint8Array): Promise<boolean> {
+  async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
-    const isTaken = this.#base.writable ? this.#appender.append(entry).then(() => true) : this.#courier(entry)
+    const isTaken = this.#base.writable ? this.#appender.append(entry).then(() => true) : this.#courier(entry, isAgain)
     return isTaken.catch(() => false)
   }
 }

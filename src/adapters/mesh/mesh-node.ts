@@ -130,7 +130,7 @@ export class MeshNode implements Mesh {
       this.#tellExpelled = resolve
     })
     links.bind(this.#binding())
-    log.setCourier((entry) => links.courier(entry))
+    log.setCourier((entry, isAgain) => links.courier(entry, isAgain))
     const { clock, telemetry, codeNetwork: network } = parts
     const { nodeId, sign } = this
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })

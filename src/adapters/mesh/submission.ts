@@ -18,8 +18,11 @@ export interface SubmissionParts {
   view(): MembershipView
   isClosed(): boolean
   onChange(listener: () => void): () => void
-  /** Appends the entry or hands it to a writer. True: it is in the log. Never rejects. */
-  offer(entry: Uint8Array): Promise<boolean>
+  /**
+   * Appends the entry or hands it to a writer. `isAgain`: it was taken before, and the view does not show it. True: it is in
+   * the log, or so a writer says. Never rejects.
+   */
+  offer(entry: Uint8Array, isAgain: boolean): Promise<boolean>
   /** Reads the view anew. */
   refresh(): Promise<void>
 }
@@ -51,7 +54,7 @@ export class Submission {
     if (this.#isTaken && clock.monotonic() - this.#takenAt >= SHOWN_MS) this.#isTaken = false
     if (this.#isOffering || this.#isTaken) return
     this.#isOffering = true
-    void offer(this.#bytes).then((isTaken) => {
+    void offer(this.#bytes, this.#wasTaken).then((isTaken) => {
       this.#isOffering = false
       this.#isTaken = isTaken
       if (!isTaken) return
@@ -80,7 +83,7 @@ export class Submission {
 
   #timeoutMessage(): string {
     return this.#wasTaken
-      ? 'the entry was written, but the log did not accept it: this node may not make that change'
+      ? 'a writer took the entry, but the log does not show it: this node may not make that change, or the writer did not do as it said'
       : 'no node that may write the log took the entry: none could be reached, or this node may not make that change'
   }
 }

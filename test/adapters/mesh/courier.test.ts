@@ -3,7 +3,7 @@ import type { Assert } from 'brittle'
 import c from 'compact-encoding'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
-import { EntryCourier } from '../../../src/adapters/mesh/courier.js'
+import { EntryCourier, handToAny } from '../../../src/adapters/mesh/courier.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -155,4 +155,65 @@ test('a peer that hands in and does not read the answers is a fault before they 
   t.alike(faults, [], 'who reads now and then goes on')
   await handIn(1)
   t.is(faults.length, 1)
+})
+
+/** Couriers that answer as they are told; `asked` says who was. */
+function couriers(...answers: readonly (boolean | 'silent')[]) {
+  const asked: number[] = []
+  const all = answers.map((answer, place) => ({
+    hand: (): Promise<boolean> => {
+      asked.push(place)
+      return answer === 'silent' ? new Promise(() => {}) : Promise.resolve(answer)
+    }
+  }))
+  return { asked, all }
+}
+
+/** Lets promises that are settled go on. */
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('an entry goes to one after the other until one has it', async (t) => {
+  const clock = new ManualClock()
+  const { asked, all } = couriers(false, true, true)
+  t.is(await handToAny(all, entry(), { clock, atOnce: false }), true)
+  t.alike(asked, [0, 1])
+  for (const atOnce of [false, true]) {
+    t.is(await handToAny(couriers(false, false).all, entry(), { clock, atOnce }), false)
+    t.is(await handToAny([], entry(), { clock, atOnce }), false)
+  }
+})
+
+test('who does not answer holds an entry up for half a second, not until the answer is overdue', async (t) => {
+  const clock = new ManualClock()
+  const { asked, all } = couriers('silent', 'silent', true)
+  const handed = handToAny(all, entry(), { clock, atOnce: false })
+  for (const expected of [[0], [0, 1]]) {
+    await settle()
+    t.alike(asked, expected)
+    clock.advance(499)
+    await settle()
+    t.alike(asked, expected)
+    clock.advance(1)
+  }
+  t.is(await handed, true)
+})
+
+test('an answer counts also when it comes after another was asked', async (t) => {
+  const clock = new ManualClock()
+  let answer: (isAppended: boolean) => void = () => {}
+  const late = { hand: (): Promise<boolean> => new Promise((resolve) => (answer = resolve)) }
+  const { asked, all } = couriers('silent', true)
+  const handed = handToAny([late, ...all], entry(), { clock, atOnce: false })
+  await settle()
+  clock.advance(500)
+  await settle()
+  answer(true)
+  t.is(await handed, true)
+  t.alike(asked, [0], 'and nobody else is asked')
+})
+
+test('all are asked together once the word of one was not true', async (t) => {
+  const { asked, all } = couriers(true, 'silent', false)
+  t.is(await handToAny(all, entry(), { clock: new ManualClock(), atOnce: true }), true)
+  t.alike(asked, [0, 1, 2])
 })

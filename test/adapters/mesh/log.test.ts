@@ -111,6 +111,40 @@ test('when a writer is revoked another admin takes its place', async (t) => {
   await t.execution(last.mesh.log.submit(cardEntry(last, 'tester')))
 })
 
+test('members that are no writers are not asked: their lies keep nothing out of the log', async (t) => {
+  const { lab, owner, admin, member } = await threeNodes(t)
+  const late = await lab.member('late', owner)
+  await late.seen.link(member.id)
+  let asked = 0
+  member.mesh.log.appendFor = () => {
+    asked++
+    return Promise.resolve(true)
+  }
+  await admin.close()
+  await behind(late, owner)
+  await late.mesh.log.submit(cardEntry(late, 'tester'))
+  await untilView(owner, (view) => view.cards.get(late.id)?.has('tester') === true)
+  t.is(asked, 0)
+})
+
+test('a writer that does not answer, or says what is not true, keeps nothing out of the log', async (t) => {
+  const { owner, admin, member } = await threeNodes(t)
+  await behind(member, owner)
+  admin.mesh.log.appendFor = () => new Promise(() => {})
+  t.ok(await member.mesh.links.courier(sealed(member, cardEntry(member, 'first'))), 'the owner took it')
+  admin.mesh.log.appendFor = () => Promise.resolve(true)
+  await t.execution(member.mesh.log.submit(cardEntry(member, 'second')))
+  await untilView(owner, (view) => view.cards.get(member.id)?.size === 2)
+})
+
+/** Puts the link to `last` behind the other links of a node. */
+async function behind(node: LabNode, last: LabNode): Promise<void> {
+  const link = await node.seen.link(last.id)
+  link.close('to come again')
+  await node.seen.until(() => node.seen.closed.some((one) => one.link === link))
+  await node.seen.link(last.id)
+}
+
 function sealed(node: LabNode, body: EntryBody): Uint8Array {
   return encodeEntry(seal('entry', body, { id: node.id, sign: node.mesh.sign }))
 }

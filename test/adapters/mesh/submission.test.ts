@@ -14,7 +14,7 @@ function submit(taken: () => boolean) {
   const log = founded()
   const clock = new ManualClock()
   const listeners = new Set<() => void>()
-  const state = { offers: 0, isClosed: false }
+  const state = { offers: 0, again: 0, isClosed: false }
   const submission = new Submission({
     entry: seal('entry', body, owner),
     clock,
@@ -25,8 +25,9 @@ function submit(taken: () => boolean) {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
-    offer: () => {
+    offer: (_, isAgain) => {
       state.offers++
+      if (isAgain) state.again++
       return Promise.resolve(taken())
     },
     refresh: () => Promise.resolve()
@@ -61,15 +62,15 @@ test('an entry is offered again each second until a writer takes it, then waited
   t.is(clock.pending, 0, 'no timer is left')
 })
 
-test('an entry that was taken and does not show in three seconds is offered anew', async (t) => {
+test('an entry that was taken and does not show in three seconds is offered anew, as one that was taken before', async (t) => {
   const { submission, clock, state, apply } = submit(() => true)
   await settle()
   clock.advance(2000)
   await settle()
-  t.is(state.offers, 1)
+  t.alike([state.offers, state.again], [1, 0])
   clock.advance(1000)
   await settle()
-  t.is(state.offers, 2)
+  t.alike([state.offers, state.again], [2, 1])
   apply()
   await submission.done
 })
@@ -86,7 +87,7 @@ test('an attempt while an offer is under way offers nothing', async (t) => {
 test('what nobody takes, and what the log does not accept, time out with the reason', async (t) => {
   for (const [isTaken, reason] of [
     [false, 'took the entry'],
-    [true, 'did not accept it']
+    [true, 'does not show it']
   ] as const) {
     const { submission, clock } = submit(() => isTaken)
     await settle()
