@@ -46,6 +46,13 @@ export class PeerCards {
       if (member.revoked !== null) registry.removeNode(nodeId)
       else for (const signed of cards?.values() ?? []) this.#fromLog(nodeId, signed, member.certificate.body)
     }
+    // The log is not final at once: what it showed of a node it may take back.
+    for (const nodeId of [...this.#logged.keys()]) if (!view.members.has(nodeId)) this.#dropUnlogged(nodeId, undefined)
+  }
+
+  /** The last link to a peer has ended: of a node that the log does not know nothing is left. */
+  onOffline(peer: NodeId): void {
+    if (this.#parts.certificateOf(peer) === null) this.#parts.registry.removeNode(peer)
   }
 
   /** Takes cards that a peer tells of itself: any JSON. `all`: the ids of every agent it has, null when it does not say. */

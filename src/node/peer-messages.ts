@@ -63,6 +63,7 @@ export class PeerMessages implements PeersHandlers {
   onOffline(peer: NodeId): void {
     if (this.#isStopped) return
     this.#note(peer, 'offline')
+    this.#parts.peerCards.onOffline(peer)
     this.#parts.swarms.onOffline(peer)
     this.#parts.requests.onOffline(peer)
     this.#parts.work.onOffline(peer)

@@ -5,7 +5,7 @@ import { echo } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { forgeControl } from '../support/forge.js'
 import { holds } from '../support/holds.js'
-import { actor, cardBody, signedCard } from '../support/membership.js'
+import { actor, cardBody, certificate, signedCard } from '../support/membership.js'
 
 test('connected nodes know the cards of each other, and follow every change', async (t) => {
   const world = new World(t)
@@ -173,4 +173,33 @@ test('the cards of a revoked node are gone, and it brings none back', async (t) 
   t.is(here.core.registry.ofNode(peer.id).length, 0)
   here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody('a', { revision: 9 }))], null)
   t.is(here.core.registry.ofNode(peer.id).length, 0)
+})
+
+test('a node that passed by its chain, and that the log does not know, takes its cards with it when its last link ends', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const guest = actor('guest')
+  world.net.linksOf(guest.id, () => certificate({ issuer: actor('owner'), node: guest }))
+  const [first] = world.net.connect(guest.id, here.id)
+  const second = world.net.connect(guest.id, here.id)[0]
+  here.core.peerCards.fromPeer(guest.id, [signedCard(guest, cardBody('a'))], null)
+  const agents = async (): Promise<string[]> => (await here.api().call('agents.list', {})).agents.map((one) => one.id)
+  t.ok((await agents()).includes('a'))
+  first.close('gone')
+  t.ok((await agents()).includes('a'), 'it is still linked')
+  second.close('gone')
+  t.absent((await agents()).includes('a'))
+  t.is(here.core.registry.ofNode(guest.id).length, 0)
+})
+
+test('an admission that the log takes back takes the cards of an absent node with it', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const before = world.log.view()
+  await world.member('absent')
+  await world.settle()
+  const absent = actor('absent').id
+  t.is(here.core.registry.ofNode(absent).length, 1)
+  here.core.peerCards.fromView(before)
+  t.is(here.core.registry.ofNode(absent).length, 0)
 })
