@@ -5,6 +5,7 @@ import { addressText, defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { isVisibleTo } from '../domain/card/registry.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
+import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
@@ -195,9 +196,8 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
 }
 
-async function notify(node: NodeCore, { target, input, justification, onBehalfOf }: Question): Promise<Reply> {
-  const from = node.parts.clock.monotonic()
-  const envelope = await node.outbox.send({
+function post(node: NodeCore, { target, input, justification, onBehalfOf }: Question): Promise<A2AEnvelope> {
+  return node.outbox.send({
     sender: operatorOf(node),
     recipient: target,
     type: 'notification',
@@ -205,10 +205,15 @@ async function notify(node: NodeCore, { target, input, justification, onBehalfOf
     onBehalfOf,
     ...(justification === undefined ? {} : { justification })
   })
+}
+
+async function notify(node: NodeCore, question: Question): Promise<Reply> {
+  const from = node.parts.clock.monotonic()
+  const envelope = await post(node, question)
   return {
     requestId: envelope.id,
     correlationId: envelope.id,
-    agent: node.directory.shownAddress(target),
+    agent: node.directory.shownAddress(question.target),
     taskId: null,
     outcome: 'COMPLETED',
     payload: null,
@@ -222,7 +227,10 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
   const { clock, ids, membership } = node.parts
   const from = clock.monotonic()
   const cards = node.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
-  const targets = await Promise.all(cards.map((card) => toOne(node, card, { type, question })))
+  const name = node.directory.namer()
+  const targets = await Promise.all(
+    cards.map(async (card) => ({ agent: name(card.address), ...(await toOne(node, card, { type, question })) }))
+  )
   const failed = targets.filter((one) => !TAKEN.has(one.outcome))
   const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'
   const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
@@ -240,20 +248,19 @@ async function toOne(
   node: NodeCore,
   card: RegisteredCard,
   { type, question }: { readonly type: 'request' | 'notification'; readonly question: Omit<Question, 'target'> }
-): Promise<Target> {
+): Promise<Omit<Target, 'agent'>> {
   const target = { agentId: card.id, nodeId: card.nodeId }
-  const agent = node.directory.shownAddress(target)
   try {
-    if (type === 'request' && defaultCapability(card) === null) return { agent, outcome: 'SKIPPED', rule: 'it has no capability' }
-    if (card.origin === 'remote' && !node.peers.isOnline(card.nodeId)) return { agent, outcome: 'PEER_OFFLINE', rule: null }
+    if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
+    if (card.origin === 'remote' && !node.peers.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
     if (type === 'notification') {
-      await notify(node, { ...question, target })
-      return { agent, outcome: 'DELIVERED', rule: null }
+      await post(node, { ...question, target })
+      return { outcome: 'DELIVERED', rule: null }
     }
     const reply = await ask(node, { ...question, target })
-    return { agent, outcome: reply.error?.code ?? reply.outcome, rule: null }
+    return { outcome: reply.error?.code ?? reply.outcome, rule: null }
   } catch (error) {
     const { code, data } = asNodeError(error)
-    return { agent, outcome: code, rule: isRecord(data) && typeof data['rule'] === 'string' ? data['rule'] : null }
+    return { outcome: code, rule: isRecord(data) && typeof data['rule'] === 'string' ? data['rule'] : null }
   }
 }

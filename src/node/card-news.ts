@@ -22,13 +22,26 @@ export interface CardNewsParts {
 /** Keeps the cards of this node in line with its agents and its certificate, and tells connected peers of them. */
 export class CardNews {
   readonly #parts: CardNewsParts
+  #turn: Promise<unknown> = Promise.resolve()
+  #waiting: Promise<void> | null = null
 
   constructor(parts: CardNewsParts) {
     this.#parts = parts
   }
 
   /** The agents or the certificate changed: new cards for everybody. @throws NodeError DISK_FULL, NO_PERMISSION. */
-  async refresh(): Promise<void> {
+  refresh(): Promise<void> {
+    // Who asks while one waits for its turn shares it: it looks at the agents when it begins.
+    this.#waiting ??= this.#turn.then(() => {
+      this.#waiting = null
+      const turn = this.#refresh()
+      this.#turn = turn.catch(() => {})
+      return turn
+    })
+    return this.#waiting
+  }
+
+  async #refresh(): Promise<void> {
     const { ownCards, agents, peers } = this.#parts
     const { changed, removed } = await ownCards.refresh(agents.definitions())
     for (const peer of peers.online()) {
