@@ -42,6 +42,7 @@ import { createApi, nodeInfo } from './node/api.js'
 import type { AttachedAgent, AttachOptions } from './node/attached.js'
 import type { ApiHost } from './node/api.js'
 import { createNode } from './node/node.js'
+import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { VERSION } from './version.js'
@@ -52,6 +53,8 @@ export interface RunningNode {
   apiFor(principal: Principal): NodeApi
   /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
   attach(options: AttachOptions): Promise<AttachedAgent>
+  /** What happened to its messages: events, sums and averages. */
+  readonly observability: A2AObservability
   /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
   readonly stopped: Promise<NodeError | null>
   /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
@@ -308,6 +311,7 @@ async function serve(parts: StartParts, node: NodeCore, mesh: Mesh): Promise<Run
 /** The node of a process that is up. */
 class ComposedNode implements RunningNode {
   readonly info: NodeInfo
+  readonly observability: A2AObservability
   readonly stopped: Promise<NodeError | null>
   readonly #parts: StartParts
   readonly #mesh: Mesh
@@ -321,6 +325,7 @@ class ComposedNode implements RunningNode {
     this.#parts = parts
     this.#mesh = mesh
     this.info = nodeInfo(node)
+    this.observability = node.observability
     this.stopped = new Promise((resolve) => {
       this.#tellStopped = resolve
     })

@@ -21,6 +21,7 @@ export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.j
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
 export type { Config } from './config/settings.js'
 export type { AttachedAgent, AttachOptions, OutgoingMessage, Reply as SendReply } from './node/attached.js'
+export { type A2ALogEvent, type A2AMetrics, A2AObservability, type RoutingPath } from './node/observability.js'
 export type * from './ports/node-api.js'
 export { VERSION } from './version.js'
 

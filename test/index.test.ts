@@ -13,6 +13,7 @@ test('the version is that of package.json', async (t) => {
 test('what the package exports by name is what it says, no more', (t) => {
   t.alike(Object.keys(api).sort(), [
     'A2AEnvelopeSchema',
+    'A2AObservability',
     'AgentRegistry',
     'DEFAULT_TIER_ASSIGNMENTS',
     'DEFAULT_TIER_RULES',

@@ -152,6 +152,7 @@ interface Question {
   readonly capability: string | null
   readonly input: unknown
   readonly onBehalfOf: CertifiedPower
+  readonly isBroadcast?: boolean
   readonly justification?: string
   readonly timeoutMs?: number
   readonly wait?: boolean
@@ -168,6 +169,7 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
     input: question.input,
     description: '',
     onBehalfOf: question.onBehalfOf,
+    isBroadcast: question.isBroadcast ?? false,
     ...(question.justification === undefined ? {} : { justification: question.justification }),
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
     mayQueue: !isWaiting
@@ -196,13 +198,14 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
 }
 
-function post(node: NodeCore, { target, input, justification, onBehalfOf }: Question): Promise<A2AEnvelope> {
+function post(node: NodeCore, { target, input, justification, onBehalfOf, isBroadcast = false }: Question): Promise<A2AEnvelope> {
   return node.outbox.send({
     sender: operatorOf(node),
     recipient: target,
     type: 'notification',
     payload: { input },
     onBehalfOf,
+    isBroadcast,
     ...(justification === undefined ? {} : { justification })
   })
 }
@@ -229,7 +232,10 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
   const cards = node.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
   const name = node.directory.namer()
   const targets = await Promise.all(
-    cards.map(async (card) => ({ agent: name(card.address), ...(await toOne(node, card, { type, question })) }))
+    cards.map(async (card) => ({
+      agent: name(card.address),
+      ...(await toOne(node, card, { type, question: { ...question, isBroadcast: true } }))
+    }))
   )
   const failed = targets.filter((one) => !TAKEN.has(one.outcome))
   const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'

@@ -1,3 +1,4 @@
+import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
@@ -13,6 +14,7 @@ import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Refusal, Router } from './router.js'
+import type { Traffic } from './traffic.js'
 
 /** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
 const SHORT_TTL_MS = 60_000
@@ -62,6 +64,8 @@ export function threadOf({ sender, recipient, header }: Pick<Incoming, 'sender' 
 
 /** What the road in needs. */
 export interface InboxParts {
+  readonly clock: Clock
+  readonly traffic: Traffic
   readonly telemetry: Telemetry
   readonly directory: Directory
   readonly router: Router
@@ -89,7 +93,11 @@ interface Struck {
   readonly parties: Parties | null
 }
 
-type Arrival = Incoming & { readonly party: RoutingParty }
+interface Arrival extends Incoming {
+  readonly party: RoutingParty
+  /** When it came, monotonic milliseconds. */
+  readonly since: number
+}
 
 /** The road in: decode, verify, receive, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbox {
@@ -101,19 +109,25 @@ export class Inbox {
 
   /** Takes an encoded envelope from a peer's channel. */
   receive(peer: NodeId, bytes: Uint8Array): void {
+    let correlationId: string | null = null
     try {
-      this.#parts.telemetry.count('messages_received')
+      const since = this.#parts.clock.monotonic()
       const decoded = decodeEnvelope(bytes)
-      if (!decoded.ok) return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null })
+      if (!decoded.ok) {
+        this.#parts.traffic.unreadable()
+        return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null })
+      }
       const { header } = decoded
+      correlationId = header.correlationId ?? header.id
+      this.#parts.traffic.received(header)
       const verified = this.#verify(peer, header)
       if ('refusal' in verified) return this.#struck(verified, { peer, header })
       const payload = decoded.payload()
       if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
-      this.#decideAndDispatch({ peer, ...verified, header, payload: payload.value })
+      this.#decideAndDispatch({ peer, ...verified, header, payload: payload.value, since })
     } catch (error) {
       this.#parts.telemetry.count('errors', 'inbox')
-      this.#parts.telemetry.log('error', 'a message could not be handled', { peer, reason: messageOf(error) })
+      this.#parts.telemetry.log('error', 'a message could not be handled', { correlationId, peer, reason: messageOf(error) })
     }
   }
 
@@ -121,9 +135,11 @@ export class Inbox {
   receiveHere(envelope: A2AEnvelope): void {
     const { payload, ...header } = envelope
     const peer = this.#parts.self
+    const since = this.#parts.clock.monotonic()
     const verified = this.#verify(peer, header)
     if ('refusal' in verified) throw new NodeError(verified.refusal.code, verified.refusal.reason)
-    this.#decideAndDispatch({ peer, ...verified, header, payload })
+    this.#parts.traffic.received(header)
+    this.#decideAndDispatch({ peer, ...verified, header, payload, since })
   }
 
   /** The sender is the stream's key, has a signed card, and claims no more than certificate and card give it. */
@@ -146,13 +162,12 @@ export class Inbox {
     const refusal = this.#decide(arrival)
     if (refusal === 'late') return this.#parts.telemetry.count('messages_refused', 'late')
     if (refusal !== null) return this.#refuse(arrival, refusal)
-    this.#parts.telemetry.count('messages_delivered', arrival.header.type)
     this.#dispatch(arrival)
   }
 
   /** `late`: a reply to what has ended here already, which any honest peer may send. */
-  #decide({ peer, header, recipient, party }: Arrival): Refusal | 'late' | null {
-    const { directory, conversations, router } = this.#parts
+  #decide({ peer, header, recipient, party, since }: Arrival): Refusal | 'late' | null {
+    const { directory, conversations, router, traffic, self } = this.#parts
     const target = directory.party(recipient)
     if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
     const isOpening = OPENING_TYPES.has(header.type)
@@ -161,7 +176,9 @@ export class Inbox {
     const justification = header.metadata?.justification ?? null
     const verdict = router.decide({ sender: party, target, type: header.type, justification, isReply })
     if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
-    return this.#open(peer, header) ? null : REFUSALS.tooManyOpen
+    if (!this.#open(peer, header)) return REFUSALS.tooManyOpen
+    traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule: verdict.rule, since })
+    return null
   }
 
   /** What awaits a reply opens an exchange; a notification awaits none. */

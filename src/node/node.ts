@@ -21,6 +21,8 @@ import { PeerMessages } from './peer-messages.js'
 import { Peers } from './peers.js'
 import { Requests } from './requests.js'
 import { Router } from './router.js'
+import { A2AObservability } from './observability.js'
+import { Traffic } from './traffic.js'
 import { sizeOf } from './size.js'
 import { Swarms } from './swarms.js'
 import { Tasks } from './tasks.js'
@@ -44,6 +46,8 @@ interface Tables {
   readonly news: CardNews
   readonly tasks: Tasks
   readonly router: Router
+  readonly observability: A2AObservability
+  readonly traffic: Traffic
 }
 
 /** What messages and work pass through. */
@@ -117,6 +121,8 @@ function createTables(parts: NodeParts): Tables {
   const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
   const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
   const agents = new AgentHost({ ...parts, source: parts.agents })
+  const observability = new A2AObservability()
+  const traffic = new Traffic({ ...parts, observability })
   return {
     self,
     events,
@@ -130,7 +136,9 @@ function createTables(parts: NodeParts): Tables {
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards }),
     news: new CardNews({ telemetry, agents, ownCards, peers }),
     tasks: new Tasks({ clock, ids, telemetry }),
-    router: new Router({ ...parts, directory, events, rules: settings.rules })
+    router: new Router({ ...parts, directory, events, traffic, rules: settings.rules }),
+    observability,
+    traffic
   }
 }
 

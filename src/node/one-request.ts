@@ -26,6 +26,8 @@ export interface Asking {
   readonly justification?: string
   /** Who asks, when that may be weaker than the sender. */
   readonly onBehalfOf?: CertifiedPower
+  /** Is it one of those of a broadcast? */
+  readonly isBroadcast?: boolean
   /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
   readonly timeoutMs: number
   /** Waits for an agent that is offline now, as long as `timeoutMs` lasts. */
@@ -103,13 +105,14 @@ export class OneRequest {
   }
 
   #head(): DraftHead {
-    const { sender, target: recipient, justification, onBehalfOf } = this.#asking
+    const { sender, target: recipient, justification, onBehalfOf, isBroadcast = false } = this.#asking
     return {
       sender,
       recipient,
       type: 'request',
       correlationId: this.names.correlationId,
       ...(justification === undefined ? {} : { justification }),
+      isBroadcast,
       ...(onBehalfOf === undefined ? {} : { onBehalfOf })
     }
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.js'
-import { NodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
@@ -8,19 +8,19 @@ import { OPENING_TYPES, SCHEMA_VERSION } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envelope/envelope.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
 import type { Router } from './router.js'
+import type { Traffic } from './traffic.js'
 
 /** What the road out needs. */
 export interface OutboxParts {
   readonly clock: Clock
   readonly ids: IdSource
-  readonly telemetry: Telemetry
   readonly directory: Directory
   readonly router: Router
+  readonly traffic: Traffic
   readonly peers: Peers
   readonly conversations: Conversations
   readonly self: NodeId
@@ -36,6 +36,8 @@ export interface Draft {
   readonly payload: unknown
   readonly correlationId?: string
   readonly justification?: string
+  /** Is it one of those of a broadcast? */
+  readonly isBroadcast?: boolean
   /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
   readonly onBehalfOf?: CertifiedPower
   /** For opening messages: who gets the replies, and for how long they may come. */
@@ -59,14 +61,22 @@ export class Outbox {
    * PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED by the channel; PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
    */
   async send(draft: Draft): Promise<A2AEnvelope> {
-    const from = this.#parts.clock.monotonic()
+    const { clock, traffic, self } = this.#parts
+    const since = clock.monotonic()
     const sender = this.#sender(draft)
     const envelope = this.#stamp(draft, sender)
-    this.#decide(this.#question(draft, sender))
+    const question = this.#question(draft, sender)
+    const rule = this.#decide(question, envelope)
     await this.#record(envelope)
-    await this.#channel(draft, envelope)
-    this.#parts.telemetry.count('messages_sent', draft.type)
-    this.#parts.telemetry.time('routing_ms', this.#parts.clock.monotonic() - from)
+    const to = draft.recipient.nodeId
+    const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
+    try {
+      await this.#channel(draft, envelope)
+    } catch (error) {
+      traffic.refused(asNodeError(error).code, envelope, path)
+      throw error
+    }
+    traffic.sent({ peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since }, path)
     return envelope
   }
 
@@ -117,12 +127,13 @@ export class Outbox {
     }
   }
 
-  #decide(question: RoutingQuestion): void {
+  /** The rule that lets it pass. */
+  #decide(question: RoutingQuestion, envelope?: A2AEnvelope): string {
     const { router } = this.#parts
     const verdict = router.decide(question)
-    if (verdict.allowed) return
+    if (verdict.allowed) return verdict.rule
     const { code, rule, reason } = verdict
-    const header = { sender: question.sender.address, recipient: question.target.address, type: question.type }
+    const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
     router.record('refusal', { code, rule, reason }, { peer: null, header })
     throw new NodeError(code, reason, { data: { rule } })
   }

@@ -2,13 +2,13 @@ import type { Clock } from '../kit/clock.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { decide } from '../domain/routing/decide.js'
 import type { RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
 import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
+import type { Traffic, TrafficHeader } from './traffic.js'
 
 /** Refusals that become events in one second; the audit log has them all. */
 const EVENTS_PER_SECOND = 20
@@ -21,7 +21,7 @@ export interface Refusal {
 }
 
 /** What a refused message says of itself; null for one that could not be read. */
-export type RefusedHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> | null
+export type RefusedHeader = TrafficHeader | null
 
 /** What deciding needs. */
 export interface RouterParts {
@@ -30,6 +30,7 @@ export interface RouterParts {
   readonly audit: Audit
   readonly directory: Directory
   readonly events: NodeEvents
+  readonly traffic: Traffic
   readonly rules: RoutingRules
 }
 
@@ -78,6 +79,7 @@ export class Router {
       ...(peer === null ? {} : { peer }),
       ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type })
     })
+    if (header !== null) this.#parts.traffic.refused(refusal.code, header)
     this.#tell(refusal, from)
   }
 

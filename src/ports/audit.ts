@@ -1,3 +1,5 @@
+import type { TierText } from '../domain/routing/tier.js'
+
 /** Something that must be on record: a refusal, a membership change, an approval. */
 export interface AuditEvent {
   readonly kind: 'refusal' | 'membership' | 'approval' | 'cross-tier' | 'control' | 'strike'
@@ -12,6 +14,13 @@ export interface AuditEvent {
   readonly sender?: string
   readonly recipient?: string
   readonly messageType?: string
+  /** Effective tiers of sender and recipient, for a message across tiers. */
+  readonly sourceTier?: TierText
+  readonly targetTier?: TierText
+  /** Node id of who did it, where that is not the peer. */
+  readonly by?: string
+  /** A name of the event that no other has: an event with that of a line written lately is not written again. */
+  readonly ref?: string
 }
 
 /** The append-only, hash-chained record. `append` never throws and never blocks the caller; lines are written in order. */

@@ -231,8 +231,8 @@ test('peers are shown as they are: online, offline, revoked', async (t) => {
   t.is((await api.call('peers.list', {})).peers.length, 0)
   t.is((await api.call('peers.list', { all: true })).peers.length, 1)
   t.alike(
-    owner.audit.events.map((one) => [one.kind, one.code]),
-    [['membership', 'revocation']]
+    owner.audit.of('membership').map((one) => [one.code, one.peer]),
+    [['revocation', peer.id]]
   )
   await failsWith(t, 'FORBIDDEN', () => api.call('peers.revoke', { peer: 'owner' }))
   await failsWith(t, 'NOT_ADMIN', () => peer.api().call('peers.rename', { peer: 'owner', name: 'mine' }))

@@ -40,7 +40,7 @@ test('a closed node takes nothing in', async (t) => {
   world.log.changed()
   await world.settle()
   t.is(agent.tasks.length, 0)
-  t.is(here.counted('messages_received'), 0)
+  t.is(here.counted('messages_received', 'request'), 0)
   t.is(here.core.events.recent().length, length)
 })
 

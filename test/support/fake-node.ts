@@ -33,10 +33,21 @@ export const SETTINGS: NodeSettings = {
 
 /** What an audit log was told. */
 export class FakeAudit implements Audit {
-  readonly events: AuditEvent[] = []
+  /** Everything, in order. */
+  readonly all: AuditEvent[] = []
 
   append(event: AuditEvent): void {
-    this.events.push(event)
+    this.all.push(event)
+  }
+
+  /** What was refused or decided, in order: neither exchanges across tiers nor changes of membership. */
+  get events(): readonly AuditEvent[] {
+    return this.all.filter(({ kind }) => kind !== 'cross-tier' && kind !== 'membership')
+  }
+
+  /** Those of one kind, in order. */
+  of(kind: AuditEvent['kind']): readonly AuditEvent[] {
+    return this.all.filter((one) => one.kind === kind)
   }
 
   flush(): Promise<void> {

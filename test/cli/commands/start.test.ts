@@ -8,6 +8,7 @@ import { startAny } from '../../../src/cli/commands/start.js'
 import { commandContext } from '../../../src/cli/context.js'
 import { Output } from '../../../src/cli/output.js'
 import type { RunningNode, StartOptions } from '../../../src/compose.js'
+import { A2AObservability } from '../../../src/node/observability.js'
 import { type ErrorCode, NodeError } from '../../../src/kit/errors.js'
 import { FakeNodeApi } from '../../contracts/node-api-fake.js'
 import { codeOf } from '../../contracts/node-api.js'
@@ -105,7 +106,7 @@ function fakeNode(stopped: Promise<NodeError | null>, close = async () => {}): R
     http: null
   } as const
   const attach = (): Promise<never> => Promise.reject(new Error('no agents are attached here'))
-  return { info, stopped, close, attach, apiFor: () => new FakeNodeApi() }
+  return { info, stopped, close, attach, observability: new A2AObservability(), apiFor: () => new FakeNodeApi() }
 }
 
 test('a fresh node says how another machine joins, then waits for its end', async (t: Assert) => {
