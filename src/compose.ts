@@ -17,7 +17,7 @@ import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { AgentFiles } from './adapters/agents/agent-source.js'
-import { checkAgentFile as checkFile } from './adapters/agents/check-file.js'
+import { checkAgentDirectory as checkDirectory, checkAgentFile as checkFile } from './adapters/agents/check-file.js'
 import type { AgentFileReport } from './adapters/agents/check-file.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
@@ -375,8 +375,18 @@ class ComposedNode implements RunningNode {
 }
 
 /** What `agents check` tells of a file. */
-export async function checkAgentFile(file: string): Promise<Omit<AgentFileReport, 'agent'> & { readonly id: string }> {
-  const { agent, ...report } = await checkFile(file)
+export async function checkAgentFile(file: string): Promise<CheckedAgentFile> {
+  return checked(await checkFile(file))
+}
+
+/** The same of every agent file of a directory. */
+export async function checkAgentDirectory(dir: string): Promise<readonly CheckedAgentFile[]> {
+  return (await checkDirectory(dir)).map(checked)
+}
+
+type CheckedAgentFile = Omit<AgentFileReport, 'agent'> & { readonly id: string }
+
+function checked({ agent, ...report }: AgentFileReport): CheckedAgentFile {
   return { ...report, id: agent?.id ?? '' }
 }
 

@@ -183,7 +183,12 @@ const AGENTS: readonly CommandSpec[] = [
         about: 'the card of an agent: capabilities and their schemas',
         load: async () => (await import('./commands/agents.js')).showAgent
       },
-      { name: 'check', args: '<file>', about: 'check an agent file', load: async () => (await import('./commands/agents.js')).checkAgent },
+      {
+        name: 'check',
+        args: '<file>',
+        about: 'check an agent file, or all of a directory',
+        load: async () => (await import('./commands/agents.js')).checkAgent
+      },
       {
         name: 'run',
         args: '<file> <json>',

@@ -1,6 +1,5 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { type FSWatcher, watch } from 'chokidar'
 import type { Clock, Timer } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import type { CompileSchema } from '../../kit/sign.js'
@@ -14,9 +13,8 @@ import { ProcessGroups } from './process-groups.js'
 import { readAgentFile } from './read-agent-file.js'
 import { killLeftovers } from './run-records.js'
 import { createStarters } from './starters.js'
+import { WatchedDirectories } from './watched-directories.js'
 
-/** A file is read when it has not changed for so long, so that a half-written one is not taken for a broken one. */
-const SETTLE_MS = 100
 /** Changes that come together are taken together. */
 const GATHER_MS = 25
 /** Most agent files of one directory. */
@@ -69,7 +67,7 @@ export class AgentFiles implements AgentSource {
   #entries = new Map<string, Entry>()
   #current: AgentSet = { agents: [], faults: [] }
   readonly #retiring = new Set<LocalAgent>()
-  #watcher: FSWatcher | null = null
+  #watcher: WatchedDirectories | null = null
   #gather: Timer | null = null
   /** Scans run one after the other. */
   #scanning: Promise<unknown> = Promise.resolve()
@@ -97,15 +95,8 @@ export class AgentFiles implements AgentSource {
       this.#options.clock.clear(this.#gather)
       this.#gather = this.#options.clock.after(GATHER_MS, () => void this.#scan(onChange))
     }
-    this.#watcher = watch([...this.#options.dirs], {
-      ignoreInitial: true,
-      depth: 0,
-      atomic: true,
-      awaitWriteFinish: { stabilityThreshold: SETTLE_MS, pollInterval: GATHER_MS }
-    })
-    // What changed before the watcher was ready is found by a scan.
-    this.#watcher.on('all', rescan).on('ready', rescan)
-    this.#watcher.on('error', (error) => this.#parts.log('warn', 'agent files cannot be watched', { reason: messageOf(error) }))
+    const onError = (error: unknown): void => this.#parts.log('warn', 'agent files cannot be watched', { reason: messageOf(error) })
+    this.#watcher = new WatchedDirectories({ dirs: this.#options.dirs, clock: this.#options.clock, onChange: rescan, onError })
   }
 
   close(): Promise<void> {
@@ -114,8 +105,8 @@ export class AgentFiles implements AgentSource {
   }
 
   async #close(): Promise<void> {
-    this.#options.clock.clear(this.#gather)
     await this.#watcher?.close()
+    this.#options.clock.clear(this.#gather)
     await this.#scanning
     const own = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
     await Promise.all([...this.#starters, ...own, ...this.#retiring].map((agent) => agent.close()))
@@ -141,8 +132,18 @@ export class AgentFiles implements AgentSource {
     const hostedBefore = [...this.#entries.values()].flatMap((entry) => entry.agent?.hosted ?? [])
     this.#entries = entries
     this.#current = this.#elect(faults)
+    this.#tellFaults(before.faults)
     if (!isSame(before, this.#current)) onChange(this.#current.agents, this.#current.faults)
     for (const hosted of hostedBefore) if (!this.#current.agents.includes(hosted)) this.#retire(hosted)
+  }
+
+  /** Each fault is told once, when it comes up. */
+  #tellFaults(before: readonly AgentFault[]): void {
+    const told = new Set(before.map((fault) => JSON.stringify(fault)))
+    for (const fault of this.#current.faults) {
+      const { file, line, reason } = fault
+      if (!told.has(JSON.stringify(fault))) this.#parts.log('warn', 'an agent file cannot be used', { file, line, reason })
+    }
   }
 
   async #read(file: string): Promise<Entry> {
@@ -169,8 +170,7 @@ export class AgentFiles implements AgentSource {
       }
       entry.agent = null
       if (good === null || holder === undefined) continue
-      const reason = `the agent id ${good.definition.id} is used twice: by ${holder}, which stays in service, and by ${entry.file}`
-      faults.push({ file: entry.file, line: good.lines.name, reason })
+      faults.push(takenTwice(good, entry.file, holder))
     }
     return { agents, faults }
   }
@@ -191,7 +191,14 @@ export class AgentFiles implements AgentSource {
   }
 }
 
-async function listFiles(dirs: readonly string[]): Promise<{ files: readonly string[]; faults: readonly AgentFault[] }> {
+/** The fault of a file whose agent id another file, or a starter, has already. */
+export function takenTwice({ definition, lines }: AgentFile, file: string, holder: string): AgentFault {
+  const reason = `the agent id ${definition.id} is used twice: by ${holder}, which stays in service, and by ${file}`
+  return { file, line: lines.name, reason }
+}
+
+/** The agent files of directories, in the order of their names; a directory that cannot be read is a fault. */
+export async function listFiles(dirs: readonly string[]): Promise<{ files: readonly string[]; faults: readonly AgentFault[] }> {
   const files = new Set<string>()
   const faults: AgentFault[] = []
   for (const dir of dirs) {
@@ -201,7 +208,9 @@ async function listFiles(dirs: readonly string[]): Promise<{ files: readonly str
         faults.push({ file: dir, line: null, reason: `more than ${MAX_FILES} agent files; the rest is left out` })
       for (const name of names.slice(0, MAX_FILES)) files.add(path.resolve(dir, name))
     } catch (error) {
-      faults.push({ file: dir, line: null, reason: `the directory cannot be read: ${messageOf(error)}` })
+      const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT'
+      const reason = isGone ? 'there is no such directory; its agents come with it' : `the directory cannot be read: ${messageOf(error)}`
+      faults.push({ file: dir, line: null, reason })
     }
   }
   return { files: [...files], faults }

@@ -1,7 +1,8 @@
 import path from 'node:path'
 import type { AgentDefinition, AgentFault } from '../../ports/agent-runtime.js'
 import { createSchemaCompiler } from './compile-schema.js'
-import { readAgentFile } from './read-agent-file.js'
+import { listFiles, takenTwice } from './agent-source.js'
+import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
 
 /** What `agents check` says of one agent file. */
 export interface AgentFileReport {
@@ -21,8 +22,33 @@ export interface AgentFileReport {
 /** Checks one agent file without running anything of it. A relative path is taken from the current directory. Never rejects. */
 export async function checkAgentFile(file: string): Promise<AgentFileReport> {
   const absolute = path.resolve(file)
-  const read = await readAgentFile(absolute, createSchemaCompiler())
-  if (!read.ok) return { ok: false, file: absolute, agent: null, capabilities: [], ignored: read.ignored, faults: read.faults }
+  return reportOf(absolute, await readAgentFile(absolute, createSchemaCompiler()))
+}
+
+/**
+ * Checks every agent file of a directory as {@link checkAgentFile} does, in the order in which a node takes them; an id
+ * that an earlier file has is a fault. A directory that cannot be read gives one report with that fault. Never rejects.
+ */
+export async function checkAgentDirectory(dir: string): Promise<readonly AgentFileReport[]> {
+  const { files, faults } = await listFiles([path.resolve(dir)])
+  const compileSchema = createSchemaCompiler()
+  const holders = new Map<string, string>()
+  const reports: AgentFileReport[] = faults.map((fault) => faulty(fault.file, [], [fault]))
+  for (const file of files) {
+    const read = await readAgentFile(file, compileSchema)
+    const holder = read.ok ? holders.get(read.definition.id) : undefined
+    if (read.ok && holder === undefined) holders.set(read.definition.id, file)
+    reports.push(read.ok && holder !== undefined ? faulty(file, read.ignored, [takenTwice(read, file, holder)]) : reportOf(file, read))
+  }
+  return reports
+}
+
+function reportOf(absolute: string, read: ReadAgentFile): AgentFileReport {
+  if (!read.ok) return faulty(absolute, read.ignored, read.faults)
   const { definition, ignored } = read
   return { ok: true, file: absolute, agent: definition, capabilities: definition.capabilities.map((one) => one.id), ignored, faults: [] }
+}
+
+function faulty(file: string, ignored: readonly string[], faults: readonly AgentFault[]): AgentFileReport {
+  return { ok: false, file, agent: null, capabilities: [], ignored, faults }
 }

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
@@ -67,19 +68,37 @@ function printAgent(output: Output, agent: AgentDetail): void {
   }
 }
 
-/** `agents check <file>`: reads an agent file as the node would; needs no running node. */
+/** `agents check <file>`: reads an agent file, or every one of a directory, as the node would; needs no running node. */
 export const checkAgent: Action = async ({ output }, [file = '']) => {
-  const { checkAgentFile } = await import('../../compose.js')
-  const result = await checkAgentFile(path.resolve(file))
-  if (output.json) output.object('agent-check@1', result)
-  else {
-    for (const fault of result.faults)
-      output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
-    if (result.ok)
-      output.print(`${output.paint('green', 'ok')}  agent ${shown(result.id)}: ${result.capabilities.map((one) => shown(one)).join(', ')}`)
-    if (result.ignored.length > 0) output.print(`ignored keys: ${result.ignored.map((one) => shown(one)).join(', ')}`)
-  }
-  return result.ok ? EXIT.ok : EXIT_CODES.AGENT_FILE_INVALID
+  const { checkAgentDirectory, checkAgentFile } = await import('../../compose.js')
+  const place = path.resolve(file)
+  const isDirectory = await stat(place).then(
+    (stats) => stats.isDirectory(),
+    () => false
+  )
+  const reports = isDirectory ? await checkAgentDirectory(place) : [await checkAgentFile(place)]
+  const isOk = reports.every((one) => one.ok)
+  if (output.json && isDirectory) output.object('agents-check@1', { ok: isOk, dir: place, files: reports })
+  else if (output.json) output.object('agent-check@1', reports[0] ?? {})
+  else for (const one of reports) printReport(output, one)
+  if (!output.json && reports.length === 0) output.print(`no agent files (*.md) in ${shown(place, 4096)}`)
+  return isOk ? EXIT.ok : EXIT_CODES.AGENT_FILE_INVALID
+}
+
+interface CheckReport {
+  readonly ok: boolean
+  readonly id: string
+  readonly capabilities: readonly string[]
+  readonly ignored: readonly string[]
+  readonly faults: readonly { readonly file: string; readonly line: number | null; readonly reason: string }[]
+}
+
+function printReport(output: Output, report: CheckReport): void {
+  for (const fault of report.faults)
+    output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
+  if (report.ok)
+    output.print(`${output.paint('green', 'ok')}  agent ${shown(report.id)}: ${report.capabilities.map((one) => shown(one)).join(', ')}`)
+  if (report.ignored.length > 0) output.print(`ignored keys: ${report.ignored.map((one) => shown(one)).join(', ')}`)
 }
 
 function placeOf(fault: { readonly file: string; readonly line: number | null }): string {

@@ -213,3 +213,56 @@ test('close ends the work of every agent and may be repeated', async (t: Assert)
   await Promise.all([source.close(), source.close()])
   failureText(t, 'CANCELED', await running)
 })
+
+test('a directory that goes away takes its agents along, and brings them back with no fault left', async (t: Assert) => {
+  const { dir, change } = await open(t, { 'a.md': agentText('ant') })
+  const away = await change(
+    () => fs.rename(dir, `${dir}.off`),
+    (set) => set.faults[0]?.file === dir && set.agents.length === 0
+  )
+  t.absent(/ENOENT/.test(away.faults[0]?.reason ?? ''))
+  const back = await change(
+    () => fs.rename(`${dir}.off`, dir),
+    (set) => set.agents.length > 0
+  )
+  t.alike([idsOf(back), back.faults], [['ant'], []])
+  const changed = await change(() => fs.writeFile(path.join(dir, 'b.md'), agentText('bee')))
+  t.alike(idsOf(changed), ['ant', 'bee'], 'and it is watched again')
+})
+
+test('a directory that is replaced at one stroke, and one that is made later, are watched', async (t: Assert) => {
+  const later = path.join(await tempDir(t), 'later')
+  const { dir, change } = await open(t, { 'a.md': agentText('ant') })
+  await fs.mkdir(`${dir}.new`)
+  await fs.writeFile(path.join(`${dir}.new`, 'b.md'), agentText('bee'))
+  const replaced = await change(
+    async () => {
+      await fs.rm(dir, { recursive: true })
+      await fs.rename(`${dir}.new`, dir)
+    },
+    (set) => idsOf(set).includes('bee')
+  )
+  t.alike(idsOf(replaced), ['bee'])
+  const written = await change(() => fs.writeFile(path.join(dir, 'c.md'), agentText('cat')))
+  t.alike(idsOf(written), ['bee', 'cat'])
+  const other = await open(t, {}, { dirs: [later] })
+  const made = await other.change(
+    async () => {
+      await fs.mkdir(later)
+      await fs.writeFile(path.join(later, 'a.md'), agentText('ant'))
+    },
+    (set) => set.agents.length > 0
+  )
+  t.alike([idsOf(made), made.faults], [['ant'], []])
+})
+
+test('each fault is logged once, when it comes up', async (t: Assert) => {
+  const lines: string[] = []
+  const log: AgentFilesOptions['log'] = (level, message, fields) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`)
+  const { dir, change } = await open(t, { 'a.md': agentText('ant'), 'b.md': agentText('ant') }, { log })
+  t.is(lines.length, 1)
+  t.ok(lines[0]?.startsWith('warn an agent file cannot be used') && lines[0].includes('b.md') && lines[0].includes('used twice'), lines[0])
+  await change(() => fs.writeFile(path.join(dir, 'c.md'), 'broken'))
+  t.is(lines.length, 2)
+  t.ok(lines[1]?.includes('c.md'))
+})

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import { checkAgentFile } from '../../../src/adapters/agents/check-file.js'
+import { checkAgentDirectory, checkAgentFile } from '../../../src/adapters/agents/check-file.js'
 import { agentText } from '../../support/agents/agent-text.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -35,4 +35,23 @@ test('a file that is not there is a fault', async (t: Assert) => {
   const report = await checkAgentFile('/no/such/agent.md')
   t.is(report.ok, false)
   t.ok(/ENOENT/.test(report.faults[0]?.reason ?? ''))
+})
+
+test('of a directory every agent file is checked, and an id that two of them have is a fault of the later', async (t: Assert) => {
+  const dir = await tempDir(t)
+  await fs.writeFile(path.join(dir, 'a.md'), agentText('ant'))
+  await fs.writeFile(path.join(dir, 'b.md'), agentText('ant'))
+  await fs.writeFile(path.join(dir, 'c.md'), agentText('cat', ['  limts: {}']))
+  await fs.writeFile(path.join(dir, 'notes.txt'), 'no agent')
+  const reports = await checkAgentDirectory(dir)
+  t.alike(
+    reports.map((one) => [path.basename(one.file), one.ok, one.faults.map((fault) => fault.line)]),
+    [
+      ['a.md', true, []],
+      ['b.md', false, [2]],
+      ['c.md', false, [8]]
+    ]
+  )
+  t.ok(reports[1]?.faults[0]?.reason.includes('a.md'))
+  t.is((await checkAgentDirectory(path.join(dir, 'none')))[0]?.ok, false)
 })
