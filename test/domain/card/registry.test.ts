@@ -4,7 +4,7 @@ import { NodeError } from '../../../src/kit/errors.js'
 import type { AgentCard } from '../../../src/domain/card/card.js'
 import { agentCardOf, AgentRegistry, isVisibleTo, type RegisteredCard } from '../../../src/domain/card/registry.js'
 import { cardBodyOf } from '../../../src/domain/card/schema.js'
-import { arbAgentCard } from '../../support/arb-card.js'
+import { arbAgentCard } from '../../support/arbitraries.js'
 import { actor, cardBody } from '../../support/membership.js'
 
 const SELF = actor('self').id
@@ -23,7 +23,7 @@ const codeOf = (run: () => unknown): string => {
 
 test('Feature: a2a-mcp-protocols, Property 1: Agent Card registration and retrieval', (t: Assert) => {
   fc.assert(
-    fc.property(fc.uniqueArray(arbAgentCard(fc), { selector: (card) => card.id, maxLength: 6 }), (cards) => {
+    fc.property(fc.uniqueArray(arbAgentCard(), { selector: (card) => card.id, maxLength: 6 }), (cards) => {
       const registry = new AgentRegistry()
       for (const card of cards) registry.register(card, SELF)
       for (const card of cards) {
@@ -43,7 +43,7 @@ test('Feature: a2a-mcp-protocols, Property 1: Agent Card registration and retrie
 test('Feature: a2a-mcp-protocols, Property 2: Agent Card validation rejects incomplete cards', (t: Assert) => {
   const required = ['id', 'name', 'version', 'tier', 'capabilities'] as const
   fc.assert(
-    fc.property(arbAgentCard(fc), fc.subarray([...required], { minLength: 1 }), (card, missing) => {
+    fc.property(arbAgentCard(), fc.subarray([...required], { minLength: 1 }), (card, missing) => {
       const registry = new AgentRegistry()
       const incomplete = Object.fromEntries(Object.entries(card).filter(([key]) => !missing.includes(key as 'id')))
       try {
@@ -61,7 +61,7 @@ test('Feature: a2a-mcp-protocols, Property 2: Agent Card validation rejects inco
 
 test('Feature: a2a-mcp-protocols, Property 3: Duplicate Agent Card updates revision', (t: Assert) => {
   fc.assert(
-    fc.property(arbAgentCard(fc), arbAgentCard(fc), (first, other) => {
+    fc.property(arbAgentCard(), arbAgentCard(), (first, other) => {
       const registry = new AgentRegistry()
       registry.register(first, SELF)
       const second = { ...other, id: first.id }
@@ -76,7 +76,7 @@ test('Feature: a2a-mcp-protocols, Property 3: Duplicate Agent Card updates revis
 
 test('Feature: a2a-mcp-protocols, Property 4: Agent Card serialization round trip', (t: Assert) => {
   fc.assert(
-    fc.property(fc.array(fc.tuple(arbAgentCard(fc), fc.nat(2)), { maxLength: 6 }), (cards) => {
+    fc.property(fc.array(fc.tuple(arbAgentCard(), fc.nat(2)), { maxLength: 6 }), (cards) => {
       const registry = new AgentRegistry()
       for (const [card, where] of cards) {
         if (card.origin === 'local') registry.register(card, SELF)
@@ -92,7 +92,7 @@ test('Feature: a2a-mcp-protocols, Property 4: Agent Card serialization round tri
 
 test('Feature: a2a-mcp-protocols, Property 5: Remote Agent Card merge preserves origin', (t: Assert) => {
   fc.assert(
-    fc.property(arbAgentCard(fc), fc.nat(2_000_000_000), (card, at) => {
+    fc.property(arbAgentCard(), fc.nat(2_000_000_000), (card, at) => {
       const registry = new AgentRegistry()
       t.is(registry.merge(card, node(0), at), true)
       const stored = registry.getByAddress(`${card.id}@${node(0)}`) as RegisteredCard
@@ -108,7 +108,7 @@ test('Feature: a2a-mcp-protocols, Property 30: Sandbox discovery filtering', (t:
   const arbAllow = fc.array(fc.nat(9), { maxLength: 3 })
   fc.assert(
     fc.property(
-      fc.array(arbAgentCard(fc), { maxLength: 10 }),
+      fc.array(arbAgentCard(), { maxLength: 10 }),
       fc.option(fc.constantFrom('ci', 'lab', 'home')),
       arbAllow,
       (cards, sandboxId, allow) => {

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { CARD_MAX_BYTES, cardBodyOf, checkSignedCard, validateCard } from '../../../src/domain/card/schema.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import { weakest } from '../../../src/domain/routing/tier.js'
-import { arbAgentCard } from '../../support/arb-card.js'
+import { arbAgentCard } from '../../support/arbitraries.js'
 import { actor, cardBody, certificateBody, signedCard, verify } from '../../support/membership.js'
 
 const ann = actor('ann')
@@ -22,7 +22,7 @@ const refusal = (signed: unknown, trust = certificate) => {
 
 test('a valid card passes, as an AgentCard and as its signed body', (t: Assert) => {
   fc.assert(
-    fc.property(arbAgentCard(fc), (card) => {
+    fc.property(arbAgentCard(), (card) => {
       const whole = validateCard(card)
       const body = validateCard(cardBodyOf(card))
       return whole.ok && body.ok && JSON.stringify(whole.card) === JSON.stringify(cardBodyOf(card)) && !('origin' in whole.card)
@@ -112,7 +112,7 @@ test('a signed card is taken from its node only, as it was signed', (t: Assert) 
 test('a signed card claims no more than the certificate of its node', (t: Assert) => {
   fc.assert(
     fc.property(
-      arbAgentCard(fc),
+      arbAgentCard(),
       fc.constantFrom(0 as const, 1 as const, 2 as const, 3 as const),
       fc.constantFrom(undefined, 'ci', 'lab'),
       (card, maxTier, sandboxId) => {

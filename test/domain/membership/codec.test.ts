@@ -13,7 +13,7 @@ import {
 } from '../../../src/domain/membership/codec.js'
 import { MESH_INFO_MAX_BYTES } from '../../../src/domain/membership/schema.js'
 import { actor, cardBody, founded, joinRequest, keyText, MESH } from '../../support/membership.js'
-import { arbAgentCard } from '../../support/arb-card.js'
+import { arbAgentCard } from '../../support/arbitraries.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -21,7 +21,7 @@ const arbName = fc.string({ minLength: 1, maxLength: 64, unit: fc.constantFrom(.
 
 test('every entry comes back from its bytes as it was', (t: Assert) => {
   fc.assert(
-    fc.property(arbAgentCard(fc), arbName, (card, name) => {
+    fc.property(arbAgentCard(), arbName, (card, name) => {
       const log = founded()
       log.join(owner, { ...ann, name })
       const { origin: _, lastSeenAt: __, ...body } = card
