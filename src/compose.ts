@@ -281,7 +281,7 @@ function agentSource({ options, clock, telemetry }: StartParts, compileSchema: C
   })
 }
 
-function settingsOf({ tasks, ledger, swarm, routing }: Config): NodeCore['parts']['settings'] {
+function settingsOf({ network, tasks, ledger, swarm, routing }: Config): NodeCore['parts']['settings'] {
   return {
     requestTimeoutMs: tasks.requestTimeoutMs,
     defaultTtlMs: ledger.defaultTtlMs,
@@ -290,6 +290,7 @@ function settingsOf({ tasks, ledger, swarm, routing }: Config): NodeCore['parts'
     leaseMs: swarm.leaseMs,
     heartbeatMs: swarm.heartbeatMs,
     swarmDeadlineMs: swarm.deadlineMs,
+    channelGiveUpMs: network.giveUpMs,
     rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
   }
 }

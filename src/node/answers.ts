@@ -113,7 +113,7 @@ export class Answers {
   }
 
   async #send(thread: Thread, type: MessageType, payload: unknown): Promise<void> {
-    await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload })
+    await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload, isKept: type === 'response' })
     this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
   }
 

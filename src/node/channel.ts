@@ -15,7 +15,7 @@ export class PeerChannel {
   readonly #telemetry: Telemetry
   #reader = FRESH_READER
   #nextStreamId = 1
-  #queue: Uint8Array[][] = []
+  #queue: { readonly message: ChannelMessage; readonly frames: readonly Uint8Array[] }[] = []
   #queuedBytes = 0
   #pumping = false
   /** The stream's buffer is full: the peer reads more slowly than this node sends. */
@@ -43,7 +43,7 @@ export class PeerChannel {
     if (this.#queue.length >= MAX_QUEUED || this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
       throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
     }
-    this.#queue.push(frames)
+    this.#queue.push({ message, frames })
     this.#queuedBytes += bytes
     this.#pump()
   }
@@ -62,6 +62,11 @@ export class PeerChannel {
   async #caughtUp(): Promise<void> {
     await this.link.drained()
     this.#isBehind = false
+  }
+
+  /** What waits still once the link has closed, in order; no part of it will be sent any more. */
+  takeUnsent(): ChannelMessage[] {
+    return this.#queue.splice(0).map((one) => one.message)
   }
 
   /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
@@ -86,13 +91,15 @@ export class PeerChannel {
 
   async #drain(): Promise<void> {
     await this.#caughtUp()
-    for (let frames = this.#queue[0]; frames !== undefined && !this.link.closed; frames = this.#queue[0]) {
-      for (const frame of frames) {
+    for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
+      for (const frame of next.frames) {
         this.#put(frame)
         if (this.#isBehind) await this.#caughtUp()
       }
+      // The link may have closed with a part of it unsent: then it stays, for the next link.
+      if (this.link.closed) break
       this.#queue.shift()
-      this.#queuedBytes -= sizeOf(frames)
+      this.#queuedBytes -= sizeOf(next.frames)
     }
     this.#pumping = false
   }

@@ -74,7 +74,7 @@ export function createNode(parts: NodeParts): NodeCore {
   const tables = createTables(parts)
   const roads = createRoads(parts, tables)
   const core = { ...tables, ...roads }
-  const { agents, attached, conversations, news, ownCards, peers, requests, swarms, work } = core
+  const { agents, attached, conversations, news, outbox, ownCards, peers, requests, swarms, work } = core
   const members = new Members({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
   return {
@@ -98,13 +98,10 @@ export function createNode(parts: NodeParts): NodeCore {
       await peers.start(messages)
     },
     close: async () => {
-      messages.stop()
-      members.stop()
-      swarms.stop()
-      requests.stop()
-      work.stop()
+      for (const part of [messages, members, swarms, requests, work]) part.stop()
       ownCards.close()
       peers.stop()
+      outbox.close()
       conversations.close()
       await agents.close()
     }
@@ -116,7 +113,7 @@ function createTables(parts: NodeParts): Tables {
   const self = membership.nodeId
   const registry = new AgentRegistry()
   const events = new NodeEvents(clock, telemetry)
-  const peers = new Peers({ ...parts, nodeId: self })
+  const peers = new Peers({ ...parts, nodeId: self, giveUpMs: settings.channelGiveUpMs })
   const ownCards = new OwnCards({ ...parts, registry })
   const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
   const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })

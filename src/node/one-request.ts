@@ -119,9 +119,10 @@ export class OneRequest {
 
   /** Sends it. @throws NodeError what {@link Outbox.send} refuses. */
   async send(): Promise<void> {
-    const { timeoutMs } = this.#asking
+    const { timeoutMs, mayQueue, lease } = this.#asking
     await this.#parts.outbox.send({
       ...this.#head(),
+      isKept: mayQueue || lease !== undefined,
       payload: this.#payload(),
       replies: { ttlMs: timeoutMs + LATE_MS, handler: (header, payload) => this.#onReply(header, payload) }
     })

@@ -8,8 +8,11 @@ import { OPENING_TYPES, SCHEMA_VERSION } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envelope/envelope.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
+import { Delivery } from './delivery.js'
 import type { Directory } from './directory.js'
+import type { NodeEvents } from './events.js'
 import type { Peers } from './peers.js'
 import type { Router } from './router.js'
 import type { Traffic } from './traffic.js'
@@ -21,9 +24,13 @@ export interface OutboxParts {
   readonly directory: Directory
   readonly router: Router
   readonly traffic: Traffic
+  readonly telemetry: Telemetry
   readonly peers: Peers
   readonly conversations: Conversations
+  readonly events: NodeEvents
   readonly self: NodeId
+  /** Told of every message that has left. */
+  onSent?(envelope: A2AEnvelope): void
   /** The road in, for agents of this node. */
   deliverHere(envelope: A2AEnvelope): void
 }
@@ -38,6 +45,10 @@ export interface Draft {
   readonly justification?: string
   /** Is it one of those of a broadcast? */
   readonly isBroadcast?: boolean
+  /** Id and time (unix milliseconds) of a message that was made before. Default: fresh ones. */
+  readonly made?: Pick<A2AEnvelope, 'id' | 'timestamp'>
+  /** Its sender keeps it and sends it again by itself, so a channel that fails is told at once. */
+  readonly isKept?: boolean
   /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
   readonly onBehalfOf?: CertifiedPower
   /** For opening messages: who gets the replies, and for how long they may come. */
@@ -45,20 +56,31 @@ export interface Draft {
 }
 
 /** What deciding on a message needs to know of it. */
-export type DraftHead = Omit<Draft, 'payload' | 'replies'>
+export type DraftHead = Omit<Draft, 'payload' | 'replies' | 'made' | 'isKept'>
 
 /** The road out: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbox.send} reads as the list. */
 export class Outbox {
   readonly #parts: OutboxParts
+  readonly #delivery: Delivery
 
   constructor(parts: OutboxParts) {
+    const { clock, peers, directory, events, telemetry } = parts
     this.#parts = parts
+    this.#delivery = new Delivery({
+      clock,
+      reach: (peer) => peers.reach(peer),
+      onFailure: (peer, { code, message }) => {
+        telemetry.count('errors', 'delivery')
+        events.add('delivery-failed', message, { code, peer: directory.ref(peer).name })
+      }
+    })
   }
 
   /**
    * Sends a message; resolves when it is handed to the channel (or to the agent here).
    * @throws NodeError TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED by the rules; AGENT_NOT_FOUND;
-   * PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED by the channel; PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
+   * PEER_OFFLINE, OVERLOADED by the channel; DELIVERY_FAILED when it failed under the message again and again (a message
+   * that its sender keeps gets CHANNEL_CLOSED at once); PAYLOAD_TOO_LARGE, INVALID_ENVELOPE by the envelope.
    */
   async send(draft: Draft): Promise<A2AEnvelope> {
     const { clock, traffic, self } = this.#parts
@@ -77,7 +99,13 @@ export class Outbox {
       throw error
     }
     traffic.sent({ peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since }, path)
+    this.#parts.onSent?.(envelope)
     return envelope
+  }
+
+  /** Gives up what waits for another try. */
+  close(): void {
+    this.#delivery.close()
   }
 
   /** Refuses a message as {@link Outbox.send} would, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
@@ -99,13 +127,13 @@ export class Outbox {
   #stamp(draft: Draft, sender: RoutingParty): A2AEnvelope {
     const { clock, ids } = this.#parts
     return {
-      id: ids.next('msg'),
+      id: draft.made?.id ?? ids.next('msg'),
       schemaVersion: SCHEMA_VERSION,
       sender: sender.address,
       recipient: addressText(draft.recipient),
       ...(draft.correlationId === undefined ? {} : { correlationId: draft.correlationId }),
       type: draft.type,
-      timestamp: clock.now(),
+      timestamp: draft.made?.timestamp ?? clock.now(),
       payload: draft.payload,
       metadata: claims(sender, draft.justification)
     }
@@ -153,7 +181,8 @@ export class Outbox {
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     try {
       if (bytes === null) this.#parts.deliverHere(envelope)
-      else peers.send(to, { kind: 'envelope', bytes })
+      else if (draft.isKept === true) peers.send(to, { kind: 'envelope', bytes })
+      else await this.#delivery.deliver(to, () => peers.send(to, { kind: 'envelope', bytes }))
     } catch (error) {
       if (draft.replies !== undefined) conversations.end(to, thread)
       throw error

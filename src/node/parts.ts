@@ -24,6 +24,8 @@ export interface NodeSettings {
   readonly heartbeatMs: number
   /** Default deadline of a swarm. Default 600,000. */
   readonly swarmDeadlineMs: number
+  /** A channel without a link for this long closes, with what waits for it. Default 60,000. */
+  readonly channelGiveUpMs: number
   readonly rules: RoutingRules
 }
 

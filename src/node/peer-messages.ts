@@ -69,6 +69,17 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.work.onOffline(peer)
   }
 
+  onGivenUp(peer: NodeId, lost: number): void {
+    if (this.#isStopped || lost === 0) return
+    const { events, directory, telemetry } = this.#parts
+    telemetry.count('errors', 'delivery', lost)
+    events.add('delivery-failed', 'a peer did not come back in time for the messages that waited for it', {
+      code: 'DELIVERY_FAILED',
+      peer: directory.ref(peer).name,
+      messages: lost
+    })
+  }
+
   onMessage(peer: NodeId, message: ChannelMessage): void {
     if (this.#isStopped) return
     if (message.kind === 'envelope') return this.#parts.inbox.receive(peer, message.bytes)

@@ -6,7 +6,9 @@ import type { Certificate, MemberRecord, MembershipView } from '../domain/member
 import { activeMembers } from '../domain/membership/view.js'
 import type { Link, Links, MemberLog } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { PeerChannel } from './channel.js'
+import type { ChannelState } from '../domain/channel/machine.js'
+import type { PeerChannel } from './channel.js'
+import { PeerLine } from './peer-line.js'
 
 /** How long a dial on demand may take, in milliseconds. */
 const DIAL_TIMEOUT_MS = 2500
@@ -20,6 +22,8 @@ export interface PeersParts {
   readonly links: Links
   readonly log: MemberLog
   readonly nodeId: NodeId
+  /** How long a channel may be without a link, in milliseconds. */
+  readonly giveUpMs: number
 }
 
 /** What the node is told of its peers. */
@@ -30,13 +34,15 @@ export interface PeersHandlers {
   onRelinked(peer: NodeId): void
   /** Its last link is gone. */
   onOffline(peer: NodeId): void
+  /** It did not come back in time: the channel is closed, and so many messages that waited for it are lost. */
+  onGivenUp(peer: NodeId, lost: number): void
   onMessage(peer: NodeId, message: ChannelMessage): void
 }
 
 /** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
 export class Peers {
   readonly #parts: PeersParts
-  readonly #channels = new Map<NodeId, PeerChannel[]>()
+  readonly #lines = new Map<NodeId, PeerLine>()
   readonly #lastSeen = new Map<NodeId, number>()
   /** Pings under way, by peer and nonce. */
   readonly #pings = new Map<string, (at: number) => void>()
@@ -64,21 +70,27 @@ export class Peers {
   /** Stops to look for members. The links are closed by their owner. */
   stop(): void {
     this.#stop()
+    for (const [peer, line] of this.#lines) if (!this.isOnline(peer)) line.close('this node stopped')
   }
 
   /** Is there a live link? */
   isOnline(peer: NodeId): boolean {
-    return this.#channels.has(peer)
+    return this.#newest(peer) !== null
   }
 
   /** Peers with a live link. */
   online(): NodeId[] {
-    return [...this.#channels.keys()]
+    return [...this.#lines.keys()].filter((peer) => this.isOnline(peer))
   }
 
   /** The newest link to a peer, or null. */
   link(peer: NodeId): Link | null {
-    return this.#channels.get(peer)?.at(-1)?.link ?? null
+    return this.#newest(peer)?.link ?? null
+  }
+
+  /** Where the channel to a peer stands; null when there is none: never opened, or closed since. Monotonic times. */
+  channel(peer: NodeId): ChannelState | null {
+    return this.#lines.get(peer)?.state ?? null
   }
 
   /** When the peer last had a link; now while it has one; null when never since this node started. */
@@ -95,8 +107,8 @@ export class Peers {
 
   /** Sends over the live link. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED. */
   send(peer: NodeId, message: ChannelMessage): void {
-    const channel = this.#channels.get(peer)?.at(-1)
-    if (channel === undefined) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
+    const channel = this.#newest(peer)
+    if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
     channel.send(message)
   }
 
@@ -109,8 +121,8 @@ export class Peers {
   async ping(peer: NodeId): Promise<number> {
     await this.reach(peer)
     const { clock } = this.#parts
-    const channel = this.#channels.get(peer)?.at(-1)
-    if (channel === undefined) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
+    const channel = this.#newest(peer)
+    if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
     const nonce = this.#nextNonce++
     const key = pingKey(peer, nonce)
     const from = clock.monotonic()
@@ -132,29 +144,40 @@ export class Peers {
     this.#parts.links.want(activeMembers(view).filter((id) => id !== this.#parts.nodeId))
   }
 
+  #newest(peer: NodeId): PeerChannel | null {
+    return this.#lines.get(peer)?.newest ?? null
+  }
+
   #opened(link: Link): void {
-    const channels = this.#channels.get(link.peer) ?? []
-    channels.push(new PeerChannel(link, this.#parts.telemetry))
-    this.#channels.set(link.peer, channels)
-    if (channels.length === 1) this.#handlers?.onOnline(link.peer)
-    else this.#handlers?.onRelinked(link.peer)
+    const { peer } = link
+    const line = this.#lines.get(peer) ?? this.#line(peer)
+    this.#lines.set(peer, line)
+    if (line.opened(link)) this.#handlers?.onOnline(peer)
+    else this.#handlers?.onRelinked(peer)
+  }
+
+  #line(peer: NodeId): PeerLine {
+    const { clock, telemetry, giveUpMs } = this.#parts
+    return new PeerLine({
+      clock,
+      telemetry,
+      giveUpMs,
+      onClosed: (lost) => {
+        this.#lines.delete(peer)
+        this.#handlers?.onGivenUp(peer, lost)
+      }
+    })
   }
 
   #closed(link: Link): void {
-    const channels = this.#channels.get(link.peer) ?? []
-    const left = channels.filter((one) => one.link.id !== link.id)
-    if (left.length === channels.length) return
+    const wasLast = this.#lines.get(link.peer)?.closed(link) ?? null
+    if (wasLast === null) return
     this.#lastSeen.set(link.peer, this.#parts.clock.now())
-    if (left.length > 0) {
-      this.#channels.set(link.peer, left)
-      return
-    }
-    this.#channels.delete(link.peer)
-    this.#handlers?.onOffline(link.peer)
+    if (wasLast) this.#handlers?.onOffline(link.peer)
   }
 
   #frame(link: Link, frame: Uint8Array): void {
-    const channel = this.#channels.get(link.peer)?.find((one) => one.link.id === link.id)
+    const channel = this.#lines.get(link.peer)?.over(link)
     const message = channel?.receive(frame) ?? null
     if (channel === undefined || message === null) return
     if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })

@@ -48,7 +48,8 @@ export class Requests {
       await request.send()
     } catch (error) {
       const failure = asNodeError(error)
-      if (failure.code !== 'PEER_OFFLINE' || !asking.mayQueue) request.fail(failure.toBody())
+      const isAway = failure.code === 'PEER_OFFLINE' || failure.code === 'CHANNEL_CLOSED'
+      if (!isAway || !asking.mayQueue) request.fail(failure.toBody())
       if (request.isOver) throw failure
       this.#queue(request)
     }

@@ -105,11 +105,15 @@ test('what is too large for an envelope is refused before it opens an exchange',
 })
 
 test('an exchange that could not begin is closed again', async (t) => {
-  const { here, peer, draft } = await pair(t)
+  const { world, here, peer, draft } = await pair(t)
   const link = here.links.open[0]
   link.closed = true
   const replies = { ttlMs: 1000, handler: () => {} }
-  await failsWith(t, 'CHANNEL_CLOSED', () => here.core.outbox.send({ ...draft, type: 'request', correlationId: 'thr_1', replies }))
+  const sending = failsWith(t, 'DELIVERY_FAILED', () =>
+    here.core.outbox.send({ ...draft, type: 'request', correlationId: 'thr_1', replies })
+  )
+  await world.pass(2000)
+  await sending
   t.absent(here.core.conversations.allows(peer.id, 'thr_1'))
 })
 

@@ -40,13 +40,14 @@ function scene(t: Assert): Scene {
     side: async (of) => {
       const links = net.linksOf(of.id, membershipOf(log, of).certificate)
       const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
-      const peers = new Peers({ clock, telemetry, links, log: log.of(of), nodeId: of.id })
+      const peers = new Peers({ clock, telemetry, links, log: log.of(of), nodeId: of.id, giveUpMs: 60_000 })
       const told: string[] = []
       const messages: ChannelMessage[] = []
       await peers.start({
         onOnline: () => told.push('online'),
         onRelinked: () => told.push('relinked'),
         onOffline: () => told.push('offline'),
+        onGivenUp: (_peer, lost) => told.push(`given up: ${lost}`),
         onMessage: (_peer, message) => messages.push(message)
       })
       t.teardown(() => peers.stop())
@@ -223,4 +224,40 @@ test('the links are asked for every active member but this node, and anew at eac
   t.alike(here.links.wanted, [owner.id])
   t.is(here.peers.certificate(b.id), null, 'a revoked node has no certificate')
   t.is(here.peers.certificate(owner.id)?.maxTier, 0)
+})
+
+test('what a lost link could not send goes first over the next one, in order', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [, slow] = net.connect(a.id, b.id)
+  slow.isHeld = true
+  const texts = Array.from({ length: 1400 }, (_, i) => `r#${i}`)
+  for (const requestId of texts) here.peers.send(b.id, { kind: 'control', name: 'cancel', body: { requestId } })
+  await net.idle()
+  net.disconnect(a.id, b.id)
+  t.is(here.peers.channel(b.id)?.status, 'reconnecting')
+  net.connect(a.id, b.id)
+  here.peers.send(b.id, { kind: 'control', name: 'cancel', body: { requestId: 'last' } })
+  await net.idle()
+  t.is(here.peers.channel(b.id)?.status, 'open')
+  const heard = there.messages.map((one) => (one as { body: { requestId: string } }).body.requestId)
+  // What the first link had taken is lost with it; what waited for room is not.
+  t.ok(heard.length > 100)
+  t.alike(heard, [...texts.slice(texts.length - heard.length + 1), 'last'])
+})
+
+test('a peer that does not come back in time loses what waited for it', async (t) => {
+  const { net, a, b, side, clock } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const [, slow] = net.connect(a.id, b.id)
+  slow.isHeld = true
+  for (let i = 0; i < 1034; i++) here.peers.send(b.id, hello)
+  await net.idle()
+  net.disconnect(a.id, b.id)
+  clock.advance(59_999)
+  t.is(here.peers.channel(b.id)?.status, 'reconnecting')
+  clock.advance(1)
+  t.is(here.peers.channel(b.id), null)
+  t.alike(here.told, ['online', 'offline', 'given up: 10'])
 })

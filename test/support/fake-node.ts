@@ -28,6 +28,7 @@ export const SETTINGS: NodeSettings = {
   leaseMs: 5000,
   heartbeatMs: 1000,
   swarmDeadlineMs: 600_000,
+  channelGiveUpMs: 60_000,
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }
 
