@@ -6,7 +6,6 @@ import type { Clock } from './kit/clock.js'
 import { type ErrorCode, messageOf, NodeError } from './kit/errors.js'
 import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
-import { DEFAULT_TIER_RULES } from './domain/routing/tier-rules.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
@@ -44,6 +43,7 @@ import type { ApiHost } from './node/api.js'
 import { createNode } from './node/node.js'
 import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
+import { settingsOf } from './node-settings.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { VERSION } from './version.js'
 
@@ -279,20 +279,6 @@ function agentSource({ options, clock, telemetry }: StartParts, compileSchema: C
     compileSchema,
     log: (level, message, fields) => telemetry.log(level, message, fields)
   })
-}
-
-function settingsOf({ network, tasks, ledger, swarm, routing }: Config): NodeCore['parts']['settings'] {
-  return {
-    requestTimeoutMs: tasks.requestTimeoutMs,
-    defaultTtlMs: ledger.defaultTtlMs,
-    maxInFlight: tasks.maxInFlight,
-    maxInFlightPerPeer: tasks.maxInFlightPerPeer,
-    leaseMs: swarm.leaseMs,
-    heartbeatMs: swarm.heartbeatMs,
-    swarmDeadlineMs: swarm.deadlineMs,
-    channelGiveUpMs: network.giveUpMs,
-    rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
-  }
 }
 
 /** Opens the control API of a node that is up. */

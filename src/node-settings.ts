@@ -1,0 +1,18 @@
+import type { Config } from './config/settings.js'
+import { DEFAULT_TIER_RULES } from './domain/routing/tier-rules.js'
+import type { NodeSettings } from './node/parts.js'
+
+/** Numbers and rules of the node as its config gives them. */
+export function settingsOf({ network, tasks, ledger, swarm, routing }: Config): NodeSettings {
+  return {
+    requestTimeoutMs: tasks.requestTimeoutMs,
+    defaultTtlMs: ledger.defaultTtlMs,
+    maxInFlight: tasks.maxInFlight,
+    maxInFlightPerPeer: tasks.maxInFlightPerPeer,
+    leaseMs: swarm.leaseMs,
+    heartbeatMs: swarm.heartbeatMs,
+    swarmDeadlineMs: swarm.deadlineMs,
+    channelGiveUpMs: network.giveUpMs,
+    rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
+  }
+}
