@@ -28,7 +28,7 @@ import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
 import { timely } from './adapters/mesh/timely.js'
-import { openAuditFile } from './adapters/storage/audit-file.js'
+import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
@@ -167,7 +167,7 @@ async function claimHome({ options: { home }, unwind }: StartParts, startedAt: n
 
 async function openAudit({ options: { home }, clock, telemetry, unwind }: StartParts): Promise<Audit> {
   const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
-  const audit = await openAuditFile({ dir: home.audit, clock, onError })
+  const audit = await openAuditLog({ dir: home.audit, clock, onError })
   unwind.add('audit log', () => audit.close())
   return audit
 }

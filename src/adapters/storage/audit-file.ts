@@ -1,11 +1,12 @@
 import type { Clock, Timer } from '../../kit/clock.js'
 import type { NodeError } from '../../kit/errors.js'
 import type { Audit, AuditEvent } from '../../ports/audit.js'
-import { keptEvent } from './audit-line.js'
+import type { AuditChain } from './audit-chains.js'
 import type { AuditEntry } from './audit-line.js'
 import { RepeatWindows } from './audit-repeats.js'
+import { recentRefs } from './audit-segments.js'
 import { AuditWriter } from './audit-writer.js'
-import type { AuditLimits } from './audit-writer.js'
+import type { ChainOpening } from './audit-writer.js'
 import { storeError } from './store-errors.js'
 
 /** Milliseconds that lines wait to share one fsync. */
@@ -17,38 +18,44 @@ const MAX_WAITING = 10_000
 /** Lines of one write. */
 const MAX_BATCH = 1000
 
-/** What the audit file is made of. */
+/** References that are remembered, to write no event twice. */
+const MAX_REFS = 4096
+
+/** What one chain of the audit log is made of. */
 export interface AuditFileOptions {
   /** Its directory; made 0700 when it is not there. */
   readonly dir: string
+  readonly chain: AuditChain
   readonly clock: Clock
   /** Told of each failed write (it is tried again) and how many lines had to be dropped that are not on record yet. */
   readonly onError: (error: NodeError, droppedLines: number) => void
-  /** Default 16 MiB. */
-  readonly maxBytes?: number
-  /** Default 4. */
-  readonly keepFiles?: number
+  readonly opening: Pick<ChainOpening, 'chains' | 'isLost'>
 }
 
 /**
- * Opens the audit log `<dir>/audit.ndjson`: one JSON object a line, each with the hash of the line before. Goes on where the
- * chain ended and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms share
- * one fsync; equal events within 10 s are the first line and one with `count`. At 16 MiB a new file is begun, 4 are kept.
+ * Opens one chain of the audit log: one JSON object a line, each with the hash of the line before. Goes on where the chain ended
+ * and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms share one fsync.
  * @throws NodeError NO_PERMISSION, DISK_FULL
  */
-export async function openAuditFile(options: AuditFileOptions): Promise<Audit> {
-  const { dir, clock, maxBytes = 16 * 1024 * 1024, keepFiles = 4 } = options
-  const limits: AuditLimits = { maxBytes, keepFiles }
-  const { writer, notes } = await AuditWriter.open(dir, limits).catch((error: unknown) => Promise.reject(storeError(error, dir)))
-  const audit = new AuditFile(writer, { dir, clock, onError: options.onError })
+export async function openAuditFile({ dir, chain, clock, onError, opening }: AuditFileOptions): Promise<Audit> {
+  const place = { dir, name: chain.name }
+  const opened = AuditWriter.open(place, { ...chain, ...opening })
+  const { writer, notes } = await opened.catch((error: unknown) => Promise.reject(storeError(error, dir)))
+  const refs = await recentRefs(place, MAX_REFS)
+  const audit = new AuditFile({ writer, refs, chain, dir, clock, onError })
   for (const reason of notes) audit.append({ kind: 'control', code: 'CHAIN_NOTE', reason })
   return audit
 }
 
+interface FileParts extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'onError'> {
+  readonly writer: AuditWriter
+  readonly refs: ReadonlySet<string>
+}
+
 class AuditFile implements Audit {
-  readonly #writer: AuditWriter
-  readonly #parts: Pick<AuditFileOptions, 'dir' | 'clock' | 'onError'>
-  readonly #windows = new RepeatWindows()
+  readonly #parts: FileParts
+  readonly #windows: RepeatWindows
+  readonly #refs: Set<string>
   #waiting: AuditEntry[] = []
   #dropped = 0
   #writeTimer: Timer | null = null
@@ -56,14 +63,15 @@ class AuditFile implements Audit {
   #writing: Promise<void> = Promise.resolve()
   #closed = false
 
-  constructor(writer: AuditWriter, parts: Pick<AuditFileOptions, 'dir' | 'clock' | 'onError'>) {
-    this.#writer = writer
+  constructor(parts: FileParts) {
     this.#parts = parts
+    this.#windows = new RepeatWindows(parts.chain)
+    this.#refs = new Set(parts.refs)
   }
 
   append(event: AuditEvent): void {
     if (this.#closed) this.#dropped++
-    else this.#add(this.#windows.take(keptEvent(event), this.#parts.clock.now()))
+    else if (this.#isNew(event)) this.#add(this.#windows.take(event, this.#parts.clock.now()))
   }
 
   async flush(): Promise<void> {
@@ -79,7 +87,18 @@ class AuditFile implements Audit {
     // A failure was told to onError; closing goes on.
     await this.#write().catch(() => {})
     this.#stopTimers()
-    await this.#writer.close()
+    await this.#parts.writer.close()
+  }
+
+  #isNew({ ref }: AuditEvent): boolean {
+    if (ref === undefined) return true
+    if (this.#refs.has(ref)) return false
+    this.#refs.add(ref)
+    for (const oldest of this.#refs) {
+      if (this.#refs.size <= MAX_REFS) break
+      this.#refs.delete(oldest)
+    }
+    return true
   }
 
   #add(entries: readonly AuditEntry[]): void {
@@ -121,7 +140,7 @@ class AuditFile implements Audit {
       const batch = this.#waiting.slice(0, MAX_BATCH)
       const dropped = this.#dropped
       try {
-        await this.#writer.append(dropped > 0 ? [...batch, this.#droppedNote(dropped)] : batch)
+        await this.#parts.writer.append(dropped > 0 ? [...batch, this.#droppedNote(dropped)] : batch)
       } catch (error) {
         const fault = storeError(error, this.#parts.dir)
         this.#parts.onError(fault, dropped)

@@ -28,7 +28,7 @@ export interface AuditLine extends AuditEntry {
 }
 
 const KINDS: readonly string[] = ['refusal', 'membership', 'approval', 'cross-tier', 'control', 'strike']
-const TEXTS = ['code', 'rule', 'reason', 'peer', 'sender', 'recipient', 'messageType'] as const
+const TEXTS = ['code', 'rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier', 'ref'] as const
 
 /** An event as it is kept: known members only, texts of others made safe to show. */
 export function keptEvent(event: AuditEvent): AuditEvent {

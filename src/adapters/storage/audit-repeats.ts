@@ -1,40 +1,53 @@
 import type { AuditEvent } from '../../ports/audit.js'
+import type { AuditChain } from './audit-chains.js'
+import { keptEvent } from './audit-line.js'
 import type { AuditEntry } from './audit-line.js'
 
-/** Milliseconds in which equal events become one line. */
-export const REPEAT_WINDOW_MS = 10_000
-/** Windows open at once; a peer that varies what it does wrong closes the oldest early. */
-const MAX_WINDOWS = 1000
+/** Windows open at once; what comes beyond them is counted by its code alone, whoever it is of. */
+export const MAX_WINDOWS = 256
 
 interface Window {
-  readonly event: AuditEvent
   readonly endsAt: number
+  /** The first event, without what later ones did not share with it. */
+  readonly common: Record<string, string | undefined>
   lastAt: number
   repeats: number
 }
 
+/** What a line may lose when it stands for several events that differ in it. */
+const VARYING = ['rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
+
 /**
- * Turns floods of equal events into few lines: the first is a line at once, those that follow within 10 s become one line
- * with `count` when the window ends. Equal: same kind, code, rule, peer, sender, recipient and message type. Times in unix
- * milliseconds are passed in.
+ * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become one
+ * line with `count` when it ends, with those members that all of them share. However keys vary, a window's time makes at most
+ * {@link MAX_WINDOWS} times two lines and two for each code. Times in unix milliseconds are passed in.
  */
 export class RepeatWindows {
+  readonly #chain: Pick<AuditChain, 'windowMs' | 'repeatKey'>
   // In the order of opening, so also of ending.
   readonly #open = new Map<string, Window>()
+
+  constructor(chain: Pick<AuditChain, 'windowMs' | 'repeatKey'>) {
+    this.#chain = chain
+  }
 
   /** Takes an event. Returns the lines to write now: of windows that ended, then the event itself unless it is a repeat. */
   take(event: AuditEvent, now: number): AuditEntry[] {
     const entries = this.ended(now)
-    const key = JSON.stringify([event.kind, event.code, event.rule, event.peer, event.sender, event.recipient, event.messageType])
+    const wanted = this.#chain.repeatKey(event)
+    if (wanted === null) return [...entries, entryOf(keptEvent(event), now)]
+    const isFull = this.#open.size >= MAX_WINDOWS && !this.#open.has(wanted)
+    const key = isFull ? `${event.kind}\n${event.code}` : wanted
     const window = this.#open.get(key)
     if (window !== undefined) {
       window.repeats++
       window.lastAt = now
+      for (const name of VARYING) if (window.common[name] !== event[name]) window.common[name] = undefined
       return entries
     }
-    if (this.#open.size >= MAX_WINDOWS) entries.push(...this.#closeOldest())
-    this.#open.set(key, { event, endsAt: now + REPEAT_WINDOW_MS, lastAt: now, repeats: 0 })
-    return [...entries, entryOf(event, now)]
+    const common = { ...(event as unknown as Record<string, string | undefined>) }
+    this.#open.set(key, { common, endsAt: now + this.#chain.windowMs, lastAt: now, repeats: 0 })
+    return [...entries, entryOf(keptEvent(event), now)]
   }
 
   /** Closes the windows that ended by `now` (all with Infinity) and returns their lines. */
@@ -42,7 +55,7 @@ export class RepeatWindows {
     const entries: AuditEntry[] = []
     for (const [key, window] of this.#open) {
       // A clock that was set back must not keep a window open for ever.
-      if (window.endsAt > now && window.endsAt - now <= REPEAT_WINDOW_MS) break
+      if (window.endsAt > now && window.endsAt - now <= this.#chain.windowMs) break
       this.#open.delete(key)
       entries.push(...repeatsOf(window))
     }
@@ -54,18 +67,12 @@ export class RepeatWindows {
     const [first] = this.#open.values()
     return first?.endsAt ?? null
   }
-
-  #closeOldest(): AuditEntry[] {
-    const [oldest] = this.#open
-    if (oldest === undefined) return []
-    this.#open.delete(oldest[0])
-    return repeatsOf(oldest[1])
-  }
 }
 
-function repeatsOf({ event, lastAt, repeats }: Window): AuditEntry[] {
+function repeatsOf({ common, lastAt, repeats }: Window): AuditEntry[] {
   if (repeats === 0) return []
-  return [repeats === 1 ? entryOf(event, lastAt) : { ...entryOf(event, lastAt), count: repeats }]
+  const entry = entryOf(keptEvent(common as unknown as AuditEvent), lastAt)
+  return [repeats === 1 ? entry : { ...entry, count: repeats }]
 }
 
 function entryOf(event: AuditEvent, at: number): AuditEntry {

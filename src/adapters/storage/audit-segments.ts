@@ -2,27 +2,44 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { isRecord } from '../../kit/json.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
-import { parseLine } from './audit-line.js'
+import { GENESIS, parseLine } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
 import { codeOf } from './store-errors.js'
 
-/** The file that grows. Older ones are `audit.1.ndjson` (the newest of them), `audit.2.ndjson`, ... */
-export const CURRENT = 'audit.ndjson'
-const HEAD = 'audit.head'
+/** Where a chain lies: its directory and its name. */
+export interface ChainPlace {
+  readonly dir: string
+  readonly name: string
+}
+
+/** The file that grows. Older ones are `<name>.1.ndjson` (the newest of them), `<name>.2.ndjson`, ... */
+export function currentFile({ dir, name }: ChainPlace): string {
+  return path.join(dir, `${name}.ndjson`)
+}
+
 const NEWLINE = 0x0a
 
-/** What `audit.head` keeps beside the chain itself, so that lines missing at either end are found. */
+/** What `<name>.head` keeps beside the chain itself, so that lines missing at either end are found. */
 export interface StoredHead extends ChainHead {
   /** Number and `prev` of the oldest line that must still be there. */
   readonly first: { readonly seq: number; readonly prev: string }
+  /** Names of the chains that belong together: one that is gone altogether is missed by the others. */
+  readonly chains: readonly string[]
+}
+
+/** The head of a chain without lines. */
+export const FRESH_HEAD: StoredHead = { seq: 0, hash: GENESIS, first: { seq: 1, prev: GENESIS }, chains: [] }
+
+function headFile({ dir, name }: ChainPlace): string {
+  return path.join(dir, `${name}.head`)
 }
 
 /** The stored head; null when there is none or it cannot be read. */
-export async function readHead(dir: string): Promise<StoredHead | null> {
-  const text = await readIfThere(path.join(dir, HEAD))
+export async function readHead(place: ChainPlace): Promise<StoredHead | null> {
+  const text = await readIfThere(headFile(place))
   try {
     const value: unknown = JSON.parse(text ?? '')
-    return isHead(value) ? value : null
+    return isHead(value) ? { ...value, chains: namesOf(value.chains) } : null
   } catch {
     return null
   }
@@ -34,33 +51,43 @@ function isHead(value: unknown): value is StoredHead {
   return Number.isSafeInteger(seq) && typeof hash === 'string' && Number.isSafeInteger(first['seq']) && typeof first['prev'] === 'string'
 }
 
+/** Chains of a head; none in one that an older version wrote. */
+function namesOf(chains: unknown): string[] {
+  return Array.isArray(chains) ? chains.filter((one) => typeof one === 'string') : []
+}
+
 /** Replaces the stored head. */
-export async function writeHead(dir: string, { seq, hash, first }: StoredHead): Promise<void> {
-  await replaceFile(path.join(dir, HEAD), `${JSON.stringify({ seq, hash, first })}\n`)
+export async function writeHead(place: ChainPlace, { seq, hash, first, chains }: StoredHead): Promise<void> {
+  await replaceFile(headFile(place), `${JSON.stringify({ seq, hash, first, chains })}\n`)
+}
+
+/** Is there neither a head nor a file of the chain? */
+export async function isGone(place: ChainPlace): Promise<boolean> {
+  return (await readIfThere(headFile(place))) === null && (await segmentFiles(place)).length === 0
 }
 
 /** Paths of the files that are there, oldest first. Empty when the directory does not exist. */
-export async function segmentFiles(dir: string): Promise<string[]> {
+export async function segmentFiles({ dir, name: chain }: ChainPlace): Promise<string[]> {
   const names = await fs.readdir(dir).catch((error: unknown) => (codeOf(error) === 'ENOENT' ? [] : Promise.reject(error)))
   return names
-    .map((name) => ({ name, age: ageOf(name) }))
+    .map((name) => ({ name, age: ageOf(name, chain) }))
     .filter(({ age }) => age >= 0)
     .sort((a, b) => b.age - a.age)
     .map(({ name }) => path.join(dir, name))
 }
 
 /** A text that differs when any file, or the head, was written, moved or removed meanwhile. */
-export async function segmentMark(dir: string): Promise<string> {
-  const marks = [...(await segmentFiles(dir)), path.join(dir, HEAD)].map(async (file) => {
+export async function segmentMark(place: ChainPlace): Promise<string> {
+  const marks = [...(await segmentFiles(place)), headFile(place)].map(async (file) => {
     const { ino, size, mtimeMs } = await fs.stat(file).catch(() => ({ ino: 0, size: 0, mtimeMs: 0 }))
     return `${path.basename(file)} ${ino} ${size} ${mtimeMs}`
   })
   return (await Promise.all(marks)).join('\n')
 }
 
-function ageOf(name: string): number {
-  if (name === CURRENT) return 0
-  const match = /^audit\.(\d{1,6})\.ndjson$/.exec(name)
+function ageOf(name: string, chain: string): number {
+  if (name === `${chain}.ndjson`) return 0
+  const match = /^\.(\d{1,6})\.ndjson$/.exec(name.startsWith(chain) ? name.slice(chain.length) : '')
   return match === null ? -1 : Number(match[1])
 }
 
@@ -68,16 +95,16 @@ function ageOf(name: string): number {
  * Puts the current file behind the others and removes the oldest when there are more than `keep` files in all.
  * `beforeRemoval` gets the first line that stays, before anything is removed: a crash in between loses nothing.
  */
-export async function rotate(dir: string, keep: number, beforeRemoval: (first: AuditLine) => Promise<void>): Promise<void> {
-  const files = await segmentFiles(dir)
+export async function rotate(place: ChainPlace, keep: number, beforeRemoval: (first: AuditLine) => Promise<void>): Promise<void> {
+  const files = await segmentFiles(place)
   const kept = files.slice(Math.max(0, files.length - (keep - 1)))
   const removed = files.slice(0, files.length - kept.length)
   const first = kept[0] === undefined || removed.length === 0 ? null : await firstLine(kept[0])
   if (first !== null) await beforeRemoval(first)
   for (const file of removed) await fs.rm(file)
   // The oldest moves first, so that no name is taken twice.
-  for (const [index, file] of kept.entries()) await fs.rename(file, path.join(dir, `audit.${kept.length - index}.ndjson`))
-  await syncDir(dir)
+  for (const [index, file] of kept.entries()) await fs.rename(file, path.join(place.dir, `${place.name}.${kept.length - index}.ndjson`))
+  await syncDir(place.dir)
 }
 
 async function firstLine(file: string): Promise<AuditLine | null> {
@@ -101,11 +128,24 @@ export async function cutUnfinishedLine(file: string): Promise<number> {
 }
 
 /** The last line of all files: null when there is none, 'damaged' when it cannot be trusted. */
-export async function lastLine(dir: string): Promise<AuditLine | 'damaged' | null> {
-  for (const file of (await segmentFiles(dir)).reverse()) {
+export async function lastLine(place: ChainPlace): Promise<AuditLine | 'damaged' | null> {
+  for (const file of (await segmentFiles(place)).reverse()) {
     const { lines } = await linesOf(file)
     const text = lines.at(-1)
     if (text !== undefined) return parseLine(text) ?? 'damaged'
   }
   return null
+}
+
+/** The references of the newest lines, at most so many; those of the two newest files. */
+export async function recentRefs(place: ChainPlace, max: number): Promise<ReadonlySet<string>> {
+  const refs: string[] = []
+  for (const file of (await segmentFiles(place)).slice(-2)) {
+    const { lines } = await linesOf(file)
+    for (const line of lines) {
+      const ref = line.includes('"ref":') ? parseLine(line)?.ref : undefined
+      if (ref !== undefined) refs.push(ref)
+    }
+  }
+  return new Set(refs.slice(-max))
 }

@@ -1,7 +1,9 @@
+import { AUDIT_CHAINS } from './audit-chains.js'
 import { parseLine } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
+import { lostChains } from './audit-log.js'
 import { linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
-import type { StoredHead } from './audit-segments.js'
+import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /** What a check of the audit log found. */
 export interface AuditCheck {
@@ -10,26 +12,42 @@ export interface AuditCheck {
   readonly entries: number
   /** Number of the first line that is missing, changed or in the wrong place; null when all hold. */
   readonly brokenAt: number | null
+  /** Name of the chain (and of its files) that it belongs to; null when all hold. */
+  readonly chain: string | null
 }
 
 /** A node that runs may begin a new file while its files are read. */
 const MAX_TRIES = 10
 
 /**
- * Checks every line of the audit log in `dir` against the chain and both ends against `audit.head`. A running node may go on
- * writing. A directory without any log holds.
+ * Checks every line of the audit log in `dir` against its chain, and both ends of each chain against its head. A running node
+ * may go on writing. A directory without any log holds. `entries` are the lines of all chains that hold.
  */
-export async function verifyAudit(dir: string): Promise<AuditCheck> {
+export async function verifyAudit(dir: string, names: readonly string[] = AUDIT_CHAINS.map((one) => one.name)): Promise<AuditCheck> {
+  const lost = await lostChains(dir, names)
+  let entries = 0
+  let broken: AuditCheck | null = null
+  for (const name of names) {
+    const check = lost.includes(name) ? { ok: false, entries: 0, brokenAt: 1 } : await checkChain({ dir, name })
+    entries += check.entries
+    if (!check.ok) broken ??= { ...check, chain: name }
+  }
+  return broken === null ? { ok: true, entries, brokenAt: null, chain: null } : { ...broken, entries }
+}
+
+type ChainCheck = Omit<AuditCheck, 'chain'>
+
+async function checkChain(place: ChainPlace): Promise<ChainCheck> {
   for (let tries = 1; ; tries++) {
-    const before = await segmentMark(dir)
+    const before = await segmentMark(place)
     // Read first: lines are always on disk before the head that names them.
-    const check = await checkFiles(dir, await readHead(dir))
-    if (check.ok || tries >= MAX_TRIES || (await segmentMark(dir)) === before) return check
+    const check = await checkFiles(place, await readHead(place))
+    if (check.ok || tries >= MAX_TRIES || (await segmentMark(place)) === before) return check
   }
 }
 
-async function checkFiles(dir: string, head: StoredHead | null): Promise<AuditCheck> {
-  const files = await segmentFiles(dir)
+async function checkFiles(place: ChainPlace, head: StoredHead | null): Promise<ChainCheck> {
+  const files = await segmentFiles(place)
   const walk = new Walk(head)
   for (const [index, file] of files.entries()) {
     const { lines, rest } = await linesOf(file)
@@ -68,7 +86,7 @@ class Walk {
     return this.isPastHead && (this.#sawFirst || this.#last === null)
   }
 
-  broken(): AuditCheck {
+  broken(): ChainCheck {
     return { ok: false, entries: this.entries, brokenAt: this.#expected() }
   }
 

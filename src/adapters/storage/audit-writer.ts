@@ -1,12 +1,11 @@
 import { constants } from 'node:fs'
 import fs from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
-import path from 'node:path'
 import { syncDir } from './atomic-file.js'
 import { GENESIS, lineText, nextLine } from './audit-line.js'
 import type { AuditEntry, ChainHead } from './audit-line.js'
-import { CURRENT, cutUnfinishedLine, lastLine, readHead, rotate, writeHead } from './audit-segments.js'
-import type { StoredHead } from './audit-segments.js'
+import { currentFile, cutUnfinishedLine, lastLine, readHead, rotate, writeHead } from './audit-segments.js'
+import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /** Bounds of the files. */
 export interface AuditLimits {
@@ -16,16 +15,24 @@ export interface AuditLimits {
   readonly keepFiles: number
 }
 
+/** How a chain is opened. */
+export interface ChainOpening extends AuditLimits {
+  /** All chains of the log. */
+  readonly chains: readonly string[]
+  /** Others of the log are there and this one is not, though it was. */
+  readonly isLost: boolean
+}
+
 /** Appends entries to the chain on disk. One writer a directory, one call at a time. */
 export class AuditWriter {
-  readonly #dir: string
+  readonly #place: ChainPlace
   readonly #limits: AuditLimits
   #handle: FileHandle
   #size: number
   #head: StoredHead
 
-  private constructor(dir: string, limits: AuditLimits, opened: { handle: FileHandle; size: number; head: StoredHead }) {
-    this.#dir = dir
+  private constructor(place: ChainPlace, limits: AuditLimits, opened: { handle: FileHandle; size: number; head: StoredHead }) {
+    this.#place = place
     this.#limits = limits
     this.#handle = opened.handle
     this.#size = opened.size
@@ -33,14 +40,15 @@ export class AuditWriter {
   }
 
   /** Opens the chain where it ended. `notes` says what was wrong with it, to be put on record in it. */
-  static async open(dir: string, limits: AuditLimits): Promise<{ writer: AuditWriter; notes: string[] }> {
-    await fs.mkdir(dir, { recursive: true, mode: 0o700 })
-    const cut = await cutUnfinishedLine(path.join(dir, CURRENT))
-    const { head, notes } = await resume(dir)
-    if (cut > 0) notes.unshift(`an unfinished line of ${cut} bytes was removed`)
-    const opened = await openCurrent(dir)
-    await writeHead(dir, head)
-    return { writer: new AuditWriter(dir, limits, { ...opened, head }), notes }
+  static async open(place: ChainPlace, opening: ChainOpening): Promise<{ writer: AuditWriter; notes: string[] }> {
+    await fs.mkdir(place.dir, { recursive: true, mode: 0o700 })
+    const cut = await cutUnfinishedLine(currentFile(place))
+    const { head, notes } = opening.isLost ? LOST : await resume(place)
+    const next = { ...head, chains: opening.chains }
+    const opened = await openCurrent(place)
+    await writeHead(place, next)
+    const cuts = cut > 0 ? [`an unfinished line of ${cut} bytes was removed`] : []
+    return { writer: new AuditWriter(place, opening, { ...opened, head: next }), notes: [...cuts, ...notes] }
   }
 
   /** Writes the entries as the next lines, on disk when it resolves. When it rejects, none of them is in the chain. */
@@ -57,8 +65,8 @@ export class AuditWriter {
     await this.#handle.truncate(this.#size)
     await writeAll(this.#handle, bytes, this.#size)
     await this.#handle.datasync()
-    const next = { seq: head.seq, hash: head.hash, first: this.#head.first }
-    await writeHead(this.#dir, next)
+    const next = { ...this.#head, seq: head.seq, hash: head.hash }
+    await writeHead(this.#place, next)
     this.#size += bytes.byteLength
     this.#head = next
   }
@@ -69,23 +77,23 @@ export class AuditWriter {
   }
 
   async #rotate(): Promise<void> {
-    await rotate(this.#dir, this.#limits.keepFiles, async (first) => {
+    await rotate(this.#place, this.#limits.keepFiles, async (first) => {
       this.#head = { ...this.#head, first: { seq: first.seq, prev: first.prev } }
-      await writeHead(this.#dir, this.#head)
+      await writeHead(this.#place, this.#head)
     })
     const before = this.#handle
-    const opened = await openCurrent(this.#dir)
+    const opened = await openCurrent(this.#place)
     this.#handle = opened.handle
     this.#size = opened.size
     await before.close()
   }
 }
 
-async function openCurrent(dir: string): Promise<{ handle: FileHandle; size: number }> {
-  const file = path.join(dir, CURRENT)
+async function openCurrent(place: ChainPlace): Promise<{ handle: FileHandle; size: number }> {
+  const file = currentFile(place)
   // Not in append mode: what a failed try left is overwritten at its place.
   const handle = await fs.open(file, constants.O_RDWR | constants.O_CREAT, 0o600)
-  await syncDir(dir)
+  await syncDir(place.dir)
   return { handle, size: (await handle.stat()).size }
 }
 
@@ -97,17 +105,25 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number)
   }
 }
 
+type Resumed = { readonly head: Omit<StoredHead, 'chains'>; readonly notes: readonly string[] }
+
+/** A chain that was taken away goes on behind a line that nobody can show: the check finds it missing for ever. */
+const LOST: Resumed = {
+  head: { seq: 1, hash: 'f'.repeat(64), first: { seq: 1, prev: GENESIS } },
+  notes: ['every line so far was missing']
+}
+
 /** Where to go on, from the last line and the stored head; the stored head wins where lines are missing. */
-async function resume(dir: string): Promise<{ head: StoredHead; notes: string[] }> {
-  const stored = await readHead(dir)
-  const last = await lastLine(dir)
+async function resume(place: ChainPlace): Promise<Resumed> {
+  const stored = await readHead(place)
+  const last = await lastLine(place)
   const first = stored?.first ?? { seq: 1, prev: GENESIS }
-  const known: ChainHead = stored ?? { seq: 0, hash: GENESIS }
+  const known: ChainHead = stored === null ? { seq: 0, hash: GENESIS } : { seq: stored.seq, hash: stored.hash }
   if (last === 'damaged') return { head: { ...known, first }, notes: ['the last line was damaged'] }
   if (last === null || last.seq < known.seq) {
     const missing = (last?.seq ?? first.seq - 1) + 1
     const notes = missing <= known.seq ? [`the lines ${missing} to ${known.seq} were missing`] : []
     return { head: { ...known, first }, notes }
   }
-  return { head: { seq: last.seq, hash: last.hash, first }, notes: stored === null ? ['the file audit.head was missing'] : [] }
+  return { head: { seq: last.seq, hash: last.hash, first }, notes: stored === null ? [`the file ${place.name}.head was missing`] : [] }
 }

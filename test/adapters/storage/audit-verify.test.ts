@@ -3,62 +3,99 @@ import path from 'node:path'
 import test from 'brittle'
 import type { Assert } from 'brittle'
 import fc from 'fast-check'
-import { openAuditFile } from '../../../src/adapters/storage/audit-file.js'
+import { AUDIT_CHAINS } from '../../../src/adapters/storage/audit-chains.js'
+import type { AuditChain } from '../../../src/adapters/storage/audit-chains.js'
+import { openAudit } from '../../../src/adapters/storage/audit-log.js'
 import { verifyAudit } from '../../../src/adapters/storage/audit-verify.js'
+import type { Audit } from '../../../src/ports/audit.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { tempDir } from '../../support/tmp.js'
 
-const LINES = 12
+const LINES: Readonly<Record<string, number>> = { audit: 12, exchanges: 7, changes: 9, approvals: 2 }
+const TOTAL = 30
 
-/** A log of twelve lines in three files, and a way to put it back after damage. */
-async function intact(t: Assert): Promise<{ dir: string; files: ReadonlyMap<string, string> }> {
+/** The chains as they ship, with files so small that lines fill several. */
+function small(chain: AuditChain): AuditChain {
+  return { ...chain, maxBytes: 800, keepFiles: 4 }
+}
+
+interface Log {
+  readonly dir: string
+  readonly files: ReadonlyMap<string, string>
+  /** Files that are not as they were. */
+  readonly damaged: Set<string>
+}
+
+async function open(t: Assert, dir: string, chains: readonly AuditChain[]): Promise<Audit> {
+  return await openAudit({ dir, clock: new ManualClock(), onError: () => t.fail('the disk works'), chains })
+}
+
+/** A log of thirty lines in four chains, and a way to put it back after damage. */
+async function intact(t: Assert): Promise<Log> {
   const dir = await tempDir(t)
-  const audit = await openAuditFile({ dir, clock: new ManualClock(), onError: () => t.fail('the disk works'), maxBytes: 800, keepFiles: 4 })
-  for (let i = 0; i < LINES; i++) {
-    audit.append({ kind: 'refusal', code: 'TIER_VIOLATION', peer: `p${i}`, reason: 'why', sender: `a@p${i}` })
-    await audit.flush()
+  const audit = await open(t, dir, AUDIT_CHAINS.map(small))
+  for (const { name, kinds } of AUDIT_CHAINS) {
+    for (let i = 0; i < (LINES[name] ?? 0); i++) {
+      audit.append({ kind: kinds[0] ?? 'control', code: 'TIER_VIOLATION', peer: `p${i}`, reason: 'why', sender: `a@p${i}` })
+      await audit.flush()
+    }
   }
   await audit.close()
   const files = new Map<string, string>()
   for (const name of await fs.readdir(dir)) files.set(name, await fs.readFile(path.join(dir, name), 'utf8'))
-  return { dir, files }
+  return { dir, files, damaged: new Set() }
 }
 
-const ORDER = ['audit.3.ndjson', 'audit.2.ndjson', 'audit.1.ndjson', 'audit.ndjson']
+async function restore({ dir, files, damaged }: Log): Promise<void> {
+  for (const name of damaged) await fs.writeFile(path.join(dir, name), files.get(name) ?? '')
+  damaged.clear()
+}
 
-/** Writes all lines again, in the files they were in, after `change` has had its way with them. */
-async function withLines(dir: string, files: ReadonlyMap<string, string>, change: (lines: string[]) => string[]): Promise<void> {
-  const names = ORDER.filter((name) => files.has(name))
-  const lines = names.flatMap((name) => (files.get(name) ?? '').split('\n').slice(0, -1))
-  const changed = change(lines)
-  const sizes = names.map((name) => (files.get(name) ?? '').split('\n').length - 1)
+async function damage(log: Log, name: string, text: string | null): Promise<void> {
+  log.damaged.add(name)
+  const file = path.join(log.dir, name)
+  if (text === null) await fs.rm(file)
+  else await fs.writeFile(file, text)
+}
+
+/** Files of a chain, oldest first. */
+function filesOf({ files }: Log, chain: string): string[] {
+  return [`${chain}.3.ndjson`, `${chain}.2.ndjson`, `${chain}.1.ndjson`, `${chain}.ndjson`].filter((name) => files.has(name))
+}
+
+/** Writes all lines of a chain again, in the files they were in, after `change` has had its way with them. */
+async function withLines(log: Log, chain: string, change: (lines: string[]) => string[]): Promise<void> {
+  await restore(log)
+  const names = filesOf(log, chain)
+  const linesIn = (name: string): string[] => (log.files.get(name) ?? '').split('\n').slice(0, -1)
+  const changed = change(names.flatMap(linesIn))
   let at = 0
   for (const [index, name] of names.entries()) {
-    const end = index === names.length - 1 ? changed.length : at + (sizes[index] ?? 0)
-    await fs.writeFile(
-      path.join(dir, name),
-      changed
-        .slice(at, end)
-        .map((line) => `${line}\n`)
-        .join('')
-    )
+    const end = index === names.length - 1 ? changed.length : at + linesIn(name).length
+    const text = changed.slice(at, end).map((line) => `${line}\n`)
+    if (text.join('') !== log.files.get(name)) await damage(log, name, text.join(''))
     at = end
   }
 }
 
+/** A chain and a number below that of its lines. */
+const arbLine = fc
+  .constantFrom(...Object.entries(LINES))
+  .chain(([chain, count]) => fc.record({ chain: fc.constant(chain), which: fc.nat(count - 1), other: fc.nat(count - 1) }))
+
 test('a log that nobody touched holds, and so does none at all', async (t) => {
   const { dir, files } = await intact(t)
-  t.ok(files.size > 2, 'the lines are in more than one file')
-  t.alike(await verifyAudit(dir), { ok: true, entries: LINES, brokenAt: null })
-  t.alike(await verifyAudit(path.join(dir, 'none')), { ok: true, entries: 0, brokenAt: null })
+  t.ok(files.has('audit.2.ndjson') && files.has('changes.1.ndjson'), 'the lines are in more than one file')
+  t.alike(await verifyAudit(dir), { ok: true, entries: TOTAL, brokenAt: null, chain: null })
+  t.alike(await verifyAudit(path.join(dir, 'none')), { ok: true, entries: 0, brokenAt: null, chain: null })
 })
 
-test('any change of a character in any line is found, and which line it was', async (t) => {
-  const { dir, files } = await intact(t)
-  const property = fc.asyncProperty(fc.nat(LINES - 1), fc.nat(200), fc.integer({ min: 33, max: 126 }), async (which, at, code) => {
+test('any change of a character in any line is found, and which line it was', { timeout: 180_000 }, async (t) => {
+  const log = await intact(t)
+  const property = fc.asyncProperty(arbLine, fc.nat(200), fc.integer({ min: 33, max: 126 }), async ({ chain, which }, at, code) => {
     let isSame = false
-    await withLines(dir, files, (lines) =>
+    await withLines(log, chain, (lines) =>
       lines.map((line, index) => {
         if (index !== which) return line
         const place = at % line.length
@@ -67,100 +104,134 @@ test('any change of a character in any line is found, and which line it was', as
         return changed
       })
     )
-    const check = await verifyAudit(dir)
-    return isSame ? check.ok : !check.ok && check.brokenAt === which + 1 && check.entries === which
+    const check = await verifyAudit(log.dir)
+    const entries = TOTAL - (LINES[chain] ?? 0) + which
+    return isSame ? check.ok : !check.ok && check.chain === chain && check.brokenAt === which + 1 && check.entries === entries
   })
-  await holds(t, property)
+  await holds(t, property, 100)
 })
 
 test('a line that says the same in another way is found', async (t) => {
-  const { dir, files } = await intact(t)
+  const log = await intact(t)
   for (const disguise of [
     (line: string) => line.replace('{', '{ '),
     (line: string) => line.replace('{', '{"seq":99,'),
     (line: string) => line.replace('"why"', '"wh\\u0079"'),
     (line: string) => `${line} `
   ]) {
-    await withLines(dir, files, (lines) => lines.map((line, index) => (index === 4 ? disguise(line) : line)))
-    t.alike(await verifyAudit(dir), { ok: false, entries: 4, brokenAt: 5 })
+    await withLines(log, 'audit', (lines) => lines.map((line, index) => (index === 4 ? disguise(line) : line)))
+    t.alike(await verifyAudit(log.dir), { ok: false, entries: 22, brokenAt: 5, chain: 'audit' })
   }
 })
 
-test('removed lines are found, wherever they stood', async (t) => {
-  const { dir, files } = await intact(t)
-  const property = fc.asyncProperty(fc.nat(LINES - 1), fc.integer({ min: 1, max: LINES }), async (from, count) => {
-    await withLines(dir, files, (lines) => [...lines.slice(0, from), ...lines.slice(from + count)])
-    const check = await verifyAudit(dir)
-    return !check.ok && check.brokenAt === from + 1
+test('removed lines are found, wherever they stood', { timeout: 180_000 }, async (t) => {
+  const log = await intact(t)
+  const property = fc.asyncProperty(arbLine, fc.integer({ min: 1, max: 12 }), async ({ chain, which }, count) => {
+    await withLines(log, chain, (lines) => [...lines.slice(0, which), ...lines.slice(which + count)])
+    const check = await verifyAudit(log.dir)
+    return !check.ok && check.chain === chain && check.brokenAt === which + 1
   })
-  await holds(t, property)
+  await holds(t, property, 100)
 })
 
-test('lines in another order, or twice, are found', async (t) => {
-  const { dir, files } = await intact(t)
-  const property = fc.asyncProperty(fc.nat(LINES - 1), fc.nat(LINES - 1), fc.boolean(), async (from, to, isCopy) => {
+test('lines in another order, or twice, are found', { timeout: 180_000 }, async (t) => {
+  const log = await intact(t)
+  const property = fc.asyncProperty(arbLine, fc.boolean(), async ({ chain, which, other }, isCopy) => {
     let isSame = false
-    await withLines(dir, files, (lines) => {
+    await withLines(log, chain, (lines) => {
       const changed = [...lines]
-      const [line = ''] = isCopy ? [changed[from]] : changed.splice(from, 1)
-      changed.splice(to, 0, line)
+      const [line = ''] = isCopy ? [changed[which]] : changed.splice(which, 1)
+      changed.splice(other, 0, line)
       isSame = changed.join() === lines.join()
       return changed
     })
-    return isSame || !(await verifyAudit(dir)).ok
+    return isSame || !(await verifyAudit(log.dir)).ok
   })
-  await holds(t, property)
+  await holds(t, property, 100)
 })
 
-test('a file cut anywhere is found', async (t) => {
-  const { dir, files } = await intact(t)
-  const property = fc.asyncProperty(fc.constantFrom(...ORDER.filter((name) => files.has(name))), fc.nat(), async (name, at) => {
-    for (const [one, text] of files) await fs.writeFile(path.join(dir, one), text)
-    const text = files.get(name) ?? ''
-    await fs.writeFile(path.join(dir, name), text.slice(0, at % text.length))
-    return !(await verifyAudit(dir)).ok
+test('a file cut anywhere is found', { timeout: 180_000 }, async (t) => {
+  const log = await intact(t)
+  const names = [...log.files.keys()].filter((name) => (log.files.get(name) ?? '') !== '')
+  const property = fc.asyncProperty(fc.constantFrom(...names), fc.nat(), async (name, at) => {
+    await restore(log)
+    const text = log.files.get(name) ?? ''
+    // A head that only lost its newline says all the same.
+    await damage(log, name, text.slice(0, at % (text.length - (name.endsWith('.head') ? 1 : 0))))
+    return !(await verifyAudit(log.dir)).ok
   })
-  await holds(t, property)
+  await holds(t, property, 100)
 })
 
-test('a whole file that is gone is found: the oldest, the newest, one between', async (t) => {
-  const { dir, files } = await intact(t)
-  for (const name of ORDER.filter((one) => files.has(one))) {
-    for (const [one, text] of files) await fs.writeFile(path.join(dir, one), text)
-    await fs.rm(path.join(dir, name))
-    t.is((await verifyAudit(dir)).ok, false, name)
+test('lines of one chain do not pass in another', async (t) => {
+  const log = await intact(t)
+  const foreign = (log.files.get('changes.ndjson') ?? '').split('\n')[0] ?? ''
+  await withLines(log, 'audit', (lines) => [...lines.slice(0, -1), foreign])
+  t.is((await verifyAudit(log.dir)).ok, false)
+})
+
+test('a whole file that is gone is found: the oldest, the newest, one between, in any chain', async (t) => {
+  const log = await intact(t)
+  for (const name of log.files.keys()) {
+    await restore(log)
+    await damage(log, name, null)
+    t.is((await verifyAudit(log.dir)).ok, false, name)
   }
 })
 
+test('a whole chain that is gone is found, and stays missing after the next start', async (t) => {
+  const log = await intact(t)
+  for (const chain of Object.keys(LINES)) {
+    for (const name of log.files.keys()) log.damaged.add(name)
+    await restore(log)
+    for (const name of [...filesOf(log, chain), `${chain}.head`]) await fs.rm(path.join(log.dir, name))
+    const gone = { ok: false, entries: TOTAL - (LINES[chain] ?? 0), brokenAt: 1, chain }
+    t.alike(await verifyAudit(log.dir), gone)
+    const audit = await open(t, log.dir, AUDIT_CHAINS.map(small))
+    await audit.close()
+    t.alike(await verifyAudit(log.dir), gone)
+    await fs.rm(log.dir, { recursive: true })
+    await fs.mkdir(log.dir)
+  }
+})
+
+test('a first start that was cut off at any moment, and a log of one chain by an older version, hold', async (t) => {
+  const dir = await tempDir(t)
+  const fresh = { seq: 0, hash: '0'.repeat(64), first: { seq: 1, prev: '0'.repeat(64) } }
+  await fs.writeFile(path.join(dir, 'audit.head'), JSON.stringify(fresh))
+  await fs.writeFile(path.join(dir, 'audit.ndjson'), '')
+  t.is((await verifyAudit(dir)).ok, true)
+  const audit = await open(t, dir, AUDIT_CHAINS)
+  audit.append({ kind: 'membership', code: 'revoked' })
+  await audit.close()
+  t.alike(await verifyAudit(dir), { ok: true, entries: 1, brokenAt: null, chain: null })
+})
+
 test('a missing or unreadable head is found', async (t) => {
-  const { dir } = await intact(t)
+  const log = await intact(t)
   for (const text of [null, '', '{}', '{"seq":12}', 'null']) {
-    if (text === null) await fs.rm(path.join(dir, 'audit.head'))
-    else await fs.writeFile(path.join(dir, 'audit.head'), text)
-    t.is((await verifyAudit(dir)).ok, false, String(text))
+    await restore(log)
+    await damage(log, 'audit.head', text)
+    t.is((await verifyAudit(log.dir)).ok, false, String(text))
   }
 })
 
 test('a line that a running node is about to finish is not taken for damage', async (t) => {
   const { dir } = await intact(t)
   await fs.appendFile(path.join(dir, 'audit.ndjson'), '{"seq":13,"a')
-  t.alike(await verifyAudit(dir), { ok: true, entries: LINES, brokenAt: null })
+  t.alike(await verifyAudit(dir), { ok: true, entries: TOTAL, brokenAt: null, chain: null })
 })
 
-test('a log holds at every moment while it is written and its files are changed', async (t) => {
+test('a log holds at every moment while it is written and its files are changed', { timeout: 180_000 }, async (t) => {
   const dir = await tempDir(t)
-  const audit = await openAuditFile({
-    dir,
-    clock: new ManualClock(),
-    onError: () => t.fail('the disk works'),
-    maxBytes: 1500,
-    keepFiles: 3
-  })
+  const chains = AUDIT_CHAINS.map((chain) => ({ ...chain, maxBytes: 1500, keepFiles: 3 }))
+  const audit = await open(t, dir, chains)
   t.teardown(() => audit.close())
   let isWriting = true
   const writing = (async () => {
     for (let i = 0; i < 150; i++) {
       audit.append({ kind: 'control', code: `c${i}` })
+      audit.append({ kind: 'membership', code: `m${i}` })
       await audit.flush()
     }
     isWriting = false

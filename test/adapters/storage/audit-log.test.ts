@@ -1,0 +1,119 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import { AUDIT_CHAINS } from '../../../src/adapters/storage/audit-chains.js'
+import { openAudit } from '../../../src/adapters/storage/audit-log.js'
+import { verifyAudit } from '../../../src/adapters/storage/audit-verify.js'
+import type { Audit, AuditEvent } from '../../../src/ports/audit.js'
+import { auditContract } from '../../contracts/audit.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { tempDir } from '../../support/tmp.js'
+
+async function open(t: Assert, dir: string, clock = new ManualClock()): Promise<Audit> {
+  const audit = await openAudit({ dir, clock, onError: () => t.fail('the disk works') })
+  t.teardown(() => audit.close())
+  return audit
+}
+
+async function linesOf(dir: string, chain: string): Promise<(AuditEvent & { readonly count?: number })[]> {
+  const text = await fs.readFile(path.join(dir, `${chain}.ndjson`), 'utf8')
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as AuditEvent)
+}
+
+auditContract('audit log', async (t) => {
+  const dir = path.join(await tempDir(t), 'audit')
+  const audit = await open(t, dir)
+  const recorded = async (): Promise<AuditEvent[]> => {
+    const [audited = [], changes = []] = await Promise.all(['audit', 'changes'].map((chain) => linesOf(dir, chain)))
+    // The contract asks for three kinds, of which the second has a chain of its own.
+    return [...audited.slice(0, 1), ...changes, ...audited.slice(1)]
+  }
+  return { audit, recorded, reopen: () => open(t, dir) }
+})
+
+test('each kind has its chain: what peers can cause stands apart from what people and the mesh decide', async (t) => {
+  const dir = await tempDir(t)
+  const audit = await open(t, dir)
+  const kinds = ['refusal', 'strike', 'control', 'cross-tier', 'membership', 'approval'] as const
+  for (const kind of kinds) audit.append({ kind, code: kind })
+  await audit.close()
+  const where: Record<string, string[]> = {}
+  for (const { name } of AUDIT_CHAINS) where[name] = (await linesOf(dir, name)).map(({ code }) => code)
+  t.alike(where, {
+    audit: ['refusal', 'strike', 'control'],
+    exchanges: ['cross-tier'],
+    changes: ['membership'],
+    approvals: ['approval']
+  })
+})
+
+test('no flood of refusals or exchanges pushes a revocation or an approval out, whatever it varies', async (t) => {
+  const dir = await tempDir(t)
+  const clock = new ManualClock()
+  const small = AUDIT_CHAINS.map((chain) => ({ ...chain, maxBytes: 20_000 }))
+  const audit = await openAudit({ dir, clock, onError: () => t.fail('the disk works'), chains: small })
+  t.teardown(() => audit.close())
+  audit.append({ kind: 'membership', code: 'revoked', peer: 'bad' })
+  audit.append({ kind: 'approval', code: 'allowed', peer: 'bad' })
+  let told = 0
+  for (let round = 0; round < 30; round++) {
+    for (let i = 0; i < 2000; i++, told++) {
+      const peer = `${round}-${i}`
+      audit.append({ kind: 'refusal', code: 'FORBIDDEN', rule: `r${i}`, peer, recipient: `x${i}`, reason: 'y'.repeat(200) })
+      audit.append({ kind: 'cross-tier', code: 'received', peer, sender: `a@${peer}`, recipient: 'b@me', messageType: 'request' })
+    }
+    clock.advance(60_000)
+    await audit.flush()
+  }
+  await audit.close()
+  const sizes = await Promise.all((await fs.readdir(dir)).map(async (name) => (await fs.stat(path.join(dir, name))).size))
+  t.ok(sizes.reduce((sum, size) => sum + size, 0) < 4 * 4 * 400_000, 'bounded on disk')
+  t.ok((await fs.readdir(dir)).includes('audit.3.ndjson'), 'the refusals filled their files')
+  t.alike(
+    (await linesOf(dir, 'changes')).map(({ code, peer }) => [code, peer]),
+    [['revoked', 'bad']]
+  )
+  t.alike(
+    (await linesOf(dir, 'approvals')).map(({ code, peer }) => [code, peer]),
+    [['allowed', 'bad']]
+  )
+  t.is((await verifyAudit(dir)).ok, true)
+})
+
+test('steady exchanges across tiers are one line and one count a minute for each kind of them', async (t) => {
+  const dir = await tempDir(t)
+  const clock = new ManualClock()
+  const audit = await open(t, dir, clock)
+  const exchange = { kind: 'cross-tier', code: 'sent', peer: 'p1', sourceTier: 'L0', targetTier: 'L2', messageType: 'request' } as const
+  for (let second = 0; second < 60; second++) {
+    for (let i = 0; i < 10; i++) audit.append({ ...exchange, sender: `a${i}@me`, recipient: `b${second}@p1` })
+    audit.append({ ...exchange, targetTier: 'L3' })
+    clock.advance(1000)
+  }
+  await audit.close()
+  t.alike(
+    (await linesOf(dir, 'exchanges')).map(({ sourceTier, targetTier, messageType, sender, count }) => [
+      sourceTier,
+      targetTier,
+      messageType,
+      sender,
+      count
+    ]),
+    [
+      ['L0', 'L2', 'request', 'a0@me', undefined],
+      ['L0', 'L3', 'request', undefined, undefined],
+      ['L0', 'L2', 'request', undefined, 599],
+      ['L0', 'L3', 'request', undefined, 59]
+    ]
+  )
+})
+
+test('a place that takes no files is told', async (t) => {
+  const dir = path.join(await tempDir(t), 'file')
+  await fs.writeFile(dir, '')
+  await t.exception(openAudit({ dir, clock: new ManualClock(), onError: () => {} }))
+})
