@@ -56,7 +56,13 @@ export class AgentQueue {
     this.#fill()
   }
 
-  /** Nobody gets a place any more; who waits is told so. */
+  /** The agent is back, with so many places. Runs from before it went keep theirs until they end. */
+  reopen(places: number): void {
+    this.#isClosed = false
+    this.resize(places)
+  }
+
+  /** Nobody gets a place until it is opened again; who waits is told so. */
   close(): void {
     this.#isClosed = true
     for (const settle of [...this.#waiting]) settle('closed')

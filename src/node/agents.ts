@@ -54,6 +54,8 @@ interface Hosting {
 export class AgentHost {
   readonly #parts: AgentHostParts
   readonly #agents = new Map<string, Hosting>()
+  /** Queues of removed agents whose runs have not ended: one that comes back goes on with its own. */
+  readonly #leftovers = new Map<string, AgentQueue>()
   /** Agents of programs in this process; those of files come from the source. */
   readonly #attached = new Map<string, HostedAgent>()
   #ofSource: readonly HostedAgent[] = []
@@ -151,7 +153,7 @@ export class AgentHost {
     } catch (error) {
       return this.#broken(agentId, error)
     } finally {
-      hosting.queue.release()
+      this.#release(agentId, hosting.queue)
     }
   }
 
@@ -159,6 +161,11 @@ export class AgentHost {
   async close(): Promise<void> {
     for (const { queue } of this.#agents.values()) queue.close()
     await Promise.all([this.#parts.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
+  }
+
+  #release(agentId: string, queue: AgentQueue): void {
+    queue.release()
+    if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
   }
 
   async #runNow(hosting: Hosting, task: AgentTask, options: RunOptions): Promise<AgentOutcome> {
@@ -228,6 +235,7 @@ export class AgentHost {
       if (wanted.has(id)) continue
       this.#agents.delete(id)
       hosting.queue.close()
+      if (hosting.queue.running > 0) this.#leftovers.set(id, hosting.queue)
     }
     for (const [id, agent] of wanted) this.#serve(id, agent)
     this.#onChange()
@@ -237,7 +245,10 @@ export class AgentHost {
     const { concurrency } = agent.definition.limits
     const known = this.#agents.get(id)
     if (known === undefined) {
-      this.#agents.set(id, { agent, queue: new AgentQueue(concurrency), checks: new Map(), runs: 0, spentMs: 0 })
+      const queue = this.#leftovers.get(id) ?? new AgentQueue(concurrency)
+      this.#leftovers.delete(id)
+      queue.reopen(concurrency)
+      this.#agents.set(id, { agent, queue, checks: new Map(), runs: 0, spentMs: 0 })
     } else if (known.agent !== agent) {
       // The queue goes on with the new version; what runs ends with the old one.
       known.agent = agent

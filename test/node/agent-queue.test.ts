@@ -109,3 +109,15 @@ test('a queue is bounded', async (t) => {
   queue.close()
   t.is((await Promise.all(waiting)).length, MAX_WAITING)
 })
+
+test('a queue that is opened again gives places beside those still held', async (t) => {
+  const queue = new AgentQueue(1)
+  await queue.take(never)
+  queue.close()
+  queue.reopen(2)
+  t.is(await queue.take(never), 'held')
+  const third = queue.take(never)
+  t.is(queue.waiting, 1)
+  queue.release()
+  t.is(await third, 'held')
+})

@@ -136,19 +136,48 @@ test('what waits for an agent that is removed fails at once and says so; what ru
   t.is(none.ok ? '' : none.code, 'AGENT_NOT_FOUND')
 })
 
-test('an agent that comes back has a fresh queue', async (t) => {
+test('an agent that is removed and comes back stays serial: what ran before ends first', async (t) => {
   const [first, second] = [new FakeAgent(agentDefinition('a')), new FakeAgent(agentDefinition('a'))]
-  const { give, source } = await hosted(t, [first])
-  const stuck = give('a', 1)
+  const { give, host, source } = await hosted(t, [first])
+  const old = give('a', 1)
   await turns()
-  source.set([])
-  source.set([second])
+  for (let i = 0; i < 2; i++) {
+    source.set([])
+    source.set([second])
+  }
   const fresh = give('a', 2)
+  await turns()
+  t.alike(host.load('a'), { running: 1, waiting: 1, slots: 1 })
+  t.is(second.tasks.length, 0)
+  first.finish('old')
+  t.alike(await old, { ok: true, result: 'old' })
   await turns()
   second.finish('fresh')
   t.alike(await fresh, { ok: true, result: 'fresh' })
-  first.finish('old')
-  t.alike(await stuck, { ok: true, result: 'old' })
+  t.alike(host.load('a'), { running: 0, waiting: 0, slots: 1 })
+})
+
+test('an agent that comes back after its runs have ended begins at once', async (t) => {
+  const [first, second] = [new FakeAgent(agentDefinition('a')), echo('a', { concurrency: 2 })]
+  const { give, host, source } = await hosted(t, [first])
+  const old = give('a', 1)
+  await turns()
+  source.set([])
+  first.finish()
+  await old
+  source.set([second])
+  t.alike(host.load('a'), { running: 0, waiting: 0, slots: 2 })
+  t.alike(await give('a', 2), { ok: true, result: 2 })
+})
+
+test('an agent that is removed while a task gets its turn does not begin it', async (t) => {
+  const agent = new FakeAgent(agentDefinition('a'))
+  const { give, source } = await hosted(t, [agent])
+  const outcome = give('a')
+  source.set([])
+  const { ok, ...rest } = await outcome
+  t.is(ok ? '' : 'code' in rest && rest.code, 'AGENT_NOT_FOUND')
+  t.is(agent.tasks.length, 0)
 })
 
 test('a task that waited is checked again when its agent has changed', async (t) => {
