@@ -7,6 +7,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
+import { trimFairly } from './fair-share.js'
 import type { Thread } from './inbox.js'
 import type { Outbox } from './outbox.js'
 import type { Peers } from './peers.js'
@@ -40,11 +41,38 @@ interface Unsent {
   readonly expiresAt: number
 }
 
-/** Sends answers along their threads; those for callers who are away wait, bounded in number, bytes and time. */
+/** The answers that wait for one caller, oldest first. */
+class Backlog {
+  readonly #answers: Unsent[] = []
+  bytes = 0
+
+  get size(): number {
+    return this.#answers.length
+  }
+
+  push(answer: Unsent): void {
+    this.#answers.push(answer)
+    this.bytes += answer.bytes
+  }
+
+  dropOldest(): void {
+    this.bytes -= this.#answers.shift()?.bytes ?? 0
+  }
+
+  /** Drops what has waited too long, and gives the rest. */
+  live(now: number): readonly Unsent[] {
+    while ((this.#answers[0]?.expiresAt ?? now + 1) <= now) this.dropOldest()
+    return this.#answers
+  }
+}
+
+/**
+ * Sends answers along their threads; those for callers who are away wait, bounded in number, bytes and time. Beyond the
+ * bounds the caller for whom most is kept loses its oldest, so none can push out the answers of another.
+ */
 export class Answers {
   readonly #parts: AnswersParts
-  #unsent: Unsent[] = []
-  #unsentBytes = 0
+  readonly #unsent = new Map<NodeId, Backlog>()
 
   constructor(parts: AnswersParts) {
     this.#parts = parts
@@ -52,7 +80,7 @@ export class Answers {
 
   /** Answers that wait for a caller who is away. */
   unsentCount(): number {
-    return this.#unsent.length
+    return [...this.#unsent.values()].reduce((sum, one) => sum + one.size, 0)
   }
 
   /** Sends a response now, or when the caller is back; it ends the exchange. */
@@ -74,42 +102,33 @@ export class Answers {
 
   /** Time passed: answers for callers who are there, but could not take them, are tried again. */
   tick(): void {
-    if (this.#unsent.length === 0) return
-    const peers = new Set(this.#unsent.map((one) => one.thread.recipient.nodeId))
-    for (const peer of peers) if (this.#parts.peers.isOnline(peer)) this.onOnline(peer)
+    const now = this.#parts.clock.now()
+    for (const [peer, backlog] of [...this.#unsent]) {
+      if (backlog.live(now).length === 0) this.#unsent.delete(peer)
+      else if (this.#parts.peers.isOnline(peer)) this.onOnline(peer)
+    }
   }
 
   /** A peer is back: answers that waited for it go out. */
   onOnline(peer: NodeId): void {
-    for (const { thread, payload } of this.#take(peer)) this.respond(thread, payload)
+    const backlog = this.#unsent.get(peer)
+    this.#unsent.delete(peer)
+    for (const { thread, payload } of backlog?.live(this.#parts.clock.now()) ?? []) this.respond(thread, payload)
   }
 
   /** A peer will not come back: what waits for it is dropped. */
   forget(peer: NodeId): void {
-    this.#take(peer)
+    this.#unsent.delete(peer)
   }
 
   #isReachable({ recipient: { nodeId } }: Thread): boolean {
     return nodeId === this.#parts.self || this.#parts.peers.isOnline(nodeId)
   }
 
-  /** Takes the answers for a peer out. What has expired is dropped on the way. */
-  #take(peer: NodeId): Unsent[] {
-    const now = this.#parts.clock.now()
-    const live = this.#unsent.filter((one) => one.expiresAt > now)
-    this.#unsent = live.filter((one) => one.thread.recipient.nodeId !== peer)
-    this.#unsentBytes = this.#unsent.reduce((sum, one) => sum + one.bytes, 0)
-    return live.filter((one) => one.thread.recipient.nodeId === peer)
-  }
-
-  #dropOldest(): void {
-    const oldest = this.#unsent.shift()
-    if (oldest === undefined) return
-    this.#unsentBytes -= oldest.bytes
+  #dropOldest(backlog: Backlog, peer: NodeId): void {
+    backlog.dropOldest()
     this.#parts.telemetry.count('errors', 'answer')
-    this.#parts.telemetry.log('warn', 'an answer was dropped: too much waits for callers who are away', {
-      peer: oldest.thread.recipient.nodeId
-    })
+    this.#parts.telemetry.log('warn', 'an answer was dropped: too much waits for callers who are away', { peer })
   }
 
   async #send(thread: Thread, type: MessageType, payload: unknown): Promise<void> {
@@ -126,9 +145,12 @@ export class Answers {
   #keep(thread: Thread, payload: unknown): void {
     const { clock, answerTtlMs } = this.#parts
     const bytes = sizeOf(payload)
-    this.#unsent.push({ thread, payload, bytes, expiresAt: clock.now() + answerTtlMs })
-    this.#unsentBytes += bytes
-    while (this.#unsent.length > MAX_UNSENT || this.#unsentBytes > MAX_UNSENT_BYTES) this.#dropOldest()
+    const backlog = this.#unsent.get(thread.recipient.nodeId) ?? new Backlog()
+    this.#unsent.set(thread.recipient.nodeId, backlog)
+    backlog.push({ thread, payload, bytes, expiresAt: clock.now() + answerTtlMs })
+    const drop = (one: Backlog, peer: NodeId): void => this.#dropOldest(one, peer)
+    trimFairly(this.#unsent, { most: MAX_UNSENT, measure: (one) => one.size, drop })
+    trimFairly(this.#unsent, { most: MAX_UNSENT_BYTES, measure: (one) => one.bytes, drop })
   }
 
   #failed(thread: Thread, payload: unknown, error: NodeError): void {

@@ -90,7 +90,7 @@ export class Work {
     const key = keyOf(incoming, parsed.data)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
-    const done = this.#done.get(key)
+    const done = this.#done.get(incoming.peer, key)
     if (done !== undefined)
       return done === null ? this.#answers.refuse(thread, forgotten().toBody()) : this.#answers.respond(thread, done.payload)
     const payload = this.#check(incoming, parsed.data)
@@ -228,9 +228,9 @@ export class Work {
     if (isAwaited && thread !== undefined) this.#answers.progress(thread, { requestId, attempt, progress: data })
   }
 
-  #finish({ key, isNotification, isAwaited, threads }: Piece, response: unknown): void {
+  #finish({ key, peer, isNotification, isAwaited, threads }: Piece, response: unknown): void {
     if (isNotification) return
-    this.#done.add(key, response)
+    this.#done.add(peer, key, response)
     for (const thread of threads) {
       if (isAwaited) this.#answers.respond(thread, response)
       else this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
