@@ -44,7 +44,7 @@ export class PeerCards {
       const cards = member.revoked === null ? view.cards.get(nodeId) : undefined
       this.#dropUnlogged(nodeId, cards)
       if (member.revoked !== null) registry.removeNode(nodeId)
-      else for (const signed of cards?.values() ?? []) this.#fromLog(nodeId, signed, member.certificate.body)
+      else this.#mergeAll(nodeId, this.#notGone(nodeId, [...(cards?.values() ?? [])]), member.certificate.body)
     }
     // The log is not final at once: what it showed of a node it may take back.
     for (const nodeId of [...this.#logged.keys()]) if (!view.members.has(nodeId)) this.#dropUnlogged(nodeId, undefined)
@@ -59,7 +59,7 @@ export class PeerCards {
   fromPeer(peer: NodeId, cards: readonly unknown[], all: readonly string[] | null): void {
     const certificate = this.#parts.certificateOf(peer)
     if (certificate === null) return
-    for (const signed of cards.slice(0, MAX_CARDS)) this.#merge(peer, signed, certificate)
+    this.#mergeAll(peer, cards.slice(0, MAX_CARDS), certificate)
     if (all === null) return
     const named = new Set(all)
     for (const card of this.#parts.registry.ofNode(peer)) if (!named.has(card.id)) this.#remove(card.address, card.revision)
@@ -91,35 +91,47 @@ export class PeerCards {
     else this.#logged.set(nodeId, new Map([...cards].map(([agentId, { body }]) => [agentId, body.revision])))
   }
 
-  #fromLog(nodeId: NodeId, signed: SignedCard, certificate: Certificate): void {
-    const gone = this.#gone.get(addressText({ agentId: signed.body.id, nodeId }))
-    if (gone === undefined || signed.body.revision > gone) this.#merge(nodeId, signed, certificate)
+  #notGone(nodeId: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {
+    return cards.filter(({ body }) => {
+      const gone = this.#gone.get(addressText({ agentId: body.id, nodeId }))
+      return gone === undefined || body.revision > gone
+    })
   }
 
-  #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): void {
+  /** One line of log however many are refused: a peer must not be able to fill the disk with small messages. */
+  #mergeAll(nodeId: NodeId, cards: readonly unknown[], certificate: Certificate): void {
+    const faults = cards.flatMap((signed) => this.#merge(nodeId, signed, certificate) ?? [])
+    if (faults.length === 0) return
+    const { telemetry } = this.#parts
+    telemetry.count('errors', 'card', faults.length)
+    telemetry.log('warn', 'cards were refused', { peer: nodeId, count: faults.length, reason: faults[0] })
+  }
+
+  /** Takes a card that is newer than the known one. Why it is refused, told once; else null. */
+  #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): string | null {
     const { registry, verify, clock } = this.#parts
     const name = isRecord(signed) && isRecord(signed.body) ? signed.body : {}
     const { id, revision } = name
-    if (typeof id !== 'string' || typeof revision !== 'number') return this.#refuse(nodeId, '', 'not a signed card')
+    if (typeof id !== 'string' || typeof revision !== 'number') return 'not a signed card'
     const address = addressText({ agentId: id, nodeId })
     const known = registry.getByAddress(address)
-    if (known !== undefined && known.revision >= revision) return
+    if (known !== undefined && known.revision >= revision) return null
     const key = `${address.slice(0, 128)}/${revision}/${certificate.serial}`
-    if (this.#refused.has(key)) return
-    if (known === undefined && registry.ofNode(nodeId).length >= MAX_CARDS) return this.#refuse(nodeId, key, 'too many cards')
+    if (this.#refused.has(key)) return null
+    if (known === undefined && registry.ofNode(nodeId).length >= MAX_CARDS) return this.#refuse(key, 'too many cards')
     const checked = checkSignedCard(signed, { certificate, verify })
-    if (!checked.ok) return this.#refuse(nodeId, key, checked.reason)
+    if (!checked.ok) return this.#refuse(key, checked.reason)
     this.#gone.delete(address)
     registry.merge(checked.card, nodeId, clock.now())
+    return null
   }
 
-  #refuse(peer: NodeId, key: string, reason: string): void {
-    if (key !== '') this.#refused.add(key)
+  #refuse(key: string, reason: string): string {
+    this.#refused.add(key)
     for (const oldest of this.#refused) {
       if (this.#refused.size <= MAX_REFUSED) break
       this.#refused.delete(oldest)
     }
-    this.#parts.telemetry.count('errors', 'card')
-    this.#parts.telemetry.log('warn', 'a card was refused', { peer, reason })
+    return reason
   }
 }

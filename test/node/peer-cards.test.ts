@@ -203,3 +203,17 @@ test('an admission that the log takes back takes the cards of an absent node wit
   here.core.peerCards.fromView(before)
   t.is(here.core.registry.ofNode(absent).length, 0)
 })
+
+test('a message full of what are no cards is one line of log with their number', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  forgeControl(peer, here, { name: 'cards', body: { cards: Array.from({ length: 1000 }, () => 0), all: null } })
+  const strong = Array.from({ length: 20 }, (_, index) => signedCard(peer.actor, cardBody(`strong${index}`, { tier: 0 })))
+  forgeControl(peer, here, { name: 'cards', body: { cards: strong, all: null } })
+  await world.settle()
+  t.is(here.lines.length, 2)
+  t.ok(here.lines[0]?.includes('count=256') && here.lines[1]?.includes('count=20'), here.lines.join(''))
+  t.is(here.counted('errors', 'card'), 276)
+})
