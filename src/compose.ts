@@ -242,7 +242,7 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
     software: `a2a-node/${VERSION}`,
     clock,
     telemetry,
-    onRefusedStream: (peer, code, reason) => audit.append({ kind: 'refusal', code, rule: 'gate', reason, peer })
+    onRefused: (refusal) => audit.append(refusal)
   }
   const mesh = await foundOrJoin(opening, meshParts)
   unwind.add('mesh', () => mesh.close())

@@ -1,7 +1,7 @@
 import { messageOf } from '../kit/errors.js'
 import { utf8 } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
-import type { ControlBody } from '../domain/channel/control.js'
+import { type ControlBody, MAX_NAMED_AGENTS } from '../domain/channel/control.js'
 import type { SignedCard } from '../domain/membership/types.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
@@ -46,7 +46,7 @@ export class CardNews {
     const { changed, removed } = await ownCards.refresh(agents.definitions())
     for (const peer of peers.online()) {
       this.#tell(peer, changed, null)
-      if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: [...removed] })
+      if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
     }
   }
 
@@ -58,7 +58,7 @@ export class CardNews {
   /** Tells one peer of all cards of this node. */
   tellAll(peer: NodeId): void {
     const own = this.#parts.ownCards.own()
-    const all = own.map((one) => one.body.id)
+    const all = own.slice(0, MAX_NAMED_AGENTS).map((one) => one.body.id)
     this.#tell(peer, own, all)
   }
 

@@ -73,11 +73,7 @@ export class PeerChannel {
   receive(frame: Uint8Array): ChannelMessage | null {
     const step = readFrame(this.#reader, frame)
     this.#reader = step.state
-    if (step.fault !== null) {
-      this.#telemetry.count('frames_malformed')
-      this.#telemetry.log('warn', 'a malformed frame', { peer: this.link.peer, reason: step.fault })
-      this.link.close(step.fault)
-    }
+    if (step.fault !== null) this.link.fault(step.fault)
     return step.message
   }
 

@@ -30,7 +30,7 @@ export class Lookups {
   async ask(agentId: string): Promise<void> {
     const { clock, ids, peers } = this.#parts
     const asked = peers.online()
-    if (asked.length === 0) return
+    if (asked.length === 0 || agentId === '') return
     const id = ids.next('look')
     await new Promise<void>((resolve) => {
       const timer: Timer = clock.after(LOOKUP_MS, done)

@@ -80,13 +80,14 @@ export class PeerMessages implements PeersHandlers {
     })
   }
 
-  onMessage(peer: NodeId, message: ChannelMessage): void {
-    if (this.#isStopped) return
-    if (message.kind === 'envelope') return this.#parts.inbox.receive(peer, message.bytes)
-    if (message.kind !== 'control') return
+  onMessage(peer: NodeId, message: ChannelMessage): string | null {
+    if (this.#isStopped) return null
+    if (message.kind === 'envelope') this.#parts.inbox.receive(peer, message.bytes)
+    if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
-    if (control.ok) return this.#onControl(peer, control)
-    this.#parts.telemetry.log('warn', 'a malformed control message', { peer, reason: control.reason })
+    if (!control.ok) return control.reason
+    this.#onControl(peer, control)
+    return null
   }
 
   #onControl(peer: NodeId, control: ControlMessage): void {

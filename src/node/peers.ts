@@ -36,7 +36,8 @@ export interface PeersHandlers {
   onOffline(peer: NodeId): void
   /** It did not come back in time: the channel is closed, and so many messages that waited for it are lost. */
   onGivenUp(peer: NodeId, lost: number): void
-  onMessage(peer: NodeId, message: ChannelMessage): void
+  /** What is wrong with a message that no honest peer sends; null when nothing is. */
+  onMessage(peer: NodeId, message: ChannelMessage): string | null
 }
 
 /** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
@@ -182,7 +183,8 @@ export class Peers {
     if (channel === undefined || message === null) return
     if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
     if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#parts.clock.monotonic())
-    this.#handlers?.onMessage(link.peer, message)
+    const fault = this.#handlers?.onMessage(link.peer, message) ?? null
+    if (fault !== null) link.fault(fault)
   }
 }
 

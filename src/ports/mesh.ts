@@ -27,6 +27,8 @@ export interface Link {
   readonly closed: boolean
   /** Cuts it. `onClose` follows. */
   close(reason: string): void
+  /** The peer did on this link what the protocol does not know: puts that on record and cuts it. `onClose` follows. */
+  fault(reason: string): void
 }
 
 /** What the owner of the links is told. Handlers must not throw; frames of one link come in order. */

@@ -48,7 +48,10 @@ function scene(t: Assert): Scene {
         onRelinked: () => told.push('relinked'),
         onOffline: () => told.push('offline'),
         onGivenUp: (_peer, lost) => told.push(`given up: ${lost}`),
-        onMessage: (_peer, message) => messages.push(message)
+        onMessage: (_peer, message) => {
+          messages.push(message)
+          return null
+        }
       })
       t.teardown(() => peers.stop())
       return { peers, links, told, messages }

@@ -55,6 +55,11 @@ export class FakeLink implements Link {
     this.#net.cut(this, reason)
   }
 
+  fault(reason: string): void {
+    this.#owner.faults.push({ peer: this.peer, reason })
+    this.close(reason)
+  }
+
   /** Frames that have not been delivered. */
   get waiting(): number {
     return this.#arriving.length
@@ -100,6 +105,8 @@ export class FakeLinks implements Links {
   handlers: LinkHandlers | null = null
   wanted: readonly NodeId[] = []
   readonly open: FakeLink[] = []
+  /** How peers broke the protocol. */
+  readonly faults: { readonly peer: NodeId; readonly reason: string }[] = []
   /** Peers that can be dialled now. */
   readonly reachable = new Set<NodeId>()
   readonly #net: FakeNet

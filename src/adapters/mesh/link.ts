@@ -76,6 +76,10 @@ export class StreamLink implements Link {
     this.#parts.stream.destroy()
   }
 
+  fault(reason: string): void {
+    this.#parts.onMalformed(reason)
+  }
+
   /** Why this end cut it; null when it did not. */
   get closeReason(): string | null {
     return this.#closeReason
@@ -84,10 +88,10 @@ export class StreamLink implements Link {
   #received(frame: Uint8Array): void {
     // Anything thrown in here would end the process.
     try {
-      if (frame.byteLength > MAX_FRAME_BYTES) this.#parts.onMalformed('a frame is too large')
+      if (frame.byteLength > MAX_FRAME_BYTES) this.fault('a frame is too large')
       else this.#parts.onFrame(this, frame)
     } catch (error) {
-      this.#parts.onMalformed(messageOf(error))
+      this.fault(messageOf(error))
     }
   }
 

@@ -8,6 +8,7 @@ import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { EMPTY_VIEW, isActive, isWriter } from '../../domain/membership/view.js'
+import type { AuditEvent } from '../../ports/audit.js'
 import type { Link, LinkHandlers, Links } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { EntryCourier, handToAny } from './courier.js'
@@ -38,8 +39,8 @@ export interface SwarmParts {
   readonly telemetry: Telemetry
   /** Links to members, at most; see {@link MAX_LINKS}. */
   readonly maxLinks: number
-  /** A stream was refused at the gate: for the audit. */
-  onRefused(peer: NodeId, code: string, reason: string): void
+  /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
+  onRefused(refusal: AuditEvent): void
 }
 
 /** What the links need of the log, once there is one. */
@@ -227,7 +228,7 @@ export class SwarmLinks implements Links {
     if (code === 'OVERLOADED') telemetry.count('strangers_cut', 'full')
     else if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
-      this.#parts.onRefused(peer, code, reason)
+      this.#parts.onRefused({ kind: 'refusal', code, rule: 'gate', reason, peer })
     }
     // Its last words still go out, then it ends for sure.
     stream.end()
@@ -269,10 +270,10 @@ export class SwarmLinks implements Links {
   #broken({ peer, stream, session }: PeerStream, reason: string): void {
     const { telemetry } = this.#parts
     telemetry.count('frames_malformed')
-    telemetry.log('warn', 'a malformed frame', { peer, reason })
+    telemetry.log('warn', 'a peer broke the protocol', { peer, reason })
+    this.#parts.onRefused({ kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason, peer })
     if (session !== null) return session.link.close(reason)
     telemetry.count('strangers_cut', 'MALFORMED')
-    this.#parts.onRefused(peer, 'MALFORMED', reason)
     stream.destroy()
   }
 

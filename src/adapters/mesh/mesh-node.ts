@@ -9,6 +9,7 @@ import { chainOf, verifyChain } from '../../domain/membership/chain.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { firstView, isAdmin } from '../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
+import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { GateRefusal } from './hello.js'
 import { refusedJoin } from './join.js'
@@ -61,7 +62,8 @@ export interface MeshParts {
   readonly telemetry: Telemetry
   /** Links to members, at most. Default 64. */
   readonly maxLinks?: number
-  onRefusedStream(peer: NodeId, code: string, reason: string): void
+  /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
+  onRefused(refusal: AuditEvent): void
 }
 
 /** This node in its mesh: the ports of the mesh adapter. */

@@ -6,6 +6,7 @@ import type { MeshId, NodeId } from '../../kit/ids.js'
 import { decodeInviteCode } from '../../domain/membership/invite-code.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Certificate, SignedCertificate } from '../../domain/membership/types.js'
+import type { AuditEvent } from '../../ports/audit.js'
 import { type Paired, requestJoin } from './join.js'
 import { MAX_LINKS, SwarmLinks } from './links.js'
 import { AutobaseLog } from './log.js'
@@ -120,6 +121,6 @@ function openLog(
 function openLinks(parts: MeshParts): SwarmLinks {
   const { network, codeNetwork, keyPair, software, clock, telemetry, maxLinks = MAX_LINKS } = parts
   const networkKind = codeNetwork.network
-  const onRefused = (peer: NodeId, code: string, reason: string): void => parts.onRefusedStream(peer, code, reason)
+  const onRefused = (refusal: AuditEvent): void => parts.onRefused(refusal)
   return new SwarmLinks({ network, networkKind, keyPair, software, clock, hash, verify, telemetry, maxLinks, onRefused })
 }

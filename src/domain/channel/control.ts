@@ -8,12 +8,15 @@ const AgentId = z.string().min(1).max(64)
 /** Keys of requests in one heartbeat. */
 export const MAX_HEARTBEAT_KEYS = 1000
 
+/** Agents that one control message names. */
+export const MAX_NAMED_AGENTS = 1000
+
 /** The control messages of a channel: a table of names and what each carries. Cards are checked by their room. */
 export const CONTROL_SCHEMAS = {
   /** Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say. */
-  cards: z.object({ cards: z.array(z.unknown()).max(1000), all: z.array(AgentId).max(1000).nullable() }),
+  cards: z.object({ cards: z.array(z.unknown()).max(1000), all: z.array(AgentId).max(MAX_NAMED_AGENTS).nullable() }),
   /** Agents of the sender that are gone, each with the revision at which it went. */
-  'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(1000) }),
+  'cards-removed': z.object({ agents: z.array(z.object({ id: AgentId, revision: z.number().int().nonnegative() })).max(MAX_NAMED_AGENTS) }),
   /** Requests of the receiver that the sender still works on. */
   heartbeat: z.object({
     requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS),
@@ -49,6 +52,6 @@ export function isControlName(name: string): name is ControlName {
 export function decodeControl(name: string, body: unknown): ControlReading {
   if (!isControlName(name)) return { ok: false, reason: 'no such control message' }
   const checked = CONTROL_SCHEMAS[name].safeParse(body)
-  if (!checked.success) return { ok: false, reason: `${name}: ${checked.error.issues[0]?.path.join('.') ?? 'body'} does not fit` }
+  if (!checked.success) return { ok: false, reason: `${name}: ${checked.error.issues[0]?.path.join('.') || 'body'} does not fit` }
   return { ok: true, name, body: checked.data } as ControlReading
 }

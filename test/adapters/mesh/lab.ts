@@ -11,6 +11,7 @@ import type { Network } from '../../../src/adapters/mesh/network.js'
 import type { Clock } from '../../../src/kit/clock.js'
 import type { NodeId } from '../../../src/kit/ids.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
+import type { AuditEvent } from '../../../src/ports/audit.js'
 import type { Link, LinkHandlers } from '../../../src/ports/mesh.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -68,8 +69,8 @@ export interface LabNode {
   readonly id: NodeId
   readonly seen: LinkRecorder
   readonly telemetry: MemoryTelemetry
-  /** Streams that its gate refused. */
-  readonly refused: { readonly peer: NodeId; readonly code: string; readonly reason: string }[]
+  /** What it would put on record: streams that its gate refused, peers that broke the protocol. */
+  readonly refused: AuditEvent[]
   readonly dht: HyperDHT
   /** Says that this node serves a new bootstrap with empty records. */
   takeover(): void
@@ -141,7 +142,7 @@ export async function meshLab(t: Assert): Promise<Lab> {
         clock: options.clock ?? systemClock(),
         telemetry,
         ...(options.maxLinks === undefined ? {} : { maxLinks: options.maxLinks }),
-        onRefusedStream: (peer, code, reason) => void refused.push({ peer, code, reason })
+        onRefused: (refusal) => void refused.push(refusal)
       })
     } catch (error) {
       await close()

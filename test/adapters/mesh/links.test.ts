@@ -50,6 +50,19 @@ test('the counts of links opened and closed are those that were', async (t) => {
   t.is(counted('links_closed'), a.seen.closed.length)
 })
 
+test('a peer that breaks the protocol is cut and on record', async (t) => {
+  const lab = await meshLab(t)
+  const a = await lab.found('a')
+  await a.start()
+  const b = await lab.member('b', a)
+  const link = await a.seen.link(b.id)
+  link.fault('nonsense')
+  await a.seen.until(() => a.seen.closed.length === 1)
+  t.alike(a.seen.closed[0], { link, reason: 'nonsense' })
+  t.alike(a.refused.at(-1), { kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason: 'nonsense', peer: b.id })
+  t.is(a.telemetry.snapshot().counters.find((one) => one.name === 'frames_malformed')?.value, 1)
+})
+
 test('handlers that fail cost the link, not the process, and leave nothing behind', async (t) => {
   const lab = await meshLab(t)
   const a = await lab.found('a')

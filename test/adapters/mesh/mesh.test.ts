@@ -212,7 +212,7 @@ async function certificateless(t: Assert, owner: LabNode, clock: Clock = systemC
     chain: [],
     epoch: 1
   } as const
-  const parts = { ...shared, clock, store, codeNetwork, onRefusedStream: () => {} }
+  const parts = { ...shared, clock, store, codeNetwork, onRefused: () => {} }
   const node = new MeshNode({ parts, log, links, state, inviteId: null })
   t.teardown(async () => {
     await node.close()
