@@ -118,14 +118,20 @@ async function findAgent(node: NodeCore, text: string): Promise<AgentAddress> {
   }
 }
 
-/** The capable agent to call: allowed ones only, online, here first, least busy. */
-function pickCapable(node: NodeCore, { capability, justification }: Calls['message.call']['params'], by: CertifiedPower): AgentAddress {
+/** The capable agent to call: allowed ones only, online unless nobody waits for the answer, least busy, here first. */
+function pickCapable(
+  node: NodeCore,
+  { capability, justification, wait = true }: Calls['message.call']['params'],
+  by: CertifiedPower
+): AgentAddress {
   const self = node.parts.membership.nodeId
   const cards = node.registry.findByCapability(capability)
   if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capability}`)
+  const isHere = (card: RegisteredCard): boolean => card.nodeId === self
+  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !node.peers.isOnline(card.nodeId)
   let refusal: NodeError | null = null
   const usable = cards.filter((card) => {
-    if (card.nodeId !== self && !node.peers.isOnline(card.nodeId)) return false
+    if (wait && isAway(card)) return false
     const recipient = { agentId: card.id, nodeId: card.nodeId }
     const verdict = node.outbox.verdict({
       sender: operatorOf(node),
@@ -137,8 +143,9 @@ function pickCapable(node: NodeCore, { capability, justification }: Calls['messa
     if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
     return verdict.allowed
   })
-  const load = (card: RegisteredCard): number => (card.nodeId === self ? node.agents.load(card.id).running : 0)
-  const [best] = [...usable].sort((a, b) => load(a) - load(b) || Number(b.nodeId === self) - Number(a.nodeId === self))
+  const load = (card: RegisteredCard): number => (isHere(card) ? node.agents.load(card.id).running : 0)
+  const byReach = (a: RegisteredCard, b: RegisteredCard): number => Number(isAway(a)) - Number(isAway(b))
+  const [best] = usable.sort((a, b) => byReach(a, b) || load(a) - load(b) || Number(isHere(b)) - Number(isHere(a)))
   if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
   throw refusal ?? new NodeError('PEER_OFFLINE', `every agent that has ${capability} is offline`)
 }

@@ -179,6 +179,26 @@ test('a call that nobody waits for is queued, here or for a peer that is away', 
   t.ok(task.events.length >= 3)
 })
 
+test('a call to whoever has a capability is queued too when all who have it are away, and goes to one that is there first', async (t) => {
+  const { world, owner, peer } = await scene(t)
+  const near = await world.member('near', { agents: [echo('text')] })
+  await world.link(owner, near)
+  const call = async (): Promise<string> => {
+    const asked = owner.api().call('message.call', { agent: null, capability: 'text.do', input: 1, wait: false })
+    await world.settle()
+    const reply = await asked
+    t.is(reply.outcome, 'QUEUED')
+    return reply.agent
+  }
+  world.net.disconnect(owner.id, peer.id)
+  t.is(await call(), 'text@near')
+  world.net.disconnect(owner.id, near.id)
+  await call()
+  t.is((await owner.api().call('node.status', {})).outbox.pending, 1)
+  const waiting = { agent: null, capability: 'text.do', input: 1 }
+  await failsWith(t, 'PEER_OFFLINE', () => owner.api().call('message.call', waiting))
+})
+
 test('a broadcast lists every target with what became of it', async (t) => {
   const { world, owner, peer } = await scene(t, { agents: [echo('text'), new FakeAgent(agentDefinition('dumb', { capabilities: [] }))] })
   const away = await world.member('away', { agents: [echo('far')] })
