@@ -9,9 +9,10 @@ const LONGEST: Readonly<Record<string, number>> = {
   id: 256,
   capability: 128,
   goal: 65_536,
-  justification: 1024,
   reason: 256
 }
+/** Longest texts that travel in the header of a message, in bytes of UTF-8. */
+const LONGEST_BYTES: Readonly<Record<string, number>> = { justification: 1024 }
 /** An argument that may be empty: a message without words. */
 const MAY_BE_EMPTY = 'text'
 
@@ -29,6 +30,9 @@ function checkText(name: string, label: string, value: unknown): void {
   if (value.trim() === '' && name !== MAY_BE_EMPTY) throw new NodeError('USAGE', `${label} must not be empty`)
   const max = LONGEST[name]
   if (max !== undefined && value.length > max) throw new NodeError('USAGE', `${label} takes at most ${max} characters, not ${value.length}`)
+  const bytes = Buffer.byteLength(value)
+  const maxBytes = LONGEST_BYTES[name]
+  if (maxBytes !== undefined && bytes > maxBytes) throw new NodeError('USAGE', `${label} takes at most ${maxBytes} bytes, not ${bytes}`)
 }
 
 function kebab(name: string): string {

@@ -15,6 +15,7 @@ test('a wrong value is refused in words of the command line, with its usage, bef
     [['send', 'a', 'b', '--timeout', '31d'], /from 1 ms to 30 d, not "31d"/],
     [['peers', 'show', ''], /<peer> must not be empty/],
     [['peers', 'show', 'x'.repeat(257)], /<peer> takes at most 256 characters, not 257/],
+    [['send', 'a', 'b', '--justification', 'é'.repeat(1024)], /--justification takes at most 1024 bytes, not 2048/],
     [['peers', 'rename', 'p', ''], /<name> must not be empty/],
     [['peers', 'rename', 'p', 'x'.repeat(65)], /a name has 1 to 64 characters/],
     [['peers', 'rename', 'p', 'me@home'], /no @/],

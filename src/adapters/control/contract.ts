@@ -10,7 +10,7 @@ const none = z.strictObject({})
 /** Id, name or prefix of a node, agent, task, swarm or invite; also `id@node` and `*`. */
 const ref = z.string().min(1).max(256)
 const tier = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)])
-const justification = z.string().max(KIB)
+const justification = z.string().refine((text) => Buffer.byteLength(text) <= KIB, 'takes at most 1024 bytes')
 const duration = z
   .int()
   .min(1)
