@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { asNodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
 import { commandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { type Options, textOption } from './options.js'
@@ -13,11 +13,13 @@ export async function main(argv: readonly string[]): Promise<void> {
   let isNode = false
   process.stderr.on('error', () => {})
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE' && !isNode) process.exit(EXIT.ok)
+    const isUnread = error.code === 'EPIPE'
+    const exitCode = isUnread ? EXIT.ok : fail(outputOf({ json: beforeDashes(argv).includes('--json') }), unwritten(error))
+    if (!isNode) process.exit(exitCode)
   })
   const program = buildProgram(async (...given) => {
     isNode = given[0].name === 'start'
-    process.exitCode = await runCommand(...given)
+    process.exitCode = await runCommand(argv, ...given)
   })
   try {
     if (isVersionAsked(argv)) return await printVersion(argv)
@@ -28,8 +30,8 @@ export async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-async function runCommand(...[spec, args, options, addUsage]: Parameters<Run>): Promise<number> {
-  const output = outputOf(options)
+async function runCommand(typed: readonly string[], ...[spec, args, options, addUsage]: Parameters<Run>): Promise<number> {
+  const output = outputOf(options, typed)
   const home = textOption(options, 'home') ?? null
   const context = commandContext({ output, home, env: process.env })
   try {
@@ -43,7 +45,7 @@ async function runCommand(...[spec, args, options, addUsage]: Parameters<Run>): 
   }
 }
 
-function outputOf(options: Options): Output {
+function outputOf(options: Options, typed: readonly string[] = []): Output {
   const color = (options['color'] ?? 'auto') as ColorMode
   return new Output({
     json: options['json'] === true,
@@ -51,7 +53,8 @@ function outputOf(options: Options): Output {
     out: process.stdout,
     err: process.stderr,
     env: process.env,
-    home: textOption(options, 'home') ?? null
+    home: textOption(options, 'home') ?? null,
+    typed
   })
 }
 
@@ -62,6 +65,13 @@ function fail(output: Output, thrown: unknown): number {
   // A bug: whoever reports it needs the place.
   if (error.code === 'INTERNAL' && !output.json && error.cause instanceof Error) output.note(error.cause.stack ?? '')
   return EXIT_CODES[error.code]
+}
+
+/** The data of a command was not written: whoever reads it would take less for all. */
+function unwritten(error: NodeJS.ErrnoException): NodeError {
+  const isFull = error.code === 'ENOSPC' || error.code === 'EDQUOT' || error.code === 'EFBIG'
+  const details = { cause: error, next: isFull ? ['df -h'] : [] }
+  return new NodeError(isFull ? 'DISK_FULL' : 'INTERNAL', `the output could not be written: ${error.message}`, details)
 }
 
 function isVersionAsked(argv: readonly string[]): boolean {

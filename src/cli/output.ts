@@ -31,6 +31,8 @@ export interface OutputOptions {
   readonly env: Readonly<Record<string, string | undefined>>
   /** `--home` as it was typed: commands that are shown go on with it. */
   readonly home?: string | null
+  /** The words of this command line, for commands that are shown to be typed again. */
+  readonly typed?: readonly string[]
 }
 
 /** Where a command speaks: data to `out`, everything else to `err`. */
@@ -39,11 +41,13 @@ export class Output {
   readonly out: Sink
   readonly err: Sink
   readonly #home: string | null
+  readonly #typed: readonly string[]
   readonly #color: { readonly out: boolean; readonly err: boolean }
 
   constructor(options: OutputOptions) {
     this.json = options.json
     this.#home = options.home ?? null
+    this.#typed = options.typed ?? []
     this.out = options.out
     this.err = options.err
     this.#color = { out: wantsColor(options.out, options), err: wantsColor(options.err, options) }
@@ -74,9 +78,9 @@ export class Output {
     return this.#color.err ? painted(style, text) : text
   }
 
-  /** Columns of the terminal behind `out`; null when it is none. */
+  /** Columns of the terminal behind `out`; null when it is none, or does not say (some give 0). */
   get width(): number | null {
-    return this.out.isTTY === true ? (this.out.columns ?? 80) : null
+    return this.out.isTTY === true ? this.out.columns || null : null
   }
 
   /** A command to type next, for the node that was meant: with the `--home` of this command line. */
@@ -85,9 +89,22 @@ export class Output {
     return `a2a-node --home ${shellWord(this.#home)} ${command.slice('a2a-node '.length)}`
   }
 
+  /** What to type after an error: for the node that was meant, and, where more words are all that lacks, this very command line. */
+  nextOf(error: Pick<ErrorBody, 'code' | 'next'>): readonly string[] {
+    const again = error.code === 'ESCALATION_REQUIRED' ? this.#justified() : null
+    return again === null ? error.next.map((one) => this.hint(one)) : [again]
+  }
+
+  #justified(): string | null {
+    const words = this.#typed.map(shellWord)
+    const end = this.#typed.includes('--') ? this.#typed.indexOf('--') : words.length
+    if (words.length === 0 || this.#typed.slice(0, end).some((word) => /^--justification(=|$)/.test(word))) return null
+    return ['a2a-node', ...words.slice(0, end), "--justification '<why>'", ...words.slice(end)].join(' ')
+  }
+
   /** An error as this output shows errors: JSON or `error: ... [CODE]` and the next steps. */
   error(error: ErrorBody): void {
-    const next = error.next.map((one) => this.hint(one))
+    const next = this.nextOf(error)
     if (this.json) return this.note(jsonLine({ error: { ...error, next } }))
     this.note(`${this.paintNote('red', 'error:')} ${shown(error.message, MESSAGE_MAX)}  [${error.code}]`)
     if (usageOf(error.data) !== null) this.note(`  usage: ${usageOf(error.data)}`)

@@ -23,7 +23,8 @@ export function replyOptions(
 
 /** Prints what came back of a `send` or `call`; gives the exit code. */
 export async function printReply(output: Output, reply: Reply): Promise<number> {
-  if (output.json) output.object('reply@1', reply)
+  if (output.json)
+    output.object('reply@1', reply.error === null ? reply : { ...reply, error: { ...reply.error, next: output.nextOf(reply.error) } })
   else await printText(output, reply)
   return exitCode(reply)
 }

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { tempDir } from '../support/tmp.js'
+import { NodeError } from '../../src/kit/errors.js'
 import { fakeHome, run } from './command-line.js'
 
 test('what to try next is for the home that was typed, also when the command line was not understood', async (t: Assert) => {
@@ -37,4 +38,27 @@ test('an agent that fails under agents run --json is an error on stderr and noth
   t.is(error.code, 'TASK_FAILED')
   t.is(error.retryable, false)
   t.alike(error.next, ['a2a-node tasks'])
+})
+
+test('where a justification is missing, what to try is the command as it was typed, with one', async (t: Assert) => {
+  const refuse = (): never => {
+    throw new NodeError('ESCALATION_REQUIRED', 'the justification is missing')
+  }
+  const { run: cli } = await fakeHome(t, { calls: { 'message.send': refuse, 'message.call': refuse, 'swarm.start': refuse } })
+  const cases: [string[], string][] = [
+    [['send', 'text@b', "it's"], `a2a-node send text@b 'it'\\''s' --justification '<why>'`],
+    [['call', '-', 'text.stats', '{}'], `a2a-node call - text.stats '{}' --justification '<why>'`],
+    [['swarm', 'run', 'count', '--capability', 'c'], `a2a-node swarm run count --capability c --justification '<why>'`],
+    [['send', '--', 'text@b', '-v'], `a2a-node send --justification '<why>' -- text@b -v`]
+  ]
+  for (const [args, expected] of cases) {
+    const text = await cli(args)
+    t.is(text.code, 5)
+    t.ok(text.stderr.endsWith(`[ESCALATION_REQUIRED]\n  try: ${expected}\n`), text.stderr)
+  }
+  const json = await cli(['call', '-', 'text.stats', '{}', '--json'])
+  t.alike((JSON.parse(json.stderr) as { error: { next: string[] } }).error.next, [
+    `a2a-node call - text.stats '{}' --json --justification '<why>'`
+  ])
+  t.absent((await cli(['send', 'a', 'b', '--justification', 'x'])).stderr.includes('--justification x --justification'))
 })

@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process'
+import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeApi } from '../../src/ports/node-api.js'
 import { tempDir } from '../support/tmp.js'
-import { fakeHome, run } from './command-line.js'
+import { fakeHome, REPOSITORY, run } from './command-line.js'
 import { agent, peer, task } from './samples.js'
 
 function errorOf(stderr: string): { code: string; message: string; next: string[] } {
@@ -287,3 +289,15 @@ function watchBegun(fake: NodeApi): Promise<void> {
     }
   })
 }
+
+test('data that cannot be written is DISK_FULL, exit 78, never a silent success', {
+  skip: process.platform !== 'linux'
+}, async (t: Assert) => {
+  const home = await tempDir(t)
+  for (const flags of [[], ['--json']]) {
+    const args = [process.execPath, path.join(REPOSITORY, 'bin', 'a2a-node.js'), 'config', 'path', '--home', home, ...flags]
+    const { status, stderr } = spawnSync('sh', ['-c', 'exec "$0" "$@" > /dev/full', ...args], { encoding: 'utf8' })
+    t.is(status, 78)
+    t.ok(stderr.includes('DISK_FULL') && stderr.includes('df -h'), stderr)
+  }
+})

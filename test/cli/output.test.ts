@@ -96,3 +96,11 @@ test('text of others keeps its lines and loses its escapes', (t: Assert) => {
 test('bytes are shown as base64', (t: Assert) => {
   t.is(jsonLine({ data: new Uint8Array([1, 2]) }), '{"data":{"$bytes":"AQI="}}')
 })
+
+test('a terminal that says it has no columns has an unknown width', (t: Assert) => {
+  const widthOf = (columns: number | undefined): number | null => {
+    const out = { ...sink(true), columns }
+    return new Output({ json: false, color: 'auto', out, err: out, env: {} }).width
+  }
+  t.alike([0, undefined, 100].map(widthOf), [null, null, 100])
+})

@@ -135,7 +135,7 @@ function ruleText(tier: Tier, rule: TierRule | null): string {
 
 function justificationFault(justification: string | null): string | null {
   const { maxJustificationBytes } = ENVELOPE_LIMITS
-  if (justification === null || justification.trim() === '') return 'the justification is missing; say why in metadata.justification'
+  if (justification === null || justification.trim() === '') return 'the justification is missing: say why a more powerful agent is asked'
   // A UTF-16 unit is at most 3 bytes of UTF-8, so short texts need no encoding.
   const isShort = justification.length * 3 <= maxJustificationBytes || utf8(justification).byteLength <= maxJustificationBytes
   return isShort ? null : `the justification is longer than ${maxJustificationBytes} bytes`
