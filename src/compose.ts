@@ -16,8 +16,6 @@ import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { AgentFiles } from './adapters/agents/agent-source.js'
-import { checkAgentDirectory as checkDirectory, checkAgentFile as checkFile } from './adapters/agents/check-file.js'
-import type { AgentFileReport } from './adapters/agents/check-file.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
 import { startControlServer } from './adapters/control/server.js'
@@ -46,6 +44,8 @@ import type { NodeCore } from './node/node.js'
 import { settingsOf } from './node-settings.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { VERSION } from './version.js'
+
+export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
 
 /** A node that runs in this process. */
 export interface RunningNode {
@@ -359,22 +359,6 @@ class ComposedNode implements RunningNode {
     await timely(unwind.run(), clock, options.config.node.shutdownTimeoutMs)
     this.#tellStopped(this.#reason)
   }
-}
-
-/** What `agents check` tells of a file. */
-export async function checkAgentFile(file: string): Promise<CheckedAgentFile> {
-  return checked(await checkFile(file))
-}
-
-/** The same of every agent file of a directory. */
-export async function checkAgentDirectory(dir: string): Promise<readonly CheckedAgentFile[]> {
-  return (await checkDirectory(dir)).map(checked)
-}
-
-type CheckedAgentFile = Omit<AgentFileReport, 'agent'> & { readonly id: string }
-
-function checked({ agent, ...report }: AgentFileReport): CheckedAgentFile {
-  return { ...report, id: agent?.id ?? '' }
 }
 
 /** Runs one capability (null: the default one) of an agent file once, without a node. The outcome is a value. */

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import type { AgentDefinition, AgentFault } from '../../ports/agent-runtime.js'
+import type { AgentFault } from '../../ports/agent-runtime.js'
 import { createSchemaCompiler } from './compile-schema.js'
 import { listFiles, takenTwice } from './agent-source.js'
 import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
@@ -9,8 +9,8 @@ export interface AgentFileReport {
   readonly ok: boolean
   /** Absolute path. */
   readonly file: string
-  /** null for a faulty file. Its `capabilities` carry their schemas. */
-  readonly agent: AgentDefinition | null
+  /** Id of the agent; '' for a faulty file. */
+  readonly id: string
   /** Ids of the capabilities, in the order of the file. */
   readonly capabilities: readonly string[]
   /** Keys above `a2a` that have no meaning to a node. */
@@ -46,9 +46,9 @@ export async function checkAgentDirectory(dir: string): Promise<readonly AgentFi
 function reportOf(absolute: string, read: ReadAgentFile): AgentFileReport {
   if (!read.ok) return faulty(absolute, read.ignored, read.faults)
   const { definition, ignored } = read
-  return { ok: true, file: absolute, agent: definition, capabilities: definition.capabilities.map((one) => one.id), ignored, faults: [] }
+  return { ok: true, file: absolute, id: definition.id, capabilities: definition.capabilities.map((one) => one.id), ignored, faults: [] }
 }
 
 function faulty(file: string, ignored: readonly string[], faults: readonly AgentFault[]): AgentFileReport {
-  return { ok: false, file, agent: null, capabilities: [], ignored, faults }
+  return { ok: false, file, id: '', capabilities: [], ignored, faults }
 }

@@ -4,6 +4,7 @@ import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { AgentDetail, AgentInfo } from '../../ports/node-api.js'
+import type { AgentFileReport } from '../../compose.js'
 import type { Action } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { isSet, jsonArgument, textOption } from '../options.js'
@@ -85,15 +86,7 @@ export const checkAgent: Action = async ({ output }, [file = '']) => {
   return isOk ? EXIT.ok : EXIT_CODES.AGENT_FILE_INVALID
 }
 
-interface CheckReport {
-  readonly ok: boolean
-  readonly id: string
-  readonly capabilities: readonly string[]
-  readonly ignored: readonly string[]
-  readonly faults: readonly { readonly file: string; readonly line: number | null; readonly reason: string }[]
-}
-
-function printReport(output: Output, report: CheckReport): void {
+function printReport(output: Output, report: AgentFileReport): void {
   for (const fault of report.faults)
     output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
   if (report.ok)

@@ -10,7 +10,7 @@ test('a good file is summed up, with the keys that mean nothing here', async (t:
   await fs.writeFile(file, agentText('ant').replace('description:', 'color: red\nmodel: opus\ndescription:'))
   const report = await checkAgentFile(file)
   t.is(report.ok, true)
-  t.is(report.agent?.id, 'ant')
+  t.is(report.id, 'ant')
   t.alike(report.capabilities, ['subject.do'])
   t.alike(report.ignored, ['color'])
   t.alike(report.faults, [])
@@ -21,7 +21,7 @@ test('of a broken file every fault is told, with file and line', async (t: Asser
   await fs.writeFile(file, agentText('ant', ['  tier: L9', '  limts: {}']))
   const report = await checkAgentFile(file)
   t.is(report.ok, false)
-  t.is(report.agent, null)
+  t.is(report.id, '')
   t.alike(
     report.faults.map((fault) => [fault.file, fault.line]),
     [
