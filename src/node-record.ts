@@ -28,16 +28,27 @@ export interface RecordSources {
 }
 
 /**
- * What is given now wins over the invite, that over what the home remembers, that over the defaults.
- * @throws NodeError USAGE for a `--name` that is none, CONFIG_INVALID for a `node.name` that is none
+ * What is given now wins over the invite, that over what the home remembers, that over the defaults; only the network of
+ * an invite is not to be changed: its mesh is nowhere else.
+ * @throws NodeError USAGE for a `--name` that is none, and for a network or bootstrap nodes that do not go with the invite
+ * or with each other; CONFIG_INVALID for a `node.name` that is none
  */
 export function nodeRecord({ config, name, code, stored }: RecordSources): NodeRecord {
   const { kind, bootstrap, localPort } = config.network
   const known = code ?? stored
   const given = (key: string): boolean => config.given.has(`network.${key}`)
+  const network = given('kind') ? kind : (known?.network ?? kind)
+  if (code !== null && code.network !== network)
+    throw new NodeError('USAGE', `the invite is for a ${code.network} network, not for the ${network} one that was asked for`, {
+      next: [`a2a-node start --join <code> --network ${code.network}`]
+    })
+  if (given('bootstrap') && !given('kind') && bootstrap.length > 0 && network !== 'private')
+    throw new NodeError('USAGE', `bootstrap nodes are for a private network, and this one is ${network}`, {
+      next: code === null ? ['a2a-node start --network private --bootstrap <host:port>'] : ['a2a-node start --join <code>']
+    })
   return {
     name: ownName({ config, name, stored }),
-    network: given('kind') ? kind : (known?.network ?? kind),
+    network,
     bootstrap: given('bootstrap') ? bootstrap : (known?.bootstrap ?? bootstrap),
     localPort: given('localPort') ? localPort : (known?.localPort ?? localPort),
     epoch: stored?.epoch ?? 1

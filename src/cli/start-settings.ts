@@ -16,7 +16,11 @@ export interface StartFlags {
   readonly join: string | null
   /** Absolute. */
   readonly agentDirs: readonly string[]
+  /** The network flags as they were typed, by flag. */
+  readonly network: Readonly<Record<string, string>>
 }
+
+const NETWORK_FLAGS = { network: '--network', bootstrap: '--bootstrap', serveBootstrap: '--serve-bootstrap' } as const
 
 /** Reads the flags; a code of `-` is read from standard input. @throws NodeError USAGE */
 export async function startFlags(options: Options): Promise<StartFlags> {
@@ -24,7 +28,9 @@ export async function startFlags(options: Options): Promise<StartFlags> {
   const code = join === '-' ? (await readStdin(CODE_MAX_BYTES)).trim() : join?.trim()
   if (code === '') throw new NodeError('USAGE', '--join got an empty code', { next: ['a2a-node start --join <code>'] })
   const agentDirs = textsOption(options, 'agents').map((dir) => path.resolve(dir))
-  return { name: textOption(options, 'name') ?? null, join: code ?? null, agentDirs }
+  const typed = Object.entries(NETWORK_FLAGS).map(([key, name]) => [name, textOption(options, key)])
+  const network = Object.fromEntries(typed.filter(([, text]) => text !== undefined)) as Record<string, string>
+  return { name: textOption(options, 'name') ?? null, join: code ?? null, agentDirs, network }
 }
 
 /** Loads the settings under the flags of `start`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
@@ -36,10 +42,20 @@ export async function startConfig(context: CommandContext, options: Options): Pr
     ...flag('network.serveBootstrap', '--serve-bootstrap', textOption(options, 'serveBootstrap'))
   ]
   try {
-    return (await loadConfig({ file: context.paths().configFile, env: context.env, flags })).config
+    const { config } = await loadConfig({ file: context.paths().configFile, env: context.env, flags })
+    checkBootstrap(config, options)
+    return config
   } catch (error) {
     throw asUsage(error)
   }
+}
+
+/** A list that nobody would ask is not to be taken in silence. */
+function checkBootstrap({ network, given }: Config, options: Options): void {
+  if (textOption(options, 'bootstrap') === undefined || !given.has('network.kind') || network.kind === 'private') return
+  throw new NodeError('USAGE', `--bootstrap is for a private network, and this one is ${network.kind}`, {
+    next: ['a2a-node start --network private --bootstrap <host:port>']
+  })
 }
 
 function flag(name: string, text: string, value: unknown): { path: string; flag: string; value: unknown }[] {

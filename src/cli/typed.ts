@@ -1,6 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { Options } from './options.js'
-import type { CommandSpec } from './table.js'
+import { type CommandSpec, GLOBAL_OPTIONS } from './table.js'
 
 /** Longest texts in characters, by the name of the argument or option; the node takes no longer ones. */
 const LONGEST: Readonly<Record<string, number>> = {
@@ -20,8 +20,13 @@ const MAY_BE_EMPTY = 'text'
 export function checkTyped(spec: CommandSpec, args: readonly string[], options: Options): void {
   const names = (spec.args ?? '').match(/[\w-]+/g) ?? []
   names.forEach((name, i) => checkText(name, `<${name}>`, args[i]))
+  const flags = [...GLOBAL_OPTIONS, ...(spec.options ?? [])].flatMap((one) => one.flags.match(/--[\w-]+/g) ?? [])
   for (const [name, value] of Object.entries(options)) {
-    for (const one of Array.isArray(value) ? value : [value]) checkText(name, `--${kebab(name)}`, one)
+    for (const one of Array.isArray(value) ? value : [value]) {
+      checkText(name, `--${kebab(name)}`, one)
+      // `--join $CODE --detach` with an empty variable.
+      if (flags.includes(String(one))) throw new NodeError('USAGE', `--${kebab(name)} has no value: ${String(one)} follows it`)
+    }
   }
 }
 

@@ -32,7 +32,7 @@ export const ERROR_CODES = {
   NOT_ADMIN: { retryable: false, next: ['a2a-node id'] },
   TIMEOUT: { retryable: true, next: ['a2a-node tasks'] },
   PROPOSAL_TIMEOUT: { retryable: true, next: ['a2a-node tasks'] },
-  NO_ADMIN_ONLINE: { retryable: true, next: ['a2a-node peers'] },
+  NO_ADMIN_ONLINE: { retryable: true, next: ['a2a-node start --join <code>'] },
   PEER_OFFLINE: { retryable: true, next: ['a2a-node peers'] },
   DELIVERY_FAILED: { retryable: true, next: ['a2a-node peers'] },
   CHANNEL_CLOSED: { retryable: true, next: ['a2a-node peers'] },

@@ -16,6 +16,8 @@ test('a wrong value is refused in words of the command line, with its usage, bef
     [['peers', 'show', ''], /<peer> must not be empty/],
     [['peers', 'show', 'x'.repeat(257)], /<peer> takes at most 256 characters, not 257/],
     [['send', 'a', 'b', '--justification', 'é'.repeat(1024)], /--justification takes at most 1024 bytes, not 2048/],
+    [['start', '--join', '--detach'], /--join has no value: --detach follows it/],
+    [['send', 'a', 'b', '--timeout', '--no-wait'], /--timeout has no value: --no-wait follows it/],
     [['peers', 'rename', 'p', ''], /<name> must not be empty/],
     [['peers', 'rename', 'p', 'x'.repeat(65)], /a name has 1 to 64 characters/],
     [['peers', 'rename', 'p', 'me@home'], /no @/],

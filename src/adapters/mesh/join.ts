@@ -84,7 +84,8 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   INVITE_REVOKED: 'the invite has been revoked; an admin node can make a fresh one',
   INVITE_INVALID: 'the invite was not accepted',
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
-  NO_ADMIN_ONLINE: 'no admin of the mesh answered; one must be online to let a node in'
+  NO_ADMIN_ONLINE:
+    'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again'
 }
 
 /** The error of a node that the mesh does not let in, or puts out. */

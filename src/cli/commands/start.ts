@@ -4,6 +4,7 @@ import type { RunningNode, StartOptions } from '../../compose.js'
 import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { NodeApi, NodeInfo } from '../../ports/node-api.js'
 import { bannerLines } from '../banner.js'
@@ -139,12 +140,30 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   if (how.flags.join !== null)
     throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
   if (how.reports) await reportReady({ ready: info })
+  await tellUnapplied(context, info, how.flags)
   if (context.output.json) context.output.object('start@1', info)
   else {
     await printBanner(context, connectControl(context.paths().socket))
     context.output.print(`It runs already (pid ${info.pid}). Stop it with: ${context.output.hint('a2a-node stop')}`)
   }
   return EXIT.ok
+}
+
+/** What was asked of a start that the running node does not do: a script that goes on must not think that it does. */
+async function tellUnapplied(context: CommandContext, info: NodeInfo, { name, agentDirs, network }: StartFlags): Promise<void> {
+  const { output } = context
+  if (name !== null && name !== info.node.name) {
+    output.note(`--name is not applied: the node that runs is called ${shown(info.node.name)}`)
+    output.note(`  try: ${output.hint(`a2a-node peers rename ${info.node.id} <name>`)}`)
+  }
+  const kind = network['--network'] === undefined ? null : (await context.api().call('node.status', {})).network
+  const flags = Object.keys(network).filter((flag) => flag !== '--network' || network[flag] !== kind)
+  const unapplied = [...flags, ...(agentDirs.length > 0 ? ['--agents'] : [])]
+  if (unapplied.length === 0) return
+  output.note(
+    `${unapplied.join(', ')} ${unapplied.length === 1 ? 'is' : 'are'} not applied: the node runs already; stop it, then start it again`
+  )
+  output.note(`  try: ${output.hint('a2a-node stop')}`)
 }
 
 async function printDetached(context: CommandContext, info: NodeInfo): Promise<number> {

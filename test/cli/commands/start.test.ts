@@ -31,6 +31,23 @@ test('start prints the node that runs already and exits 0', async (t: Assert) =>
   t.ok(stdout.includes('It runs already (pid 4711)'))
 })
 
+test('flags that the running node does not follow are told of, on stderr, with what to do', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { status: { network: 'local' } })
+  const ran = await cli(['start', '--json', '--name', 'other', '--network', 'private', '--bootstrap', 'h:1', '--agents', 'x'])
+  t.is(ran.code, 0)
+  t.is((JSON.parse(ran.stdout) as { schema: string }).schema, 'a2a-node/start@1')
+  t.ok(ran.stderr.includes('--name is not applied: the node that runs is called laptop\n  try: a2a-node peers rename yyy'), ran.stderr)
+  t.ok(ran.stderr.includes('--network, --bootstrap, --agents are not applied'), ran.stderr)
+  t.ok(ran.stderr.includes('  try: a2a-node stop\n'), ran.stderr)
+  t.is((await cli(['start', '--name', 'laptop', '--network', 'local'])).stderr, '', 'what it does already is no news')
+})
+
+test('bootstrap nodes beside a network that asks none are USAGE', async (t: Assert) => {
+  const ran = await run(['start', '--network', 'local', '--bootstrap', 'h:1'], { home: await tempDir(t) })
+  t.is(ran.code, 2)
+  t.ok(ran.stderr.includes('--bootstrap is for a private network, and this one is local'), ran.stderr)
+})
+
 test('--join to a home whose node runs is ALREADY_IN_MESH, exit 9', async (t: Assert) => {
   const { run: cli } = await fakeHome(t)
   const ran = await cli(['start', '--join', 'somecode'])
