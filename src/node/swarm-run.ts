@@ -21,6 +21,8 @@ export interface SwarmRunParts extends SwarmOffersParts {
   readonly telemetry: Telemetry
   readonly requests: Requests
   readonly limits: { readonly leaseMs: number; readonly deadlineMs: number }
+  /** May a result of so many bytes be kept? */
+  hasRoom(bytes: number): boolean
   /** Called once, when it has ended. */
   onEnd(run: SwarmRun): void
 }
@@ -60,8 +62,13 @@ interface Lease {
 export class SwarmRun {
   readonly id: string
   readonly taskId: string
+  /** What it was launched with, but for the inputs. */
+  readonly request: SwarmRequest
+  /** Who launched it, when that may be weaker than the operator. */
+  readonly onBehalfOf: CertifiedPower | undefined
   readonly #parts: SwarmRunParts
-  readonly #launch: SwarmLaunch
+  /** By item; none once it has ended. */
+  #inputs: readonly unknown[]
   readonly #offers: SwarmOffers
   readonly #names: readonly string[]
   readonly #createdAt: number
@@ -76,21 +83,25 @@ export class SwarmRun {
 
   constructor(parts: SwarmRunParts, launch: SwarmLaunch) {
     const { clock, telemetry, directory } = parts
-    const { items, allowed } = launch
+    const { items, allowed, onBehalfOf } = launch
+    const { items: _items, input: _input, ...request } = launch.request
     const namer = directory.namer()
     this.id = launch.id
     this.taskId = launch.taskId
+    this.request = request
+    this.onBehalfOf = onBehalfOf
     this.#parts = parts
-    this.#launch = launch
+    this.#inputs = items.map((one) => one.input)
     this.#createdAt = clock.now()
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
     this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
     // The machine's clock must never go back, so it is not the wall clock.
-    this.#state = createSwarm(this.#swarm(), clock.monotonic())
+    this.#state = createSwarm(this.#swarm(items), clock.monotonic())
     const leftOut = launch.leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
     this.#tell({ type: 'swarm', id: this.id, agents: allowed.map((one) => namer(one)), leftOut })
     this.#offers = new SwarmOffers(parts, {
-      ...launch,
+      request,
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
       itemCount: items.length,
       leftOut,
       onRecruited: (agents) => this.#step({ type: 'recruited', agents }),
@@ -98,16 +109,6 @@ export class SwarmRun {
       onLeft: (agent, reason) => this.#step({ type: 'left', agent, reason })
     })
     this.#offers.offer(allowed)
-  }
-
-  /** What it was launched with. */
-  get request(): SwarmRequest {
-    return this.#launch.request
-  }
-
-  /** Who launched it. */
-  get onBehalfOf(): CertifiedPower | undefined {
-    return this.#launch.onBehalfOf
   }
 
   /** Has it not ended? It may be stalled. */
@@ -120,7 +121,7 @@ export class SwarmRun {
     return this.#offers.isRecruiting ? this.#state.status : swarmStatus(this.#state)
   }
 
-  /** About how many bytes its results hold. */
+  /** About how many bytes its results and errors hold. */
   get bytes(): number {
     return this.#bytes
   }
@@ -192,9 +193,9 @@ export class SwarmRun {
     return this.#results.find((one) => one.row.error !== null)?.row.error ?? null
   }
 
-  #swarm(): Parameters<typeof createSwarm>[0] {
+  #swarm(items: SwarmLaunch['items']): Parameters<typeof createSwarm>[0] {
     const { clock, limits } = this.#parts
-    const { id, items, request } = this.#launch
+    const { id, request } = this
     return {
       id,
       items: items.map(({ name, pinnedTo }) => (pinnedTo === undefined ? { name } : { name, pinnedTo })),
@@ -278,14 +279,14 @@ export class SwarmRun {
 
   #ask({ index, agent, attempt }: Lease): Promise<Asked> {
     const { requests, self } = this.#parts
-    const { items, request, onBehalfOf } = this.#launch
+    const { request, onBehalfOf } = this
     const target = parseAddress(agent)
     if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
     return requests.ask({
       sender: { agentId: OPERATOR, nodeId: self },
       target,
       capability: request.capability,
-      input: items[index]?.input,
+      input: this.#inputs[index],
       description: request.goal,
       ...justified(request),
       ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
@@ -297,11 +298,15 @@ export class SwarmRun {
 
   #answered(lease: Lease, answer: Answer): void {
     if (answer.outcome !== 'COMPLETED') return this.#failed(lease, answer.error)
+    if (!this.#parts.hasRoom(sizeOf(answer.result))) {
+      return this.#failed(lease, new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have').toBody())
+    }
     this.#step({ type: 'result', ...lease, outcome: { ok: true, result: answer.result } })
   }
 
-  #failed(lease: Lease, error: ErrorBody): void {
-    if (NOT_BEGUN.has(error.code)) return this.#step({ type: 'busy', ...lease })
+  #failed(lease: Lease, { data, ...bare }: ErrorBody): void {
+    if (NOT_BEGUN.has(bare.code)) return this.#step({ type: 'busy', ...lease })
+    const error = data === undefined || !this.#parts.hasRoom(sizeOf(data)) ? bare : { ...bare, data }
     this.#step({ type: 'result', ...lease, outcome: { ok: false, error, isFinal: FINAL.has(error.code) } })
   }
 
@@ -309,7 +314,7 @@ export class SwarmRun {
     this.#leases.delete(effect.index)
     const { status, result, error, durationMs } = effect
     const shown = this.#shown(effect)
-    this.#bytes += sizeOf(result)
+    this.#bytes += sizeOf(result) + sizeOf(error)
     this.#results.push({ index: effect.index, row: { ...shown, status, result, error, durationMs } })
     this.#tell({ type: 'item', ...shown, status, result, error })
   }
@@ -318,6 +323,7 @@ export class SwarmRun {
     this.#offers.stop()
     for (const lease of this.#leases.values()) lease.asked?.cancel()
     this.#leases.clear()
+    this.#inputs = []
     this.#durationMs = this.#elapsed()
     const canceled = status === 'canceled' ? new NodeError('CANCELED', 'the swarm was canceled').toBody() : null
     const error = status === 'completed' ? null : (canceled ?? this.firstError())

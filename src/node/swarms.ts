@@ -16,7 +16,7 @@ import type { Tasks } from './tasks.js'
 
 /** Swarms that are kept; the oldest finished ones go first. */
 const KEPT = 100
-/** Bytes of results that are kept; the same. */
+/** Bytes of results that are kept; the same. When those of running swarms take it all, further results are refused. */
 const KEPT_BYTES = 128 * 1024 * 1024
 /** Items of one swarm, at most. */
 export const MAX_ITEMS = 10_000
@@ -24,7 +24,7 @@ export const MAX_ITEMS = 10_000
 const TICK_MS = 500
 
 /** What swarms need. */
-export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd'> {
+export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'hasRoom'> {
   readonly registry: AgentRegistry
   readonly peers: Peers
   readonly tasks: Tasks
@@ -84,9 +84,10 @@ export class Swarms {
     tasks.working(taskId)
     events.add('swarm', 'a swarm was launched', { swarm: id, capability, items: items.length })
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
-    const run = new SwarmRun({ ...this.#parts, onEnd: (ended) => this.#ended(ended) }, { id, taskId, request, items, ...survey, ...by })
+    const hooks = { onEnd: (ended: SwarmRun) => this.#ended(ended), hasRoom: (bytes: number) => this.#hasRoom(bytes) }
+    const run = new SwarmRun({ ...this.#parts, ...hooks }, { id, taskId, request, items, ...survey, ...by })
     this.#runs.set(id, run)
-    this.#trim()
+    this.#trim(0)
     return id
   }
 
@@ -195,14 +196,21 @@ export class Swarms {
     return [...this.#runs.values()].filter((run) => run.isRunning)
   }
 
-  #trim(): void {
-    let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, 0)
+  /** Makes room by forgetting; says whether there is enough then. */
+  #hasRoom(bytes: number): boolean {
+    return this.#trim(bytes) <= KEPT_BYTES
+  }
+
+  /** Forgets swarms that have ended, oldest first, until so many bytes have room too; gives the bytes held with them. */
+  #trim(more: number): number {
+    let bytes = [...this.#runs.values()].reduce((sum, run) => sum + run.bytes, more)
     for (const [id, run] of this.#runs) {
-      if (this.#runs.size <= KEPT && bytes <= KEPT_BYTES) return
+      if (this.#runs.size <= KEPT && bytes <= KEPT_BYTES) break
       if (run.isRunning) continue
       this.#runs.delete(id)
       bytes -= run.bytes
     }
+    return bytes
   }
 }
 

@@ -10,12 +10,16 @@ import type { Task, TaskEvent, WaitingFor } from '../domain/task/task.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { sizeOf } from './size.js'
 
-/** Tasks that are kept; the oldest finished ones go first. */
+/** Tasks that are kept; the oldest that have ended go first. */
 const KEPT = 5000
-/** Bytes of results and progress that are kept. */
+/** Bytes of them: descriptions, results, errors, progress. Tasks that have ended go first, then reports of those that have not. */
 const KEPT_BYTES = 128 * 1024 * 1024
 /** Events kept of one task: the first and the newest. */
 const KEPT_EVENTS = 200
+/** Largest report of progress, in bytes; larger ones are dropped. */
+const PROGRESS_BYTES = 64 * 1024
+/** Bytes of one task's progress: the newest reports stay. */
+const KEPT_PROGRESS_BYTES = 256 * 1024
 
 /** What a new task is. */
 export interface TaskOpening {
@@ -29,7 +33,7 @@ export interface TaskOpening {
 interface Book {
   task: Task
   readonly events: TaskEvent[]
-  /** Of its events' contents. */
+  /** Of its description and its events' contents. */
   bytes: number
 }
 
@@ -53,7 +57,9 @@ export class Tasks {
   open(opening: TaskOpening): string {
     const id = this.#ids.next('task')
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
-    this.#books.set(id, { task, events: [event], bytes: 0 })
+    const book = { task, events: [event], bytes: 0 }
+    this.#books.set(id, book)
+    this.#weigh(book, sizeOf(opening.description))
     this.#trim(id)
     this.#changes.emit(task)
     return id
@@ -76,9 +82,10 @@ export class Tasks {
     this.#apply(id, { type: 'attempt', attempt })
   }
 
-  /** The agent reports how far it is. */
+  /** The agent reports how far it is. A report of more than 64 KiB says no more than that it works. */
   progress(id: string, data: unknown): void {
     this.working(id)
+    if (sizeOf(data) > PROGRESS_BYTES) return
     this.#apply(id, { type: 'progress', data })
   }
 
@@ -133,9 +140,10 @@ export class Tasks {
       return
     }
     book.task = step.task
-    if (book.events.length >= KEPT_EVENTS) for (const old of book.events.splice(1, 1)) this.#weigh(book, -bytesOf(old))
     book.events.push(step.event)
     this.#weigh(book, bytesOf(step.event))
+    const isOver = (): boolean => book.events.length > KEPT_EVENTS || (input.type === 'progress' && book.bytes > KEPT_PROGRESS_BYTES)
+    while (book.events.length > 2 && isOver()) this.#thin(book, 1)
     this.#trim(id)
     this.#changes.emit(step.task)
   }
@@ -145,23 +153,37 @@ export class Tasks {
     this.#bytes += bytes
   }
 
+  /** Drops so many events behind the first one. */
+  #thin(book: Book, count: number): void {
+    for (const old of book.events.splice(1, count)) this.#weigh(book, -bytesOf(old))
+  }
+
   #isFull(): boolean {
     return this.#books.size > KEPT || this.#bytes > KEPT_BYTES
   }
 
-  /** Forgets finished tasks, oldest first, but never the one that changes now: somebody is about to read it. */
+  /** Forgets tasks that have ended, oldest first, but never the one that changes now: somebody is about to read it. */
   #trim(changing: string): void {
-    if (!this.#isFull()) return
     for (const [id, book] of this.#books) {
-      if (!FINAL_STATES.has(book.task.state) || id === changing) continue
+      if (!this.#isFull()) return
+      if (id === changing || !hasEnded(book.task)) continue
       this.#books.delete(id)
       this.#bytes -= book.bytes
-      if (!this.#isFull()) return
+    }
+    for (const book of this.#books.values()) {
+      if (this.#bytes <= KEPT_BYTES) return
+      this.#thin(book, Math.max(0, book.events.length - 2))
     }
   }
 }
 
+/** A late answer to an unknown one is for its caller; its task need not wait for it. */
+function hasEnded({ state }: Task): boolean {
+  return FINAL_STATES.has(state) || state === 'unknown'
+}
+
 function bytesOf(event: TaskEvent): number {
   if (event.type === 'result') return sizeOf(event.result)
+  if (event.type === 'error') return sizeOf(event.error)
   return event.type === 'progress' ? sizeOf(event.data) : 0
 }

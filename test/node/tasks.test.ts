@@ -1,6 +1,7 @@
 import test from 'brittle'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
 import { NodeError } from '../../src/kit/errors.js'
+import { sizeOf } from '../../src/node/size.js'
 import { Tasks, type TaskOpening } from '../../src/node/tasks.js'
 import { countingIds } from '../support/counting-ids.js'
 import { ManualClock } from '../support/manual-clock.js'
@@ -13,6 +14,16 @@ function table(): { tasks: Tasks; lines: string[] } {
   const lines: string[] = []
   const telemetry = new MemoryTelemetry({ clock, level: 'debug', format: 'text', write: (line) => lines.push(line) })
   return { tasks: new Tasks({ clock, ids: countingIds(), telemetry }), lines }
+}
+
+/** What tasks may hold: 128 MiB of contents, and a little for the events themselves. */
+const MOST_BYTES = 130 * 1024 * 1024
+
+/** Of everything that can be read of the tasks. */
+function bytesOf(tasks: Tasks): number {
+  return tasks
+    .list()
+    .reduce((sum, task) => sum + sizeOf(task.description) + tasks.events(task.id).reduce((all, event) => all + sizeOf(event), 0), 0)
 }
 
 test('a task goes from submitted over working to its end, each step an event', (t) => {
@@ -74,6 +85,34 @@ test('of many progress reports the first event and the newest stay', (t) => {
     type: 'progress',
     data: 999
   })
+})
+
+test('of large reports few stay, of huge ones none, and live tasks together take bounded memory', (t) => {
+  const { tasks } = table()
+  const report = 'x'.repeat(60 * 1024)
+  const id = tasks.open(opening)
+  for (let i = 0; i < 50; i++) tasks.progress(id, `${i} ${report}`)
+  const kept = tasks.events(id).flatMap((event) => (event.type === 'progress' ? [String(event.data).slice(0, 2)] : []))
+  t.alike(kept, ['46', '47', '48', '49'])
+  const quiet = tasks.open(opening)
+  tasks.progress(quiet, 'x'.repeat(64 * 1024))
+  t.is(tasks.get(quiet)?.state, 'working')
+  t.is(tasks.events(quiet).length, 2, 'that it works is known, its report is not kept')
+  const many = Array.from({ length: 1000 }, () => tasks.open(opening))
+  for (const one of many) for (let i = 0; i < 4; i++) tasks.progress(one, report)
+  t.ok(bytesOf(tasks) <= MOST_BYTES, `${bytesOf(tasks)} bytes`)
+  t.is(tasks.list().length, 1002, 'no live task is forgotten')
+})
+
+test('results, errors and descriptions of tasks that have ended take bounded memory', (t) => {
+  const { tasks } = table()
+  const big = 'x'.repeat(1024 * 1024)
+  for (let i = 0; i < 200; i++) tasks.fail(tasks.open(opening), { ...error, data: big + i })
+  t.ok(bytesOf(tasks) <= MOST_BYTES)
+  for (let i = 0; i < 200; i++) tasks.complete(tasks.open(opening), big + i)
+  t.ok(bytesOf(tasks) <= MOST_BYTES)
+  for (let i = 0; i < 200; i++) tasks.unknown(tasks.open({ ...opening, description: big + i }))
+  t.ok(bytesOf(tasks) <= MOST_BYTES)
 })
 
 test('finished tasks are forgotten, oldest first, when there are too many; live ones never', (t) => {
