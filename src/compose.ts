@@ -43,6 +43,7 @@ import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
 import { settingsOf } from './node-settings.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
+import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
@@ -79,25 +80,6 @@ export interface StartOptions {
 const NODE = 'node'
 const MESH = 'mesh'
 const DEFAULT_MESH_NAME = 'home'
-
-/** Undoes, last first, what a start has done so far; also the way a node stops. */
-class Unwind {
-  readonly #steps: { readonly name: string; readonly run: () => Promise<unknown> }[] = []
-  readonly #onError: (name: string, error: unknown) => void
-
-  constructor(onError: (name: string, error: unknown) => void) {
-    this.#onError = onError
-  }
-
-  add(name: string, run: () => Promise<unknown>): void {
-    this.#steps.push({ name, run })
-  }
-
-  /** A step that fails does not stop the others. */
-  async run(): Promise<void> {
-    for (const { name, run } of this.#steps.splice(0).reverse()) await run().catch((error: unknown) => this.#onError(name, error))
-  }
-}
 
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
