@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict'
-import v8 from 'node:v8'
-import vm from 'node:vm'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { SwarmEvent, SwarmRequest } from '../../src/ports/node-api.js'
 import { failsWith } from '../support/fails.js'
 import { capability, agentDefinition, FakeAgent, type Script } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
-import { forge, forgeControl } from '../support/forge.js'
+import { forgeControl } from '../support/forge.js'
 import { holds } from '../support/holds.js'
 
 const CAPABILITIES = [capability('work.do')]
@@ -27,12 +25,6 @@ const map = (count: number, changes: Partial<Omit<SwarmRequest, 'items'>> = {}):
   items: items(count),
   ...changes
 })
-
-/** Collects what nobody holds any more. */
-function collectGarbage(): void {
-  v8.setFlagsFromString('--expose-gc')
-  vm.runInNewContext('gc')()
-}
 
 interface Scene {
   readonly world: World
@@ -285,72 +277,6 @@ test('who may not take part is left out, with the rule, and gets nothing', async
   t.is(weak.tasks.length, 0)
   t.is(good.tasks.length, 3)
   t.alike(here.core.swarms.show(id).leftOut, [{ agent: 'weak@here', rule: 'tier: L1 may open to L0, L1' }])
-})
-
-test('results that take too much memory end their items; swarms that have ended make room first', async (t) => {
-  const world = new World(t)
-  const big = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
-  const owner = await world.owner({ agents: [worker('w', () => ({ ok: true, result: big }))] })
-  const { swarms } = owner.core
-  const first = swarms.launch(map(20))
-  await world.settle()
-  const { status, results } = swarms.results(first)
-  t.is(status, 'partial')
-  t.is(results.filter((one) => one.status === 'completed').length, 8, '8 of 15 MiB')
-  t.alike([...new Set(results.flatMap((one) => one.error?.code ?? []))], ['PAYLOAD_TOO_LARGE'])
-  t.ok(
-    results.every((one) => one.attempt === 1),
-    'no retry is spent on what can only be too large again'
-  )
-  const second = swarms.launch(map(8))
-  await world.settle()
-  t.is(swarms.results(second).status, 'completed')
-  t.alike(
-    swarms.list().map((one) => one.id),
-    [second]
-  )
-})
-
-test('what a peer tells of its failures is left out when it would take too much memory', async (t) => {
-  const { world, owner, nodes, launch } = await scene(t)
-  const peer = nodes[0]
-  const { id } = await launch(map(20, { retries: 0 }))
-  const data = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
-  /** Answers what the peer has been asked with an error of 15 MiB. */
-  async function fail(): Promise<void> {
-    const asked = Array.from({ length: 400 }, (_, n) => `thr_${n}_owner`).filter((one) => owner.core.conversations.allows(peer.id, one))
-    const payload = { code: 'TASK_FAILED', message: 'no', data }
-    const reply = { type: 'error', sender: `w@${peer.id}`, recipient: `operator@${owner.id}`, payload } as const
-    for (const correlationId of asked) forge(peer, owner, { ...reply, correlationId })
-    await world.settle()
-  }
-  for (let round = 0; round < 5; round++) await fail()
-  const { results } = owner.core.swarms.results(id)
-  t.is(results.length, 10)
-  t.is(results.filter((one) => one.error?.data !== undefined).length, 8, '8 of 15 MiB')
-})
-
-test('the inputs of a swarm are let go at its end, though the swarm is kept', async (t) => {
-  const { world, owner, launch } = await scene(t)
-  async function launched(): Promise<{ id: string; inputs: WeakRef<object>[] }> {
-    const inputs = [{ one: 1 }, { one: 2 }]
-    const { id } = await launch({ ...map(0), items: inputs.map((input, index) => ({ item: `${index}`, input })) })
-    return { id, inputs: inputs.map((input) => new WeakRef(input)) }
-  }
-  const { id, inputs } = await launched()
-  collectGarbage()
-  t.ok(
-    inputs.every((one) => one.deref() !== undefined),
-    'held while it runs'
-  )
-  owner.core.swarms.cancel(id)
-  await world.pass(1000)
-  collectGarbage()
-  t.alike(
-    inputs.map((one) => one.deref()),
-    [undefined, undefined]
-  )
-  t.is(owner.core.swarms.list().length, 1)
 })
 
 test('a swarm is as weak as whoever launches it', async (t) => {
