@@ -21,7 +21,7 @@ import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
 import { offerAcceptSchema, progressPayloadSchema, requestPayloadSchema, responsePayloadSchema } from '../../src/domain/task/payloads.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { parseJson } from '../../src/kit/json.js'
-import { actor, cardBody, certificate, founded, hash, inviteTerms, joinRequest, MESH, signedCard, verify } from './membership.js'
+import { actor, cardBody, certificate, founded, hash, inviteTerms, joinRequest, MESH, SETTINGS, signedCard, verify } from './membership.js'
 
 /** A reader of bytes that come from peers. */
 export interface FuzzTarget {
@@ -142,6 +142,7 @@ function logEntries(): FuzzTarget {
   log.join(actor('owner'), ann, { admin: true })
   log.card(ann, card)
   log.invite(ann, inviteTerms('more', { uses: 3 }))
+  log.write(actor('owner'), { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1000 })
   const before = log.state()
   const originals = new Set(log.entries.map(({ entry }) => fromUtf8(encodeEntry(entry))))
   const take = (bytes: Uint8Array): boolean => {

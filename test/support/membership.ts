@@ -12,6 +12,7 @@ import type {
   InviteTerms,
   JoinRequest,
   MembershipView,
+  MeshSettings,
   SignedCard,
   SignedCertificate
 } from '../../src/domain/membership/types.js'
@@ -94,6 +95,16 @@ export function inviteTerms(name: string, terms: Partial<InviteTerms> = {}): Inv
     additional: { data: bytesToText(data), signature: bytesToText(crypto.sign(data, pair.secretKey)) },
     ...terms
   }
+}
+
+/** Settings of a mesh where every tier opens to every other. */
+export const SETTINGS: MeshSettings = {
+  tierRules: ([0, 1, 2, 3] as const).map((sourceTier) => ({
+    sourceTier,
+    allowedTargetTiers: [0, 1, 2, 3],
+    requiresEscalationJustification: false
+  })),
+  sandbox: { enforced: true, crossSandboxAllowList: ['text'] }
 }
 
 /** What a newcomer asks an invite's admin. */

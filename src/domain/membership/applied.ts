@@ -17,6 +17,8 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
       return (view.members.get(body.certificate.body.nodeKey)?.certificate.body.serial ?? 0) >= body.certificate.body.serial
     case 'revocation':
       return isRevoked(view, body.nodeKey)
+    case 'settings':
+      return (view.settings?.serial ?? 0) >= body.serial
     case 'card':
       return isRevoked(view, entry.by) || (cardRevision(view, entry, body.card.body.id) ?? -1) >= body.card.body.revision
     case 'card-removed':

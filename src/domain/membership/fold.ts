@@ -4,10 +4,22 @@ import { foldAdmission } from './fold-admission.js'
 import { foldCard, foldCardRemoved } from './fold-card.js'
 import { foldCertificate, foldRevocation } from './fold-member.js'
 import { isOwnerCertificate, termsFault } from './grant.js'
-import { cardIndexKey, cardKey, inviteKey, MESH_KEY, memberKey, ORDER_KEY, REVOKED_KEY, refusalKey, WRITERS_KEY } from './keys.js'
+import {
+  cardIndexKey,
+  cardKey,
+  inviteKey,
+  MESH_KEY,
+  memberKey,
+  ORDER_KEY,
+  REVOKED_KEY,
+  refusalKey,
+  SETTINGS_KEY,
+  WRITERS_KEY
+} from './keys.js'
 import { Records } from './records.js'
+import { serialFault } from './serial.js'
 import { isSealed } from './signing.js'
-import type { Entry, EntryBody, InviteRecord, MemberRecord, MeshRecord, WritersRecord } from './types.js'
+import type { Entry, EntryBody, InviteRecord, MemberRecord, MeshRecord, SettingsRecord, WritersRecord } from './types.js'
 
 export type { FoldContext, FoldResult } from './effects.js'
 
@@ -42,6 +54,8 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
       return [cardKey(by, body.card.body.id), cardIndexKey(by)]
     case 'card-removed':
       return [cardKey(by, body.agentId), cardIndexKey(by)]
+    case 'settings':
+      return [SETTINGS_KEY]
   }
 }
 
@@ -87,6 +101,8 @@ function foldBody(scene: Scene, body: Exclude<EntryBody, Body<'founding'>>): Fol
       return foldCard(scene, body)
     case 'card-removed':
       return foldCardRemoved(scene, body)
+    case 'settings':
+      return foldSettings(scene, body)
     default:
       return skip('the entry is of an unknown kind')
   }
@@ -125,4 +141,13 @@ function foldInviteRevoked(scene: Scene, body: Body<'invite-revoked'>): FoldResu
   if (invite.revokedAt !== null) return skip('the invite is revoked already')
   if (invite.by !== scene.by && !scene.author.certificate.body.mayInvite) return skip('only its creator or an admin may revoke an invite')
   return put(new Map([[inviteKey(body.inviteId), { ...invite, revokedAt: body.at }]]))
+}
+
+/** What the owner alone sets for the mesh: the newest serial counts. */
+function foldSettings(scene: Scene, { settings, serial, at }: Body<'settings'>): FoldResult {
+  if (scene.by !== scene.mesh.owner) return skip('only the owner sets what holds for the mesh')
+  const fault = serialFault(scene.records.settings()?.serial ?? 0, serial)
+  if (fault !== null) return skip(fault)
+  const record: SettingsRecord = { settings, serial, at }
+  return put(new Map([[SETTINGS_KEY, record]]))
 }

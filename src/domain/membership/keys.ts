@@ -10,6 +10,9 @@ export const ORDER_KEY = 'order'
 /** Node keys of everybody revoked, so that their invites end with them. */
 export const REVOKED_KEY = 'revoked'
 
+/** What the owner set for the mesh ({@link SettingsRecord}). */
+export const SETTINGS_KEY = 'settings'
+
 /** Key of a node's {@link MemberRecord}. */
 export function memberKey(nodeId: NodeId): string {
   return `member/${nodeId}`
@@ -37,7 +40,7 @@ export function cardIndexKey(nodeId: NodeId): string {
 
 /** A key of the view, taken apart. */
 export type RecordKey =
-  | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' }
+  | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' }
   | { readonly kind: 'member' | 'refusal' | 'cards'; readonly nodeId: NodeId }
   | { readonly kind: 'invite'; readonly inviteId: string }
   | { readonly kind: 'card'; readonly nodeId: NodeId; readonly agentId: string }
@@ -45,10 +48,14 @@ export type RecordKey =
 /** Takes a key of the view apart; null for one that the builders here do not make. */
 export function parseRecordKey(key: string): RecordKey | null {
   const [kind, id, agentId, ...rest] = key.split('/')
-  if (id === undefined) return kind === MESH_KEY || kind === WRITERS_KEY || kind === ORDER_KEY || kind === REVOKED_KEY ? { kind } : null
+  if (id === undefined) return isSingle(kind) ? { kind } : null
   if (!isCanonicalKey(id) || rest.length > 0) return null
   if (kind === 'card') return agentId === undefined || agentId === '' ? null : { kind, nodeId: id, agentId }
   if (agentId !== undefined) return null
   if (kind === 'invite') return { kind, inviteId: id }
   return kind === 'member' || kind === 'refusal' || kind === 'cards' ? { kind, nodeId: id } : null
+}
+
+function isSingle(key: string | undefined): key is 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' {
+  return key === MESH_KEY || key === WRITERS_KEY || key === ORDER_KEY || key === REVOKED_KEY || key === SETTINGS_KEY
 }

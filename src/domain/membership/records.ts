@@ -1,7 +1,18 @@
 import type { NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
-import { cardIndexKey, cardKey, inviteKey, MESH_KEY, memberKey, ORDER_KEY, REVOKED_KEY, refusalKey, WRITERS_KEY } from './keys.js'
-import type { InviteRecord, MemberRecord, MeshRecord, RefusalRecord, SignedCard, WritersRecord } from './types.js'
+import {
+  cardIndexKey,
+  cardKey,
+  inviteKey,
+  MESH_KEY,
+  memberKey,
+  ORDER_KEY,
+  REVOKED_KEY,
+  refusalKey,
+  SETTINGS_KEY,
+  WRITERS_KEY
+} from './keys.js'
+import type { InviteRecord, MemberRecord, MeshRecord, RefusalRecord, SettingsRecord, SignedCard, WritersRecord } from './types.js'
 
 /** What stays where a card was removed: the revision that a new card must exceed. */
 export interface CardTombstone {
@@ -53,6 +64,11 @@ export class Records {
   /** The writers rule's state. */
   writers(): WritersRecord {
     return this.#read<WritersRecord>(WRITERS_KEY) ?? { eligible: [], active: [] }
+  }
+
+  /** What the owner set, null when nothing. */
+  settings(): SettingsRecord | null {
+    return this.#read<SettingsRecord>(SETTINGS_KEY)
   }
 
   /** The next admission order. */

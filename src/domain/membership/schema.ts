@@ -2,7 +2,17 @@ import { z } from 'zod'
 import { shown } from '../../kit/text.js'
 import { agentIdSchema, cardBodySchema, lineSchema, sandboxIdSchema, tierSchema } from '../card/schema.js'
 import { isCanonicalKey } from './signing.js'
-import type { Certificate, Entry, EntryBody, InviteTerms, JoinRequest, MeshRecord, SignedCard, SignedCertificate } from './types.js'
+import type {
+  Certificate,
+  Entry,
+  EntryBody,
+  InviteTerms,
+  JoinRequest,
+  MeshRecord,
+  MeshSettings,
+  SignedCard,
+  SignedCertificate
+} from './types.js'
 
 /** Longest name of a node or mesh, in UTF-16 units. */
 export const NAME_MAX = 64
@@ -12,6 +22,8 @@ export const INVITE_MAX_USES = 1000
 export const MESH_INFO_MAX_BYTES = 512
 
 const REASON_MAX = 256
+/** Most targets of the allow list that crosses sandboxes. */
+export const MAX_ALLOWED_TARGETS = 256
 
 /** A person's text made a name: control and direction characters removed, trimmed, cut at 64; null when nothing is left. */
 export function cleanName(text: string): string | null {
@@ -83,6 +95,25 @@ export const meshRecordSchema: z.ZodType<MeshRecord> = z.strictObject({
 
 const signedCardSchema: z.ZodType<SignedCard> = z.strictObject({ body: cardBodySchema, by: keySchema, sig: signatureSchema })
 
+/** What the owner sets for the mesh. */
+export const meshSettingsSchema: z.ZodType<MeshSettings> = z.strictObject({
+  tierRules: z
+    .array(
+      z.strictObject({
+        sourceTier: tierSchema,
+        allowedTargetTiers: z.array(tierSchema).max(4),
+        requiresEscalationJustification: z.boolean()
+      })
+    )
+    .max(4)
+    .refine((rules) => new Set(rules.map(({ sourceTier }) => sourceTier)).size === rules.length, 'one rule a tier'),
+  sandbox: z.strictObject({
+    enforced: z.boolean(),
+    // An agent id, or an agent id and a node key.
+    crossSandboxAllowList: z.array(lineSchema(128)).max(MAX_ALLOWED_TARGETS)
+  })
+})
+
 /** The body of a log entry, by its kind. */
 export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -111,7 +142,8 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     reason: z.string().max(REASON_MAX)
   }),
   z.strictObject({ kind: z.literal('card'), mesh: keySchema, card: signedCardSchema }),
-  z.strictObject({ kind: z.literal('card-removed'), mesh: keySchema, agentId: agentIdSchema, revision: z.int().min(0) })
+  z.strictObject({ kind: z.literal('card-removed'), mesh: keySchema, agentId: agentIdSchema, revision: z.int().min(0) }),
+  z.strictObject({ kind: z.literal('settings'), mesh: keySchema, settings: meshSettingsSchema, serial: z.int().min(1), at: timeSchema })
 ])
 
 /** A signed log entry; the signature itself is checked by the fold. */

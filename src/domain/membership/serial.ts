@@ -1,8 +1,8 @@
 /** How far one certificate may raise the serial, so that nobody can use the numbers up. */
 export const SERIAL_MAX_STEP = 1_000_000
 
-/** Why a certificate may not follow one with the serial `stored` (0: none), or null when it may. */
+/** Why what is numbered may not follow one with the serial `stored` (0: none), or null when it may. */
 export function serialFault(stored: number, serial: number): string | null {
-  if (serial <= stored) return 'a newer certificate is known'
+  if (serial <= stored) return 'a newer one is known'
   return serial - stored > SERIAL_MAX_STEP ? `its serial is more than ${SERIAL_MAX_STEP} ahead` : null
 }

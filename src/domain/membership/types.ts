@@ -1,6 +1,8 @@
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { CardBody } from '../card/card.js'
+import type { SandboxRules } from '../routing/decide.js'
 import type { Tier } from '../routing/tier.js'
+import type { TierRule } from '../routing/tier-rules.js'
 
 /** A value, who signed it and the signature (z32) over its canonical JSON under the value's own domain prefix. */
 export interface Signed<T> {
@@ -51,6 +53,13 @@ export interface InviteTerms {
   readonly additional: { readonly data: string; readonly signature: string }
 }
 
+/** What the owner sets for every node of the mesh (spec a2a-mcp-mesh, TierRoutingConfig and SandboxRoutingConfig). */
+export interface MeshSettings {
+  /** At most one rule a tier; a tier without one opens to nobody. */
+  readonly tierRules: readonly TierRule[]
+  readonly sandbox: SandboxRules
+}
+
 /** One entry of the log. The author of each is the key that signed it; the writer core is only a courier. */
 export type EntryBody =
   | {
@@ -74,6 +83,7 @@ export type EntryBody =
   | { readonly kind: 'revocation'; readonly mesh: MeshId; readonly nodeKey: NodeId; readonly at: number; readonly reason: string }
   | { readonly kind: 'card'; readonly mesh: MeshId; readonly card: SignedCard }
   | { readonly kind: 'card-removed'; readonly mesh: MeshId; readonly agentId: string; readonly revision: number }
+  | { readonly kind: 'settings'; readonly mesh: MeshId; readonly settings: MeshSettings; readonly serial: number; readonly at: number }
 
 /** A signed log entry. */
 export type Entry = Signed<EntryBody>
@@ -125,6 +135,15 @@ export interface RefusalRecord {
   readonly at?: number
 }
 
+/** What the view keeps of the settings: the newest that the owner signed. */
+export interface SettingsRecord {
+  readonly settings: MeshSettings
+  /** Rises with each change. */
+  readonly serial: number
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
 /** The writers rule's state: who may write, in log order, and which of them are writers now. */
 export interface WritersRecord {
   readonly eligible: readonly { readonly nodeKey: NodeId; readonly coreKey: string }[]
@@ -140,4 +159,6 @@ export interface MembershipView {
   /** By node, then by agent id. */
   readonly cards: ReadonlyMap<NodeId, ReadonlyMap<string, SignedCard>>
   readonly writers: WritersRecord
+  /** null: as shipped. */
+  readonly settings: SettingsRecord | null
 }

@@ -3,7 +3,16 @@ import { isRecord } from '../../kit/json.js'
 import { inviteFault } from './grant.js'
 import { parseRecordKey, type RecordKey } from './keys.js'
 import { isTombstone } from './records.js'
-import type { InviteRecord, MemberRecord, MembershipView, MeshRecord, RefusalRecord, SignedCard, WritersRecord } from './types.js'
+import type {
+  InviteRecord,
+  MemberRecord,
+  MembershipView,
+  MeshRecord,
+  RefusalRecord,
+  SettingsRecord,
+  SignedCard,
+  WritersRecord
+} from './types.js'
 
 /** What is known before anything of the log is read. */
 export const EMPTY_VIEW: MembershipView = {
@@ -12,7 +21,8 @@ export const EMPTY_VIEW: MembershipView = {
   invites: new Map(),
   refusals: new Map(),
   cards: new Map(),
-  writers: { eligible: [], active: [] }
+  writers: { eligible: [], active: [] },
+  settings: null
 }
 
 /**
@@ -31,7 +41,8 @@ export function buildView(records: Iterable<readonly [string, unknown]>): Member
     invites: new Map<string, InviteRecord>(),
     refusals: new Map<NodeId, RefusalRecord>(),
     cards: new Map<NodeId, Map<string, SignedCard>>(),
-    writers: EMPTY_VIEW.writers
+    writers: EMPTY_VIEW.writers,
+    settings: null as SettingsRecord | null
   }
   for (const [text, value] of records) {
     const key = parseRecordKey(text)
@@ -52,6 +63,7 @@ type Draft = { -readonly [K in keyof MembershipView]: MembershipView[K] } & {
 function place(draft: Draft, key: RecordKey, value: unknown): void {
   if (key.kind === 'mesh') draft.mesh = value as MeshRecord
   else if (key.kind === 'writers') draft.writers = value as WritersRecord
+  else if (key.kind === 'settings') draft.settings = value as SettingsRecord
   else if (key.kind === 'member') draft.members.set(key.nodeId, value as MemberRecord)
   else if (key.kind === 'refusal') draft.refusals.set(key.nodeId, value as RefusalRecord)
   else if (key.kind === 'invite') draft.invites.set(key.inviteId, value as InviteRecord)

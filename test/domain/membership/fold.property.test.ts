@@ -86,6 +86,10 @@ const arbOp = fc.oneof(
     })
   },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('uncard' as const), by: arbWho, agent: fc.nat(3), revision: fc.nat(4) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ op: fc.constant('set' as const), by: arbAuthor, serial: fc.integer({ min: 1, max: 4 }), tier: arbTier })
+  },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('again' as const), which: fc.nat(99) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('found' as const), by: arbWho }) }
 )
@@ -130,6 +134,11 @@ function entryOf(log: LogModel, op: Op): Entry | null {
     }
     case 'uncard':
       return seal('entry', { kind: 'card-removed', mesh: MESH, agentId: `agent${op.agent}`, revision: op.revision }, by)
+    case 'set': {
+      const rule = { sourceTier: op.tier, allowedTargetTiers: [op.tier], requiresEscalationJustification: false }
+      const settings = { tierRules: [rule], sandbox: { enforced: true, crossSandboxAllowList: [] } }
+      return seal('entry', { kind: 'settings', mesh: MESH, settings, serial: op.serial, at: 1000 }, by)
+    }
     case 'found':
       return foundingOf(by)
   }
@@ -196,6 +205,9 @@ function checkView(log: LogModel): void {
 
 /** What one entry may have changed. */
 function checkStep(before: MembershipView, after: MembershipView, entry: Entry): void {
+  const serialOf = ({ settings }: MembershipView): number => settings?.serial ?? 0
+  demand(serialOf(after) >= serialOf(before), 'settings never go back')
+  demand(serialOf(after) === serialOf(before) || entry.by === owner.id, 'the owner alone sets what holds for the mesh')
   for (const [node, member] of before.members) {
     const now = after.members.get(node)
     demand(now !== undefined, 'no member vanishes')
@@ -249,7 +261,17 @@ test('whatever honest and hostile authors try, in any order, the rules of member
     }),
     { numRuns: 120 }
   )
-  for (const kind of ['invite', 'invite-revoked', 'admission', 'admission refused', 'certificate', 'revocation', 'card', 'card-removed']) {
+  for (const kind of [
+    'invite',
+    'invite-revoked',
+    'admission',
+    'admission refused',
+    'certificate',
+    'revocation',
+    'card',
+    'card-removed',
+    'settings'
+  ]) {
     t.ok((tried.get(kind) ?? 0) > 0, `${kind}: ${tried.get(kind)}`)
   }
 })

@@ -8,7 +8,7 @@ import {
   meshRecordSchema,
   nameSchema
 } from '../../../src/domain/membership/schema.js'
-import { actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH } from '../../support/membership.js'
+import { actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH, SETTINGS } from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -86,9 +86,10 @@ test('every kind of entry passes as the fold writes it, and none with a foreign 
     revision: 1
   })
   log.uncard(owner, 'host', 1)
+  log.write(owner, { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1 })
   log.revoke(owner, ann)
   const entries = log.entries.map((one) => one.entry)
-  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 8)
+  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 9)
   for (const entry of entries) {
     t.ok(entrySchema.safeParse(entry).success, entry.body.kind)
     t.absent(entrySchema.safeParse({ ...entry, body: { ...entry.body, extra: 1 } }).success, entry.body.kind)
