@@ -134,6 +134,25 @@ const MESH: readonly CommandSpec[] = [
     ]
   },
   {
+    name: 'mesh',
+    about: 'rules that hold for every node; the owner sets them',
+    group: 'Mesh',
+    sub: [
+      {
+        name: 'show',
+        about: 'which tier may open to which, and what every sandbox reaches',
+        load: async () => (await import('./commands/mesh.js')).showMesh
+      },
+      {
+        name: 'set',
+        args: '<file>',
+        about: 'set them: the JSON of mesh show --json, changed (- reads stdin)',
+        load: async () => (await import('./commands/mesh.js')).setMesh
+      },
+      { name: 'reset', about: 'as shipped', load: async () => (await import('./commands/mesh.js')).resetMesh }
+    ]
+  },
+  {
     name: 'invite',
     about: 'make a code by which another machine joins',
     group: 'Mesh',

@@ -19,6 +19,7 @@ import {
   showId,
   showPeer
 } from './api-peers.js'
+import { setSettings, showSettings } from './mesh-settings.js'
 import type { NodeCore } from './node.js'
 
 /** Values a watch of events may be behind before it gets a gap. */
@@ -102,6 +103,8 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'invite.create': ['admin', (params) => createInvite(node, params, by)],
     'invite.list': ['admin', () => listInvites(node)],
     'invite.revoke': ['admin', ({ id }) => revokeInvite(node, id)],
+    'mesh.settings': ['read', () => showSettings(node)],
+    'mesh.set': ['admin', (params) => setSettings(node, params)],
     'agents.list': ['read', (params) => listAgents(node, params, by)],
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
     'message.send': ['send', (params) => sendText(node, params, by)],

@@ -11,6 +11,7 @@ import { NodeEvents } from './events.js'
 import { Inbox } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import { Lookups } from './lookups.js'
+import { rulesInForce } from './mesh-settings.js'
 import { Members } from './members.js'
 import { answerProposal } from './offers.js'
 import { Outbox } from './outbox.js'
@@ -133,7 +134,7 @@ function createTables(parts: NodeParts): Tables {
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards }),
     news: new CardNews({ telemetry, agents, ownCards, peers }),
     tasks: new Tasks({ clock, ids, telemetry }),
-    router: new Router({ ...parts, directory, events, traffic, rules: settings.rules }),
+    router: new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) }),
     observability,
     traffic
   }

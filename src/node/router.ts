@@ -31,7 +31,8 @@ export interface RouterParts {
   readonly directory: Directory
   readonly events: NodeEvents
   readonly traffic: Traffic
-  readonly rules: RoutingRules
+  /** The rules in force now. */
+  readonly rules: () => RoutingRules
 }
 
 /** The rules of this node, and the record of what they refused. */
@@ -45,16 +46,21 @@ export class Router {
     this.#parts = parts
   }
 
+  /** The rules in force now. */
+  rules(): RoutingRules {
+    return this.#parts.rules()
+  }
+
   /** Must replies pass the rules themselves? */
   get isStrict(): boolean {
-    return this.#parts.rules.replies === 'strict'
+    return this.rules().replies === 'strict'
   }
 
   /** Decides on a message that is on its way. */
   decide(question: RoutingQuestion): Verdict {
-    const { clock, telemetry, rules } = this.#parts
+    const { clock, telemetry } = this.#parts
     const from = clock.monotonic()
-    const verdict = decide(rules, question)
+    const verdict = decide(this.rules(), question)
     telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.code)
     telemetry.time('routing_decision_ms', clock.monotonic() - from)
     return verdict
@@ -62,7 +68,7 @@ export class Router {
 
   /** What the rules would say. */
   ask(question: RoutingQuestion): Verdict {
-    return decide(this.#parts.rules, question)
+    return decide(this.rules(), question)
   }
 
   /**

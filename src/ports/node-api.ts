@@ -245,6 +245,17 @@ export interface SwarmResults {
   }[]
 }
 
+/** `mesh show`: what the owner set for the whole mesh, else what is shipped. */
+export interface MeshSettingsInfo {
+  /** Rises with each change; 0 as shipped. */
+  readonly serial: number
+  readonly changedAt: string | null
+  /** A tier without a rule opens to nobody. `justification`: opening to L0 or L1 from a weaker tier needs one. */
+  readonly tiers: readonly { readonly from: TierText; readonly to: readonly TierText[]; readonly justification: boolean }[]
+  /** `allow`: agents that every sandboxed agent may reach, as `id` (on any node) or `id@node`. */
+  readonly sandboxes: { readonly enforced: boolean; readonly allow: readonly string[] }
+}
+
 /** `tasks` and `tasks show`. */
 export interface TaskInfo {
   readonly id: string
@@ -289,6 +300,16 @@ export interface Calls {
   'invite.create': {
     params: { readonly tier?: Tier; readonly admin?: boolean; readonly ttlMs?: number; readonly uses?: number; readonly sandboxId?: string }
     result: { readonly id: string; readonly code: string; readonly expiresAt: string; readonly uses: number; readonly tier: TierText }
+  }
+  'mesh.settings': { params: Record<string, never>; result: MeshSettingsInfo }
+  'mesh.set': {
+    /** What is not given stays; `reset` begins with what is shipped. */
+    params: {
+      readonly tiers?: readonly { readonly from: Tier; readonly to: readonly Tier[]; readonly justification: boolean }[]
+      readonly sandboxes?: { readonly enforced: boolean; readonly allow: readonly string[] }
+      readonly reset?: boolean
+    }
+    result: MeshSettingsInfo
   }
   'invite.list': { params: Record<string, never>; result: { readonly invites: readonly InviteInfo[] } }
   'invite.revoke': { params: { readonly id: string }; result: InviteInfo }

@@ -1,5 +1,6 @@
 import test from 'brittle'
-import { testMesh, untilOnline, untilPeer } from '../support/nodes.js'
+import type { MeshSettingsInfo } from '../../src/ports/node-api.js'
+import { testMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
 
 test('two nodes join by an invite, list each other, ping, send and call', async (t) => {
   const mesh = await testMesh(t)
@@ -56,6 +57,37 @@ test('a broadcast reaches every agent and lists each with its outcome', async (t
     'text@b': 'DELIVERED',
     'operator@b': 'DELIVERED'
   })
+})
+
+test('the owner replaces the tier table and the allow list for every node, and takes it back', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await mesh.meshOf('a', 'b')
+  await untilAgent(b, 'host@a')
+  const shipped = await b.json<MeshSettingsInfo>(['mesh', 'show'])
+  t.is(shipped.serial, 0)
+  t.alike(
+    shipped.tiers.find(({ from }) => from === 'L1'),
+    { from: 'L1', to: ['L0', 'L1'], justification: false }
+  )
+  t.is((await b.cli(['call', 'host@a', 'host.report', '{}'])).code, 0)
+
+  const tiers = shipped.tiers.map((row) => (row.from === 'L1' ? { ...row, to: ['L1'] } : row))
+  const set = await a.json<MeshSettingsInfo>(['mesh', 'set', '-'], JSON.stringify({ tiers }))
+  t.is(set.serial, 1)
+  await untilTrue(async () => (await b.json<MeshSettingsInfo>(['mesh', 'show'])).serial === 1, 'b follows')
+  const refused = await b.cli(['call', 'host@a', 'host.report', '{}', '--json'])
+  t.is(refused.code, 5)
+  t.is(JSON.parse(refused.stderr).error.code, 'TIER_VIOLATION')
+
+  t.is((await b.cli(['mesh', 'set', '-'], JSON.stringify({ tiers }))).code, 5, 'a member sets nothing')
+  const allow = await a.json<MeshSettingsInfo>(['mesh', 'set', '-'], '{"sandboxes":{"enforced":true,"allow":["text","host@b"]}}')
+  t.alike(allow.sandboxes, { enforced: true, allow: ['text', 'host@b'] })
+  t.alike(allow.tiers, set.tiers, 'what is not given stays')
+  t.is((await a.json<MeshSettingsInfo>(['mesh', 'reset'])).serial, 3)
+  await untilTrue(async () => (await b.json<MeshSettingsInfo>(['mesh', 'show'])).serial === 3, 'b follows')
+  t.is((await b.cli(['call', 'host@a', 'host.report', '{}'])).code, 0)
+  for (const bad of ['{}', '[]', 'x', '{"tiers":[{"from":"L9","to":[],"justification":true}]}', '{"sandboxes":{"enforced":1}}'])
+    t.is((await a.cli(['mesh', 'set', '-'], bad)).code, 2, bad)
 })
 
 test('an admin renames a member and changes its tier; everybody sees it', async (t) => {

@@ -57,6 +57,16 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   }),
   'invite.list': none,
   'invite.revoke': z.strictObject({ id: ref }),
+  'mesh.settings': none,
+  'mesh.set': z.strictObject({
+    tiers: z
+      .array(z.strictObject({ from: tier, to: z.array(tier).max(4), justification: z.boolean() }))
+      .max(4)
+      .refine((rules) => new Set(rules.map(({ from }) => from)).size === rules.length, 'one rule a tier')
+      .exactOptional(),
+    sandboxes: z.strictObject({ enforced: z.boolean(), allow: z.array(z.string().min(1).max(128)).max(256) }).exactOptional(),
+    reset: z.boolean().exactOptional()
+  }),
   'agents.list': z.strictObject({ origin: z.enum(['local', 'remote']).exactOptional() }),
   'agents.show': z.strictObject({ agent: ref }),
   'message.send': z.strictObject({

@@ -1,0 +1,97 @@
+import { readFile } from 'node:fs/promises'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { isRecord, parseJson } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
+import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
+import { tierFromText, type Tier } from '../../adapters/control/terms.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import type { Output } from '../output.js'
+import { printFacts, tableLines } from '../render.js'
+import { readStdin } from '../stdin.js'
+import { timeText } from '../words.js'
+
+/** Bytes of a file of settings. */
+const MAX_BYTES = 256 * 1024
+
+type Change = Calls['mesh.set']['params']
+
+/** `mesh show`: what the owner set for every node, else what is shipped. */
+export const showMesh: Action = async ({ output, api }) => tell(output, await api().call('mesh.settings', {}))
+
+/** `mesh set <file|->`: the JSON of `mesh show --json`, changed; a member that is not there stays as it is. */
+export const setMesh: Action = async ({ output, api }, [file = '']) =>
+  tell(output, await api().call('mesh.set', changeOf(file, await textOf(file))))
+
+/** `mesh reset`: as shipped. */
+export const resetMesh: Action = async ({ output, api }) => tell(output, await api().call('mesh.set', { reset: true }))
+
+async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
+  if (output.json) {
+    output.object('mesh@1', info)
+    return EXIT.ok
+  }
+  const rows = info.tiers.map(({ from, to, justification }) => [
+    from,
+    to.length === 0 ? 'nobody' : to.join(', '),
+    justification ? 'to open to L0 or L1' : '-'
+  ])
+  for (const line of await tableLines(output, ['TIER', 'MAY OPEN TO', 'NEEDS A JUSTIFICATION'], rows)) output.print(line)
+  const { enforced, allow } = info.sandboxes
+  printFacts(output, [
+    ['sandboxes', enforced ? 'enforced' : { text: 'not enforced', style: 'red' }],
+    ['reached from all', allow.length === 0 ? 'nothing' : allow.join(', ')],
+    ['set', info.changedAt === null ? 'as shipped' : `${timeText(info.changedAt)}, serial ${info.serial}`]
+  ])
+  return EXIT.ok
+}
+
+async function textOf(file: string): Promise<string> {
+  if (file === '-') return await readStdin(MAX_BYTES)
+  try {
+    const bytes = await readFile(file)
+    if (bytes.byteLength <= MAX_BYTES) return bytes.toString('utf8')
+  } catch (error) {
+    throw fault(file, messageOf(error))
+  }
+  throw fault(file, `larger than ${MAX_BYTES} bytes`)
+}
+
+function changeOf(file: string, text: string): Change {
+  const json = parseJson(text)
+  if (!json.ok) throw fault(file, json.reason)
+  if (!isRecord(json.value)) throw fault(file, 'not an object with tiers or sandboxes')
+  const { tiers, sandboxes } = json.value
+  if (tiers === undefined && sandboxes === undefined) throw fault(file, 'neither tiers nor sandboxes are in it')
+  return {
+    ...(tiers === undefined ? {} : { tiers: tiersOf(file, tiers) }),
+    ...(sandboxes === undefined ? {} : { sandboxes: sandboxesOf(file, sandboxes) })
+  }
+}
+
+function tiersOf(file: string, value: unknown): NonNullable<Change['tiers']> {
+  if (!Array.isArray(value)) throw fault(file, 'tiers is not a list')
+  return value.map((row: unknown) => {
+    if (!isRecord(row) || !Array.isArray(row['to']) || typeof row['justification'] !== 'boolean')
+      throw fault(file, 'a row of tiers is not {"from": "L1", "to": ["L0"], "justification": false}')
+    return { from: tierOf(file, row['from']), to: row['to'].map((one) => tierOf(file, one)), justification: row['justification'] }
+  })
+}
+
+function tierOf(file: string, value: unknown): Tier {
+  const tier = typeof value === 'string' ? tierFromText(value) : null
+  if (tier === null) throw fault(file, `a tier is L0, L1, L2 or L3, not ${shown(JSON.stringify(value) ?? '', 40)}`)
+  return tier
+}
+
+function sandboxesOf(file: string, value: unknown): NonNullable<Change['sandboxes']> {
+  if (!isRecord(value) || typeof value['enforced'] !== 'boolean' || !Array.isArray(value['allow']))
+    throw fault(file, 'sandboxes is not {"enforced": true, "allow": ["agent", "agent@node"]}')
+  return { enforced: value['enforced'], allow: value['allow'].map(String) }
+}
+
+function fault(file: string, reason: string): NodeError {
+  return new NodeError('USAGE', `${file === '-' ? 'standard input' : JSON.stringify(file)}: ${reason}`, {
+    next: ['a2a-node mesh show --json']
+  })
+}

@@ -1,0 +1,74 @@
+import { NodeError } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
+import { addressText } from '../domain/card/card.js'
+import type { MeshSettings, SettingsRecord } from '../domain/membership/types.js'
+import type { RoutingRules } from '../domain/routing/decide.js'
+import { tierText } from '../domain/routing/tier.js'
+import type { MemberLog } from '../ports/mesh.js'
+import type { Calls, MeshSettingsInfo } from '../ports/node-api.js'
+import { parseAddress } from './directory.js'
+import type { NodeCore } from './node.js'
+
+/** The rules in force on a node: what the owner set for the mesh, else what is shipped. */
+export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules): () => RoutingRules {
+  let from: SettingsRecord | null = null
+  let rules = shipped
+  return () => {
+    const { settings } = log.view()
+    if (settings === from) return rules
+    from = settings
+    rules = settings === null ? shipped : { ...shipped, ...settings.settings }
+    return rules
+  }
+}
+
+/** What holds for the whole mesh. */
+export function showSettings(node: NodeCore): MeshSettingsInfo {
+  const record = node.parts.log.view().settings
+  const { tierRules, sandbox } = node.router.rules()
+  return {
+    serial: record?.serial ?? 0,
+    changedAt: record === null ? null : new Date(record.at).toISOString(),
+    tiers: tierRules.map(({ sourceTier, allowedTargetTiers, requiresEscalationJustification }) => ({
+      from: tierText(sourceTier),
+      to: allowedTargetTiers.map(tierText),
+      justification: requiresEscalationJustification
+    })),
+    sandboxes: {
+      enforced: sandbox.enforced,
+      allow: sandbox.crossSandboxAllowList.map((target) => (target.includes('@') ? node.directory.shownAddress(target) : shown(target, 64)))
+    }
+  }
+}
+
+/**
+ * Sets what holds for the whole mesh; what is not given stays. Signed by the owner into the log, so every node follows it.
+ * @throws NodeError FORBIDDEN unless this node is the owner; AGENT_NOT_FOUND, AMBIGUOUS_NAME for the allow list; TIMEOUT.
+ */
+export async function setSettings(node: NodeCore, { tiers, sandboxes, reset }: Calls['mesh.set']['params']): Promise<MeshSettingsInfo> {
+  const { membership, log, clock, audit, settings: shipped } = node.parts
+  if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
+  const { tierRules, sandbox } = reset === true ? shipped.rules : node.router.rules()
+  const settings: MeshSettings = {
+    tierRules:
+      tiers?.map(({ from, to, justification }) => ({
+        sourceTier: from,
+        allowedTargetTiers: to,
+        requiresEscalationJustification: justification
+      })) ?? tierRules,
+    sandbox:
+      sandboxes === undefined
+        ? sandbox
+        : { enforced: sandboxes.enforced, crossSandboxAllowList: sandboxes.allow.map((target) => targetOf(node, target)) }
+  }
+  const { mesh } = membership.certificate().body
+  await log.submit({ kind: 'settings', mesh, settings, serial: (log.view().settings?.serial ?? 0) + 1, at: clock.now() })
+  audit.append({ kind: 'membership', code: 'settings', reason: 'settings of the mesh changed' })
+  node.events.add('membership', 'settings of the mesh changed', {})
+  return showSettings(node)
+}
+
+/** An agent id on any node stays as it is; `id@node` becomes the address that messages carry. */
+function targetOf(node: NodeCore, text: string): string {
+  return parseAddress(text) === null ? text : addressText(node.directory.agent(text))
+}
