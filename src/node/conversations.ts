@@ -51,11 +51,14 @@ export class Conversations {
     return correlationId !== undefined && this.#ended.has(keyOf(peer, correlationId))
   }
 
-  /** Gives a reply to whoever waits for it. False: nobody does. */
-  deliver(peer: NodeId, header: EnvelopeHeader, payload: unknown): boolean {
-    const waiting = this.#handlers.get(keyOf(peer, header.correlationId ?? ''))
-    waiting?.handler(header, payload)
-    return waiting !== undefined
+  /** Does somebody here wait for the peer's replies on that thread? On an exchange that the peer itself opened nobody does. */
+  isAwaited(peer: NodeId, correlationId: string | undefined): boolean {
+    return correlationId !== undefined && this.#handlers.has(keyOf(peer, correlationId))
+  }
+
+  /** Gives a reply to whoever waits for it. */
+  deliver(peer: NodeId, header: EnvelopeHeader, payload: unknown): void {
+    this.#handlers.get(keyOf(peer, header.correlationId ?? ''))?.handler(header, payload)
   }
 
   /** The exchange has ended: no further reply passes. */

@@ -165,7 +165,7 @@ export class Inbox {
     this.#dispatch(arrival)
   }
 
-  /** `late`: a reply to what has ended here already, which any honest peer may send. */
+  /** `late`: a reply that nobody waits for any more, which any honest peer may send. */
   #decide({ peer, header, recipient, party, since }: Arrival): Refusal | 'late' | null {
     const { directory, conversations, router, traffic, self } = this.#parts
     const target = directory.party(recipient)
@@ -176,6 +176,7 @@ export class Inbox {
     const justification = header.metadata?.justification ?? null
     const verdict = router.decide({ sender: party, target, type: header.type, justification, isReply })
     if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
+    if (!isOpening && !conversations.isAwaited(peer, header.correlationId)) return 'late'
     if (!this.#open(peer, header)) return REFUSALS.tooManyOpen
     traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule: verdict.rule, since })
     return null

@@ -16,11 +16,19 @@ test('replies go to whoever waits for them, until the exchange ends', (t) => {
   t.absent(conversations.allows('other', 'thr'))
   t.absent(conversations.allows('peer', 'thr2'))
   t.absent(conversations.allows('peer', undefined))
-  t.ok(conversations.deliver('peer', header('thr'), 1))
-  t.absent(conversations.deliver('other', header('thr'), 2))
+  t.ok(conversations.isAwaited('peer', 'thr'))
+  for (const [peer, thread] of [
+    ['other', 'thr'],
+    ['peer', 'thr2'],
+    ['peer', undefined]
+  ] as const)
+    t.absent(conversations.isAwaited(peer, thread))
+  conversations.deliver('peer', header('thr'), 1)
+  conversations.deliver('other', header('thr'), 2)
   conversations.end('peer', 'thr')
   t.absent(conversations.allows('peer', 'thr'))
-  t.absent(conversations.deliver('peer', header('thr'), 3))
+  t.absent(conversations.isAwaited('peer', 'thr'))
+  conversations.deliver('peer', header('thr'), 3)
   t.alike(seen, [1])
 })
 
@@ -48,7 +56,7 @@ test('an exchange that nobody ends is over when its time is', (t) => {
   t.ok(conversations.allows('peer', 'thr'))
   clock.advance(60_000)
   t.absent(conversations.allows('peer', 'thr'))
-  t.absent(conversations.deliver('peer', header('thr'), 1))
+  conversations.deliver('peer', header('thr'), 1)
 })
 
 test('a peer with too many open exchanges gets no further one, others do', (t) => {

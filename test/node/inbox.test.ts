@@ -239,6 +239,26 @@ test('a reply that nobody asked for is refused; one that is only late is not hel
   t.is(here.counted('messages_refused', 'late'), 1)
 })
 
+test('a peer cannot answer itself: replies on an exchange that it opened, or that nobody waits on, are not delivered', async (t) => {
+  const work = new FakeAgent(agentDefinition('text'), () => null)
+  for (const replies of ['exchange', 'strict'] as const) {
+    const world = new World(t)
+    const settings = { rules: { ...SETTINGS.rules, replies } }
+    const here = await world.member(`here-${replies}`, { agents: [work], settings })
+    const peer = await world.member(`peer-${replies}`)
+    await world.link(here, peer)
+    forge(peer, here, { correlationId: 'own' })
+    await world.settle()
+    t.is(here.counted('messages_delivered', 'request'), 1)
+    for (const type of ['response', 'error', 'stream-data', 'stream-end', 'task-accept', 'task-reject'] as const) {
+      for (let i = 0; i < 10; i++) forge(peer, here, { type, correlationId: 'own', payload: null })
+      await world.settle()
+      t.is(here.counted('messages_delivered', type), 0, type)
+    }
+    t.is(here.counted('messages_refused', 'late'), 60)
+  }
+})
+
 test('the final reply ends its exchange', async (t) => {
   const { world, here } = await pair(t)
   const sender = { agentId: 'operator', nodeId: here.id }
