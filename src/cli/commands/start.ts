@@ -11,6 +11,7 @@ import { bannerLines } from '../banner.js'
 import type { Action, CommandContext } from '../context.js'
 import { reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { boundLog } from '../log-file.js'
 import { isSet, type Options } from '../options.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
@@ -58,6 +59,7 @@ export async function startAny(context: CommandContext, options: Options, startN
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   const config = await startConfig(context, options)
   if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags))
+  if (isSet(options, 'reportReady')) boundLog(context.paths().logFile)
   const signals = stopSignals()
   try {
     const home = context.paths()

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, open, readFile, stat, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
@@ -106,7 +106,7 @@ test('a background start that cannot write its log says so', async (t: Assert) =
 
 /** Starts with a fake composition root in this process. */
 async function started(t: Assert, node: (options: StartOptions) => Promise<RunningNode>, options: Record<string, unknown> = {}) {
-  const home = await tempDir(t)
+  const home = typeof options['home'] === 'string' ? options['home'] : await tempDir(t)
   const text = { out: '', err: '' }
   const sink = (name: 'out' | 'err') => ({ write: (part: string) => (text[name] += part) })
   const output = new Output({ json: options['json'] === true, color: 'never', out: sink('out'), err: sink('err'), env: {} })
@@ -181,6 +181,26 @@ test('a start that finds the store locked prints the node that got there first',
   )
   t.is(await ended, 0)
   t.is((JSON.parse(text.out) as { pid: number }).pid, 4711)
+})
+
+test('a background node begins its log anew when it is too long, and keeps the one before', async (t: Assert) => {
+  const home = await tempDir(t)
+  const old = Buffer.alloc(16 * 1024 * 1024 + 1, 'old line\n')
+  const log = await open(path.join(home, 'node.log'), 'a', 0o600)
+  t.teardown(() => log.close())
+  await log.appendFile(old)
+  const { ended } = await started(
+    t,
+    async () => {
+      await log.appendFile('new line\n')
+      return fakeNode(Promise.resolve(null))
+    },
+    { home, reportReady: true }
+  )
+  t.is(await ended, 0)
+  t.is(await readFile(path.join(home, 'node.log'), 'utf8'), 'new line\n')
+  const kept = await stat(path.join(home, 'node.log.1'))
+  t.alike([kept.size, kept.mode & 0o777], [old.byteLength, 0o600])
 })
 
 test('a store that stays locked is STORE_LOCKED', async (t: Assert) => {
