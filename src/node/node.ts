@@ -95,6 +95,7 @@ export function createNode(parts: NodeParts): NodeCore {
         }
       })
       work.start()
+      requests.start()
       swarms.start()
       await peers.start(messages)
     },
@@ -155,7 +156,12 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
   })
   const outbox: Outbox = new Outbox({ ...common, deliverHere: (envelope) => inbox.receiveHere(envelope) })
   const attached = new Attached({ ...common, outbox })
-  const requests: Requests = new Requests({ ...common, outbox, cancelHere: (key) => work.onCancel(self, key) })
+  const requests: Requests = new Requests({
+    ...common,
+    outbox,
+    limits: settings,
+    cancelHere: (key) => work.onCancel(self, key)
+  })
   const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
   const work: Work = new Work({
     ...common,

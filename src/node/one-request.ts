@@ -15,6 +15,13 @@ import type { Tasks } from './tasks.js'
 /** How long a late answer is still taken, beyond the caller's patience, in milliseconds. */
 const LATE_MS = 3_600_000
 
+/** Longest time between two times that a request is asked again, in milliseconds. */
+const MAX_PATIENCE_MS = 300_000
+/** First wait after a refusal for lack of room, in milliseconds; doubled with each. */
+const RETRY_MS = 1000
+/** Longest such wait, in milliseconds. */
+const MAX_RETRY_MS = 60_000
+
 /** A request to one agent. */
 export interface Asking {
   readonly sender: AgentAddress
@@ -30,7 +37,7 @@ export interface Asking {
   readonly isBroadcast?: boolean
   /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
   readonly timeoutMs: number
-  /** Waits for an agent that is offline now, as long as `timeoutMs` lasts. */
+  /** Waits for an agent that is offline or has no room now, as long as `timeoutMs` lasts. */
   readonly mayQueue: boolean
   /** Set for the lease of a swarm's item. */
   readonly lease?: { readonly swarm: string; readonly requestId: string; readonly attempt: number }
@@ -49,6 +56,10 @@ export interface RequestParts {
   readonly conversations: Conversations
   readonly cancellations: Cancellations
   readonly tasks: Tasks
+  /** A peer that says nothing of a request for longer than `leaseMs` has lost it. */
+  readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number }
+  /** Its peer had no room for it; it may wait until {@link OneRequest.dueAt}. */
+  onNoRoom(request: OneRequest): void
   /** It has ended, for good. */
   onEnd(request: OneRequest): void
 }
@@ -71,6 +82,14 @@ export class OneRequest {
   readonly #asking: Asking
   #timer: Timer
   #isSent = false
+  #hasGivenUp = false
+  /** When its peer last said that it has it, or was asked again; null: its peer never said so. */
+  #namedAt: number | null = null
+  #patienceMs: number
+  /** How often its peer had no room, and what it said last. */
+  #refusals = 0
+  #refusal: ErrorBody | null = null
+  #dueAt = 0
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
 
@@ -78,6 +97,7 @@ export class OneRequest {
     this.#parts = parts
     this.#asking = asking
     this.names = names
+    this.#patienceMs = parts.limits.leaseMs
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
@@ -99,6 +119,16 @@ export class OneRequest {
     return this.#isOver
   }
 
+  /** Does its caller wait for it? */
+  get isAwaited(): boolean {
+    return !this.#isOver && !this.#hasGivenUp
+  }
+
+  /** When it may be sent again, on the monotonic clock. */
+  get dueAt(): number {
+    return this.#dueAt
+  }
+
   /** Would it be refused? @throws NodeError what the rules refuse. */
   check(): void {
     this.#parts.outbox.check(this.#head())
@@ -117,15 +147,17 @@ export class OneRequest {
     }
   }
 
-  /** Sends it. @throws NodeError what {@link Outbox.send} refuses. */
+  /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
   async send(): Promise<void> {
-    const { timeoutMs, mayQueue, lease } = this.#asking
+    const ttlMs = this.#asking.timeoutMs + LATE_MS
+    const refusals = this.#refusals
     await this.#parts.outbox.send({
       ...this.#head(),
-      isKept: mayQueue || lease !== undefined,
       payload: this.#payload(),
-      replies: { ttlMs: timeoutMs + LATE_MS, handler: (header, payload) => this.#onReply(header, payload) }
+      ...(this.#isSent ? {} : { replies: { ttlMs, handler: (header, payload) => this.#onReply(header, payload) } })
     })
+    // Its peer may have refused it already.
+    if (refusals !== this.#refusals) return
     this.#isSent = true
     // It may have been canceled on its way out.
     if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
@@ -137,13 +169,36 @@ export class OneRequest {
     this.#note((tasks, id) => tasks.waitFor(id, 'peer'))
   }
 
+  /** Its peer is back, and has a lease's time to say whether it still has it. */
+  peerIsBack(): void {
+    if (this.#namedAt !== null) this.#namedAt = this.#parts.clock.monotonic()
+    this.#note((tasks, id) => tasks.waitFor(id, null))
+  }
+
+  /** Time passed: nobody works on what nobody heartbeats. True: its peer had it, but has lost it, and should be asked again. */
+  isLost(): boolean {
+    if (!this.isAwaited || !this.#isSent || this.#namedAt === null) return false
+    if (this.#parts.clock.monotonic() - this.#namedAt <= this.#patienceMs) return false
+    this.#note((tasks, id) => tasks.lost(id))
+    // A swarm keeps the books of its leases, and gives them to another.
+    return this.#asking.lease === undefined
+  }
+
+  /** It is asked again: the peer gets more time with each. */
+  askedAgain(): void {
+    this.#namedAt = this.#parts.clock.monotonic()
+    this.#patienceMs = Math.min(MAX_PATIENCE_MS, this.#patienceMs * 2)
+  }
+
   /** The peer has it, but its agent has no free place yet. */
   waitForSlot(): void {
+    this.#named()
     this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
   }
 
   /** The peer works on it. */
   working(): void {
+    this.#named()
     this.#note((tasks, id) => {
       tasks.waitFor(id, null)
       tasks.working(id)
@@ -169,6 +224,11 @@ export class OneRequest {
     this.#settle({ outcome: 'UNKNOWN', error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody() })
   }
 
+  #named(): void {
+    this.#namedAt = this.#parts.clock.monotonic()
+    this.#patienceMs = this.#parts.limits.leaseMs
+  }
+
   #payload(): RequestPayload {
     const { capability, input, description, lease } = this.#asking
     const { requestId, attempt } = this.names
@@ -178,8 +238,9 @@ export class OneRequest {
   #giveUp(): void {
     if (!this.#isSent) {
       // Nothing left this node, so nothing is unknown.
-      return this.fail(new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
+      return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }
+    this.#hasGivenUp = true
     this.#timer = this.#parts.clock.after(LATE_MS, () => this.#end())
     this.#note((tasks, id) => tasks.unknown(id))
     this.#settle({ outcome: 'UNKNOWN', error: new NodeError('TIMEOUT', 'no answer in time; the work may still go on').toBody() })
@@ -189,7 +250,26 @@ export class OneRequest {
     const answer = readReply(header, payload, this.names)
     if (answer === null) return
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
+    else if (answer.outcome === 'FAILED' && answer.error.code === 'OVERLOADED' && this.mayWait) this.noRoom(answer.error)
     else this.#finish(answer)
+  }
+
+  /** May it wait for its peer to come back, or to have room? */
+  get mayWait(): boolean {
+    return this.#asking.mayQueue && this.isAwaited
+  }
+
+  /** There is no room for it, here or there, and nothing has begun: it waits, longer each time. */
+  noRoom(error: ErrorBody): void {
+    const { clock, conversations, onNoRoom } = this.#parts
+    this.#dueAt = clock.monotonic() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#refusals++)
+    this.#refusal = error
+    if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))
+    this.#isSent = false
+    this.#namedAt = null
+    conversations.end(this.peer, this.names.correlationId)
+    this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
+    onNoRoom(this)
   }
 
   #finish(answer: Exclude<Answer, { outcome: 'UNKNOWN' }>): void {

@@ -1,4 +1,6 @@
-import { asNodeError, NodeError } from '../kit/errors.js'
+import type { Timer } from '../kit/clock.js'
+import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorCode } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { Cancellations } from './cancellations.js'
@@ -6,8 +8,14 @@ import type { CancellationsParts } from './cancellations.js'
 import { OneRequest } from './one-request.js'
 import type { Answer, Asking, RequestNames, RequestParts } from './one-request.js'
 
+/** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
+const WINDOW = 128
+
+/** The peer cannot take it now, but may later. */
+const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'OVERLOADED'])
+
 /** What asking others needs. */
-export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'cancellations'>, CancellationsParts {
+export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations'>, CancellationsParts {
   readonly ids: IdSource
 }
 
@@ -26,13 +34,25 @@ export class Requests {
   readonly #cancellations: Cancellations
   /** Requests that have not ended, by peer. */
   readonly #live = new Map<NodeId, Set<OneRequest>>()
-  /** Those of them that wait for their peer. */
+  /** Those of them that wait for their peer to come back, or to have room. */
   readonly #queued = new Set<OneRequest>()
+  #timer: Timer | null = null
 
   constructor(parts: RequestsParts) {
     this.#parts = parts
     this.#cancellations = new Cancellations(parts)
-    this.#ofRequest = { ...parts, cancellations: this.#cancellations, onEnd: (request) => this.#forget(request) }
+    this.#ofRequest = {
+      ...parts,
+      cancellations: this.#cancellations,
+      onNoRoom: (request) => this.#queued.add(request),
+      onEnd: (request) => this.#forget(request)
+    }
+  }
+
+  /** Begins to look after what is under way. */
+  start(): void {
+    const { clock, limits } = this.#parts
+    this.#timer = clock.every(limits.heartbeatMs, () => this.#tick())
   }
 
   /**
@@ -48,10 +68,8 @@ export class Requests {
       await request.send()
     } catch (error) {
       const failure = asNodeError(error)
-      const isAway = failure.code === 'PEER_OFFLINE' || failure.code === 'CHANNEL_CLOSED'
-      if (!isAway || !asking.mayQueue) request.fail(failure.toBody())
+      this.#notSent(request, failure)
       if (request.isOver) throw failure
-      this.#queue(request)
     }
     return asked(request)
   }
@@ -70,6 +88,8 @@ export class Requests {
 
   /** This node stops: whoever waits for an answer waits no longer. */
   stop(): void {
+    this.#parts.clock.clear(this.#timer)
+    this.#queued.clear()
     for (const request of this.#all()) request.abandon()
   }
 
@@ -94,7 +114,7 @@ export class Requests {
     }
   }
 
-  /** Requests that wait for their peer to come back. */
+  /** Requests that wait for their peer to come back, or to have room. */
   waitingCount(): number {
     return this.#queued.size
   }
@@ -107,22 +127,51 @@ export class Requests {
   /** A peer was put out of the mesh: nothing is expected of it any more. */
   onRevoked(peer: NodeId): void {
     const error = new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody()
-    for (const request of [...(this.#live.get(peer) ?? [])]) request.fail(error)
+    const requests = [...(this.#live.get(peer) ?? [])]
+    for (const request of requests) this.#queued.delete(request)
+    for (const request of requests) request.fail(error)
     this.#cancellations.forget(peer)
   }
 
   /** A peer is back: send what waited for it. */
   onOnline(peer: NodeId): void {
     this.#cancellations.onOnline(peer)
-    for (const request of this.#live.get(peer) ?? []) {
-      if (this.#queued.delete(request)) request.send().catch((error: unknown) => this.#sendLater(request, asNodeError(error)))
+    for (const request of this.#live.get(peer) ?? []) if (!this.#queued.has(request)) request.peerIsBack()
+    this.#sendQueued(peer)
+  }
+
+  /** Asks again what peers have lost, and sends what waited for room. */
+  #tick(): void {
+    for (const [peer, ofPeer] of this.#live) {
+      for (const request of ofPeer) if (request.isLost() && !this.#isAway(peer)) this.#askAgain(request)
+      this.#sendQueued(peer)
     }
   }
 
-  /** The peer may be gone again: then it waits on. What the rules or the agent refuse now has failed. */
-  #sendLater(request: OneRequest, error: NodeError): void {
-    if (error.code === 'PEER_OFFLINE' || error.code === 'CHANNEL_CLOSED') this.#queue(request)
-    else request.fail(error.toBody())
+  /** A peer that still has it, or did it, runs nothing twice. */
+  #askAgain(request: OneRequest): void {
+    request.askedAgain()
+    const { telemetry } = this.#parts
+    request.send().catch((error: unknown) => telemetry.log('debug', 'a request could not be asked again', { reason: messageOf(error) }))
+  }
+
+  #sendQueued(peer: NodeId): void {
+    if (this.#queued.size === 0 || this.#isAway(peer)) return
+    const now = this.#parts.clock.monotonic()
+    const ofPeer = [...(this.#live.get(peer) ?? [])]
+    const waiting = ofPeer.filter((one) => this.#queued.has(one))
+    const underWay = ofPeer.filter((one) => one.isAwaited).length - waiting.length
+    for (const request of waiting.filter((one) => one.dueAt <= now).slice(0, Math.max(0, WINDOW - underWay))) {
+      this.#queued.delete(request)
+      request.send().catch((error: unknown) => this.#notSent(request, asNodeError(error)))
+    }
+  }
+
+  /** What may wait does so; what the rules or the agent refuse has failed. */
+  #notSent(request: OneRequest, error: NodeError): void {
+    if (!request.mayWait || !LATER.has(error.code)) request.fail(error.toBody())
+    else if (error.code === 'OVERLOADED') request.noRoom(error.toBody())
+    else this.#queue(request)
   }
 
   #name({ lease, target, capability, description }: Asking): RequestNames {
@@ -146,6 +195,8 @@ export class Requests {
     this.#queued.delete(request)
     const ofPeer = this.#live.get(request.peer)
     if (ofPeer?.delete(request) === true && ofPeer.size === 0) this.#live.delete(request.peer)
+    // It leaves its room to the next.
+    this.#sendQueued(request.peer)
   }
 
   #all(): OneRequest[] {

@@ -77,6 +77,14 @@ export class Tasks {
     if (this.get(id)?.state === 'submitted') this.#apply(id, { type: 'state', state: 'working' })
   }
 
+  /** Nobody is known to work on it any more. */
+  lost(id: string): void {
+    const task = this.get(id)
+    if (task?.state !== 'working') return
+    const waiting = task.waitingFor === null ? {} : { waitingFor: task.waitingFor }
+    this.#apply(id, { type: 'state', state: 'submitted', ...waiting })
+  }
+
   /** A further try of the same request. */
   attempt(id: string, attempt: number): void {
     this.#apply(id, { type: 'attempt', attempt })

@@ -219,7 +219,7 @@ export class Work {
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
-    this.#finish(piece, responseOf(piece.payload, outcome))
+    this.#finish(piece, responseOf(piece.payload, outcome), outcome.ok || outcome.code !== 'OVERLOADED')
   }
 
   #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Piece, data: unknown): void {
@@ -228,9 +228,10 @@ export class Work {
     if (isAwaited && thread !== undefined) this.#answers.progress(thread, { requestId, attempt, progress: data })
   }
 
-  #finish({ key, peer, isNotification, isAwaited, threads }: Piece, response: unknown): void {
+  /** What was done is remembered; what found no place may be asked again. */
+  #finish({ key, peer, isNotification, isAwaited, threads }: Piece, response: unknown, hasBegun: boolean): void {
     if (isNotification) return
-    this.#done.add(peer, key, response)
+    if (hasBegun) this.#done.add(peer, key, response)
     for (const thread of threads) {
       if (isAwaited) this.#answers.respond(thread, response)
       else this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)

@@ -1,0 +1,220 @@
+import test, { type Assert } from 'brittle'
+import type { Task } from '../../src/domain/task/task.js'
+import type { Asking } from '../../src/node/one-request.js'
+import type { Asked } from '../../src/node/requests.js'
+import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
+import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
+
+interface Scene {
+  readonly world: World
+  readonly here: FakeNode
+  readonly peer: FakeNode
+  readonly agent: FakeAgent
+  ask(changes?: Partial<Asking>): Promise<Asked>
+  /** The caller's task of a request: state, and what it waits for. */
+  task(asked: Asked): readonly (Task['state'] | Task['waitingFor'])[]
+  /** The peer's process dies, and one that knows nothing of its work begins. */
+  restart(awayMs: number): Promise<FakeAgent>
+}
+
+async function scene(t: Assert, settings: FakeNodeOptions['settings'] = {}): Promise<Scene> {
+  const world = new World(t)
+  const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency: 400 }))
+  const agent = define()
+  const here = await world.member('here')
+  const peer = await world.member('peer', { agents: [agent], settings })
+  await world.link(here, peer)
+  return {
+    world,
+    here,
+    peer,
+    agent,
+    ask: (changes = {}) =>
+      here.core.requests.ask({
+        sender: { agentId: 'operator', nodeId: here.id },
+        target: { agentId: 'slow', nodeId: peer.id },
+        capability: 'slow.do',
+        input: { a: 1 },
+        description: 'why',
+        timeoutMs: 3_600_000,
+        mayQueue: false,
+        ...changes
+      }),
+    task: ({ taskId }) => {
+      const task = here.core.tasks.get(taskId ?? '')
+      return task === undefined ? [] : [task.state, task.waitingFor]
+    },
+    restart: async (awayMs) => {
+      world.net.disconnect(here.id, peer.id)
+      await peer.core.close()
+      await world.pass(awayMs, 1000)
+      const young = define()
+      const again = await world.start(peer.actor, { agents: [young], store: peer.store })
+      await world.link(here, again)
+      return young
+    }
+  }
+}
+
+/** Its heartbeats come no more, until the function that is returned is called. */
+function silence({ core: { peers } }: FakeNode): () => void {
+  const { send } = peers
+  peers.send = (to, message) => {
+    if (message.kind !== 'control' || message.name !== 'heartbeat') send.call(peers, to, message)
+  }
+  return () => {
+    peers.send = send
+  }
+}
+
+test('a request is working only while heartbeats say so, and a peer that has it still does not do it twice', async (t) => {
+  const { world, peer, agent, ask, task } = await scene(t)
+  const asked = await ask()
+  await world.pass(1000)
+  t.alike(task(asked), ['working', null])
+  const speak = silence(peer)
+  await world.pass(7000, 1000)
+  t.alike(task(asked), ['submitted', null])
+  await world.pass(60_000, 1000)
+  speak()
+  await world.pass(1000)
+  t.alike(task(asked), ['working', null])
+  t.is(agent.tasks.length, 1)
+  agent.finish('once')
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'once' })
+})
+
+test('a request whose peer has lost it is asked again when the peer is back', async (t) => {
+  const { world, agent, ask, task, restart } = await scene(t)
+  const asked = await ask()
+  await world.pass(1000)
+  t.alike(task(asked), ['working', null])
+  const young = await restart(10_000)
+  t.alike(task(asked), ['submitted', null], 'nobody is known to work on it')
+  t.is(young.tasks.length, 0)
+  await world.pass(8000, 1000)
+  t.is(young.tasks[0]?.requestId, agent.tasks[0]?.requestId)
+  t.is(young.tasks.length, 1)
+  t.alike(task(asked), ['working', null])
+  young.finish('after all')
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'after all' })
+})
+
+test('while the peer is away its request waits for it and is not working', async (t) => {
+  const { world, here, peer, ask, task } = await scene(t)
+  const asked = await ask()
+  await world.pass(1000)
+  world.net.disconnect(here.id, peer.id)
+  await world.pass(7000, 1000)
+  t.alike(task(asked), ['submitted', 'peer'])
+  asked.cancel()
+})
+
+test('an answer that was lost on its way is asked for again, and the work is not repeated', async (t) => {
+  const { world, here, peer, agent, ask } = await scene(t)
+  const asked = await ask()
+  await world.pass(1000)
+  here.links.open[0].isHeld = true
+  agent.finish('kept there')
+  await world.settle()
+  world.net.disconnect(here.id, peer.id)
+  await world.link(here, peer)
+  await world.pass(8000, 1000)
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'kept there' })
+  t.is(agent.tasks.length, 1)
+})
+
+test('the lease of a swarm is not asked again: the swarm gives it to another', async (t) => {
+  const { world, ask, restart } = await scene(t)
+  const asked = await ask({ lease: { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1 } })
+  await world.pass(1000)
+  const young = await restart(1000)
+  await world.pass(30_000, 1000)
+  t.is(young.tasks.length, 0)
+  asked.cancel()
+})
+
+test('requests that waited for their peer go out as it has room, and all are done', async (t) => {
+  const { world, here, peer, agent, ask } = await scene(t)
+  world.net.disconnect(here.id, peer.id)
+  const asked = await Promise.all(Array.from({ length: 300 }, () => ask({ mayQueue: true })))
+  await world.link(here, peer)
+  t.is(agent.open.length, 128)
+  t.is(here.core.requests.waitingCount(), 172)
+  for (let done = 0; done < 300; done++) {
+    agent.finish()
+    if (done % 20 === 19) await world.settle()
+  }
+  const answers = await Promise.all(asked.map((one) => one.answer))
+  t.alike(new Set(answers.map((one) => one.outcome)), new Set(['COMPLETED']))
+  t.is(agent.tasks.length, 300)
+})
+
+test('what a peer has no room for waits and is tried again, when it may wait', async (t) => {
+  const { world, here, peer, agent, ask, task } = await scene(t, { maxInFlightPerPeer: 2 })
+  const asked = []
+  for (let i = 0; i < 3; i++) asked.push(await ask({ mayQueue: true }))
+  await world.settle()
+  t.is(agent.open.length, 2)
+  t.is(here.core.requests.waitingCount(), 1)
+  t.alike(task(asked[2]), ['submitted', 'slot'])
+  await world.pass(5000)
+  t.is(agent.tasks.length, 2)
+  agent.finish()
+  await world.pass(8000, 1000)
+  t.is(agent.tasks.length, 3)
+  agent.finish()
+  agent.finish()
+  t.alike(
+    (await Promise.all(asked.map((one) => one.answer))).map((one) => one.outcome),
+    ['COMPLETED', 'COMPLETED', 'COMPLETED']
+  )
+  t.alike(
+    asked.filter((one) => here.core.conversations.allows(peer.id, one.correlationId)),
+    []
+  )
+})
+
+test('what found no place in its time has failed and says why; what may not wait fails at once', async (t) => {
+  const { world, agent, ask } = await scene(t, { maxInFlightPerPeer: 1 })
+  await ask()
+  const [patient, hasty] = [await ask({ mayQueue: true, timeoutMs: 10_000 }), await ask()]
+  const code = async ({ answer }: Asked): Promise<string> => {
+    const one = await answer
+    return one.outcome === 'FAILED' ? one.error.code : one.outcome
+  }
+  t.is(await code(hasty), 'OVERLOADED')
+  await world.pass(10_000, 1000)
+  t.is(await code(patient), 'OVERLOADED')
+  t.is(agent.tasks.length, 1)
+})
+
+test('a request whose agent had no place may be asked again', async (t) => {
+  const { world, peer, agent, ask } = await scene(t)
+  const { agents } = peer.core
+  const { run } = agents
+  agents.run = () => Promise.resolve({ ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent' })
+  const asked = await ask({ mayQueue: true })
+  await world.settle()
+  agents.run = run
+  await world.pass(2000)
+  agent.finish('found one')
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'found one' })
+})
+
+test('nothing that waits goes out to a peer that was put out, or when the node stops', async (t) => {
+  for (const end of ['revoked', 'stopped']) {
+    const { world, here, peer, agent, ask } = await scene(t, { maxInFlightPerPeer: 1 })
+    const asked = [await ask({ mayQueue: true }), await ask({ mayQueue: true })]
+    await world.settle()
+    await world.pass(500)
+    t.is(here.core.requests.waitingCount(), 1)
+    const sent = here.counted('messages_sent', 'request')
+    if (end === 'revoked') here.core.requests.onRevoked(peer.id)
+    else here.core.requests.stop()
+    await world.pass(2000)
+    await Promise.all(asked.map((one) => one.answer))
+    t.is(here.counted('messages_sent', 'request'), sent, end)
+    t.is(agent.tasks.length, 1)
+  }
+})
