@@ -318,6 +318,18 @@ const WORK: readonly CommandSpec[] = [
     group: 'Observe',
     options: [{ flags: '--prometheus', about: 'in the text format of Prometheus' }],
     load: async () => (await import('./commands/metrics.js')).metrics
+  },
+  {
+    name: 'audit',
+    about: 'what is on record: refusals, approvals, exchanges across tiers, changes of membership',
+    group: 'Observe',
+    options: [
+      { flags: '--since <duration>', about: 'only the last, e.g. 1h' },
+      { flags: '--peer <peer>', about: 'only what a node did or what was done to it' },
+      { flags: '--verify', about: 'check every line against the chain of hashes instead; exit code 1 when it is broken' }
+    ],
+    more: ['Works without a running node too; names of nodes need one, ids do not.'],
+    load: async () => (await import('./commands/audit.js')).audit
   }
 ]
 

@@ -5,7 +5,6 @@ import { sandboxIdSchema } from '../domain/card/schema.js'
 import { amendCertificate } from '../domain/membership/admit.js'
 import { cleanName } from '../domain/membership/schema.js'
 import { seal } from '../domain/membership/signing.js'
-import type { EntryBody } from '../domain/membership/types.js'
 import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/view.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText, weakest } from '../domain/routing/tier.js'
@@ -91,7 +90,7 @@ export async function amendPeer(
   const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
   if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const certificate = seal('certificate', body, { id: membership.nodeId, sign })
-  await record(node, { kind: 'certificate', mesh: own.mesh, certificate }, 'certificate changed')
+  await log.submit({ kind: 'certificate', mesh: own.mesh, certificate })
   return showPeer(node, nodeId)
 }
 
@@ -102,7 +101,7 @@ export async function revokePeer(node: NodeCore, nodeId: NodeId, reason: string)
   mayChange(node, nodeId)
   if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return showPeer(node, nodeId)
   const { mesh } = membership.certificate().body
-  await record(node, { kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason }, 'member revoked')
+  await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason })
   return showPeer(node, nodeId)
 }
 
@@ -122,7 +121,7 @@ export async function createInvite(
   params: Calls['invite.create']['params'],
   by: CertifiedPower
 ): Promise<Calls['invite.create']['result']> {
-  const { membership, pairing } = node.parts
+  const { membership, pairing, log } = node.parts
   const own = membership.certificate().body
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not invite; an admin node can')
   const power = weakest(own.maxTier, by.maxTier)
@@ -140,7 +139,7 @@ export async function createInvite(
     ttlMs: params.ttlMs ?? INVITE_TTL_MS,
     uses: params.uses ?? 1
   })
-  await record(node, { kind: 'invite', mesh: own.mesh, invite: terms }, 'invite created')
+  await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms })
   return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier) }
 }
 
@@ -160,15 +159,9 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
   if (ids.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several invites`, { data: { candidates: ids } })
   if (id === undefined) throw new NodeError('INVITE_NOT_FOUND', `no invite "${shown(text)}"`)
   if (log.view().invites.get(id)?.revokedAt === null) {
-    await record(node, { kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() }, 'invite revoked')
+    await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() })
   }
   return inviteInfo(node, id)
-}
-
-async function record(node: NodeCore, body: EntryBody, what: string): Promise<void> {
-  await node.parts.log.submit(body)
-  node.parts.audit.append({ kind: 'membership', code: body.kind, reason: what, ...('nodeKey' in body ? { peer: body.nodeKey } : {}) })
-  node.events.add('membership', what, {})
 }
 
 /** The fold decides for everybody; this tells the person at once what it would say. */

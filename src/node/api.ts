@@ -93,6 +93,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'node.id': ['read', () => showId(node)],
     'node.stop': ['admin', () => stop(host)],
     'node.metrics': ['read', () => node.parts.telemetry.snapshot()],
+    'audit.flush': ['read', () => flushAudit(node)],
     'node.config': ['read', () => host.config],
     'peers.list': ['read', (params) => listPeers(node, params)],
     'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer))],
@@ -248,6 +249,11 @@ async function* watching<T>(open: (push: Push<T>, end: () => void) => Unsubscrib
 function queueFor<T>(keeps: 'newest' | 'all', signal: AbortSignalLike | undefined): AsyncQueue<T> {
   if (keeps === 'newest') return new AsyncQueue<T>(1, null, signal)
   return new AsyncQueue<T>(WATCH_QUEUE, (lost) => ({ type: 'gap', lost }) as T, signal)
+}
+
+async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result']> {
+  await node.parts.audit.flush()
+  return { flushed: true }
 }
 
 function stop(host: ApiHost): { pid: number } {

@@ -11,6 +11,7 @@ import { NodeEvents } from './events.js'
 import { Inbox } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import { Lookups } from './lookups.js'
+import { MemberChanges } from './member-changes.js'
 import { rulesInForce } from './mesh-settings.js'
 import { Members } from './members.js'
 import { answerProposal } from './offers.js'
@@ -77,12 +78,14 @@ export function createNode(parts: NodeParts): NodeCore {
   const core = { ...tables, ...roads }
   const { agents, attached, conversations, news, outbox, ownCards, peers, requests, swarms, work } = core
   const members = new Members({ ...parts, ...tables })
+  const changes = new MemberChanges({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
   return {
     parts,
     ...core,
     attach: (options) => attached.attach(options),
     start: async () => {
+      await changes.start()
       await ownCards.start()
       await agents.start(() => news.refreshSoon())
       await news.refresh()
@@ -105,6 +108,7 @@ export function createNode(parts: NodeParts): NodeCore {
       peers.stop()
       outbox.close()
       conversations.close()
+      await changes.stop()
       await agents.close()
     }
   }

@@ -287,6 +287,8 @@ export interface Calls {
   'node.id': { params: Record<string, never>; result: IdInfo }
   'node.stop': { params: Record<string, never>; result: { readonly pid: number } }
   'node.metrics': { params: Record<string, never>; result: MetricsSnapshot }
+  /** Puts on disk what waits to be put on record; resolves when it is. */
+  'audit.flush': { params: Record<string, never>; result: { readonly flushed: true } }
   'node.config': { params: Record<string, never>; result: { readonly path: string; readonly config: unknown } }
   'peers.list': { params: { readonly all?: boolean }; result: { readonly peers: readonly PeerInfo[] } }
   'peers.show': { params: { readonly peer: string }; result: PeerDetail }

@@ -113,6 +113,7 @@ export class FakeNodeApi implements NodeApi {
         counters: [{ name: 'messages_sent', label: 'request', value: 3 }],
         timings: [{ name: 'routing_ms', count: 2, sumMs: 1.5, maxMs: 1 }]
       }),
+      'audit.flush': () => ({ flushed: true }),
       'node.config': () => ({ path: '/fake/config.yaml', config: {} }),
       'peers.list': () => ({ peers: this.#peers() }),
       'peers.show': ({ peer }) => this.#peer(peer),

@@ -251,8 +251,11 @@ test('peers are shown as they are: online, offline, revoked', async (t) => {
   t.is((await api.call('peers.list', {})).peers.length, 0)
   t.is((await api.call('peers.list', { all: true })).peers.length, 1)
   t.alike(
-    owner.audit.of('membership').map((one) => [one.code, one.peer]),
-    [['revocation', peer.id]]
+    owner.audit
+      .of('membership')
+      .slice(-1)
+      .map((one) => [one.code, one.peer]),
+    [['revoked', peer.id]]
   )
   await failsWith(t, 'FORBIDDEN', () => api.call('peers.revoke', { peer: 'owner' }))
   await failsWith(t, 'NOT_ADMIN', () => peer.api().call('peers.rename', { peer: 'owner', name: 'mine' }))
@@ -329,7 +332,7 @@ test('events follow what happens, refusals among it', async (t) => {
       .call('message.send', { agent: 'text@peer', text: 'x' })
       .catch(() => {})
   })
-  t.is(items[0]?.type, 'peer')
+  t.ok(items.some(({ type }) => type === 'peer'))
   t.is(items.at(-1)?.type, 'refusal')
   t.is(items.at(-1)?.data['code'], 'ESCALATION_REQUIRED')
 })

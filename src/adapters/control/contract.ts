@@ -37,6 +37,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'node.id': none,
   'node.stop': none,
   'node.metrics': none,
+  'audit.flush': none,
   'node.config': none,
   'peers.list': z.strictObject({ all: z.boolean().exactOptional() }),
   'peers.show': z.strictObject({ peer: ref }),

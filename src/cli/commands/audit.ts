@@ -1,0 +1,143 @@
+import type { ReadLine } from '../../audit.js'
+import { isKeyText, shortId } from '../../kit/ids.js'
+import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import type { NodeRef } from '../../ports/node-api.js'
+import type { Action, CommandContext } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { durationOption, isSet, type Options, textOption } from '../options.js'
+import type { Output, Style } from '../output.js'
+import { plural } from '../render.js'
+import { timeText } from '../words.js'
+
+/** Longest line, where no terminal says how wide it is. */
+const LINE_MAX = 500
+/** Shortest part of an id that means a node. */
+const MIN_PREFIX = 4
+
+/** `audit`: the lines of the audit log; with `--verify` the check of its chains. */
+export const audit: Action = async (context, _args, options) => {
+  return isSet(options, 'verify') ? await verify(context, options) : await list(context, options)
+}
+
+async function verify({ output, paths }: CommandContext, options: Options): Promise<number> {
+  if (textOption(options, 'since') !== undefined || textOption(options, 'peer') !== undefined)
+    throw new NodeError('USAGE', '--verify checks every line; it takes neither --since nor --peer')
+  const { verifyAudit } = await import('../../audit.js')
+  const check = await verifyAudit(paths().audit)
+  if (output.json) output.object('audit-check@1', check)
+  else if (check.ok) output.print(`${output.paint('green', 'ok')}  ${plural(check.entries, 'line')}, no link of the chains is broken`)
+  else {
+    const where = `line ${check.brokenAt} of the chain ${check.chain} is missing, changed or in the wrong place`
+    output.print(`${output.paint('red', 'broken')}  ${where}; ${plural(check.entries, 'line')} in all chains hold`)
+  }
+  return check.ok ? EXIT.ok : EXIT.failed
+}
+
+/** Which node is called what; empty while no node runs. */
+type Names = ReadonlyMap<string, string>
+
+async function list(context: CommandContext, options: Options): Promise<number> {
+  const { output, paths } = context
+  const names = await namesNow(context)
+  const sinceMs = durationOption(options, 'since')
+  const isOfPeer = peerFilter(textOption(options, 'peer'), names)
+  const { readAudit } = await import('../../audit.js')
+  const query = sinceMs === undefined ? {} : { since: Date.now() - sinceMs }
+  let seen = 0
+  let damaged = 0
+  for await (const line of readAudit(paths().audit, query)) {
+    if ('damaged' in line) damaged++
+    else if (isOfPeer(line)) {
+      seen++
+      if (output.json) output.object('audit-line@1', jsonOf(line, names))
+      else output.print(textOf(output, line, names))
+    }
+  }
+  if (seen === 0 && !output.json) output.note('nothing is on record')
+  if (damaged > 0) output.note(`${plural(damaged, 'line')} cannot be read: ${output.hint('a2a-node audit --verify')}`)
+  return EXIT.ok
+}
+
+/** Asks a running node for the names of all nodes, once it has written down what waits. */
+async function namesNow({ api }: CommandContext): Promise<Names> {
+  try {
+    await api().call('audit.flush', {})
+    const [{ node }, { peers }] = await Promise.all([api().call('node.info', {}), api().call('peers.list', { all: true })])
+    return new Map([node, ...peers].map(({ id, name }) => [id, name]))
+  } catch (error) {
+    if (error instanceof NodeError && error.code === 'NODE_NOT_RUNNING') return new Map()
+    throw error
+  }
+}
+
+function peerFilter(text: string | undefined, names: Names): (line: ReadLine) => boolean {
+  if (text === undefined) return () => true
+  const matches = [...names].filter(([id, name]) => name === text || (text.length >= MIN_PREFIX && id.startsWith(text)))
+  const exact = matches.filter(([id, name]) => name === text || id === text)
+  const [found] = exact.length > 0 ? exact : matches
+  if (matches.length > 1 && exact.length !== 1) {
+    const candidates = matches.map(([id, name]) => `${name} (${shortId(id)})`)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several nodes`, { data: { candidates } })
+  }
+  const id = found?.[0] ?? text
+  // A key that was never a member, or any id while no node runs, stands in the log all the same.
+  if (found === undefined && !isKeyText(text)) {
+    if (names.size > 0) throw new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh; of others the whole id is needed`)
+    if (text.length < MIN_PREFIX || !/^[a-z0-9]+$/.test(text))
+      throw new NodeError('USAGE', `while no node runs --peer takes an id, at least ${MIN_PREFIX} characters of it`)
+  }
+  return ({ peer = '', by = '', sender = '', recipient = '' }) =>
+    [peer, by, nodeOf(sender), nodeOf(recipient)].some((one) => one.startsWith(id))
+}
+
+function nodeOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1)
+}
+
+function refOf(id: string | undefined, names: Names): NodeRef | null {
+  return id === undefined ? null : { id, name: names.get(id) ?? shortId(id) }
+}
+
+/** `id@node` with the name of its node, where one is known. */
+function addressOf(address: string | undefined, names: Names): string | null {
+  if (address === undefined) return null
+  const name = names.get(nodeOf(address))
+  return name === undefined ? address : `${address.slice(0, address.lastIndexOf('@'))}@${name}`
+}
+
+function jsonOf(line: ReadLine, names: Names): object {
+  const { chain, seq, at, kind, code, count = 1, hash } = line
+  const { rule = null, reason = null, messageType = null, sourceTier = null, targetTier = null } = line
+  const who = { peer: refOf(line.peer, names), by: refOf(line.by, names) }
+  const ends = { sender: addressOf(line.sender, names), recipient: addressOf(line.recipient, names) }
+  return { at, kind, code, count, rule, reason, ...who, ...ends, messageType, sourceTier, targetTier, chain, seq, hash }
+}
+
+const STYLES: Readonly<Record<string, Style>> = { refusal: 'yellow', strike: 'red', membership: 'cyan', approval: 'green' }
+
+function textOf(output: Output, line: ReadLine, names: Names): string {
+  const { at, kind, code, count = 1, sourceTier, targetTier } = line
+  const [sender, recipient] = [line.sender, line.recipient].map((one) => shortAddress(addressOf(one, names)))
+  const tiers = sourceTier === undefined && targetTier === undefined ? null : `${sourceTier ?? '*'} to ${targetTier ?? '*'}`
+  const parts = [
+    refOf(line.peer, names)?.name ?? null,
+    line.by === undefined ? null : `by ${refOf(line.by, names)?.name ?? ''}`,
+    sender === null && recipient === null ? null : `${sender ?? '*'} -> ${recipient ?? '*'}`,
+    line.messageType ?? null,
+    tiers,
+    line.rule === undefined ? null : `[${line.rule}]`,
+    line.reason ?? null,
+    count > 1 ? `(${count} times)` : null
+  ].filter((part) => part !== null)
+  const time = timeText(at)
+  const [what, name] = [kind.padEnd(10), shown(code, 40).padEnd(18)]
+  const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - what.length - name.length - 6)
+  return `${output.paint('dim', time)}  ${output.paint(STYLES[kind] ?? null, what)}  ${name}  ${shown(parts.join('  '), left)}`
+}
+
+function shortAddress(address: string | null | undefined): string | null {
+  if (address === null || address === undefined) return null
+  const node = nodeOf(address)
+  return isKeyText(node) ? `${address.slice(0, -node.length)}${shortId(node)}` : address
+}

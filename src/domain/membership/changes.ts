@@ -1,0 +1,178 @@
+import type { MeshId, NodeId } from '../../kit/ids.js'
+import { tierText } from '../routing/tier.js'
+import type { InviteRecord, MemberRecord, MembershipView } from './types.js'
+
+/** One change of who is in the mesh and as what, told once. */
+export interface MembershipChange {
+  /** `refusal`: a node that the log did not admit. */
+  readonly kind: 'membership' | 'refusal'
+  /** `founded`, `admitted`, `withdrawn`, `renamed`, `tier-changed`, `certified`, `revoked`, `reinstated`, `invited`, `invite-revoked`, or an INVITE_ code. */
+  readonly code: string
+  /** The node it is about; null for an invite. */
+  readonly peer: NodeId | null
+  /** Who did it; null where the log does not tell. */
+  readonly by: NodeId | null
+  /** In words; names of others in it are theirs. */
+  readonly reason: string
+  /** No other change has it. */
+  readonly ref: string
+}
+
+interface KnownNode {
+  /** Signature of its certificate. */
+  readonly sig: string
+  readonly name: string
+  readonly tier: number
+  readonly isRevoked: boolean
+  readonly isGone: boolean
+  /** How often the log took something of it back. */
+  readonly turns: number
+}
+
+/** What was told already: plain JSON, to be kept over restarts. */
+export interface KnownMembership {
+  readonly mesh: MeshId | null
+  readonly nodes: { readonly [nodeId: string]: KnownNode }
+  /** Invites by id: are they revoked? */
+  readonly invites: { readonly [id: string]: boolean }
+  /** When nodes were last refused, by node. */
+  readonly refusals: { readonly [nodeId: string]: number }
+}
+
+/** What a node knows that was told of nothing. */
+export const NOTHING_KNOWN: KnownMembership = { mesh: null, nodes: {}, invites: {}, refusals: {} }
+
+/**
+ * What the view says that was not told yet, in a steady order, and what is known after it. The log may take back what it said
+ * (unsigned entries are reordered): that is a change too. A view without members, as before the log is read, changes nothing.
+ */
+export function membershipChanges(
+  known: KnownMembership,
+  view: MembershipView
+): { readonly known: KnownMembership; readonly changes: readonly MembershipChange[] } {
+  if (view.mesh === null || view.members.size === 0) return { known, changes: [] }
+  const before = known.mesh === view.mesh.id ? known : NOTHING_KNOWN
+  const members = [...view.members].sort(([, a], [, b]) => a.order - b.order)
+  const changes: MembershipChange[] = []
+  const nodes: Record<string, KnownNode> = {}
+  for (const [id, member] of members) {
+    const old = own(before.nodes, id)
+    const next = nextNode(old, member)
+    changes.push(...nodeChanges({ id, member, old, next }))
+    nodes[id] = next
+  }
+  for (const [id, old] of Object.entries(before.nodes)) {
+    if (view.members.has(id)) continue
+    nodes[id] = old.isGone ? old : { ...old, isGone: true, turns: old.turns + 1 }
+    if (!old.isGone)
+      changes.push(change('withdrawn', id, `${quoted(old.name)}: the log does not admit it any more`, `${old.sig}/gone/${old.turns}`))
+  }
+  const invites = inviteChanges(before, view)
+  const refusals = refusalChanges(before, view)
+  return {
+    known: { mesh: view.mesh.id, nodes, invites: invites.known, refusals: refusals.known },
+    changes: [...invites.changes, ...changes, ...refusals.changes]
+  }
+}
+
+function nextNode(old: KnownNode | undefined, { certificate, revoked }: MemberRecord): KnownNode {
+  const isRevoked = revoked !== null
+  const turns = (old?.turns ?? 0) + (old?.isRevoked === true && !isRevoked ? 1 : 0)
+  return { sig: certificate.sig, name: certificate.body.name, tier: certificate.body.maxTier, isRevoked, isGone: false, turns }
+}
+
+interface NodeStep {
+  readonly id: NodeId
+  readonly member: MemberRecord
+  readonly old: KnownNode | undefined
+  readonly next: KnownNode
+}
+
+function nodeChanges({ id, member, old, next }: NodeStep): MembershipChange[] {
+  const { certificate, revoked, order } = member
+  const { body, by } = certificate
+  const mark = `${next.sig}/${next.turns}`
+  const changes: MembershipChange[] = []
+  if (old === undefined || old.isGone) {
+    const what = `${quoted(body.name)} ${tierText(body.maxTier)}${body.mayInvite ? ', admin' : ''}`
+    const where = body.sandboxId === undefined ? '' : `, sandbox ${body.sandboxId}`
+    const how = body.inviteId === undefined ? '' : `, by invite ${body.inviteId.slice(0, 8)}`
+    changes.push(change(order === 0 ? 'founded' : 'admitted', id, what + where + how, mark, by))
+  } else if (old.sig !== next.sig) changes.push(...certificateChanges(old, { id, member, next }))
+  if (revoked !== null && (old === undefined || !old.isRevoked || old.isGone)) {
+    const why = revoked.reason === '' ? '' : `: ${revoked.reason}`
+    changes.push(change('revoked', id, `${quoted(body.name)}${why}`, `${id}/revoked/${revoked.at}/${next.turns}`, revoked.by))
+  }
+  if (revoked === null && old?.isRevoked === true) {
+    changes.push(change('reinstated', id, `${quoted(body.name)}: the log took its revocation back`, `${id}/reinstated/${next.turns}`))
+  }
+  return changes
+}
+
+function certificateChanges(old: KnownNode, { id, member, next }: Omit<NodeStep, 'old'>): MembershipChange[] {
+  const { body, by } = member.certificate
+  const mark = `${next.sig}/${next.turns}`
+  const changes: MembershipChange[] = []
+  if (old.name !== body.name) changes.push(change('renamed', id, `${quoted(old.name)} to ${quoted(body.name)}`, `${mark}/name`, by))
+  if (old.tier !== body.maxTier) {
+    const before = old.tier === 0 || old.tier === 1 || old.tier === 2 ? old.tier : 3
+    const what = `${quoted(body.name)} ${tierText(before)} to ${tierText(body.maxTier)}`
+    changes.push(change('tier-changed', id, what, `${mark}/tier`, by))
+  }
+  if (changes.length === 0) changes.push(change('certified', id, `${quoted(body.name)}: a new certificate that grants the same`, mark, by))
+  return changes
+}
+
+function inviteChanges(
+  before: KnownMembership,
+  view: MembershipView
+): { readonly known: Record<string, boolean>; readonly changes: MembershipChange[] } {
+  const changes: MembershipChange[] = []
+  // What the log took back is kept as known: an invite that comes again grants nothing new.
+  const known: Record<string, boolean> = { ...before.invites }
+  const invites = [...view.invites.values()].sort((a, b) => a.terms.createdAt - b.terms.createdAt || (a.terms.id < b.terms.id ? -1 : 1))
+  for (const invite of invites) {
+    const { id, tier, uses, admin } = invite.terms
+    const old = own(before.invites, id)
+    const isRevoked = isRevokedItself(invite, view)
+    known[id] = isRevoked || old === true
+    const what = `invite ${id.slice(0, 8)}`
+    if (old === undefined) {
+      const grants = `${what}: ${tierText(tier)}${admin ? ', admin' : ''}, ${uses} ${uses === 1 ? 'use' : 'uses'}`
+      changes.push({ ...change('invited', null, grants, `${id}/invited`), by: invite.by })
+    }
+    if (isRevoked && old !== true) changes.push(change('invite-revoked', null, what, `${id}/revoked`))
+  }
+  return { known, changes }
+}
+
+/** Ended by hand, not by the revocation of its creator, which has a line of its own. */
+function isRevokedItself({ by, revokedAt }: InviteRecord, view: MembershipView): boolean {
+  return revokedAt !== null && revokedAt !== view.members.get(by)?.revoked?.at
+}
+
+function refusalChanges(
+  before: KnownMembership,
+  view: MembershipView
+): { readonly known: Record<string, number>; readonly changes: MembershipChange[] } {
+  const changes: MembershipChange[] = []
+  const known: Record<string, number> = { ...before.refusals }
+  for (const [id, { code, inviteId, at = 0 }] of [...view.refusals].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (own(before.refusals, id) === at) continue
+    known[id] = at
+    changes.push({ ...change(code, id, `not admitted by invite ${inviteId.slice(0, 8)}`, `${id}/refused/${at}`), kind: 'refusal' })
+  }
+  return { known, changes }
+}
+
+function change(...[code, peer, reason, ref, by = null]: [string, NodeId | null, string, string, (NodeId | null)?]): MembershipChange {
+  return { kind: 'membership', code, peer, by, reason, ref }
+}
+
+function own<T>(record: { readonly [key: string]: T }, key: string): T | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
+function quoted(name: string): string {
+  return JSON.stringify(name)
+}

@@ -1,0 +1,141 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { openAudit } from '../../../src/adapters/storage/audit-log.js'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import type { Clock } from '../../../src/kit/clock.js'
+import type { AuditEvent } from '../../../src/ports/audit.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { tempDir } from '../../support/tmp.js'
+import { fakeHome, run } from '../command-line.js'
+import { peer } from '../samples.js'
+
+const GPU = peer('gpu-box').id
+const EVENTS: readonly AuditEvent[] = [
+  { kind: 'membership', code: 'revoked', peer: GPU, by: 'y'.repeat(52), reason: '"gpu-box": lost', ref: 'r1' },
+  {
+    kind: 'refusal',
+    code: 'TIER_VIOLATION',
+    rule: 'tier: L1 may open to L0, L1',
+    reason: 'evil\u001b[31m\nname',
+    peer: GPU,
+    sender: `text@${GPU}`,
+    recipient: `host@${'y'.repeat(52)}`,
+    messageType: 'request'
+  },
+  { kind: 'refusal', code: 'FORBIDDEN', rule: 'origin', peer: 'n'.repeat(52) }
+]
+
+async function write(home: string, events: readonly AuditEvent[] = EVENTS, clock: Clock = systemClock()): Promise<string> {
+  const dir = path.join(home, 'audit')
+  const audit = await openAudit({
+    dir,
+    clock,
+    onError: (error) => {
+      throw error
+    }
+  })
+  for (const event of events) audit.append(event)
+  await audit.close()
+  return dir
+}
+
+function linesOf(stdout: string): Record<string, unknown>[] {
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+test('audit shows what is on record with the names of nodes, safe to show', async (t: Assert) => {
+  const { run: cli, home } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  await write(home)
+  const ran = await cli(['audit'])
+  t.is(ran.code, 0)
+  const lineWith = (text: string): string => ran.stdout.split('\n').find((line) => line.includes(text)) ?? ''
+  const [revoked, refused, foreign] = [lineWith('revoked'), lineWith('TIER_VIOLATION'), lineWith('FORBIDDEN')]
+  t.ok(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}membership {2}revoked +gpu-box {2}by laptop {2}"gpu-box": lost$/.test(revoked), revoked)
+  t.ok(refused.includes('text@gpu-box -> host@laptop  request  [tier: L1 may open to L0, L1]'), refused)
+  t.ok(foreign.includes('nnnn...nnnn'), foreign)
+  t.absent(ran.stdout.includes('\u001b'))
+})
+
+test('audit --json is one typed object a line', async (t: Assert) => {
+  const { run: cli, home } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  await write(home)
+  const lines = linesOf((await cli(['audit', '--json'])).stdout)
+  const [line, refusal] = ['revoked', 'TIER_VIOLATION'].map((code) => lines.find((one) => one['code'] === code))
+  const { at, hash, ...rest } = line ?? {}
+  t.ok(!Number.isNaN(Date.parse(String(at))) && /^[0-9a-f]{64}$/.test(String(hash)))
+  t.alike(rest, {
+    schema: 'a2a-node/audit-line@1',
+    kind: 'membership',
+    code: 'revoked',
+    count: 1,
+    rule: null,
+    reason: '"gpu-box": lost',
+    peer: { id: GPU, name: 'gpu-box' },
+    by: { id: 'y'.repeat(52), name: 'laptop' },
+    sender: null,
+    recipient: null,
+    messageType: null,
+    sourceTier: null,
+    targetTier: null,
+    chain: 'changes',
+    seq: 1
+  })
+  t.is(refusal?.['sender'], 'text@gpu-box')
+})
+
+test('--peer takes the name or id of a member, the key of a stranger; --since a time', async (t: Assert) => {
+  const { run: cli, home } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  // Of 2023.
+  await write(home, [{ kind: 'control', code: 'old' }], new ManualClock())
+  await write(home)
+  const count = async (...args: string[]): Promise<number> => linesOf((await cli(['audit', '--json', ...args])).stdout).length
+  t.is(await count('--peer', 'gpu-box'), 2)
+  t.is(await count('--peer', GPU.slice(0, 6)), 2)
+  t.is(await count('--peer', 'n'.repeat(52)), 1)
+  t.is(await count('--peer', 'laptop'), 2)
+  t.is(await count(), 4)
+  t.is(await count('--since', '1h'), 3)
+  t.is((await cli(['audit', '--peer', 'nobody'])).code, 4)
+  t.is((await cli(['audit', '--since', 'yesterday'])).code, 2)
+  t.is((await cli(['audit', '--verify', '--peer', 'gpu-box'])).code, 2)
+})
+
+test('audit and audit --verify work without a running node', async (t: Assert) => {
+  const home = await tempDir(t)
+  const none = await run(['audit', '--verify', '--json'], { home })
+  t.alike(
+    [none.code, JSON.parse(none.stdout)],
+    [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, brokenAt: null, chain: null }]
+  )
+  t.is((await run(['audit'], { home })).stderr, 'nothing is on record\n')
+  await write(home)
+  t.is(linesOf((await run(['audit', '--json'], { home })).stdout).length, 3)
+  t.is(linesOf((await run(['audit', '--json', '--peer', GPU.slice(0, 5)], { home })).stdout).length, 2)
+  t.is((await run(['audit', '--peer', 'GPU box'], { home })).code, 2)
+  const text = await run(['audit', '--verify'], { home })
+  t.alike([text.code, text.stdout], [0, 'ok  3 lines, no link of the chains is broken\n'])
+})
+
+test('a log that somebody changed is broken: exit code 1, the line and its chain', async (t: Assert) => {
+  const home = await tempDir(t)
+  const dir = await write(home)
+  const file = path.join(dir, 'audit.ndjson')
+  await fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('FORBIDDEN', 'forbidden'))
+  const json = await run(['audit', '--verify', '--json'], { home })
+  t.alike(
+    [json.code, JSON.parse(json.stdout)],
+    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, brokenAt: 2, chain: 'audit' }]
+  )
+  const text = await run(['audit', '--verify'], { home })
+  t.alike(
+    [text.code, text.stdout],
+    [1, 'broken  line 2 of the chain audit is missing, changed or in the wrong place; 2 lines in all chains hold\n']
+  )
+  const listed = await run(['audit'], { home })
+  t.is(listed.stdout.split('\n').length, 3)
+  t.ok(listed.stderr.startsWith('1 line cannot be read: a2a-node audit --verify'))
+})
