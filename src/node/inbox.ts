@@ -9,6 +9,7 @@ import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
+import type { Links, Strike } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
@@ -70,6 +71,7 @@ export interface InboxParts {
   readonly directory: Directory
   readonly router: Router
   readonly conversations: Conversations
+  readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
   /** How long the answer to a request may take to go out, in milliseconds. */
   readonly ttlMs: number
@@ -115,7 +117,9 @@ export class Inbox {
       const decoded = decodeEnvelope(bytes)
       if (!decoded.ok) {
         this.#parts.traffic.unreadable()
-        return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null })
+        // Whoever speaks another version is no forger.
+        const strike = decoded.code === 'SCHEMA_VERSION_MISMATCH' ? 'doubtful' : 'forged'
+        return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null }, strike)
       }
       const { header } = decoded
       correlationId = header.correlationId ?? header.id
@@ -203,12 +207,13 @@ export class Inbox {
     }
   }
 
-  #strike(refusal: Refusal, from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null }): void {
+  #strike(refusal: Refusal, from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null }, strike: Strike = 'forged'): void {
     this.#parts.router.record('strike', refusal, from)
+    this.#parts.links.strike(from.peer, strike, refusal.reason)
   }
 
   #struck({ refusal, parties }: Struck, from: { readonly peer: NodeId; readonly header: EnvelopeHeader }): void {
-    this.#strike(refusal, from)
+    this.#strike(refusal, from, parties === null ? 'forged' : 'doubtful')
     if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
   }
 

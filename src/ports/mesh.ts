@@ -27,7 +27,7 @@ export interface Link {
   readonly closed: boolean
   /** Cuts it. `onClose` follows. */
   close(reason: string): void
-  /** The peer did on this link what the protocol does not know: puts that on record and cuts it. `onClose` follows. */
+  /** The peer did on this link what the protocol does not know: a strike, put on record, and the link is cut. `onClose` follows. */
   fault(reason: string): void
 }
 
@@ -38,6 +38,12 @@ export interface LinkHandlers {
   onClose(link: Link, reason: string): void
 }
 
+/**
+ * What a peer did that no honest peer does. `fault`: it broke the protocol. `forged`: a message that only a forger sends.
+ * `doubtful`: one that an honest peer may send while certificates and cards are on their way, but not often.
+ */
+export type Strike = 'fault' | 'forged' | 'doubtful'
+
 /** Streams to other members. */
 export interface Links {
   /** Begins to listen and to look for members. Resolves when the listening side is up (not when peers are found). */
@@ -46,6 +52,8 @@ export interface Links {
   dial(peer: NodeId, timeoutMs: number): Promise<Link>
   /** The members the keeper should hold links to. Replaces the former list. */
   want(peers: readonly NodeId[]): void
+  /** Counts a strike of a peer; with too many its links are cut and it is kept out for a while, longer each time. */
+  strike(peer: NodeId, strike: Strike, reason: string): void
   /** Every open link. */
   list(): readonly Link[]
   close(): Promise<void>

@@ -58,6 +58,7 @@ test('a sender of another node than the stream is refused as a strike', async (t
   const sender = `operator@${here.id}`
   t.alike(await refusalOf(pairing, { sender }), { rule: 'sender: the key of the stream', code: 'FORBIDDEN' })
   t.is(here.audit.events.at(-1)?.kind, 'strike')
+  t.alike(here.links.strikes, [{ peer: pairing.peer.id, strike: 'forged' }])
   t.alike(await refusalOf(pairing, { sender: 'nonsense' }), { rule: 'sender: the key of the stream', code: 'FORBIDDEN' })
 })
 
@@ -65,6 +66,7 @@ test('a sender without a card is refused, and told so', async (t) => {
   const pairing = await pair(t)
   const refusal = await refusalOf(pairing, { sender: `ghost@${pairing.peer.id}` })
   t.alike(refusal, { rule: 'sender: a signed card', code: 'FORBIDDEN' })
+  t.alike(pairing.here.links.strikes, [{ peer: pairing.peer.id, strike: 'doubtful' }])
   t.is(pairing.here.counted('messages_sent', 'error'), 1)
 })
 

@@ -1,7 +1,7 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
 import type { SignedCertificate } from '../../src/domain/membership/types.js'
-import type { Link, LinkHandlers, Links } from '../../src/ports/mesh.js'
+import type { Link, LinkHandlers, Links, Strike } from '../../src/ports/mesh.js'
 
 let lastLinkId = 0
 
@@ -105,6 +105,8 @@ export class FakeLinks implements Links {
   handlers: LinkHandlers | null = null
   wanted: readonly NodeId[] = []
   readonly open: FakeLink[] = []
+  /** What else they did. */
+  readonly strikes: { readonly peer: NodeId; readonly strike: Strike }[] = []
   /** How peers broke the protocol. */
   readonly faults: { readonly peer: NodeId; readonly reason: string }[] = []
   /** Peers that can be dialled now. */
@@ -133,6 +135,10 @@ export class FakeLinks implements Links {
 
   want(peers: readonly NodeId[]): void {
     this.wanted = peers
+  }
+
+  strike(peer: NodeId, strike: Strike): void {
+    this.strikes.push({ peer, strike })
   }
 
   list(): readonly Link[] {

@@ -6,10 +6,11 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Hash, Verify } from '../../kit/sign.js'
+import { formatDuration } from '../../kit/units.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { EMPTY_VIEW, isActive, isWriter } from '../../domain/membership/view.js'
 import type { AuditEvent } from '../../ports/audit.js'
-import type { Link, LinkHandlers, Links } from '../../ports/mesh.js'
+import type { Link, LinkHandlers, Links, Strike } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { EntryCourier, handToAny } from './courier.js'
 import { Dials } from './dials.js'
@@ -21,6 +22,7 @@ import { Keeper } from './keeper.js'
 import { StreamLink } from './link.js'
 import { STREAM_TIMEOUT_MS } from './network.js'
 import type { Network } from './network.js'
+import { Strikes } from './strikes.js'
 
 /** Links to members, at most, whatever is asked for. */
 export const MAX_LINKS = 64
@@ -80,6 +82,7 @@ export class SwarmLinks implements Links {
   readonly #streams = new Set<PeerStream>()
   readonly #dials: Dials
   readonly #door: Door
+  readonly #strikes: Strikes
   /** Revoked members that were told so. */
   readonly #told = new Set<NodeId>()
   #binding: MeshBinding | null = null
@@ -95,6 +98,7 @@ export class SwarmLinks implements Links {
     this.#parts = parts
     this.#dials = new Dials(parts.clock)
     this.#door = new Door(parts.clock)
+    this.#strikes = new Strikes(parts.clock)
     this.swarm = new Hyperswarm({
       dht: parts.network.dht,
       keyPair: parts.keyPair,
@@ -155,6 +159,16 @@ export class SwarmLinks implements Links {
     this.#keeper?.want(peers)
   }
 
+  strike(peer: NodeId, strike: Strike, reason: string): void {
+    const forMs = this.#strikes.add(peer, strike)
+    if (forMs === 0) return
+    const { telemetry } = this.#parts
+    const words = `kept out for ${formatDuration(forMs)}, the last strike being: ${reason}`
+    telemetry.log('warn', 'a peer has too many strikes', { peer, reason: words })
+    this.#parts.onRefused({ kind: 'strike', code: 'FORBIDDEN', rule: 'strikes', reason: words, peer })
+    for (const link of this.list()) if (link.peer === peer) link.close('too many strikes')
+  }
+
   list(): readonly Link[] {
     return [...this.#streams].flatMap((one) => (one.session === null ? [] : [one.session.link]))
   }
@@ -185,6 +199,10 @@ export class SwarmLinks implements Links {
     stream.setTimeout(STREAM_TIMEOUT_MS)
     if (this.#isClosing) return stream.destroy()
     const peer = keyToText(stream.remotePublicKey)
+    if (this.#strikes.isOut(peer)) {
+      this.#parts.telemetry.count('strangers_cut', 'strikes')
+      return stream.destroy()
+    }
     const isMember = isActive(this.#binding?.identity.view() ?? EMPTY_VIEW, peer)
     const fault = this.#door.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
     if (fault !== null) {
@@ -272,6 +290,7 @@ export class SwarmLinks implements Links {
     telemetry.count('frames_malformed')
     telemetry.log('warn', 'a peer broke the protocol', { peer, reason })
     this.#parts.onRefused({ kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason, peer })
+    this.strike(peer, 'fault', reason)
     if (session !== null) return session.link.close(reason)
     telemetry.count('strangers_cut', 'MALFORMED')
     stream.destroy()

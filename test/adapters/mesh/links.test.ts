@@ -1,5 +1,7 @@
 import test from 'brittle'
 import type { Assert } from 'brittle'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import { eventually } from '../../support/agents/eventually.js'
 import { failsWith } from '../../support/fails.js'
 import { actor } from '../../support/membership.js'
 import { linksContract, type LinksSubject } from '../../contracts/links.js'
@@ -61,6 +63,33 @@ test('a peer that breaks the protocol is cut and on record', async (t) => {
   t.alike(a.seen.closed[0], { link, reason: 'nonsense' })
   t.alike(a.refused.at(-1), { kind: 'strike', code: 'MALFORMED', rule: 'protocol', reason: 'nonsense', peer: b.id })
   t.is(a.telemetry.snapshot().counters.find((one) => one.name === 'frames_malformed')?.value, 1)
+})
+
+test('a peer with too many strikes is cut, kept out for a while and let in again; others are not touched', async (t) => {
+  const lab = await meshLab(t)
+  const real = systemClock()
+  let skew = 0
+  const a = await lab.found('a', { clock: { ...real, monotonic: () => real.monotonic() + skew } })
+  await a.start()
+  const eve = await lab.member('eve', a)
+  const bob = await lab.member('bob', a)
+  const [evil, honest] = [await a.seen.link(eve.id), await a.seen.link(bob.id)]
+  const counted = (): number =>
+    a.telemetry.snapshot().counters.find(({ name, label }) => name === 'strangers_cut' && label === 'strikes')?.value ?? 0
+  for (let i = 0; i < 20; i++) a.mesh.links.strike(eve.id, 'forged', 'a forgery')
+  t.absent(evil.closed)
+  a.mesh.links.strike(eve.id, 'forged', 'a forgery')
+  await a.seen.until(() => a.seen.closed.length > 0)
+  t.alike(a.seen.closed, [{ link: evil, reason: 'too many strikes' }])
+  t.alike(a.refused, [
+    { kind: 'strike', code: 'FORBIDDEN', rule: 'strikes', reason: 'kept out for 10 s, the last strike being: a forgery', peer: eve.id }
+  ])
+  await eventually(() => counted() > 1)
+  t.is(a.mesh.links.list().filter((link) => link.peer === eve.id).length, 0, 'it came again and was turned away')
+  t.absent(honest.closed)
+  skew = 10_000
+  t.not(await a.seen.link(eve.id), evil)
+  t.absent(honest.closed)
 })
 
 test('handlers that fail cost the link, not the process, and leave nothing behind', async (t) => {
