@@ -37,6 +37,7 @@ async function scene(t: Assert): Promise<Scene> {
     },
     back: async (node) => {
       node.core.conversations.allows = () => true
+      node.core.conversations.isAwaited = () => true
       await world.link(here, node)
       return node.counted('messages_delivered', 'response')
     }

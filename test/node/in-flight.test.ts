@@ -50,6 +50,7 @@ async function scene(t: Assert, options: FakeNodeOptions = {}): Promise<Scene> {
     const list: string[] = []
     codes.set(node, list)
     node.core.conversations.allows = () => true
+    node.core.conversations.isAwaited = () => true
     node.core.conversations.deliver = (_from, header, payload) => {
       if (header.type === 'error') list.push((payload as { code: string }).code)
       return true

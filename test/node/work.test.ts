@@ -45,6 +45,7 @@ async function scene(t: Assert, options: FakeNodeOptions & { readonly agent?: Fa
           return deliver(from, header, payload)
         }
         conversations.allows = () => true
+        conversations.isAwaited = () => true
       }
       return list
     }
