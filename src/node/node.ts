@@ -97,9 +97,7 @@ export function createNode(parts: NodeParts): NodeCore {
           work.onRevoked(peer)
         }
       })
-      work.start()
-      requests.start()
-      swarms.start()
+      for (const part of [work, requests, swarms]) part.start()
       await peers.start(messages)
     },
     close: async () => {
