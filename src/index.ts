@@ -23,6 +23,7 @@ export type { Config } from './config/settings.js'
 export type { AttachedAgent, AttachOptions, OutgoingMessage, Reply as SendReply } from './node/attached.js'
 export { type A2ALogEvent, type A2AMetrics, A2AObservability, type RoutingPath } from './node/observability.js'
 export type * from './ports/node-api.js'
+export type * from './ports/policy-api.js'
 export { VERSION } from './version.js'
 
 // What goes wrong.

@@ -3,6 +3,7 @@ import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { AgentRegistry } from '../domain/card/registry.js'
+import type { RefusalCode } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/node-api.js'
 import { OPERATOR } from './agents.js'
@@ -31,13 +32,11 @@ export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'hasRoom'> {
   readonly events: NodeEvents
 }
 
-type Refusal = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_REQUIRED'
-
 /** Who could take part: who may, who is left out and why. */
 interface Survey {
   readonly allowed: readonly string[]
   readonly leftOut: readonly LeftOut[]
-  readonly refusals: readonly Refusal[]
+  readonly refusals: readonly RefusalCode[]
 }
 
 /** The swarms launched here. */
@@ -141,14 +140,21 @@ export class Swarms {
     const sender = { agentId: OPERATOR, nodeId: self }
     const allowed: string[] = []
     const leftOut: LeftOut[] = []
-    const refusals: Refusal[] = []
+    const refusals: RefusalCode[] = []
     for (const card of registry.findByCapability(request.capability)) {
       if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
         leftOut.push({ agent: card.address, rule: 'offline' })
         continue
       }
       const recipient = { agentId: card.id, nodeId: card.nodeId }
-      const verdict = outbox.verdict({ sender, recipient, type: 'task-proposal', ...justified(request), ...by })
+      const verdict = outbox.verdict({
+        sender,
+        recipient,
+        type: 'task-proposal',
+        capability: request.capability,
+        ...justified(request),
+        ...by
+      })
       if (verdict.allowed) {
         allowed.push(card.address)
       } else {

@@ -23,6 +23,8 @@ export const CONTROL_SCHEMAS = {
     /** Those of them that wait for a free place of their agent. */
     waiting: z.array(RunKey).max(MAX_HEARTBEAT_KEYS).default([])
   }),
+  /** Requests of the receiver that wait for a person of the sender to allow them. */
+  approval: z.object({ requests: z.array(RunKey).max(MAX_HEARTBEAT_KEYS) }),
   /** Asks to stop the work on a request of the sender. */
   cancel: z.object({ requestId: RunKey }),
   /** Asks for cards by agent id or by capability. */

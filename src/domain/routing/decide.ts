@@ -2,7 +2,9 @@ import { utf8 } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { OPENING_TYPES, type MessageType } from '../envelope/envelope.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import type { PolicyQuestion } from '../policy/match.js'
 import { CONFLICT_SANDBOX } from './effective.js'
+import type { RoutingPolicy } from './policy-verdict.js'
 import { tierText, type Tier } from './tier.js'
 import type { TierRule } from './tier-rules.js'
 
@@ -13,6 +15,8 @@ export interface RoutingRules {
   readonly sandbox: SandboxRules
   /** `exchange`: replies pass along an open exchange. `strict`: they must also pass sandbox and tier rules themselves. */
   readonly replies: 'exchange' | 'strict'
+  /** The node's own rules; null or absent: none. */
+  readonly policy?: RoutingPolicy | null
 }
 
 /** What sandboxes mean here (spec a2a-mcp-mesh, SandboxRoutingConfig). */
@@ -31,37 +35,64 @@ export interface RoutingParty {
 }
 
 /** May this message pass? */
-export interface RoutingQuestion {
+export interface RoutingQuestion extends PolicyQuestion {
   readonly sender: RoutingParty
   readonly target: RoutingParty
   readonly type: MessageType
   readonly justification: string | null
   /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
   readonly isReply: boolean
+  /** Is the target an agent of the deciding node? Only then a person of it may be asked. */
+  readonly isArriving: boolean
 }
 
-/** The decision and the rule it rests on; `rule` and `reason` are short texts of this node's own words. */
+/**
+ * The decision and the rule it rests on; `rule` and `reason` are short texts of this node's own words, `line` is that of the
+ * policy file when one of its rules decided. With `asks` the message is not let in yet: a person has to allow it.
+ */
 export type Verdict =
-  | { readonly allowed: true; readonly rule: string }
-  | { readonly allowed: false; readonly code: RefusalCode; readonly rule: string; readonly reason: string }
+  | { readonly allowed: true; readonly rule: string; readonly line?: number }
+  | {
+      readonly allowed: false
+      readonly code: RefusalCode
+      readonly rule: string
+      readonly reason: string
+      readonly line?: number
+      readonly asks?: true
+    }
 
 /** Why routing refuses. */
-export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_REQUIRED'
+export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_REQUIRED' | 'POLICY_DENIED'
 
 /**
- * Decides whether a message may pass: sandboxes first, then tiers. Types that open an exchange are bound by both. A reply
- * passes along an exchange that is open, whatever the two rules say of its direction: otherwise an L1 agent could never
- * answer an L2, nor a sandboxed agent whoever gave it work. A reply without an exchange is refused.
+ * Decides whether a message may pass; the one place that does, for messages on their way and for `policy test`. In this order:
  *
- * A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender without a sandbox reaches into any
- * sandbox (subject to tiers): sandboxes hold what is inside, and the owner's operator must be able to give it work.
+ * 1. The reply rule. A reply passes along an exchange that is open, whatever the rules say of its direction: otherwise an L1
+ *    agent could never answer an L2, nor a sandboxed agent whoever gave it work. A reply without an exchange is refused.
+ * 2. Sandboxes, which no policy opens. A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender
+ *    without a sandbox reaches into any sandbox: sandboxes hold what is inside, and the owner's operator must be able to
+ *    give it work.
+ * 3. The policy: its first rule that matches. `allow` stands for itself, also where the tier table refuses; `deny` refuses;
+ *    `ask` holds a message that arrives and that the tier table allows.
+ * 4. The tier table. What it has no row for is refused.
  */
 export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict {
-  if (!OPENING_TYPES.has(question.type)) {
+  const isOpening = OPENING_TYPES.has(question.type)
+  if (!isOpening) {
     if (!question.isReply) return NO_EXCHANGE
     if (rules.replies === 'exchange') return IN_EXCHANGE
   }
-  return (rules.sandbox.enforced ? sandboxRefusal(rules.sandbox, question) : null) ?? tierVerdict(rules.tierRules, question)
+  const boxed = rules.sandbox.enforced ? sandboxRefusal(rules.sandbox, question) : null
+  if (boxed !== null) return boxed
+  const found = isOpening ? (rules.policy?.find(question) ?? null) : null
+  if (found !== null && found.decision !== 'ask') return found.verdict
+  const verdict = tierVerdict(rules.tierRules, question)
+  return found !== null && verdict.allowed && mayWait(question) ? found.verdict : verdict
+}
+
+/** A proposal runs nothing and its answer is wanted within seconds: the requests that follow it are asked about. */
+function mayWait({ isArriving, type }: RoutingQuestion): boolean {
+  return isArriving && type !== 'task-proposal'
 }
 
 const IN_EXCHANGE: Verdict = { allowed: true, rule: 'reply: within an open exchange' }

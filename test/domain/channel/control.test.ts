@@ -9,6 +9,7 @@ const good: ControlMessage[] = [
   { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
   { name: 'heartbeat', body: { requests: ['r1', 'r2'], waiting: [] } },
   { name: 'cancel', body: { requestId: 'r1' } },
+  { name: 'approval', body: { requests: ['r1#1'] } },
   { name: 'lookup', body: { id: 'l1', agentId: null, capability: 'text.stats' } },
   { name: 'found', body: { id: 'l1', cards: [] } }
 ]

@@ -26,8 +26,11 @@ function question(asked: Asked = {}): RoutingQuestion {
     sender: { address: 'a@one', tier: asked.from ?? 0, sandboxId: asked.senderSandbox ?? null },
     target: { address: asked.target ?? 'b@two', tier: asked.to ?? 0, sandboxId: asked.targetSandbox ?? null },
     type: asked.type ?? 'request',
+    capability: null,
+    sideEffect: null,
     justification: asked.justification ?? null,
-    isReply: asked.isReply ?? false
+    isReply: asked.isReply ?? false,
+    isArriving: true
   }
 }
 

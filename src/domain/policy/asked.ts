@@ -1,0 +1,30 @@
+import { isRecord } from '../../kit/json.js'
+import { type CardBody, defaultCapability, type SideEffect } from '../card/card.js'
+import type { MessageType } from '../envelope/envelope.js'
+
+/** What a message would have its target do. */
+export interface AskedWork {
+  /** null: it names none, and its target has none to begin with. */
+  readonly capability: string | null
+  /** By the target's card. A capability that the card lacks counts as `exec`; null when nothing would be done. */
+  readonly sideEffect: SideEffect | null
+}
+
+/** The work that a message asks of the agent of a card: the capability it names (null: the default one) and its side effect. */
+export function askedWork(card: Pick<CardBody, 'capabilities'> | undefined, named: string | null): AskedWork {
+  const known = named === null ? (card === undefined ? null : defaultCapability(card)) : card?.capabilities.find((one) => one.id === named)
+  const capability = named ?? known?.id ?? null
+  return { capability, sideEffect: capability === null ? null : (known?.sideEffect ?? 'exec') }
+}
+
+/** Capabilities of one proposal that are looked at; the form of its payload allows as many. */
+const MAX_NAMED = 64
+
+/** The capabilities that a message names, as its sender wrote them; null stands for the default one. Never throws. */
+export function namedCapabilities(type: MessageType, payload: unknown): readonly [string | null, ...(string | null)[]] {
+  if (!isRecord(payload)) return [null]
+  if (type === 'request') return [typeof payload['capability'] === 'string' ? payload['capability'] : null]
+  const named: unknown = type === 'task-proposal' ? payload['requiredCapabilities'] : []
+  const [first, ...others] = Array.isArray(named) ? named.slice(0, MAX_NAMED).filter((one) => typeof one === 'string') : []
+  return first === undefined ? [null] : [first, ...others]
+}

@@ -1,0 +1,36 @@
+import type { SideEffect } from '../card/card.js'
+import type { MessageType } from '../envelope/envelope.js'
+import type { Tier } from '../routing/tier.js'
+
+/** What a rule says of the messages it matches. `ask`: a person of the receiving node decides. */
+export type PolicyDecision = 'allow' | 'ask' | 'deny'
+
+/** Which senders or targets a rule is for; null: any. Of a list one must fit, of the criteria all. */
+export interface PartyCriteria {
+  /** Node ids (52 characters of z32), or names of members as `peers` shows them. */
+  readonly node: readonly string[] | null
+  /** Agent ids. */
+  readonly agent: readonly string[] | null
+  /** Effective tiers. */
+  readonly tier: readonly Tier[] | null
+  /** Effective sandboxes; null in the list: in none. */
+  readonly sandbox: readonly (string | null)[] | null
+}
+
+/** One rule of the policy file, as it was written. */
+export interface PolicyRule {
+  /** Where it stands in its file, 1-based. */
+  readonly line: number
+  readonly from: PartyCriteria
+  readonly to: PartyCriteria
+  /** Ids of capabilities, or their beginnings with a `*` at the end; null: any, also a message that names none. */
+  readonly capability: readonly string[] | null
+  /** Types that open an exchange; null: any. */
+  readonly type: readonly MessageType[] | null
+  /** What the capability may do, by the card of the target; null: anything. */
+  readonly sideEffect: readonly SideEffect[] | null
+  readonly decision: PolicyDecision
+}
+
+/** Criteria that anybody fits. */
+export const ANYBODY: PartyCriteria = { node: null, agent: null, tier: null, sandbox: null }

@@ -1,0 +1,41 @@
+import { compilePolicy, type NodeOfName, type PolicyQuestion } from '../policy/match.js'
+import type { PolicyRule } from '../policy/rule.js'
+import type { Verdict } from './decide.js'
+
+/** What a policy says of a message: the verdict of its first rule that matches. */
+export interface RoutingPolicy {
+  /** null: no rule matches. `ask` holds only what the tier table allows. */
+  find(question: PolicyQuestion): PolicyVerdict | null
+}
+
+/** One rule's verdict, made once. */
+export type PolicyVerdict =
+  | { readonly decision: 'allow' | 'deny'; readonly verdict: Verdict }
+  | { readonly decision: 'ask'; readonly verdict: Extract<Verdict, { allowed: false }> }
+
+/** What the rules need beside themselves. */
+export interface PolicyPlaces {
+  /** Name of the file, as verdicts tell it. */
+  readonly file: string
+  readonly nodeOfName: NodeOfName
+}
+
+/** Makes rules ready to decide. Verdicts name file and line: `policy.yaml:12: deny`. */
+export function routingPolicy(rules: readonly PolicyRule[], { file, nodeOfName }: PolicyPlaces): RoutingPolicy {
+  const compiled = compilePolicy(rules, nodeOfName)
+  const verdicts = rules.map((rule) => verdictOf(rule, file))
+  return {
+    find(question) {
+      const index = compiled.find(question)
+      return index < 0 ? null : (verdicts[index] ?? null)
+    }
+  }
+}
+
+function verdictOf({ line, decision }: PolicyRule, file: string): PolicyVerdict {
+  const rule = `${file}:${line}: ${decision}`
+  if (decision === 'allow') return { decision, verdict: { allowed: true, rule, line } }
+  const refused = { allowed: false, code: 'POLICY_DENIED', rule, line } as const
+  if (decision === 'deny') return { decision, verdict: { ...refused, reason: 'the policy of this node denies it' } }
+  return { decision, verdict: { ...refused, reason: 'a person must allow it first', asks: true } }
+}
