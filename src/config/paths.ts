@@ -19,6 +19,8 @@ export interface HomePaths {
   readonly agents: string
   /** The YAML settings; need not exist. */
   readonly configFile: string
+  /** The rules of this node, YAML; need not exist. */
+  readonly policyFile: string
   /** Where a detached node writes its output. */
   readonly logFile: string
   /** Directory of the audit log. */
@@ -52,6 +54,7 @@ export function resolveHome(sources: PathSources = {}): HomePaths {
     run,
     agents: path.join(config, 'agents'),
     configFile: path.join(config, 'config.yaml'),
+    policyFile: path.join(config, 'policy.yaml'),
     logFile: path.join(home, 'node.log'),
     audit: path.join(home, 'audit'),
     socket: socketPath(run, env)

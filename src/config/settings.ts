@@ -130,6 +130,9 @@ export const SETTINGS = {
       'exchange lets replies back along an exchange that was let in; strict binds them by tier too.'
     )
   },
+  policy: {
+    approvalTimeoutMs: duration(300_000, [1000, DAY_MS], 'How long a message waits for a person to allow it; then it is denied.')
+  },
   tasks: {
     requestTimeoutMs: duration(30_000, [100, DAY_MS], 'How long a request waits for its response when the caller names no time.'),
     maxInFlight: count(2048, [1, 16_384], 'Tasks in flight on this node.'),

@@ -1,0 +1,168 @@
+import { unwatchFile, watchFile } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import type { PolicyFault, PolicySource, PolicyState } from '../../ports/policy.js'
+import { readIfThere, replaceFile } from './atomic-file.js'
+import { insertRule } from './policy-edit.js'
+import { MAX_POLICY_BYTES, readPolicy } from './policy-text.js'
+import { storeError } from './store-errors.js'
+
+/** How often the file is looked at, in milliseconds. */
+const LOOK_MS = 250
+/** A file that changed is read when it has stood still for so long, in milliseconds: half a list of rules is a list too. */
+const SETTLE_MS = 100
+/** So often at most; then it is taken as it is. */
+const MAX_LOOKS = 20
+
+/** How the file is watched. */
+export interface PolicyFileOptions {
+  /** Absolute path. */
+  readonly file: string
+  log(level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>): void
+}
+
+/**
+ * Opens the policy file. One that is not there means no rules.
+ * @throws NodeError CONFIG_INVALID naming file and line; NO_PERMISSION.
+ */
+export async function openPolicyFile(options: PolicyFileOptions): Promise<PolicySource> {
+  const { file } = options
+  const text = await readText(file)
+  const reading = readPolicy(text ?? '')
+  if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, fault: null } })
+  const texts = reading.faults.map(({ line, reason }) => `${file}${line === null ? '' : `:${line}`}: ${reason}`)
+  const more = texts.length > 1 ? ` (and ${texts.length - 1} more)` : ''
+  throw new NodeError('CONFIG_INVALID', `${texts[0] ?? file}${more}`, { data: { faults: reading.faults }, next: ['a2a-node config path'] })
+}
+
+async function readText(file: string): Promise<string | null> {
+  try {
+    const text = await readIfThere(file)
+    if (text !== null && Buffer.byteLength(text) > MAX_POLICY_BYTES)
+      throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_POLICY_BYTES} bytes`, { next: ['a2a-node config path'] })
+    return text
+  } catch (error) {
+    if (error instanceof NodeError) throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' || code === 'EPERM')
+      throw new NodeError('NO_PERMISSION', `may not read the policy file ${file}`, { cause: error })
+    throw new NodeError('CONFIG_INVALID', `${file}: cannot be read: ${messageOf(error)}`, { cause: error, next: ['a2a-node config path'] })
+  }
+}
+
+class PolicyFile implements PolicySource {
+  readonly #options: PolicyFileOptions
+  #text: string | null
+  #state: PolicyState
+  #onChange: (state: PolicyState) => void = () => {}
+  /** Looks and writes run one after the other. */
+  #busy: Promise<unknown> = Promise.resolve()
+  #isClosed = false
+
+  constructor(options: PolicyFileOptions, { text, state }: { readonly text: string | null; readonly state: PolicyState }) {
+    this.#options = options
+    this.#text = text
+    this.#state = state
+  }
+
+  state(): PolicyState {
+    return this.#state
+  }
+
+  watch(onChange: (state: PolicyState) => void): void {
+    this.#onChange = onChange
+    watchFile(this.#options.file, { interval: LOOK_MS, persistent: false }, this.#look)
+    this.#look()
+  }
+
+  refresh(): Promise<PolicyState> {
+    return this.#inTurn(async () => {
+      await this.#scan()
+      return this.#state
+    })
+  }
+
+  insert(rule: Parameters<PolicySource['insert']>[0], place: Parameters<PolicySource['insert']>[1]): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#scan()
+      const { fault } = this.#state
+      if (fault !== null || this.#text === null) {
+        const next = ['a2a-node policy show']
+        throw new NodeError('CONFIG_INVALID', `the policy file cannot be used: ${fault?.reason ?? 'it is not there'}`, { next })
+      }
+      const text = insertRule(this.#text, { rule, ...place })
+      await this.#write(text)
+      this.#take(text)
+    })
+  }
+
+  close(): void {
+    this.#isClosed = true
+    unwatchFile(this.#options.file, this.#look)
+  }
+
+  readonly #look = (): void => {
+    this.refresh().catch((error: unknown) => this.#options.log('warn', 'the policy file cannot be read', { reason: messageOf(error) }))
+  }
+
+  #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#busy.then(run)
+    this.#busy = turn.catch(() => {})
+    return turn
+  }
+
+  async #write(text: string): Promise<void> {
+    const { file } = this.#options
+    try {
+      // A link stays one: what it leads to is replaced.
+      await replaceFile(await fs.realpath(file), text)
+    } catch (error) {
+      throw storeError(error, path.dirname(file))
+    }
+  }
+
+  async #scan(): Promise<void> {
+    if (this.#isClosed) return
+    try {
+      const text = await this.#settled()
+      if (text !== this.#text || this.#state.fault !== null) this.#take(text)
+    } catch (error) {
+      this.#fail({ line: null, reason: messageOf(error) })
+    }
+  }
+
+  /** The text once it is the same twice: a new one may be half written. */
+  async #settled(): Promise<string | null> {
+    let text = await readText(this.#options.file)
+    for (let looks = 0; looks < MAX_LOOKS && text !== this.#text; looks++) {
+      await delay(SETTLE_MS)
+      const again = await readText(this.#options.file)
+      if (again === text) break
+      text = again
+    }
+    return text
+  }
+
+  #take(text: string | null): void {
+    // What was there and is gone may be in the middle of a move: to open everything by that would be the wrong way round.
+    if (text === null && this.#text !== null) return this.#fail({ line: null, reason: 'the file is gone; an empty one means no rules' })
+    const reading = readPolicy(text ?? '')
+    if (!reading.ok) return this.#fail(reading.faults[0] ?? { line: null, reason: 'it is broken' })
+    this.#text = text
+    const { file } = this.#options
+    this.#state = { file, rules: reading.rules, fault: null }
+    this.#options.log('info', 'the policy was read', { rules: reading.rules.length })
+    this.#onChange(this.#state)
+  }
+
+  /** The rules of the last good version stay in force. */
+  #fail(fault: PolicyFault): void {
+    const { fault: known } = this.#state
+    if (known?.line === fault.line && known.reason === fault.reason) return
+    this.#state = { ...this.#state, fault }
+    this.#options.log('warn', 'the policy file cannot be used; its last good version stays in force', { ...fault })
+    this.#onChange(this.#state)
+  }
+}
