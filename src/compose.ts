@@ -10,6 +10,7 @@ import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
@@ -29,6 +30,7 @@ import { timely } from './adapters/mesh/timely.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
+import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
 import { storeError } from './adapters/storage/store-errors.js'
 import { healStore } from './adapters/storage/store-heal.js'
@@ -121,6 +123,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const startedAt = parts.clock.now()
   const code = options.join === null ? null : readCode(options.join)
   await claimHome(parts, startedAt)
+  const policy = await openPolicy(parts)
   const documents = openNodeStore(options.home.home)
   const state = await documents.read<MeshState>(MESH)
   if (state !== null && code !== null) {
@@ -132,7 +135,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const stored = await documents.read<StoredRecord>(NODE)
   const record = nodeRecord({ config: options.config, name: options.name, code, stored })
   const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
-  const node = buildNode(parts, { mesh, documents, audit, record, startedAt })
+  const node = buildNode(parts, { mesh, documents, audit, record, policy, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
@@ -154,15 +157,21 @@ async function openAudit({ options: { home }, clock, telemetry, unwind }: StartP
   return audit
 }
 
+/** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
+function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
+  return openPolicyFile({ file: home.policyFile, log: (level, message, fields) => telemetry.log(level, message, fields) })
+}
+
 interface NodeMaking {
   readonly mesh: Mesh
   readonly documents: NodeStore
   readonly audit: Audit
   readonly record: NodeRecord
+  readonly policy: PolicySource
   readonly startedAt: number
 }
 
-function buildNode(parts: StartParts, { mesh, documents, audit, record, startedAt }: NodeMaking): NodeCore {
+function buildNode(parts: StartParts, { mesh, documents, audit, record, policy, startedAt }: NodeMaking): NodeCore {
   const { home, config } = parts.options
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
@@ -181,6 +190,7 @@ function buildNode(parts: StartParts, { mesh, documents, audit, record, startedA
     log: mesh.log,
     pairing: mesh.pairing,
     agents: agentSource(parts, compileSchema),
+    policy,
     settings: settingsOf(config),
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
   })

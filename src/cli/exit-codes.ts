@@ -13,6 +13,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   TASK_NOT_FOUND: 4,
   SWARM_NOT_FOUND: 4,
   INVITE_NOT_FOUND: 4,
+  APPROVAL_NOT_FOUND: 4,
   AMBIGUOUS_NAME: 4,
   TIER_VIOLATION: 5,
   SANDBOX_VIOLATION: 5,

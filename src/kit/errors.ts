@@ -17,6 +17,7 @@ export const ERROR_CODES = {
   NO_CAPABLE_AGENT: { retryable: true, next: ['a2a-node agents'] },
   TASK_NOT_FOUND: { retryable: false, next: ['a2a-node tasks'] },
   SWARM_NOT_FOUND: { retryable: false, next: ['a2a-node swarm ls'] },
+  APPROVAL_NOT_FOUND: { retryable: false, next: ['a2a-node approvals ls'] },
   INVITE_NOT_FOUND: { retryable: false, next: ['a2a-node invite ls'] },
   AMBIGUOUS_NAME: { retryable: false, next: ['a2a-node agents', 'a2a-node peers --all'] },
   TIER_VIOLATION: { retryable: false, next: ['a2a-node agents'] },

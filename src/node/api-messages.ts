@@ -1,4 +1,5 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
@@ -10,6 +11,7 @@ import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
+import type { MessageEvent } from '../ports/policy-api.js'
 import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
 import type { Answer } from './one-request.js'
@@ -57,16 +59,16 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
 }
 
 /** `send`: text to an agent's default capability, or to everybody. */
-export async function sendText(node: NodeCore, params: Calls['message.send']['params'], by: CertifiedPower): Promise<Reply> {
+export async function sendText(node: NodeCore, params: Calls['message.send']['params'], { by, onAsked }: Caller): Promise<Reply> {
   const { agent, text, type, ...rest } = params
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by }
   if (agent === '*') return broadcast(node, type ?? 'request', question)
   const target = await findAgent(node, agent)
-  return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target })
+  return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target, ...hooked(onAsked) })
 }
 
 /** `call`: a capability of an agent, or of whoever has it. */
-export async function callCapability(node: NodeCore, params: Calls['message.call']['params'], by: CertifiedPower): Promise<Reply> {
+export async function callCapability(node: NodeCore, params: Calls['message.call']['params'], { by, onAsked }: Caller): Promise<Reply> {
   const { agent, ...question } = params
   const target = agent === null ? pickCapable(node, params, by) : await findAgent(node, agent)
   const card = node.directory.card(target)
@@ -77,7 +79,41 @@ export async function callCapability(node: NodeCore, params: Calls['message.call
       data: { capabilities }
     })
   }
-  return ask(node, { ...question, target, onBehalfOf: by })
+  return ask(node, { ...question, target, onBehalfOf: by, ...hooked(onAsked) })
+}
+
+function hooked(onAsked: Caller['onAsked']): Pick<Question, 'onAsked'> {
+  return onAsked === undefined ? {} : { onAsked }
+}
+
+/** Sends or calls, telling on the way what holds the request up. The last event is the reply, or why there is none. */
+export function followMessage(
+  node: NodeCore,
+  run: (onAsked: (asked: Asked) => void) => Promise<Reply>,
+  { push, end }: { readonly push: (event: MessageEvent<Reply>) => void; readonly end: () => void }
+): Unsubscribe {
+  let stop: Unsubscribe = () => {}
+  let told: Task['waitingFor'] = null
+  const follow = ({ taskId }: Asked): void => {
+    const tell = ({ id, waitingFor, agent }: Task): void => {
+      if (id !== taskId || waitingFor === told) return
+      told = waitingFor
+      push({ type: 'waiting', waitingFor, agent: node.directory.shownAddress(agent), taskId })
+    }
+    stop = node.tasks.onChange(tell)
+    const now = taskId === null ? undefined : node.tasks.get(taskId)
+    if (now !== undefined) tell(now)
+  }
+  const finish = (event: MessageEvent<Reply>): void => {
+    stop()
+    push(event)
+    end()
+  }
+  run(follow).then(
+    (reply) => finish({ type: 'reply', reply }),
+    (error: unknown) => finish({ type: 'failed', error: asNodeError(error).toBody() })
+  )
+  return () => stop()
 }
 
 /** A task as people see it. */
@@ -137,6 +173,7 @@ function pickCapable(
       sender: operatorOf(node),
       recipient,
       type: 'request',
+      capability,
       onBehalfOf: by,
       ...(justification === undefined ? {} : { justification })
     })
@@ -154,7 +191,16 @@ function operatorOf(node: NodeCore): AgentAddress {
   return { agentId: OPERATOR, nodeId: node.parts.membership.nodeId }
 }
 
+/** Who has a message sent, and who is told of its way. */
+interface Caller {
+  /** Its power: what it has done in the operator's name is as weak. */
+  readonly by: CertifiedPower
+  /** Called when the request to one agent is on its way. */
+  readonly onAsked?: (asked: Asked) => void
+}
+
 interface Question {
+  readonly onAsked?: (asked: Asked) => void
   readonly target: AgentAddress
   readonly capability: string | null
   readonly input: unknown
@@ -181,6 +227,7 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
     mayQueue: !isWaiting
   })
+  question.onAsked?.(asked)
   const base = replyBase(node, question.target, asked)
   if (!isWaiting) return { ...base, outcome: 'QUEUED', payload: null, error: null, latencyMs: elapsed(node, from) }
   const answer = await asked.answer

@@ -6,7 +6,8 @@ import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
 import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
-import { callCapability, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
+import { callCapability, followMessage, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
+import { decideApproval, listApprovals, policyInfo, testPolicy } from './api-policy.js'
 import {
   amendPeer,
   createInvite,
@@ -70,11 +71,14 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     agents: { ready: node.agents.definitions().map((one) => one.id), faults },
     tasks: node.work.counts(),
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },
-    problems: faults.map((one) => ({
-      code: 'AGENT_FILE_INVALID',
-      message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
-      next: `a2a-node agents check ${one.file}`
-    }))
+    problems: [
+      ...node.policy.problems(),
+      ...faults.map((one) => ({
+        code: 'AGENT_FILE_INVALID',
+        message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
+        next: `a2a-node agents check ${one.file}`
+      }))
+    ]
   }
 }
 
@@ -108,8 +112,8 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'mesh.set': ['admin', (params) => setSettings(node, params)],
     'agents.list': ['read', (params) => listAgents(node, params, by)],
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
-    'message.send': ['send', (params) => sendText(node, params, by)],
-    'message.call': ['send', (params) => callCapability(node, params, by)],
+    'message.send': ['send', (params) => sendText(node, params, { by })],
+    'message.call': ['send', (params) => callCapability(node, params, { by })],
     'swarm.start': ['send', (params) => ({ id: swarms.launch(params, by) })],
     'swarm.list': ['read', () => ({ swarms: swarms.list() })],
     'swarm.show': ['read', ({ id }) => swarms.show(id)],
@@ -117,7 +121,20 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)],
     'tasks.list': ['read', () => ({ tasks: tasks.list().map((task) => taskInfo(node, task)) })],
     'tasks.show': ['read', ({ id }) => showTask(node, id)],
-    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)]
+    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)],
+    ...policyCalls(node, principal)
+  }
+}
+
+type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
+
+function policyCalls(node: NodeCore, { name: by }: Principal): Pick<CallTable, PolicyCall> {
+  return {
+    'policy.show': ['read', () => policyInfo(node)],
+    'policy.test': ['read', (params) => testPolicy(node, params)],
+    'approvals.list': ['read', () => listApprovals(node)],
+    'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by })],
+    'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by })]
   }
 }
 
@@ -134,7 +151,8 @@ type Watch<N extends WatchName> = (
 ) => Unsubscribe
 
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
-function watchTable(host: ApiHost): WatchTable {
+function watchTable(host: ApiHost, principal: Principal): WatchTable {
+  const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
   const watchStatus: Watch<'node.status'> = ({ parts }, _params, { push }) => {
     push(statusInfo(host))
     const timer = parts.clock.every(STATUS_MS, () => push(statusInfo(host)))
@@ -144,6 +162,13 @@ function watchTable(host: ApiHost): WatchTable {
     'node.status': ['read', watchStatus, 'newest'],
     'peers.list': ['read', watchPeers, 'newest'],
     'tasks.list': ['read', watchTasks, 'newest'],
+    'approvals.list': ['read', watchApprovals, 'newest'],
+    'message.send': ['send', (node, params, to) => followMessage(node, (onAsked) => sendText(node, params, { by, onAsked }), to), 'all'],
+    'message.call': [
+      'send',
+      (node, params, to) => followMessage(node, (onAsked) => callCapability(node, params, { by, onAsked }), to),
+      'all'
+    ],
     'swarm.watch': ['read', watchSwarm, 'all'],
     'node.events': ['read', watchEvents, 'all']
   }
@@ -179,6 +204,12 @@ const watchTasks: Watch<'tasks.list'> = (node, _params, { push }) => {
   }
 }
 
+const watchApprovals: Watch<'approvals.list'> = (node, _params, { push }) => {
+  const tell = (): void => push(listApprovals(node))
+  tell()
+  return node.approvals.onChange(tell)
+}
+
 const watchSwarm: Watch<'swarm.watch'> = (node, { id }, { push, end }) => {
   const pass: typeof push = (event) => {
     push(event)
@@ -199,7 +230,7 @@ const watchEvents: Watch<'node.events'> = (node, { follow = false }, { push, end
 /** The in-process body of NodeApi for one principal. */
 export function createApi(host: ApiHost, principal: Principal): NodeApi {
   const calls = callTable(host, principal)
-  const watches = watchTable(host)
+  const watches = watchTable(host, principal)
   function allow(scope: Scope, name: string): void {
     if (!principal.scopes.includes(scope))
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)

@@ -6,6 +6,7 @@ import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
+import { namedCapabilities } from '../domain/policy/asked.js'
 import type { Tier } from '../domain/routing/tier.js'
 import { requestPayloadSchema } from '../domain/task/payloads.js'
 import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
@@ -146,7 +147,8 @@ export class Attached {
     const recipient = this.#target(name)
     const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
     const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler(recipient.nodeId, program) } } : {}
-    return await this.#parts.outbox.send({ sender, recipient, ...rest, ...replies })
+    const [capability] = namedCapabilities(message.type, message.payload)
+    return await this.#parts.outbox.send({ sender, recipient, ...rest, capability, ...replies })
   }
 
   /** Gives replies to the program that asked; the last one ends the exchange. */

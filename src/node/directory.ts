@@ -5,7 +5,7 @@ import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, AgentCard } from '../domain/card/card.js'
 import type { AgentRegistry } from '../domain/card/registry.js'
-import type { Certificate } from '../domain/membership/types.js'
+import type { Certificate, MembershipView } from '../domain/membership/types.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
 import { displayNames, resolveAgent, resolveNode } from '../domain/routing/names.js'
 import type { AgentName, NodeName } from '../domain/routing/names.js'
@@ -33,6 +33,11 @@ export function parseAddress(text: string): AgentAddress | null {
 /** Names and addresses: what people type to what the wire carries, and back. */
 export class Directory {
   readonly #parts: DirectoryParts
+  #byName: { readonly view: MembershipView | null; readonly links: number; readonly ids: ReadonlyMap<string, NodeId> } = {
+    view: null,
+    links: 0,
+    ids: new Map()
+  }
 
   constructor(parts: DirectoryParts) {
     this.#parts = parts
@@ -53,6 +58,17 @@ export class Directory {
   /** Id and shown name of a node. */
   ref(nodeId: NodeId): NodeRef {
     return { id: nodeId, name: displayNames(this.nodes()).get(nodeId) ?? shortId(nodeId) }
+  }
+
+  /** The node that is shown by a name; null for nobody. Fast: names are worked out anew only when members or links changed. */
+  nodeOfName(name: string): NodeId | null {
+    const { log, peers } = this.#parts
+    const view = log.view()
+    if (this.#byName.view !== view || this.#byName.links !== peers.generation) {
+      const ids = new Map([...displayNames(this.nodes())].map(([id, shownName]) => [shownName, id]))
+      this.#byName = { view, links: peers.generation, ids }
+    }
+    return this.#byName.ids.get(name) ?? null
   }
 
   /** `id@node name` for people and JSON. */

@@ -8,7 +8,8 @@ import { decodeEnvelope } from '../domain/envelope/codec.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
-import type { RoutingParty } from '../domain/routing/decide.js'
+import { askedWork, namedCapabilities } from '../domain/policy/asked.js'
+import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
 import type { Links, Strike } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
@@ -81,6 +82,22 @@ export interface InboxParts {
   onProposal(incoming: Incoming): void
   /** Tells the sender of an opening message that it was refused. */
   refuse(to: Thread, error: ErrorBody): void
+  /** Keeps a message until a person has decided, or says why it does not. */
+  hold(message: Held): Refusal | null
+}
+
+/** A message that a person has to allow. */
+export interface Held {
+  readonly incoming: Incoming
+  /** What was asked of the rules, and the rule that asks for a person. */
+  readonly question: RoutingQuestion
+  readonly rule: string
+}
+
+/** What was asked of the rules, and what they said. */
+interface Asked {
+  readonly question: RoutingQuestion
+  readonly verdict: Verdict
 }
 
 /** Who speaks to whom, as far as the message says so truly. */
@@ -165,25 +182,73 @@ export class Inbox {
   #decideAndDispatch(arrival: Arrival): void {
     const refusal = this.#decide(arrival)
     if (refusal === 'late') return this.#parts.telemetry.count('messages_refused', 'late')
+    if (refusal === 'held') return
     if (refusal !== null) return this.#refuse(arrival, refusal)
     this.#dispatch(arrival)
   }
 
-  /** `late`: a reply that nobody waits for any more, which any honest peer may send. */
-  #decide({ peer, header, recipient, party, since }: Arrival): Refusal | 'late' | null {
+  /** Gives a message that was held to those whom it concerns. Its exchange is open. */
+  pass({ incoming, question, rule }: Held): void {
+    const { peer, header } = incoming
+    const { clock, traffic, self } = this.#parts
+    const [from, to] = [question.sender.tier, question.target.tier]
+    traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: clock.monotonic() })
+    this.#dispatch(incoming)
+  }
+
+  /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
+  askAgain(incoming: Incoming): Asked | Refusal {
+    const verified = this.#verify(incoming.peer, incoming.header)
+    if ('refusal' in verified) return verified.refusal
+    const { directory, router } = this.#parts
+    const target = directory.party(incoming.recipient)
+    if (target === null) return REFUSALS.noAgent
+    return this.#ask({ ...incoming, party: verified.party }, { target, isReply: false, ask: (question) => router.ask(question) })
+  }
+
+  /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
+  #decide(arrival: Arrival): Refusal | 'late' | 'held' | null {
+    const { peer, header, recipient, party, since } = arrival
     const { directory, conversations, router, traffic, self } = this.#parts
     const target = directory.party(recipient)
     if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
     const isOpening = OPENING_TYPES.has(header.type)
     const isReply = !isOpening && conversations.allows(peer, header.correlationId)
     if (!isOpening && !isReply && conversations.hasEnded(peer, header.correlationId)) return 'late'
-    const justification = header.metadata?.justification ?? null
-    const verdict = router.decide({ sender: party, target, type: header.type, justification, isReply })
-    if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
+    const { question, verdict } = this.#ask(arrival, { target, isReply, ask: (asked) => router.decide(asked) })
+    const { rule } = verdict
+    const asks = !verdict.allowed && verdict.asks === true
+    if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
     if (!isOpening && !conversations.isAwaited(peer, header.correlationId)) return 'late'
     if (!this.#open(peer, header)) return REFUSALS.tooManyOpen
-    traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule: verdict.rule, since })
+    if (asks) return this.#hold({ incoming: arrival, question, rule })
+    traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule, since })
     return null
+  }
+
+  #hold(held: Held): Refusal | 'held' {
+    const refusal = this.#parts.hold(held)
+    if (refusal === null) return 'held'
+    const { peer, header } = held.incoming
+    if (header.type !== 'notification') this.#parts.conversations.end(peer, threadOf(held.incoming).correlationId)
+    return refusal
+  }
+
+  /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
+  #ask(
+    { header, party, payload, recipient }: Omit<Arrival, 'since'>,
+    { ask, ...rest }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Verdict }
+  ): Asked {
+    const card = this.#parts.directory.card(recipient)
+    const justification = header.metadata?.justification ?? null
+    const decided = (named: string | null): Asked => {
+      const question = { ...rest, sender: party, type: header.type, ...askedWork(card, named), justification, isArriving: true }
+      return { question, verdict: ask(question) }
+    }
+    const [first, ...others] = namedCapabilities(header.type, payload)
+    let answer = decided(first)
+    for (const named of others) if (answer.verdict.allowed) answer = decided(named)
+    return answer
   }
 
   /** What awaits a reply opens an exchange; a notification awaits none. */

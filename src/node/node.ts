@@ -2,6 +2,7 @@ import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { AgentRegistry } from '../domain/card/registry.js'
 import { AgentHost } from './agents.js'
+import { Approvals } from './approvals.js'
 import { Attached } from './attached.js'
 import type { AttachOptions, AttachedAgent } from './attached.js'
 import { CardNews } from './card-news.js'
@@ -21,6 +22,7 @@ import type { NodeParts } from './parts.js'
 import { PeerCards } from './peer-cards.js'
 import { PeerMessages } from './peer-messages.js'
 import { Peers } from './peers.js'
+import { PolicyBook } from './policy-book.js'
 import { Requests } from './requests.js'
 import { Router } from './router.js'
 import { A2AObservability } from './observability.js'
@@ -50,6 +52,7 @@ interface Tables {
   readonly router: Router
   readonly observability: A2AObservability
   readonly traffic: Traffic
+  readonly policy: PolicyBook
 }
 
 /** What messages and work pass through. */
@@ -60,6 +63,7 @@ interface Roads {
   readonly work: Work
   readonly swarms: Swarms
   readonly attached: Attached
+  readonly approvals: Approvals
 }
 
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
@@ -76,7 +80,7 @@ export function createNode(parts: NodeParts): NodeCore {
   const tables = createTables(parts)
   const roads = createRoads(parts, tables)
   const core = { ...tables, ...roads }
-  const { agents, attached, conversations, news, outbox, ownCards, peers, requests, swarms, work } = core
+  const { agents, approvals, attached, conversations, news, outbox, ownCards, peers, policy, requests, swarms, work } = core
   const members = new Members({ ...parts, ...tables })
   const changes = new MemberChanges({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
@@ -85,6 +89,7 @@ export function createNode(parts: NodeParts): NodeCore {
     ...core,
     attach: (options) => attached.attach(options),
     start: async () => {
+      policy.start(() => approvals.onPolicy())
       await changes.start()
       await ownCards.start()
       await agents.start(() => news.refreshSoon())
@@ -93,19 +98,15 @@ export function createNode(parts: NodeParts): NodeCore {
         onCertificate: () => news.refreshSoon(),
         onView: () => ownCards.publish(),
         onRevoked: (peer) => {
-          requests.onRevoked(peer)
-          work.onRevoked(peer)
+          for (const part of [requests, approvals, work]) part.onRevoked(peer)
         }
       })
       for (const part of [work, requests, swarms]) part.start()
       await peers.start(messages)
     },
     close: async () => {
-      for (const part of [messages, members, swarms, requests, work]) part.stop()
-      ownCards.close()
-      peers.stop()
-      outbox.close()
-      conversations.close()
+      for (const part of [messages, members, approvals, swarms, requests, work, peers]) part.stop()
+      for (const part of [policy, ownCards, outbox, conversations]) part.close()
       await changes.stop()
       await agents.close()
     }
@@ -124,6 +125,7 @@ function createTables(parts: NodeParts): Tables {
   const agents = new AgentHost({ ...parts, source: parts.agents })
   const observability = new A2AObservability()
   const traffic = new Traffic({ ...parts, observability })
+  const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
   return {
     self,
     events,
@@ -137,7 +139,8 @@ function createTables(parts: NodeParts): Tables {
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards }),
     news: new CardNews({ telemetry, agents, ownCards, peers }),
     tasks: new Tasks({ clock, ids, telemetry }),
-    router: new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) }),
+    router,
+    policy: new PolicyBook({ ...parts, router, directory, events, self }),
     observability,
     traffic
   }
@@ -154,16 +157,13 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
     onRequest: (incoming) => attached.onRequest(incoming) || work.onRequest(incoming),
     onNotification: (incoming) => attached.onNotification(incoming) || noteNotification(tables, incoming, work.onNotification(incoming)),
     onProposal: (incoming) => answerProposal({ ...common, outbox }, incoming),
-    refuse: (thread, error) => work.refuse(thread, error)
+    refuse: (thread, error) => work.refuse(thread, error),
+    hold: (held) => approvals.hold(held)
   })
   const outbox: Outbox = new Outbox({ ...common, deliverHere: (envelope) => inbox.receiveHere(envelope) })
   const attached = new Attached({ ...common, outbox })
-  const requests: Requests = new Requests({
-    ...common,
-    outbox,
-    limits: settings,
-    cancelHere: (key) => work.onCancel(self, key)
-  })
+  const cancelHere = (key: string): void => [approvals, work].forEach((part) => part.onCancel(self, key))
+  const requests: Requests = new Requests({ ...common, outbox, limits: settings, cancelHere })
   const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
   const work: Work = new Work({
     ...common,
@@ -174,7 +174,8 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
       swarms.onHeartbeat(self, keys)
     }
   })
-  return { inbox, outbox, requests, work, swarms, attached }
+  const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
+  return { inbox, outbox, requests, work, swarms, attached, approvals }
 }
 
 function noteNotification({ events, directory }: Tables, { sender, recipient, payload }: Incoming, ran: boolean): void {

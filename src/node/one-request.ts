@@ -90,6 +90,8 @@ export class OneRequest {
   #refusals = 0
   #refusal: ErrorBody | null = null
   #dueAt = 0
+  /** A person at the other side has to allow it, so nothing has begun. */
+  #awaitsApproval = false
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
 
@@ -135,11 +137,12 @@ export class OneRequest {
   }
 
   #head(): DraftHead {
-    const { sender, target: recipient, justification, onBehalfOf, isBroadcast = false } = this.#asking
+    const { sender, target: recipient, capability, justification, onBehalfOf, isBroadcast = false } = this.#asking
     return {
       sender,
       recipient,
       type: 'request',
+      capability,
       correlationId: this.names.correlationId,
       ...(justification === undefined ? {} : { justification }),
       isBroadcast,
@@ -161,7 +164,8 @@ export class OneRequest {
     this.#isSent = true
     // It may have been canceled on its way out.
     if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
-    else this.#note((tasks, id) => tasks.waitFor(id, null))
+    // An agent of this node is reached before this line is.
+    else if (!this.#awaitsApproval) this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
   /** Its peer is away; it goes on when the peer is back. */
@@ -193,12 +197,21 @@ export class OneRequest {
   /** The peer has it, but its agent has no free place yet. */
   waitForSlot(): void {
     this.#named()
+    this.#awaitsApproval = false
     this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
+  }
+
+  /** The peer has it, but a person there has to allow it first. */
+  waitForApproval(): void {
+    this.#named()
+    this.#awaitsApproval = true
+    this.#note((tasks, id) => tasks.waitFor(id, 'approval'))
   }
 
   /** The peer works on it. */
   working(): void {
     this.#named()
+    this.#awaitsApproval = false
     this.#note((tasks, id) => {
       tasks.waitFor(id, null)
       tasks.working(id)
@@ -243,7 +256,10 @@ export class OneRequest {
     this.#hasGivenUp = true
     this.#timer = this.#parts.clock.after(LATE_MS, () => this.#end())
     this.#note((tasks, id) => tasks.unknown(id))
-    this.#settle({ outcome: 'UNKNOWN', error: new NodeError('TIMEOUT', 'no answer in time; the work may still go on').toBody() })
+    // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
+    if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
+    const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
+    this.#settle({ outcome: 'UNKNOWN', error: new NodeError('TIMEOUT', why).toBody() })
   }
 
   #onReply(header: EnvelopeHeader, payload: unknown): void {

@@ -6,6 +6,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import { encodeEnvelope } from '../domain/envelope/codec.js'
 import { OPENING_TYPES, SCHEMA_VERSION } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envelope/envelope.js'
+import { askedWork } from '../domain/policy/asked.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -41,6 +42,8 @@ export interface Draft {
   readonly recipient: AgentAddress
   readonly type: MessageType
   readonly payload: unknown
+  /** What it asks for; absent or null: the default capability of the recipient. */
+  readonly capability?: string | null
   readonly correlationId?: string
   readonly justification?: string
   /** Is it one of those of a broadcast? */
@@ -139,7 +142,7 @@ export class Outbox {
     }
   }
 
-  #question({ recipient, type, correlationId, justification }: DraftHead, sender: RoutingParty): RoutingQuestion {
+  #question({ recipient, type, capability, correlationId, justification }: DraftHead, sender: RoutingParty): RoutingQuestion {
     const { directory, conversations, router } = this.#parts
     const target = directory.party(recipient)
     const isReply = !OPENING_TYPES.has(type) && conversations.allows(recipient.nodeId, correlationId)
@@ -150,8 +153,11 @@ export class Outbox {
       sender,
       target: target ?? { ...sender, address: addressText(recipient) },
       type,
+      ...askedWork(directory.card(recipient), capability ?? null),
       justification: justification ?? null,
-      isReply
+      isReply,
+      // Whom to ask first is for the road in of the recipient's node, this one included.
+      isArriving: false
     }
   }
 

@@ -5,6 +5,7 @@ import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
 import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
+import type { PolicySource } from '../ports/policy.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
@@ -22,6 +23,8 @@ export interface NodeSettings {
   readonly leaseMs: number
   /** Default 1,000. */
   readonly heartbeatMs: number
+  /** How long a message waits for a person to allow it. Default 300,000. */
+  readonly approvalTimeoutMs: number
   /** Default deadline of a swarm. Default 600,000. */
   readonly swarmDeadlineMs: number
   /** A channel without a link for this long closes, with what waits for it. Default 60,000. */
@@ -56,6 +59,7 @@ export interface NodeParts {
   readonly log: MemberLog
   readonly pairing: Pairing
   readonly agents: AgentSource
+  readonly policy: PolicySource
   readonly settings: NodeSettings
   readonly process: ProcessFacts
 }

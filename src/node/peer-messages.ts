@@ -3,6 +3,7 @@ import { decodeControl } from '../domain/channel/control.js'
 import type { ControlMessage } from '../domain/channel/control.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import type { Approvals } from './approvals.js'
 import type { CardNews } from './card-news.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
@@ -28,6 +29,7 @@ export interface PeerMessagesParts {
   readonly requests: Requests
   readonly work: Work
   readonly swarms: Swarms
+  readonly approvals: Approvals
 }
 
 /** Passes what comes from peers to those whom it concerns. */
@@ -46,12 +48,13 @@ export class PeerMessages implements PeersHandlers {
 
   onOnline(peer: NodeId): void {
     if (this.#isStopped) return
-    const { news, ownCards, requests, work } = this.#parts
+    const { approvals, news, ownCards, requests, work } = this.#parts
     this.#note(peer, 'online')
     news.tellAll(peer)
     ownCards.publish()
     requests.onOnline(peer)
     work.onOnline(peer)
+    approvals.onOnline(peer)
   }
 
   onRelinked(peer: NodeId): void {
@@ -67,6 +70,7 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.swarms.onOffline(peer)
     this.#parts.requests.onOffline(peer)
     this.#parts.work.onOffline(peer)
+    this.#parts.approvals.onOffline(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {
@@ -91,7 +95,7 @@ export class PeerMessages implements PeersHandlers {
   }
 
   #onControl(peer: NodeId, control: ControlMessage): void {
-    const { peerCards, lookups, requests, swarms, work } = this.#parts
+    const { approvals, peerCards, lookups, requests, swarms, work } = this.#parts
     switch (control.name) {
       case 'cards':
         return peerCards.fromPeer(peer, control.body.cards, control.body.all)
@@ -100,7 +104,11 @@ export class PeerMessages implements PeersHandlers {
       case 'heartbeat':
         requests.onHeartbeat(peer, control.body.requests, control.body.waiting)
         return swarms.onHeartbeat(peer, control.body.requests)
+      case 'approval':
+        requests.onApproval(peer, control.body.requests)
+        return swarms.onHeartbeat(peer, control.body.requests)
       case 'cancel':
+        approvals.onCancel(peer, control.body.requestId)
         return work.onCancel(peer, control.body.requestId)
       case 'lookup':
         return lookups.onLookup(peer, control.body)

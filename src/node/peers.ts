@@ -49,6 +49,7 @@ export class Peers {
   readonly #pings = new Map<string, (at: number) => void>()
   #handlers: PeersHandlers | null = null
   #nextNonce = 1
+  #generation = 0
   #stop: () => void = () => {}
 
   constructor(parts: PeersParts) {
@@ -82,6 +83,11 @@ export class Peers {
   /** Peers with a live link. */
   online(): NodeId[] {
     return [...this.#lines.keys()].filter((peer) => this.isOnline(peer))
+  }
+
+  /** Rises whenever a link opens or closes. */
+  get generation(): number {
+    return this.#generation
   }
 
   /** The newest link to a peer, or null. */
@@ -150,6 +156,7 @@ export class Peers {
   }
 
   #opened(link: Link): void {
+    this.#generation++
     const { peer } = link
     const line = this.#lines.get(peer) ?? this.#line(peer)
     this.#lines.set(peer, line)
@@ -173,6 +180,7 @@ export class Peers {
   #closed(link: Link): void {
     const wasLast = this.#lines.get(link.peer)?.closed(link) ?? null
     if (wasLast === null) return
+    this.#generation++
     this.#lastSeen.set(link.peer, this.#parts.clock.now())
     if (wasLast) this.#handlers?.onOffline(link.peer)
   }

@@ -114,6 +114,12 @@ export class Requests {
     }
   }
 
+  /** A peer says which requests wait for a person of it. */
+  onApproval(peer: NodeId, keys: readonly string[]): void {
+    const named = new Set(keys)
+    for (const request of this.#live.get(peer) ?? []) if (named.has(request.key)) request.waitForApproval()
+  }
+
   /** Requests that wait for their peer to come back, or to have room. */
   waitingCount(): number {
     return this.#queued.size

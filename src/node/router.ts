@@ -4,6 +4,7 @@ import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { decide } from '../domain/routing/decide.js'
 import type { RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
+import type { RoutingPolicy } from '../domain/routing/policy-verdict.js'
 import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
@@ -38,6 +39,9 @@ export interface RouterParts {
 /** The rules of this node, and the record of what they refused. */
 export class Router {
   readonly #parts: RouterParts
+  #policy: RoutingPolicy | null = null
+  /** The rules in force with the policy, made anew only when one of them changed. */
+  #joined: { readonly rules: RoutingRules; readonly withPolicy: RoutingRules } | null = null
   #second = 0
   #inSecond = 0
   #unshown = 0
@@ -46,9 +50,17 @@ export class Router {
     this.#parts = parts
   }
 
+  /** The node's own rules from now on; null: none. */
+  usePolicy(policy: RoutingPolicy | null): void {
+    this.#policy = policy
+    this.#joined = null
+  }
+
   /** The rules in force now. */
   rules(): RoutingRules {
-    return this.#parts.rules()
+    const rules = this.#parts.rules()
+    if (this.#joined?.rules !== rules) this.#joined = { rules, withPolicy: { ...rules, policy: this.#policy } }
+    return this.#joined.withPolicy
   }
 
   /** Must replies pass the rules themselves? */
@@ -60,8 +72,8 @@ export class Router {
   decide(question: RoutingQuestion): Verdict {
     const { clock, telemetry } = this.#parts
     const from = clock.monotonic()
-    const verdict = decide(this.rules(), question)
-    telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.code)
+    const verdict = this.ask(question)
+    telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.asks === true ? 'ask' : verdict.code)
     telemetry.time('routing_decision_ms', clock.monotonic() - from)
     return verdict
   }

@@ -130,6 +130,7 @@ export class SwarmOffers {
         sender: { agentId: OPERATOR, nodeId: self },
         recipient,
         type: 'task-proposal',
+        capability: request.capability,
         correlationId,
         payload: this.#proposal(),
         ...justified(request),

@@ -82,6 +82,14 @@ export class Work {
     return this.#answers.unsentCount()
   }
 
+  /** Would a message run nothing new, since the same request is under way or was done already? */
+  knows(incoming: Incoming): boolean {
+    const parsed = incoming.header.type === 'request' ? requestPayloadSchema.safeParse(incoming.payload) : null
+    if (parsed?.success !== true) return false
+    const key = keyOf(incoming, parsed.data)
+    return this.#inFlight.has(incoming.peer, key) || this.#done.get(incoming.peer, key) !== undefined
+  }
+
   /** A request that the road in let through. */
   onRequest(incoming: Incoming): void {
     const thread = threadOf(incoming)
@@ -142,6 +150,9 @@ export class Work {
     for (const piece of this.#inFlight.ofPeer(peer)) giveUp(piece)
     this.#answers.forget(peer)
   }
+
+  /** Sends a response now, or when its caller is back. */
+  readonly respond: Answers['respond'] = (thread, payload) => this.#answers.respond(thread, payload)
 
   /** Tells the sender of an opening message that it was refused. */
   readonly refuse: Answers['refuse'] = (thread, error) => this.#answers.refuse(thread, error)

@@ -5,6 +5,7 @@ import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { TaskEvent, TaskState, WaitingFor } from '../domain/task/task.js'
 import type { LinkPath } from './mesh.js'
+import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult } from './policy-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 
 /** Who calls. The node decides by it, never by what a call says of itself. */
@@ -347,6 +348,12 @@ export interface Calls {
   'tasks.list': { params: Record<string, never>; result: { readonly tasks: readonly TaskInfo[] } }
   'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEvent[] } }
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
+  'policy.show': { params: Record<string, never>; result: PolicyInfo }
+  'policy.test': { params: PolicyTestQuery; result: PolicyTestResult }
+  'approvals.list': { params: Record<string, never>; result: { readonly approvals: readonly ApprovalInfo[] } }
+  /** `remember` writes a rule for this sender, agent and capability into the policy file. */
+  'approvals.allow': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalInfo }
+  'approvals.deny': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalInfo }
 }
 
 /**
@@ -357,6 +364,10 @@ export interface Watches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }
   'tasks.list': { params: Record<string, never>; item: { readonly tasks: readonly TaskInfo[] } }
+  /** The calls of these names, told of while they are under way: what holds them up, and last what they give. */
+  'message.send': { params: Calls['message.send']['params']; item: MessageEvent<Reply> }
+  'message.call': { params: Calls['message.call']['params']; item: MessageEvent<Reply> }
+  'approvals.list': { params: Record<string, never>; item: { readonly approvals: readonly ApprovalInfo[] } }
   /** From the swarm's first event to its `done`. */
   'swarm.watch': { params: { readonly id: string }; item: SwarmEvent }
   /** Recent ones first; with `follow` it goes on. */

@@ -16,6 +16,7 @@ export type MetricName =
   | 'messages_received'
   | 'messages_refused'
   | 'messages_delivered'
+  | 'approvals'
   | 'routing_ms'
   | 'routing_decisions'
   | 'routing_decision_ms'

@@ -15,6 +15,7 @@ import { countingIds } from './counting-ids.js'
 import { FakeSource } from './fake-agents.js'
 import { FakeNet, type FakeLinks } from './fake-links.js'
 import { FakeLog, membershipOf } from './fake-log.js'
+import { FakePolicy } from './fake-policy.js'
 import { FakeStore } from './fake-store.js'
 import { ManualClock } from './manual-clock.js'
 import { type Actor, actor, founded, inviteTerms, verify } from './membership.js'
@@ -27,6 +28,7 @@ export const SETTINGS: NodeSettings = {
   maxInFlightPerPeer: 256,
   leaseMs: 5000,
   heartbeatMs: 1000,
+  approvalTimeoutMs: 300_000,
   swarmDeadlineMs: 600_000,
   channelGiveUpMs: 60_000,
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
@@ -75,6 +77,7 @@ export interface FakeNode {
   readonly source: FakeSource
   readonly store: FakeStore
   readonly audit: FakeAudit
+  readonly policy: FakePolicy
   /** Log lines of level warn and error. */
   readonly lines: string[]
   /** A counter's value. */
@@ -88,6 +91,8 @@ export interface FakeNodeOptions {
   readonly agents?: readonly HostedAgent[]
   readonly settings?: Partial<NodeSettings>
   readonly store?: FakeStore
+  /** Text of a policy file. */
+  readonly policy?: string
 }
 
 /** Several whole nodes in one process, on a net, a log and a clock that the test holds. */
@@ -117,12 +122,16 @@ export class World {
   }
 
   /** Starts the node of a member. */
-  async start(node: Actor, { agents = [], settings = {}, store = new FakeStore() }: FakeNodeOptions = {}): Promise<FakeNode> {
+  async start(
+    node: Actor,
+    { agents = [], settings = {}, store = new FakeStore(), policy: policyText = '' }: FakeNodeOptions = {}
+  ): Promise<FakeNode> {
     const { clock, log } = this
     const membership = membershipOf(log, node)
     const links = this.net.linksOf(node.id, membership.certificate)
     const source = new FakeSource(agents)
     const audit = new FakeAudit()
+    const policy = new FakePolicy(policyText)
     const lines: string[] = []
     const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => lines.push(line) })
     const core = createNode({
@@ -148,6 +157,7 @@ export class World {
         close: () => Promise.resolve()
       },
       agents: source,
+      policy,
       settings: { ...SETTINGS, ...settings },
       process: { pid: 1, home: '/home', network: 'local', version: '0.0.0', socket: '/home/control.sock', startedAt: clock.now() }
     })
@@ -163,6 +173,7 @@ export class World {
       source,
       store,
       audit,
+      policy,
       lines,
       counted: (name, label = null) => telemetry.snapshot().counters.find((one) => one.name === name && one.label === label)?.value ?? 0,
       api: (principal = {}) =>

@@ -1,0 +1,347 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { Emitter } from '../kit/events.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import { addressText } from '../domain/card/card.js'
+import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
+import { MIN_PREFIX } from '../domain/routing/names.js'
+import type { Audit } from '../ports/audit.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { Conversations } from './conversations.js'
+import type { Directory } from './directory.js'
+import type { NodeEvents } from './events.js'
+import type { Held, Inbox, Incoming } from './inbox.js'
+import type { Peers } from './peers.js'
+import type { PolicyBook } from './policy-book.js'
+import type { Requests } from './requests.js'
+import type { Refusal } from './router.js'
+import type { Swarms } from './swarms.js'
+import type { Traffic } from './traffic.js'
+import { runKeyOf, WaitingList } from './waiting.js'
+import type { Waiting } from './waiting.js'
+import type { Work } from './work.js'
+
+/** What asking a person needs. */
+export interface ApprovalsParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly telemetry: Telemetry
+  readonly audit: Audit
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly peers: Peers
+  readonly policy: PolicyBook
+  readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
+  readonly conversations: Conversations
+  readonly traffic: Traffic
+  readonly work: Pick<Work, 'knows' | 'respond' | 'refuse'>
+  readonly self: NodeId
+  readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
+  /** Told when requests of this very node wait for a person of it. */
+  readonly requests: Pick<Requests, 'onApproval'>
+  readonly swarms: Pick<Swarms, 'onHeartbeat'>
+}
+
+/** Who decides, and whether the policy file shall remember it. */
+export interface ApprovalChoice {
+  /** Name of the principal. */
+  readonly by: string
+  readonly remember: boolean
+}
+
+const NO_ROOM: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
+const CHANGED: Refusal = {
+  code: 'POLICY_DENIED',
+  rule: 'approvals: as asked',
+  reason: 'the agent or its capability changed while the message waited for approval; ask again'
+}
+const AWAY: Refusal = {
+  code: 'PEER_OFFLINE',
+  rule: 'approvals: the sender stays',
+  reason: 'the sender went away while its message waited for approval; nothing was done'
+}
+
+/**
+ * Messages that a policy rule has wait for a person. Each leaves the list exactly once: allowed (and decided on anew), denied,
+ * timed out, canceled, or because its sender is gone.
+ */
+export class Approvals {
+  readonly #parts: ApprovalsParts
+  readonly #list = new WaitingList()
+  readonly #changes: Emitter<null>
+  /** Ids of what a person has decided on, while the policy file is written. */
+  readonly #deciding = new Set<string>()
+  /** Runs while something waits. */
+  #timer: Timer | null = null
+
+  constructor(parts: ApprovalsParts) {
+    this.#parts = parts
+    this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
+  }
+
+  /** Puts a message in line, or says why not. Its sender is told that it waits. */
+  hold(held: Held): Refusal | null {
+    const { clock, ids, work, inbox, limits } = this.#parts
+    const { incoming } = held
+    // What is under way or done runs nothing: it joins its answer.
+    if (work.knows(incoming)) {
+      inbox.pass(held)
+      return null
+    }
+    if (!this.#list.join(held)) {
+      const isIn = this.#list.add(held, () => {
+        const id = ids.next('app')
+        const askedAt = clock.now()
+        const timer = clock.after(limits.approvalTimeoutMs, () => this.#timedOut(id))
+        return { id, askedAt, expiresAt: askedAt + limits.approvalTimeoutMs, timer }
+      })
+      if (!isIn) return NO_ROOM
+      this.#noteAsked(incoming, held)
+    }
+    this.#timer ??= clock.every(limits.heartbeatMs, () => this.#beat())
+    this.#tell(incoming.peer)
+    return null
+  }
+
+  /** What waits, the oldest first. */
+  list(): readonly Waiting[] {
+    return this.#list.all()
+  }
+
+  /** Calls back when something came or went. */
+  onChange(listener: () => void): Unsubscribe {
+    return this.#changes.on(listener)
+  }
+
+  /**
+   * A person allows a message: it passes if the rules still say that a person may.
+   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; POLICY_DENIED and the like when the rules refuse it by now;
+   * CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (it then goes on waiting).
+   */
+  async allow(text: string, { by, remember }: ApprovalChoice): Promise<Waiting> {
+    const one = await this.#decided(text, 'allow', { by, remember })
+    const refusal = this.#refusalNow(one)
+    if (refusal !== null) {
+      this.#refuse(one, refusal, `allowed by ${by}, but refused by the rules in force now`)
+      throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
+    }
+    this.#pass(one, one.rule, `allowed by ${by}${remember ? ', remembered' : ''}`)
+    return one
+  }
+
+  /** A person denies a message; its sender is told POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
+  async deny(text: string, { by, remember }: ApprovalChoice): Promise<Waiting> {
+    const one = await this.#decided(text, 'deny', { by, remember })
+    const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person of the receiving node denied it' }
+    this.#refuse(one, refusal, `denied by ${by}${remember ? ', remembered' : ''}`)
+    return one
+  }
+
+  /** The policy has changed: what it allows or denies by now need not wait for anybody. */
+  onPolicy(): void {
+    for (const one of this.#list.all()) {
+      if (this.#deciding.has(one.id)) continue
+      const again = this.#parts.inbox.askAgain(one.incoming)
+      if (!('verdict' in again)) this.#end(one, again, 'refused when the policy changed')
+      else if (again.verdict.allowed) this.#release(one, again.verdict.rule)
+      else if (again.verdict.asks !== true) this.#end(one, again.verdict, 'the policy changed')
+    }
+  }
+
+  /** A sender takes a request of its own back; it is not answered. */
+  onCancel(peer: NodeId, key: string): void {
+    for (const one of this.#list.ofPeer(peer)) if (runKeyOf(one) === key) this.#drop(one, 'CANCELED', 'canceled by its sender')
+  }
+
+  /** A peer is gone: its requests end here when it stays away for longer than a lease. */
+  onOffline(peer: NodeId): void {
+    const now = this.#parts.clock.monotonic()
+    for (const one of this.#list.ofPeer(peer)) one.lostAt = now
+  }
+
+  /** A peer is back. */
+  onOnline(peer: NodeId): void {
+    for (const one of this.#list.ofPeer(peer)) one.lostAt = null
+    this.#tell(peer)
+  }
+
+  /** A peer was put out of the mesh: nothing of it may run any more. */
+  onRevoked(peer: NodeId): void {
+    for (const one of this.#list.ofPeer(peer)) this.#drop(one, 'REVOKED', 'its sender was put out of the mesh')
+  }
+
+  /** Nothing is decided any more. */
+  stop(): void {
+    for (const one of this.#list.all()) this.#take(one)
+  }
+
+  /** Takes out what a person has decided on; the policy file comes first, so that what cannot be remembered waits on. */
+  async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<Waiting> {
+    const one = this.#get(text)
+    if (remember) await this.#remember(one, { decision, note: `remembered by ${by}` })
+    if (this.#take(one)) return one
+    throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down`)
+  }
+
+  #get(text: string): Waiting {
+    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text)
+    const [hit] = hits
+    if (hits.length > 1)
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several approvals`, {
+        data: { candidates: hits.map((one) => one.id) }
+      })
+    if (hit !== undefined && !this.#deciding.has(hit.id)) return hit
+    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"`)
+  }
+
+  /** Takes a message out of the line. False: somebody else has, and decides its fate. */
+  #take(one: Waiting): boolean {
+    const { clock } = this.#parts
+    if (!this.#list.remove(one)) return false
+    clock.clear(one.timer)
+    if (this.#list.all().length === 0) {
+      clock.clear(this.#timer)
+      this.#timer = null
+    }
+    this.#changes.emit(null)
+    return true
+  }
+
+  #refusalNow(one: Waiting): Refusal | null {
+    const again = this.#parts.inbox.askAgain(one.incoming)
+    if (!('verdict' in again)) return again
+    const { question, verdict } = again
+    if (!verdict.allowed && verdict.asks !== true) return verdict
+    const isSame = question.capability === one.question.capability && question.sideEffect === one.question.sideEffect
+    return isSame ? null : CHANGED
+  }
+
+  async #remember(one: Waiting, choice: { readonly decision: 'allow' | 'deny'; readonly note: string }): Promise<void> {
+    this.#deciding.add(one.id)
+    try {
+      await this.#parts.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
+    } finally {
+      this.#deciding.delete(one.id)
+    }
+  }
+
+  #askingLine({ incoming }: Waiting): number | null {
+    const again = this.#parts.inbox.askAgain(incoming)
+    return 'verdict' in again && !again.verdict.allowed && again.verdict.asks === true ? (again.verdict.line ?? null) : null
+  }
+
+  #timedOut(id: string): void {
+    const [one] = this.#list.matching(id)
+    const reason = 'nobody of the receiving node allowed it in time'
+    if (one !== undefined) this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, 'nobody decided in time')
+  }
+
+  /** Lets go what the rules allow by themselves now. */
+  #release(one: Waiting, rule: string): void {
+    if (this.#take(one)) this.#pass(one, rule, 'allowed by the policy that changed')
+  }
+
+  #end(one: Waiting, refusal: Refusal, why: string): void {
+    if (this.#take(one)) this.#refuse(one, refusal, why)
+  }
+
+  #drop(one: Waiting, code: 'CANCELED' | 'REVOKED', why: string): void {
+    if (!this.#take(one)) return
+    this.#note(one, { code, rule: one.rule, reason: why }, why)
+    const { peer, header } = one.incoming
+    if (header.type === 'notification') return
+    for (const { correlationId } of one.threads) this.#parts.conversations.end(peer, correlationId)
+  }
+
+  #pass(one: Waiting, rule: string, why: string): void {
+    this.#note(one, { code: 'ALLOWED', rule, reason: why }, why)
+    const [, ...repeats] = one.request === null ? [] : one.threads
+    const { incoming, question } = one
+    this.#parts.inbox.pass({ incoming, question, rule })
+    // The same request, sent again meanwhile: it joins the run, or gets its answer.
+    for (const { correlationId } of repeats) {
+      this.#parts.inbox.pass({ incoming: { ...incoming, header: { ...incoming.header, correlationId } }, question, rule })
+    }
+  }
+
+  #refuse(one: Waiting, { code, rule, reason }: Refusal, why: string): void {
+    const { telemetry, traffic, work } = this.#parts
+    telemetry.count('messages_refused', code)
+    traffic.refused(code, one.incoming.header)
+    this.#note(one, { code, rule, reason }, why)
+    const error = new NodeError(code, reason, { data: { rule } }).toBody()
+    for (const thread of one.threads) {
+      // A response waits for a sender who is away, an error does not.
+      if (one.request !== null) {
+        const { requestId, attempt } = one.request
+        work.respond(thread, { requestId, attempt, outcome: 'FAILED', error })
+      } else if (one.incoming.header.type !== 'notification') work.refuse(thread, error)
+    }
+  }
+
+  #noteAsked({ sender, recipient }: Incoming, { rule, question }: Held): void {
+    const { events, directory, telemetry } = this.#parts
+    const name = directory.namer()
+    const facts = { from: shown(name(sender)), to: shown(name(recipient)), capability: question.capability, rule }
+    events.add('approval', 'a message waits for approval: a2a-node approvals ls', facts)
+    telemetry.log('info', 'a message waits for approval', facts)
+    this.#changes.emit(null)
+  }
+
+  #note(one: Waiting, outcome: { readonly code: string; readonly rule: string; readonly reason: string }, why: string): void {
+    const { audit, events, directory, telemetry, self } = this.#parts
+    const { peer, sender, recipient, header } = one.incoming
+    const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
+    telemetry.count('approvals', outcome.code)
+    audit.append({
+      kind: 'approval',
+      code: outcome.code,
+      rule: outcome.rule,
+      reason: `${one.id} ${why}${what}`,
+      ...(peer === self ? {} : { peer }),
+      sender: addressText(sender),
+      recipient: addressText(recipient),
+      messageType: header.type
+    })
+    const name = directory.namer()
+    events.add('approval', `a message that waited for approval: ${outcome.code}`, {
+      id: one.id,
+      why,
+      from: shown(name(sender)),
+      to: shown(name(recipient))
+    })
+  }
+
+  /** Says again what waits, and ends requests whose sender is gone. */
+  #beat(): void {
+    const { clock, limits } = this.#parts
+    const now = clock.monotonic()
+    for (const one of this.#list.all()) {
+      // Nobody waits for what becomes of a notification, so nobody can be gone.
+      const isGone = one.lostAt !== null && now - one.lostAt > limits.leaseMs && one.incoming.header.type !== 'notification'
+      if (isGone) this.#end(one, AWAY, 'its sender went away')
+    }
+    for (const peer of new Set(this.#list.all().map(({ incoming }) => incoming.peer))) this.#tell(peer)
+  }
+
+  #tell(peer: NodeId): void {
+    const { peers, self, telemetry, requests, swarms } = this.#parts
+    const keys = this.#list
+      .ofPeer(peer)
+      .flatMap((one) => runKeyOf(one) ?? [])
+      .slice(0, MAX_HEARTBEAT_KEYS)
+    if (keys.length === 0) return
+    if (peer === self) {
+      requests.onApproval(self, keys)
+      return swarms.onHeartbeat(self, keys)
+    }
+    if (!peers.isOnline(peer)) return
+    try {
+      peers.send(peer, { kind: 'control', name: 'approval', body: { requests: keys } })
+    } catch (error) {
+      telemetry.log('debug', 'a sender could not be told that it waits', { peer, reason: messageOf(error) })
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import type { Clock } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import { ANYBODY } from '../domain/policy/rule.js'
+import type { PolicyRule } from '../domain/policy/rule.js'
+import { routingPolicy } from '../domain/routing/policy-verdict.js'
+import type { Problem } from '../ports/node-api.js'
+import type { PolicySource, PolicyState } from '../ports/policy.js'
+import type { Directory } from './directory.js'
+import type { NodeEvents } from './events.js'
+import type { Held } from './inbox.js'
+import type { Router } from './router.js'
+
+/** What keeping the policy needs. */
+export interface PolicyBookParts {
+  readonly clock: Clock
+  readonly policy: PolicySource
+  readonly router: Router
+  readonly directory: Directory
+  readonly events: NodeEvents
+  readonly self: NodeId
+}
+
+/** The policy in force: read from its file, asked by the router, and written when a person wants a decision remembered. */
+export class PolicyBook {
+  readonly #parts: PolicyBookParts
+
+  constructor(parts: PolicyBookParts) {
+    this.#parts = parts
+  }
+
+  /** Puts the rules in force, and those of each change. */
+  start(onChange: () => void): void {
+    const { policy, events } = this.#parts
+    this.#use(policy.state())
+    policy.watch((state) => {
+      this.#use(state)
+      const { rules, fault } = state
+      events.add('policy', fault === null ? 'the policy was read' : 'the policy file cannot be used', { rules: rules.length, fault })
+      onChange()
+    })
+  }
+
+  /** The rules in force. */
+  state(): PolicyState {
+    return this.#parts.policy.state()
+  }
+
+  /** The name of the file, as verdicts tell it. */
+  get fileName(): string {
+    return nameOf(this.state().file)
+  }
+
+  /** What is wrong with the file, for `status`. */
+  problems(): Problem[] {
+    const { file, fault } = this.state()
+    if (fault === null) return []
+    const place = fault.line === null ? file : `${file}:${fault.line}`
+    const message = `${place}: ${shown(fault.reason, 512)}; the last good version stays in force`
+    return [{ code: 'CONFIG_INVALID', message, next: 'a2a-node policy show' }]
+  }
+
+  /**
+   * Writes a decision into the policy file, in front of the rule that asked: for exactly this sender at its tier, this agent
+   * and this capability. `askingLine` tells the line of that rule now; null when no rule asks any more, then nothing is
+   * written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
+   */
+  async remember(
+    { incoming, question }: Held,
+    choice: { readonly decision: 'allow' | 'deny'; readonly note: string; askingLine(): number | null }
+  ): Promise<void> {
+    const { policy, clock, directory, self } = this.#parts
+    const { sender, recipient } = incoming
+    const { capability } = question
+    // Without a capability the rule would be for all of them.
+    if (capability === null)
+      throw new NodeError('USAGE', 'a message that names no capability cannot be remembered; write the rule yourself')
+    await policy.refresh()
+    const beforeLine = choice.askingLine()
+    if (beforeLine === null) return
+    const rule: Omit<PolicyRule, 'line'> = {
+      from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [question.sender.tier] },
+      to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
+      capability: [capability],
+      type: null,
+      sideEffect: null,
+      decision: choice.decision
+    }
+    const day = new Date(clock.now()).toISOString().slice(0, 10)
+    await policy.insert(rule, { beforeLine, note: `${day} ${directory.shownAddress(sender)}: ${choice.note}` })
+  }
+
+  /** Watches the file no longer. */
+  close(): void {
+    this.#parts.policy.close()
+  }
+
+  #use({ rules, file }: PolicyState): void {
+    const { router, directory } = this.#parts
+    const nodeOfName = (name: string): NodeId | null => directory.nodeOfName(name)
+    router.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodeOfName }))
+  }
+}
+
+function nameOf(file: string): string {
+  return file.slice(file.lastIndexOf('/') + 1)
+}

@@ -1,0 +1,111 @@
+import type { Timer } from '../kit/clock.js'
+import type { NodeId } from '../kit/ids.js'
+import { addressText } from '../domain/card/card.js'
+import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
+import { threadOf } from './inbox.js'
+import type { Held, Incoming, Thread } from './inbox.js'
+import { sizeOf } from './size.js'
+
+/** Messages that wait for a person, in all. */
+export const MAX_APPROVALS = 256
+/** Those of one peer. */
+export const MAX_APPROVALS_PER_PEER = 64
+/** Bytes of them together. */
+const MAX_BYTES = 32 * 1024 * 1024
+/** Bytes of those of one peer. */
+const MAX_BYTES_PER_PEER = 16 * 1024 * 1024
+/** Threads that hear of one decision: a message may be sent again while it waits. */
+const MAX_THREADS = 8
+
+/** A message that waits for a person. */
+export interface Waiting extends Held {
+  readonly id: string
+  /** The same message sent again has the same. */
+  readonly key: string
+  /** What a request asks; null for other messages and for requests of another form. */
+  readonly request: RequestPayload | null
+  /** Where the answer goes. */
+  readonly threads: Thread[]
+  readonly bytes: number
+  /** Unix milliseconds. */
+  readonly askedAt: number
+  readonly expiresAt: number
+  readonly timer: Timer
+  /** When its sender went away, on the monotonic clock. */
+  lostAt: number | null
+}
+
+/** What a waiting message is made of, before it has its place. */
+export type WaitingParts = Pick<Waiting, 'id' | 'askedAt' | 'expiresAt' | 'timer'>
+
+/** As heartbeats and cancellations name a request; null for what they cannot name. */
+export function runKeyOf({ request }: Waiting): string | null {
+  return request === null ? null : workKey(request.requestId, request.attempt)
+}
+
+/** The messages that wait for a person: bounded in number and bytes, in all and for each peer. */
+export class WaitingList {
+  readonly #byId = new Map<string, Waiting>()
+  readonly #byKey = new Map<string, Waiting>()
+  #bytes = 0
+
+  /** Puts a message in line. False: there is no room. `parts` is asked for only when there is. */
+  add(held: Held, parts: () => WaitingParts): boolean {
+    const { incoming } = held
+    const bytes = sizeOf(incoming.payload)
+    const ofPeer = this.ofPeer(incoming.peer)
+    const peerBytes = ofPeer.reduce((sum, one) => sum + one.bytes, 0)
+    if (this.#byId.size >= MAX_APPROVALS || ofPeer.length >= MAX_APPROVALS_PER_PEER) return false
+    if (this.#bytes + bytes > MAX_BYTES || peerBytes + bytes > MAX_BYTES_PER_PEER) return false
+    const request = requestOf(incoming)
+    const key = keyOf(incoming, request)
+    const one: Waiting = { ...held, ...parts(), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
+    this.#byId.set(one.id, one)
+    this.#byKey.set(key, one)
+    this.#bytes += bytes
+    return true
+  }
+
+  /** A message that waits already came again: it hears of the decision as well. False when it is new. */
+  join({ incoming }: Held): boolean {
+    const one = this.#byKey.get(keyOf(incoming, requestOf(incoming)))
+    if (one === undefined) return false
+    if (one.threads.length < MAX_THREADS) one.threads.push(threadOf(incoming))
+    return true
+  }
+
+  /** Takes a message out. False when it is not there (any more): whoever takes it out decides its fate. */
+  remove({ id, key, bytes }: Waiting): boolean {
+    if (!this.#byId.delete(id)) return false
+    this.#byKey.delete(key)
+    this.#bytes -= bytes
+    return true
+  }
+
+  /** Those whose id begins with a text. */
+  matching(prefix: string): Waiting[] {
+    const exact = this.#byId.get(prefix)
+    return exact === undefined ? this.all().filter(({ id }) => id.startsWith(prefix)) : [exact]
+  }
+
+  /** Those of one peer. */
+  ofPeer(peer: NodeId): Waiting[] {
+    return this.all().filter(({ incoming }) => incoming.peer === peer)
+  }
+
+  /** Every message, the oldest first. */
+  all(): Waiting[] {
+    return [...this.#byId.values()]
+  }
+}
+
+function requestOf({ header, payload }: Incoming): RequestPayload | null {
+  const parsed = header.type === 'request' ? requestPayloadSchema.safeParse(payload) : null
+  return parsed?.success === true ? parsed.data : null
+}
+
+function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPayload | null): string {
+  const what = request === null ? header.id : workKey(request.requestId, request.attempt)
+  return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
+}

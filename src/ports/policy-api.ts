@@ -1,0 +1,109 @@
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { SideEffect } from '../domain/card/card.js'
+import type { MessageType } from '../domain/envelope/envelope.js'
+import type { PolicyDecision } from '../domain/policy/rule.js'
+import type { TierText } from '../domain/routing/tier.js'
+import type { WaitingFor } from '../domain/task/task.js'
+import type { PolicyFault } from './policy.js'
+
+/** Which senders or targets a rule is for; null: any. */
+export interface PartyCriteriaInfo {
+  readonly node: readonly string[] | null
+  readonly agent: readonly string[] | null
+  readonly tier: readonly TierText[] | null
+  readonly sandbox: readonly (string | null)[] | null
+}
+
+/** One rule of `policy show`. */
+export interface PolicyRuleInfo {
+  readonly line: number
+  readonly from: PartyCriteriaInfo
+  readonly to: PartyCriteriaInfo
+  readonly capability: readonly string[] | null
+  readonly type: readonly MessageType[] | null
+  readonly sideEffect: readonly SideEffect[] | null
+  readonly decision: PolicyDecision
+}
+
+/** `policy show`: the rules in force, in their order. */
+export interface PolicyInfo {
+  /** Absolute path, whether the file is there or not. */
+  readonly file: string
+  readonly rules: readonly PolicyRuleInfo[]
+  /** What is wrong with the file now; the rules are then those of its last good version. */
+  readonly fault: PolicyFault | null
+  /** How long a message waits for a person. */
+  readonly approvalTimeoutMs: number
+}
+
+/** What `policy test` asks. */
+export interface PolicyTestQuery {
+  /** A tier (`L0`..`L3`: anybody of it), a node (its operator) or an agent. */
+  readonly from: string
+  /** A tier (an agent of this node of it) or an agent. */
+  readonly to: string
+  /** Default `request`. */
+  readonly type?: MessageType
+  /** Default: the target's default capability. */
+  readonly capability?: string
+  /** For a target that is a tier: what the capability may do. Default `exec`. */
+  readonly sideEffect?: SideEffect
+  readonly justification?: string
+}
+
+/** One end of a message as the rules see it. */
+export interface PolicyTestParty {
+  /** `id@node name`; null for anybody of a tier. */
+  readonly agent: string | null
+  readonly tier: TierText
+  readonly sandboxId: string | null
+}
+
+/** `policy test`: what this node would do with the message, and by which rule. */
+export interface PolicyTestResult {
+  readonly decision: PolicyDecision
+  /** Why it is refused; null unless it is denied. */
+  readonly code: ErrorCode | null
+  /** The deciding rule: `policy.yaml:12: ask`, `tier: L1 may open to L0, L1`, ... */
+  readonly rule: string
+  readonly reason: string | null
+  /** Absolute path and line of a deciding rule of the policy file; else null. */
+  readonly file: string | null
+  readonly line: number | null
+  readonly from: PolicyTestParty
+  readonly to: PolicyTestParty
+  readonly type: MessageType
+  readonly capability: string | null
+  readonly sideEffect: SideEffect | null
+}
+
+/** One row of `approvals ls`. Texts of the sender are bounded and made safe to show. */
+export interface ApprovalInfo {
+  readonly id: string
+  /** `id@node name` of who asks. */
+  readonly from: string
+  /** `id@node name` of the agent that is asked. */
+  readonly to: string
+  readonly fromTier: TierText
+  readonly type: MessageType
+  readonly capability: string | null
+  readonly sideEffect: SideEffect | null
+  /** The goal or reason that the sender gives; '' when there is none. */
+  readonly description: string
+  readonly justification: string | null
+  /** The beginning of the input as JSON. */
+  readonly input: string
+  /** The rule that asks, e.g. `policy.yaml:12: ask`. */
+  readonly rule: string
+  readonly askedAt: string
+  readonly expiresAt: string
+}
+
+/** What follows a `send` or `call` while it is under way. */
+export type MessageEvent<R> =
+  /** Something holds it up: see the states of tasks; null: nothing any more. */
+  | { readonly type: 'waiting'; readonly waitingFor: WaitingFor | null; readonly agent: string; readonly taskId: string }
+  /** The last one: what the call of the same name gives. */
+  | { readonly type: 'reply'; readonly reply: R }
+  /** The last one: what the call of the same name throws. */
+  | { readonly type: 'failed'; readonly error: ErrorBody }
