@@ -32,6 +32,9 @@ const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --
 const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait, e.g. 30s' }
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
 const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
+const REMEMBER: OptionSpec = { flags: '--remember', about: 'write it into the policy file for this sender, agent and capability' }
+const OPENING = ['request', 'notification', 'task-proposal', 'stream-start'] as const
+const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
 const STRATEGIES = ['each', 'map'] as const
 
 const NODE: readonly CommandSpec[] = [
@@ -333,6 +336,53 @@ const WORK: readonly CommandSpec[] = [
   }
 ]
 
+const TRUST: readonly CommandSpec[] = [
+  {
+    name: 'policy',
+    about: 'who may have what done here',
+    group: 'Trust',
+    sub: [
+      { name: 'show', about: 'the rules in force, in their order', load: async () => (await import('./commands/policy.js')).showPolicy },
+      {
+        name: 'test',
+        about: 'what this node would do with a message, and by which rule',
+        options: [
+          { flags: '--from <tier|node|agent>', about: 'who sends: L0..L3, a node (its operator) or an agent' },
+          { flags: '--to <tier|agent>', about: 'who is asked: L0..L3 (an agent of this node) or an agent' },
+          { flags: '--type <type>', about: 'type of the message (default: request)', choices: OPENING },
+          { flags: '--capability <id>', about: 'what is asked for (default: what send uses)' },
+          { flags: '--side-effect <kind>', about: 'of the capability, for a target that is a tier', choices: SIDE_EFFECTS },
+          JUSTIFICATION
+        ],
+        more: ['Exits 0 whatever is decided.', '', 'Example: a2a-node policy test --from L2 --to text --capability text.stats'],
+        load: async () => (await import('./commands/policy.js')).testPolicy
+      }
+    ]
+  },
+  {
+    name: 'approvals',
+    about: 'messages that wait for you to allow them',
+    group: 'Trust',
+    sub: [
+      { name: 'ls', about: 'what waits', options: [WATCH], load: async () => (await import('./commands/approvals.js')).listApprovals },
+      {
+        name: 'allow',
+        args: '<id>',
+        about: 'let a message pass',
+        options: [REMEMBER],
+        load: async () => (await import('./commands/approvals.js')).allowApproval
+      },
+      {
+        name: 'deny',
+        args: '<id>',
+        about: 'refuse a message',
+        options: [REMEMBER],
+        load: async () => (await import('./commands/approvals.js')).denyApproval
+      }
+    ]
+  }
+]
+
 /** Options that stand with every command. */
 export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
   { flags: '--home <dir>', about: 'keep everything of the node under this directory (env A2A_NODE_HOME)' },
@@ -341,4 +391,4 @@ export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
 ]
 
 /** Every command of a2a-node. */
-export const COMMANDS: readonly CommandSpec[] = [...NODE, ...MESH, ...AGENTS, ...WORK]
+export const COMMANDS: readonly CommandSpec[] = [...NODE, ...MESH, ...AGENTS, ...WORK, ...TRUST]

@@ -10,6 +10,7 @@ import type {
   NodeInfo,
   PeerDetail,
   PeerInfo,
+  Reply,
   StatusInfo,
   SwarmEvent,
   SwarmInfo,
@@ -17,6 +18,8 @@ import type {
   WatchName,
   Watches
 } from '../../src/ports/node-api.js'
+
+import type { ApprovalInfo, MessageEvent } from '../../src/ports/policy-api.js'
 
 const KEY = 'y'.repeat(52)
 const MESH_KEY = 'b'.repeat(52)
@@ -35,6 +38,9 @@ export interface FakeState {
   readonly swarmEvents?: readonly SwarmEvent[]
   readonly events?: readonly EventInfo[]
   readonly status?: Partial<StatusInfo>
+  readonly approvals?: readonly ApprovalInfo[]
+  /** What a send or call is told to wait for before its reply. */
+  readonly waiting?: readonly MessageEvent<Reply>[]
   /** Replace single calls. */
   readonly calls?: Handlers
   readonly pid?: number
@@ -75,15 +81,37 @@ export class FakeNodeApi implements NodeApi {
     const signal = options?.signal as AbortSignal | undefined
     if (signal !== undefined) this.signals.push(signal)
     if (signal?.aborted) return
+    if (name === 'message.send' || name === 'message.call') {
+      yield* this.#followed(name, params, signal) as AsyncGenerator<Watches[N]['item']>
+      return
+    }
     for (const item of this.#snapshot(name, params)) yield item as Watches[N]['item']
     if (name === 'swarm.watch' || (name === 'node.events' && !(params as { follow?: boolean }).follow)) return
     yield* new AsyncQueue<Watches[N]['item']>(10, never, signal)
+  }
+
+  /** As a node tells of a message: what holds it up, then its end. */
+  async *#followed(
+    name: 'message.send' | 'message.call',
+    params: unknown,
+    signal: AbortSignal | undefined
+  ): AsyncGenerator<MessageEvent<Reply>> {
+    yield* this.#state.waiting ?? []
+    const handler = this.#handlers[name] as ((params: unknown, signal: AbortSignal | undefined) => Reply | Promise<Reply>) | undefined
+    try {
+      if (handler === undefined) throw new NodeError('INTERNAL', `the fake has no ${name}`)
+      yield { type: 'reply', reply: await handler(params, signal) }
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error
+      yield { type: 'failed', error: error.toBody() }
+    }
   }
 
   #snapshot(name: WatchName, params: unknown): unknown[] {
     if (name === 'node.status') return [this.#status()]
     if (name === 'peers.list') return [{ peers: this.#peers() }]
     if (name === 'tasks.list') return [{ tasks: this.#state.tasks ?? [] }]
+    if (name === 'approvals.list') return [{ approvals: this.#state.approvals ?? [] }]
     if (name === 'node.events') return [...(this.#state.events ?? [])]
     if (this.#state.swarmEvents === undefined) this.#swarm((params as { id: string }).id)
     return [...(this.#state.swarmEvents ?? [])]
@@ -151,7 +179,11 @@ export class FakeNodeApi implements NodeApi {
       'swarm.cancel': ({ id }) => ({ ...this.#swarm(id), status: 'canceled' }),
       'tasks.list': () => ({ tasks: state.tasks ?? [] }),
       'tasks.show': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), events: [] }),
-      'tasks.cancel': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), state: 'canceled' })
+      'tasks.cancel': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), state: 'canceled' }),
+      'policy.show': () => ({ file: '/fake/policy.yaml', rules: [], fault: null, approvalTimeoutMs: 300_000 }),
+      'approvals.list': () => ({ approvals: state.approvals ?? [] }),
+      'approvals.allow': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND'),
+      'approvals.deny': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND')
     }
   }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
 import { NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
@@ -29,6 +30,8 @@ const item = z.strictObject({
     .max(4 * KIB),
   input: json
 })
+
+const approval = z.strictObject({ id: ref, remember: z.boolean().exactOptional() })
 
 /** The parameters of every call: bounded, checked, unknown members refused. */
 export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } = {
@@ -106,7 +109,19 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'swarm.cancel': z.strictObject({ id: ref }),
   'tasks.list': none,
   'tasks.show': z.strictObject({ id: ref }),
-  'tasks.cancel': z.strictObject({ id: ref })
+  'tasks.cancel': z.strictObject({ id: ref }),
+  'policy.show': none,
+  'policy.test': z.strictObject({
+    from: ref,
+    to: ref,
+    type: z.enum(MESSAGE_TYPES).exactOptional(),
+    capability: z.string().min(1).max(128).exactOptional(),
+    sideEffect: z.enum(['none', 'read', 'write', 'exec']).exactOptional(),
+    justification: justification.exactOptional()
+  }),
+  'approvals.list': none,
+  'approvals.allow': approval,
+  'approvals.deny': approval
 }
 
 /** The parameters of every watch. */
@@ -114,6 +129,9 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
   'node.status': none,
   'peers.list': CALLS['peers.list'],
   'tasks.list': none,
+  'message.send': CALLS['message.send'],
+  'message.call': CALLS['message.call'],
+  'approvals.list': none,
   'swarm.watch': z.strictObject({ id: ref }),
   'node.events': z.strictObject({ follow: z.boolean().exactOptional() })
 }

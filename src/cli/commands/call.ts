@@ -1,4 +1,5 @@
 import type { Action } from '../context.js'
+import { followMessage } from '../follow-message.js'
 import { jsonArgument } from '../options.js'
 import { printReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
@@ -6,8 +7,8 @@ import { readStdin } from '../stdin.js'
 const INPUT_MAX = 1_048_576
 
 /** `call <agent|-> <capability> <json|->`. */
-export const call: Action = async ({ output, api }, [agent = '', capability = '', json = ''], options) => {
+export const call: Action = async (context, [agent = '', capability = '', json = ''], options) => {
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
-  const reply = await api().call('message.call', { agent: agent === '-' ? null : agent, capability, input, ...replyOptions(options) })
-  return await printReply(output, reply)
+  const params = { agent: agent === '-' ? null : agent, capability, input, ...replyOptions(options) }
+  return await printReply(context.output, await followMessage(context, 'message.call', params))
 }

@@ -1,4 +1,5 @@
 import type { Action } from '../context.js'
+import { followMessage } from '../follow-message.js'
 import { given, textOption } from '../options.js'
 import { printReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
@@ -6,9 +7,9 @@ import { readStdin } from '../stdin.js'
 const TEXT_MAX = 1_048_576
 
 /** `send <agent|*> <text|->`. */
-export const send: Action = async ({ output, api }, [agent = '', text = ''], options) => {
+export const send: Action = async (context, [agent = '', text = ''], options) => {
   const type = textOption(options, 'type') as 'request' | 'notification' | undefined
   const body = text === '-' ? await readStdin(TEXT_MAX) : text
-  const reply = await api().call('message.send', { agent, text: body, ...given({ type }), ...replyOptions(options) })
-  return await printReply(output, reply)
+  const params = { agent, text: body, ...given({ type }), ...replyOptions(options) }
+  return await printReply(context.output, await followMessage(context, 'message.send', params))
 }

@@ -1,0 +1,92 @@
+import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import { formatDuration } from '../../kit/units.js'
+import type { PartyCriteriaInfo, PolicyInfo, PolicyRuleInfo, PolicyTestParty, PolicyTestQuery } from '../../ports/policy-api.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { given, type Options, textOption } from '../options.js'
+import type { Output, Style } from '../output.js'
+import { type Cell, printFacts, printTable } from '../render.js'
+
+const STYLES: Readonly<Record<PolicyRuleInfo['decision'], Style>> = { allow: 'green', ask: 'yellow', deny: 'red' }
+
+/** `policy show`: the rules in force, in the order in which they are tried. */
+export const showPolicy: Action = async ({ output, api }) => {
+  const info = await api().call('policy.show', {})
+  if (output.json) output.object('policy@1', info)
+  else await printPolicy(output, info)
+  return EXIT.ok
+}
+
+async function printPolicy(output: Output, { file, rules, fault, approvalTimeoutMs }: PolicyInfo): Promise<void> {
+  output.print(shown(file, 1000))
+  if (fault !== null) {
+    const place = fault.line === null ? '' : `line ${fault.line}: `
+    output.print(`${output.paint('red', 'broken')}  ${place}${shown(fault.reason, 1000)}`)
+    output.print('The rules below are those of the last good version.')
+  }
+  if (rules.length === 0) output.print('no rules')
+  else {
+    const rows = rules.map((rule): Cell[] => [
+      String(rule.line),
+      { text: rule.decision, style: STYLES[rule.decision] },
+      partyText(rule.from),
+      partyText(rule.to),
+      listText(rule.capability),
+      listText(rule.sideEffect),
+      listText(rule.type)
+    ])
+    await printTable(output, ['LINE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
+  }
+  output.print(`Sandboxes come before, the tier table after them. ask waits ${formatDuration(approvalTimeoutMs)}.`)
+}
+
+function partyText({ node, agent, tier, sandbox }: PartyCriteriaInfo): string {
+  const parts = [
+    agent === null ? '' : agent.join('|'),
+    node === null ? '' : `@${node.join('|')}`,
+    tier === null ? '' : tier.join('|'),
+    sandbox === null ? '' : `sandbox ${sandbox.map((one) => one ?? 'none').join('|')}`
+  ]
+  return parts.filter((part) => part !== '').join(' ') || 'any'
+}
+
+function listText(values: readonly string[] | null): string {
+  return values === null ? 'any' : values.join(', ')
+}
+
+/** `policy test --from TIER|PEER --to TIER|AGENT`: what this node would do, and by which rule. */
+export const testPolicy: Action = async ({ output, api }, _args, options) => {
+  const result = await api().call('policy.test', queryOf(options))
+  if (output.json) {
+    output.object('policy-test@1', result)
+    return EXIT.ok
+  }
+  const { decision, code, rule, reason, file, line, from, to, type, capability, sideEffect } = result
+  output.print(`${output.paint(STYLES[decision], decision)}  ${shown(rule)}${code === null ? '' : `  [${code}]`}`)
+  printFacts(output, [
+    file === null ? null : ['rule', `${file}:${line ?? ''}`],
+    reason === null ? null : ['reason', reason],
+    ['from', partyLine(from)],
+    ['to', partyLine(to)],
+    ['message', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((one) => one !== null).join(', ')]
+  ])
+  return EXIT.ok
+}
+
+function partyLine({ agent, tier, sandboxId }: PolicyTestParty): string {
+  return `${agent ?? 'anybody'}   ${tier}${sandboxId === null ? '' : `   sandbox ${sandboxId}`}`
+}
+
+function queryOf(options: Options): PolicyTestQuery {
+  const from = textOption(options, 'from')
+  const to = textOption(options, 'to')
+  if (from === undefined || to === undefined) throw new NodeError('USAGE', '--from and --to are required: a tier, a node or an agent')
+  const more = given({
+    type: textOption(options, 'type') as PolicyTestQuery['type'],
+    capability: textOption(options, 'capability'),
+    sideEffect: textOption(options, 'sideEffect') as PolicyTestQuery['sideEffect'],
+    justification: textOption(options, 'justification')
+  })
+  return { from, to, ...more }
+}
