@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 
@@ -16,7 +16,7 @@ export function isGlob(text: string): boolean {
 /**
  * Files that match a pattern of `*` and `?` (within one name), `**` (any directories), `{a,b}` and `[abc]`. Relative to
  * `cwd`, as the pattern was written, sorted. Names that begin with a dot match only a pattern part that does too; symbolic
- * links to directories are not followed.
+ * links count as what they lead to, but those to directories are not followed. Only regular files are given.
  * @throws NodeError USAGE when it would look at more than 200,000 entries, or for too many braces
  */
 export async function globFiles(pattern: string, cwd: string): Promise<string[]> {
@@ -46,7 +46,7 @@ async function walk(state: Walk, dir: string, parts: readonly string[]): Promise
     if (!matches(entry.name)) continue
     const at = dir + entry.name
     if (rest.length === 0) {
-      if (entry.isFile() || entry.isSymbolicLink()) state.found.add(at)
+      if (entry.isFile() || (entry.isSymbolicLink() && (await isFile(path.resolve(state.cwd, at))))) state.found.add(at)
     } else if (entry.isDirectory() && (!SKIPPED.has(entry.name) || part === entry.name)) await walk(state, `${at}/`, rest)
   }
 }
@@ -57,6 +57,14 @@ async function walkDeep(state: Walk, dir: string, rest: readonly string[]): Prom
   for (const entry of await entries(state, dir)) {
     if (entry.isDirectory() && !entry.name.startsWith('.') && !SKIPPED.has(entry.name)) await walkDeep(state, `${dir}${entry.name}/`, rest)
   }
+}
+
+/** Of a link: what it leads to. */
+async function isFile(file: string): Promise<boolean> {
+  return await stat(file).then(
+    (stats) => stats.isFile(),
+    () => false
+  )
 }
 
 async function entries(state: Walk, dir: string): ReturnType<typeof readEntries> {

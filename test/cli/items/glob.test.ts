@@ -60,6 +60,14 @@ test('absolute patterns and patterns with .. keep their form', async (t: Assert)
   t.alike(await globFiles('../*.md', path.join(dir, 'src')), ['../b.md'])
 })
 
+test('of links only those to regular files are given', async (t: Assert) => {
+  const dir = await tree(t, ['a.ts', 'sub/b.ts'])
+  await symlink(path.join(dir, 'a.ts'), path.join(dir, 'link.ts'))
+  await symlink(path.join(dir, 'sub'), path.join(dir, 'dir.ts'))
+  await symlink('/no/such/file', path.join(dir, 'dangling.ts'))
+  t.alike(await globFiles('*.ts', dir), ['a.ts', 'link.ts'])
+})
+
 test('a circle of links ends', async (t: Assert) => {
   const dir = await tree(t, ['a/b.ts'])
   await symlink(dir, path.join(dir, 'a', 'loop'))
