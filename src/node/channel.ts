@@ -1,4 +1,7 @@
+import { type Clock, wait } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
+import type { TokenBucket } from '../kit/rate.js'
+import { frameCost } from '../domain/channel/cost.js'
 import { encodeMessage, FRESH_READER, readFrame } from '../domain/channel/frames.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
 import type { Link } from '../ports/mesh.js'
@@ -9,10 +12,12 @@ const MAX_QUEUED = 1000
 /** Bytes that may wait for one peer beside the message on its way. */
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024
 
-/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps the order. */
+/** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the rate that the peer takes, and the order. */
 export class PeerChannel {
   readonly link: Link
+  readonly #clock: Clock
   readonly #telemetry: Telemetry
+  readonly #pace: TokenBucket
   #reader = FRESH_READER
   #nextStreamId = 1
   #queue: { readonly message: ChannelMessage; readonly frames: readonly Uint8Array[] }[] = []
@@ -21,9 +26,15 @@ export class PeerChannel {
   /** The stream's buffer is full: the peer reads more slowly than this node sends. */
   #isBehind = false
 
-  constructor(link: Link, telemetry: Telemetry) {
+  /** `pace`: what may be sent to the peer in a time, over this link and those before it. */
+  constructor(
+    link: Link,
+    { clock, telemetry, pace }: { readonly clock: Clock; readonly telemetry: Telemetry; readonly pace: TokenBucket }
+  ) {
     this.link = link
+    this.#clock = clock
     this.#telemetry = telemetry
+    this.#pace = pace
   }
 
   /**
@@ -33,9 +44,9 @@ export class PeerChannel {
   send(message: ChannelMessage): void {
     if (this.link.closed) throw new NodeError('CHANNEL_CLOSED', 'the channel to the peer is closed')
     const frames = encodeMessage(message, () => this.#nextStreamId++)
-    if (!this.#pumping && this.#queue.length === 0 && frames.length === 1) {
-      const frame = frames[0]
-      if (frame !== undefined) this.#put(frame)
+    const [frame] = frames
+    if (!this.#pumping && frames.length === 1 && frame !== undefined && this.#pace.take(frameCost(frame))) {
+      this.#put(frame)
       if (this.#isBehind) this.#pump()
       return
     }
@@ -51,7 +62,10 @@ export class PeerChannel {
   /** Sends at once, before what waits: for pings, whose frames stand alone. To a peer that does not read, nothing is sent. */
   sendNow(message: ChannelMessage): void {
     if (this.#isBehind) return
-    for (const frame of encodeMessage(message, () => this.#nextStreamId++)) this.#put(frame)
+    for (const frame of encodeMessage(message, () => this.#nextStreamId++)) {
+      this.#pace.take(frameCost(frame))
+      this.#put(frame)
+    }
     if (this.#isBehind) this.#pump()
   }
 
@@ -89,6 +103,9 @@ export class PeerChannel {
     await this.#caughtUp()
     for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
       for (const frame of next.frames) {
+        const cost = frameCost(frame)
+        // A peer that is sent more than this in a time cuts the link.
+        while (!this.#pace.take(cost)) await wait(this.#clock, this.#pace.waitMs(cost))
         this.#put(frame)
         if (this.#isBehind) await this.#caughtUp()
       }

@@ -1,5 +1,7 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
+import { TokenBucket } from '../kit/rate.js'
+import { SENDER_RATE } from '../domain/channel/cost.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
 import { createChannel, stepChannel } from '../domain/channel/machine.js'
 import type { ChannelInput, ChannelState } from '../domain/channel/machine.js'
@@ -28,11 +30,13 @@ export class PeerLine {
   readonly #parts: PeerLineParts
   #channels: readonly PeerChannel[] = []
   #unsent: ChannelMessage[] = []
+  readonly #pace: TokenBucket
   #state: ChannelState
   #timer: Timer | null = null
 
   constructor(parts: PeerLineParts) {
     this.#parts = parts
+    this.#pace = new TokenBucket(SENDER_RATE, parts.clock)
     this.#state = createChannel(parts.clock.monotonic(), parts.giveUpMs)
   }
 
@@ -53,7 +57,7 @@ export class PeerLine {
 
   /** A new link. Returns whether it is the only one. */
   opened(link: Link): boolean {
-    this.#channels = [...this.#channels, new PeerChannel(link, this.#parts.telemetry)]
+    this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, pace: this.#pace })]
     if (this.#channels.length > 1) return false
     this.#step({ type: 'acknowledged' })
     this.#carry(this.#unsent.splice(0))

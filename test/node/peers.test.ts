@@ -174,6 +174,33 @@ test('a peer that reads nothing is OVERLOADED for its senders, not a leak', asyn
   await failsWith(t, 'PEER_OFFLINE', () => here.peers.send(actor('owner').id, hello))
 })
 
+test('a peer is sent no more in a time than it takes; what is more waits, in order, also over another link', async (t) => {
+  const { clock, net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [link] = net.connect(a.id, b.id)
+  const numbered = (number: number): ChannelMessage => ({ kind: 'control', name: 'cancel', body: { requestId: `r#${number}` } })
+  for (let number = 0; number < 5500; number++) {
+    here.peers.send(b.id, numbered(number))
+    if (number % 500 === 499) await net.idle()
+  }
+  t.is(there.messages.length, 5000)
+  clock.advance(20)
+  await net.idle()
+  t.is(there.messages.length, 5100)
+  net.cut(link)
+  net.connect(a.id, b.id)
+  await net.idle()
+  t.is(there.messages.length, 5100)
+  for (let step = 0; step < 10; step++) {
+    clock.advance(10)
+    await net.idle()
+  }
+  t.alike(
+    there.messages,
+    Array.from({ length: 5500 }, (_, number) => numbered(number))
+  )
+})
+
 test('a malformed frame cuts the link', async (t) => {
   const { net, a, b, side } = scene(t)
   const here = await side(a)

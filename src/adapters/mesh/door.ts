@@ -1,6 +1,6 @@
 import type { Clock } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
-import { RateTable } from './rate.js'
+import { RateTable } from '../../kit/rate.js'
 
 /** Streams of keys that are no members here yet, at most. */
 export const MAX_STRANGERS = 8

@@ -4,7 +4,7 @@ import { isApplied } from '../../domain/membership/applied.js'
 import { decodeEntry } from '../../domain/membership/codec.js'
 import type { Entry, MembershipView } from '../../domain/membership/types.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { RateTable } from './rate.js'
+import { RateTable } from '../../kit/rate.js'
 
 /** Entries that one peer may hand in. */
 const ENTRIES_PER_PEER = { perSecond: 10, burst: 600 }

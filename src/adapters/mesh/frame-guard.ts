@@ -3,6 +3,8 @@ import { OpenChannels } from './open-channels.js'
 
 /** Bytes a stranger may send before it is through the gate. */
 export const STRANGER_BYTES = 256 * 1024
+/** Frames a stranger may send: 20 for each second that it may stand there. */
+export const STRANGER_FRAMES = 200
 
 /**
  * Sees every frame of a stream before the multiplexer does, and keeps from it what could exhaust or kill the process.
@@ -13,6 +15,7 @@ export class FrameGuard {
   readonly #channels = new OpenChannels()
   #isTrusted = false
   #bytes = 0
+  #frames = 0
 
   /** `onFault`: the stream is to be destroyed, and why. */
   constructor(stream: Pick<NoiseStream, 'on'>, onFault: (reason: string) => void) {
@@ -20,7 +23,7 @@ export class FrameGuard {
     stream.on('data', (frame) => this.#check(frame))
   }
 
-  /** The peer is through the gate: its bytes are no longer counted. */
+  /** The peer is through the gate: its frames are no longer counted. */
   trust(): void {
     this.#isTrusted = true
   }
@@ -36,6 +39,7 @@ export class FrameGuard {
   #isTooMuch(bytes: number): boolean {
     if (this.#isTrusted) return false
     this.#bytes += bytes
-    return this.#bytes > STRANGER_BYTES
+    this.#frames++
+    return this.#bytes > STRANGER_BYTES || this.#frames > STRANGER_FRAMES
   }
 }

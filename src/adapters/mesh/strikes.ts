@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 import type { NodeId } from '../../kit/ids.js'
 import type { Strike } from '../../ports/mesh.js'
-import { RateTable } from './rate.js'
+import { RateTable } from '../../kit/rate.js'
 
 /** What each kind of strike counts. */
 const POINTS: Readonly<Record<Strike, number>> = { fault: 100, forged: 50, doubtful: 1 }

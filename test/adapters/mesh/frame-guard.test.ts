@@ -4,7 +4,7 @@ import c from 'compact-encoding'
 import fc from 'fast-check'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
-import { FrameGuard, STRANGER_BYTES } from '../../../src/adapters/mesh/frame-guard.js'
+import { FrameGuard, STRANGER_BYTES, STRANGER_FRAMES } from '../../../src/adapters/mesh/frame-guard.js'
 import { MAX_CHANNELS, MAX_CORES, OpenChannels } from '../../../src/adapters/mesh/open-channels.js'
 import { holds } from '../../support/holds.js'
 import { streamPair, untilClosed } from './stream-pair.js'
@@ -170,6 +170,14 @@ test('a stranger may send 256 KiB, one that is trusted as much as it likes', asy
   for (let sent = 0; sent <= STRANGER_BYTES; sent += 64 * 1024) stranger.peer.write(frame())
   await untilClosed(stranger.stream)
   t.alike(stranger.faults, ['a stranger sent too much'])
+})
+
+test('a stranger may send 200 frames', async (t) => {
+  const { peer, stream, faults } = await guarded(t)
+  t.is(STRANGER_FRAMES, 200)
+  for (let sent = 0; sent <= STRANGER_FRAMES; sent++) peer.write(Uint8Array.of(200, 0))
+  await untilClosed(stream)
+  t.alike(faults, ['a stranger sent too much'])
 })
 
 test('no frame makes the guard throw, or the multiplexer behind it throw what nobody catches', async (t) => {

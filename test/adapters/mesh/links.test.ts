@@ -92,6 +92,24 @@ test('a peer with too many strikes is cut, kept out for a while and let in again
   t.absent(honest.closed)
 })
 
+test('a member that floods is cut and on record; what others send arrives all the same', async (t) => {
+  const lab = await meshLab(t)
+  const a = await lab.found('a')
+  await a.start()
+  const eve = await lab.member('eve', a)
+  const bob = await lab.member('bob', a)
+  const [flood, honest] = [await eve.seen.link(a.id), await bob.seen.link(a.id)]
+  for (let frame = 0; frame < 30_000; frame++) flood.send(Uint8Array.of(0, 1))
+  honest.send(Uint8Array.of(9))
+  await a.seen.until(() => a.seen.closed.length > 0)
+  await a.seen.until(() => a.seen.frames.some(({ frame }) => frame[0] === 9))
+  t.is(a.seen.closed.length, 1)
+  t.is(a.seen.closed[0].link.peer, eve.id)
+  t.is(a.refused.at(-1)?.reason, 'more messages than a member may send')
+  const taken = a.seen.frames.filter(({ link }) => link.peer === eve.id).length
+  t.ok(taken >= 10_000 && taken < 30_000, `${taken} frames were taken`)
+})
+
 test('handlers that fail cost the link, not the process, and leave nothing behind', async (t) => {
   const lab = await meshLab(t)
   const a = await lab.found('a')

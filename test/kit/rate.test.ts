@@ -1,8 +1,8 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { RateTable } from '../../../src/adapters/mesh/rate.js'
-import { holds } from '../../support/holds.js'
-import { ManualClock } from '../../support/manual-clock.js'
+import { RateTable, TokenBucket } from '../../src/kit/rate.js'
+import { holds } from '../support/holds.js'
+import { ManualClock } from '../support/manual-clock.js'
 
 test('a key has its burst at once, and then its rate', (t) => {
   const clock = new ManualClock()
@@ -48,4 +48,22 @@ test('keys that did nothing for a while are forgotten', (t) => {
     clock.advance(1000)
   }
   t.ok(table.size <= 306, `${table.size} keys of 10,000 are remembered`)
+})
+
+test('a bucket says how long to wait for what costs more than it holds, and is right', async (t) => {
+  const steps = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 50 })
+  const property = fc.property(steps, (costs) => {
+    const clock = new ManualClock()
+    const bucket = new TokenBucket({ perSecond: 7, burst: 5 }, clock)
+    return costs.every((cost) => {
+      const waitMs = bucket.waitMs(cost)
+      if (waitMs > 1) {
+        clock.advance(waitMs - 1)
+        if (bucket.take(cost)) return false
+        clock.advance(1)
+      } else clock.advance(waitMs)
+      return bucket.take(cost)
+    })
+  })
+  await holds(t, property)
 })

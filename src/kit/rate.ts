@@ -1,0 +1,82 @@
+import type { Clock } from './clock.js'
+
+/** How much of something may be done. */
+export interface RateLimit {
+  readonly perSecond: number
+  /** How much at once after a pause; no single cost may be higher. */
+  readonly burst: number
+}
+
+/** Keys that are remembered before those with a full bucket are forgotten. */
+const SWEEP_AT = 256
+
+/** Tokens that come back with time. */
+export class TokenBucket {
+  readonly #limit: RateLimit
+  readonly #clock: Pick<Clock, 'monotonic'>
+  #tokens: number
+  #at: number
+
+  constructor(limit: RateLimit, clock: Pick<Clock, 'monotonic'>) {
+    this.#limit = limit
+    this.#clock = clock
+    this.#tokens = limit.burst
+    this.#at = clock.monotonic()
+  }
+
+  /** Takes tokens; false, and none taken, when there are not as many. */
+  take(cost = 1): boolean {
+    this.#fill()
+    if (this.#tokens < cost) return false
+    this.#tokens -= cost
+    return true
+  }
+
+  /** After how many milliseconds there will be as many tokens; 0 when there are. */
+  waitMs(cost: number): number {
+    this.#fill()
+    return Math.max(0, Math.ceil(((cost - this.#tokens) / this.#limit.perSecond) * 1000))
+  }
+
+  /** Has nothing been taken for a while? */
+  get isFull(): boolean {
+    this.#fill()
+    return this.#tokens >= this.#limit.burst
+  }
+
+  #fill(): void {
+    const { burst, perSecond } = this.#limit
+    const now = this.#clock.monotonic()
+    this.#tokens = Math.min(burst, this.#tokens + ((now - this.#at) / 1000) * perSecond)
+    this.#at = now
+  }
+}
+
+/** A token bucket for each key. Full buckets are forgotten, so the table stays about as large as what goes on. */
+export class RateTable {
+  readonly #limit: RateLimit
+  readonly #clock: Clock
+  readonly #buckets = new Map<string, TokenBucket>()
+
+  constructor(limit: RateLimit, clock: Clock) {
+    this.#limit = limit
+    this.#clock = clock
+  }
+
+  /** Takes tokens of the key's bucket (one by default); false, and none taken, when there are not as many. */
+  take(key: string, cost = 1): boolean {
+    if (this.#buckets.size >= SWEEP_AT && !this.#buckets.has(key)) this.#sweep()
+    const bucket = this.#buckets.get(key) ?? new TokenBucket(this.#limit, this.#clock)
+    this.#buckets.set(key, bucket)
+    return bucket.take(cost)
+  }
+
+  /** Keys that are remembered. */
+  get size(): number {
+    return this.#buckets.size
+  }
+
+  #sweep(): void {
+    for (const [key, bucket] of this.#buckets) if (bucket.isFull) this.#buckets.delete(key)
+  }
+}
