@@ -31,7 +31,9 @@ export function renew(state: SwarmState, { index, agent }: LiveLease, now: numbe
 export function endLease(state: SwarmState, { index, item, agent }: LiveLease): void {
   state.leases.delete(index)
   item.status = 'waiting'
-  if (agent !== undefined) agent.inUse--
+  if (agent === undefined) return
+  agent.inUse--
+  agent.host.inUse--
 }
 
 /** Puts an item whose lease ended back among those that wait. */

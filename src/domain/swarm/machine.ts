@@ -1,13 +1,16 @@
 import type { ErrorBody } from '../../kit/errors.js'
 import { failure, finishItem, finishSwarm } from './finish.js'
-import { backOff, endLease, leasesOf, liveLease, noteTried, putBack, release, renew } from './leases.js'
+import { backOff, endLease, leasesOf, type LiveLease, liveLease, noteTried, putBack, release, renew } from './leases.js'
 import { fill, nextUrgent, restEnds } from './schedule.js'
-import type { AgentState, ItemState, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
+import { nextOverdue } from './slow.js'
+import type { AgentState, HostState, ItemState, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
 export { counts } from './finish.js'
 export { liveLease } from './leases.js'
 export type { SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
+/** Leases that a node's agents get before any of them has brought a result. */
+const FIRST_LEASES = 4
 /** A pinned item fails when its agent stays away for this many lease spans. */
 const ABSENCE_LEASES = 2
 
@@ -18,12 +21,14 @@ export function createSwarm({ items, ...parts }: SwarmParts, now: number): Swarm
     parts: { ...parts, maxParallel: Math.max(1, parts.maxParallel) },
     items: items.map(freshItem),
     agents: new Map(),
+    hosts: new Map(),
     leases: new Map(),
     returned: new Map(),
     fresh: items.flatMap((item, index) => (item.pinnedTo === undefined ? [index] : [])),
     nextFresh: 0,
     absent: new Map(),
     leaseCount: 0,
+    workedMs: 0,
     completed: 0,
     failed: 0,
     status: 'running'
@@ -33,15 +38,24 @@ export function createSwarm({ items, ...parts }: SwarmParts, now: number): Swarm
 }
 
 function freshItem({ name, pinnedTo }: SwarmParts['items'][number]): ItemState {
-  return { name, pinnedTo: pinnedTo ?? null, status: 'waiting', attempt: 0, failures: 0, agent: '', leasedAt: 0, tried: [] }
+  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, tried: [], takeovers: 0 }
+  return { name, pinnedTo: pinnedTo ?? null, status: 'waiting', ...none }
 }
 
 function agentOf(state: SwarmState, address: string): AgentState {
   const known = state.agents.get(address)
   if (known !== undefined) return known
-  const agent = { address, isPresent: false, slots: 0, inUse: 0, lastLease: 0, backoffUntil: 0, refusals: 0, pinned: new Set<number>() }
+  const none = { isPresent: false, slots: 0, inUse: 0, lastLease: 0, backoffUntil: 0, refusals: 0 }
+  const agent = { address, host: hostOf(state, address), ...none, pinned: new Set<number>() }
   state.agents.set(address, agent)
   return agent
+}
+
+function hostOf(state: SwarmState, address: string): HostState {
+  const name = address.slice(address.lastIndexOf('@') + 1)
+  const host = state.hosts.get(name) ?? { allowed: FIRST_LEASES, inUse: 0, isProven: false }
+  state.hosts.set(name, host)
+  return host
 }
 
 /** What a step works on. */
@@ -58,7 +72,9 @@ interface Step {
  * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the
  *   live lease, so each item gets exactly one outcome, however often and late messages come.
  * - Leases that are lost (link, silence, no room, agent gone) cost no retry; runs that failed do.
- * - Work goes to the agent with most free slots, then to the one that waited longest.
+ * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
+ *   first and one more with each result, so that none takes a swarm by claiming many places.
+ * - What is held far longer than others take goes to a proven agent that is idle.
  */
 export function stepSwarm(
   state: SwarmState,
@@ -150,6 +166,7 @@ function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type
   const { index, item, agent } = lease
   endLease(state, lease)
   if (agent !== undefined) agent.refusals = 0
+  if (input.outcome.ok) credit(state, lease, now)
   if (input.outcome.ok || input.outcome.isFinal === true || item.failures >= state.parts.retries) {
     if (!input.outcome.ok) item.failures++
     return finishItem(state, index, { outcome: input.outcome, now, effects })
@@ -158,6 +175,13 @@ function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type
   noteTried(item)
   putBack(state, lease, now)
   effects.push({ type: 'retry', index, agent: item.agent, attempt: item.attempt, error: input.outcome.error })
+}
+
+function credit(state: SwarmState, { item, agent }: LiveLease, now: number): void {
+  state.workedMs += now - item.leasedAt
+  if (agent === undefined) return
+  agent.host.allowed++
+  agent.host.isProven = true
 }
 
 function busy({ state, now, effects }: Step, input: Extract<SwarmInput, { type: 'busy' }>): void {
@@ -214,7 +238,7 @@ export function swarmStatus(state: SwarmState): SwarmState['status'] | 'stalled'
 export function nextTickAt(state: SwarmState, now: number): number | null {
   if (state.status !== 'running') return null
   const { leaseMs, deadlineAt } = state.parts
-  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now)]
+  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now)]
   for (const beatAt of firstOf(state.leases)) times.push(beatAt + leaseMs)
   for (const goneAt of firstOf(state.absent)) times.push(goneAt + ABSENCE_LEASES * leaseMs)
   return Math.min(...times)

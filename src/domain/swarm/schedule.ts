@@ -1,3 +1,4 @@
+import { takeOver } from './slow.js'
 import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
 /** Returned items looked at in one search; keeps a step cheap when many wait for the same busy agents. */
@@ -5,13 +6,23 @@ const MAX_LOOKED_AT = 32
 
 /** Gives out leases while there are items, free slots and room under maxParallel. */
 export function fill(state: SwarmState, now: number, effects: SwarmEffect[]): void {
-  while (state.status === 'running' && state.leases.size < state.parts.maxParallel) {
+  while (state.status === 'running') {
     const free = freeAgents(state, now)
     if (free.length === 0) return
-    const match = pinnedMatch(free) ?? returnedMatch(state, free, now) ?? freshMatch(state, free)
+    const trusted = free.filter(({ host }) => host.inUse < host.allowed)
+    const match = nextMatch(state, { free, trusted, now }) ?? takeOver(state, { free: trusted, now, effects })
     if (match === null) return
     lease(state, match, { now, effects })
   }
+}
+
+/** A waiting item and its agent. Pinned ones need no credit: nobody else could do them. */
+function nextMatch(
+  state: SwarmState,
+  { free, trusted, now }: { free: readonly AgentState[]; trusted: readonly AgentState[]; now: number }
+): Match | null {
+  if (state.leases.size >= state.parts.maxParallel) return null
+  return pinnedMatch(free) ?? returnedMatch(state, trusted, now) ?? freshMatch(state, trusted)
 }
 
 interface Match {
@@ -35,9 +46,13 @@ function best(agents: readonly AgentState[], fits: (agent: AgentState) => boolea
 }
 
 function isBefore(a: AgentState, b: AgentState): boolean {
-  const free = b.slots - b.inUse - (a.slots - a.inUse)
-  if (free !== 0) return free < 0
+  const more = roomOf(a) - roomOf(b)
+  if (more !== 0) return more > 0
   return a.lastLease === b.lastLease ? a.address < b.address : a.lastLease < b.lastLease
+}
+
+function roomOf({ slots, inUse, host }: AgentState): number {
+  return Math.min(slots - inUse, host.allowed - host.inUse)
 }
 
 function pinnedMatch(free: readonly AgentState[]): Match | null {
@@ -93,6 +108,7 @@ function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { n
   item.agent = agent.address
   item.leasedAt = now
   agent.inUse++
+  agent.host.inUse++
   agent.lastLease = ++state.leaseCount
   state.leases.set(index, now)
   effects.push({ type: 'lease', index, agent: agent.address, attempt: item.attempt })

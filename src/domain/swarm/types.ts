@@ -86,11 +86,23 @@ export interface ItemState {
   leasedAt: number
   /** Agents that had it without a result, for another to be preferred. */
   readonly tried: string[]
+  /** Times that it was taken from an agent for being slow. */
+  takeovers: number
+}
+
+/** A node whose agents take part. Credit is given to nodes: agents are theirs to make up. */
+export interface HostState {
+  /** Leases of items that others could do, its agents together: few at first, one more with each result. */
+  allowed: number
+  inUse: number
+  /** Has it brought a result since it was last found slow? */
+  isProven: boolean
 }
 
 /** One participant. */
 export interface AgentState {
   readonly address: string
+  readonly host: HostState
   /** False: its link is lost or it left. */
   isPresent: boolean
   slots: number
@@ -111,6 +123,8 @@ export interface SwarmState {
   readonly parts: Omit<SwarmParts, 'items'>
   readonly items: readonly ItemState[]
   readonly agents: Map<string, AgentState>
+  /** By the node's part of the agents' addresses. */
+  readonly hosts: Map<string, HostState>
   /** Live leases by item, the one whose heartbeat is oldest first, with the time of that heartbeat. */
   readonly leases: Map<number, number>
   /** Items that came back, oldest first, with the time from which any agent will do. They go before fresh ones. */
@@ -121,6 +135,8 @@ export interface SwarmState {
   /** Absent agents that items are pinned to, by the time they went, oldest first. */
   readonly absent: Map<string, number>
   leaseCount: number
+  /** Milliseconds that completed items took, together. */
+  workedMs: number
   completed: number
   failed: number
   status: 'running' | FinalSwarmStatus

@@ -87,6 +87,56 @@ test('free slots fill at once, spread over the agents, up to maxParallel', (t) =
   t.alike(leases(swarm.join('b', 5)), ['2:b#1', '3:b#1'])
 })
 
+test('the agents of a node get four leases, and one more with each result, whatever they claim', (t) => {
+  const swarm = new Swarm({ names: Array.from({ length: 60 }, (_, i) => `${i}`), maxParallel: 100 })
+  const agents = [
+    { agent: 'x@mal', slots: 1024 },
+    { agent: 'y@mal', slots: 1024 },
+    { agent: 'h@good', slots: 6 }
+  ]
+  const first = leases(swarm.do({ type: 'recruited', agents }))
+  t.is(first.filter((one) => one.includes('@mal')).length, 4)
+  const mine = first.filter((one) => one.includes('h@good')).map((one) => Number(one.split(':')[0]))
+  t.is(mine.length, 4)
+  const more = mine.map((index) => leases(swarm.ok(index, 1, 'h@good')).length)
+  t.alike(more, [2, 2, 1, 1], 'the place that is free and one more, never more than its places')
+  t.is(leases(swarm.do({ type: 'recruited', agents: [{ agent: 'z@mal', slots: 1024 }] })).length, 0)
+})
+
+test('an item that is held far longer than others take goes to a proven agent that is idle; only the new result counts', (t) => {
+  const swarm = new Swarm({ names: ['held', 'quick', 'quick too'] })
+  for (const agent of ['m@mal', 'h@good', 'i@idle']) swarm.join(agent)
+  const beat = (attempt: number, now: number): readonly SwarmEffect[] =>
+    swarm.do({ type: 'heartbeat', leases: [{ index: 0, attempt }] }, now)
+  swarm.ok(1, 1, 'h@good', 100)
+  swarm.ok(2, 1, 'i@idle', 100)
+  for (let now = 500; now < 12_000; now += 500) assert.deepEqual(beat(1, now), [])
+  t.is(nextTickAt(swarm.state, 11_900), 12_000)
+  t.alike(beat(1, 12_000), [
+    { type: 'release', index: 0, agent: 'm@mal', attempt: 1, reason: 'others are far faster' },
+    { type: 'lease', index: 0, agent: 'h@good', attempt: 2 }
+  ])
+  t.alike(swarm.ok(0, 1, 'm@mal', 12_001), [])
+  for (let now = 12_500; now < 36_000; now += 500) assert.deepEqual(beat(2, now), [], 'the next one is given twice as long')
+  t.alike(leases(beat(2, 36_000)), ['0:i@idle#3'])
+  for (let now = 36_500; now < 99_000; now += 500) assert.deepEqual(beat(3, now), [], 'nobody is left that was not found slow')
+  t.is(ofType(swarm.ok(0, 3, 'i@idle', 99_000), 'done')[0]?.status, 'completed')
+})
+
+test('nothing is taken from an agent while nobody has shown to be faster, nor a pinned item ever', (t) => {
+  const unknown = new Swarm({ names: ['held', 'held too'] })
+  for (const agent of ['m@mal', 'h@good', 'i@idle']) unknown.join(agent)
+  const both = [0, 1].map((index) => ({ index, attempt: 1 }))
+  for (let now = 500; now <= 90_000; now += 500) assert.deepEqual(unknown.do({ type: 'heartbeat', leases: both }, now), [])
+  const pinned = new Swarm({ items: [{ name: 'pinned', pinnedTo: 'm@mal' }, { name: 'quick' }] })
+  for (const agent of ['m@mal', 'h@good']) pinned.join(agent)
+  pinned.ok(1, 1, 'h@good', 100)
+  for (let now = 500; now <= 90_000; now += 500) {
+    assert.deepEqual(pinned.do({ type: 'heartbeat', leases: [{ index: 0, attempt: 1 }] }, now), [])
+  }
+  t.ok(liveLease(pinned.state, { index: 0, attempt: 1, agent: 'm@mal' }))
+})
+
 test('a failed run is tried again by another agent, and only as often as allowed', (t) => {
   const swarm = new Swarm({ retries: 1, names: ['1', '2'] })
   swarm.join('a', 1)

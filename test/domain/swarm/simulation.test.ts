@@ -27,6 +27,7 @@ const arbWorld: fc.Arbitrary<WorldOptions> = fc.record(
     hang: rate(0.1),
     outage: rate(0.05),
     full: rate(0.3),
+    hoarders: fc.nat({ max: 3 }),
     cancelAt: fc.integer({ min: 1, max: 60_000 })
   },
   {
@@ -42,7 +43,8 @@ const arbWorld: fc.Arbitrary<WorldOptions> = fc.record(
       'failure',
       'hang',
       'outage',
-      'full'
+      'full',
+      'hoarders'
     ]
   }
 )
@@ -87,6 +89,29 @@ test('when no run fails, lost messages and links cost time but no item', (t) => 
         hang: 0.02
       })
       assert.equal(world.run().exam.done?.status, 'completed')
+    }),
+    150
+  )
+})
+
+test('agents that claim many places, take work and only heartbeat do not keep a swarm from its end', (t) => {
+  holds(
+    t,
+    fc.property(arbWorld, ({ seed, items, agents, maxParallel, hoarders = 0 }) => {
+      const free = items.filter((item) => item.pinnedTo === undefined)
+      const calm = { loss: 0, duplication: 0, outage: 0, full: 0, failure: 0, hang: 0, retries: 0, deadlineAt: 1e6 }
+      // The hoarders' node gets four leases: of five items, and five leases at once, one is left for others.
+      const five = Array.from({ length: 5 }, (_, index) => ({ name: `more ${index}` }))
+      const world = new World({
+        ...calm,
+        seed,
+        items: [...free, ...five],
+        agents,
+        maxParallel: maxParallel + 4,
+        hoarders: hoarders + 1
+      })
+      assert.equal(world.run().exam.done?.status, 'completed')
+      assert.ok(world.now < 600_000, `it took ${world.now} ms`)
     }),
     150
   )

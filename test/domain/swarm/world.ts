@@ -21,6 +21,8 @@ export interface WorldOptions {
   readonly outage: number
   /** A worker has less room than it said. */
   readonly full: number
+  /** Further workers that claim 1,024 places, take whatever comes and heartbeat it for ever. */
+  readonly hoarders?: number
   readonly cancelAt?: number
 }
 
@@ -29,6 +31,7 @@ const BEAT_MS = 250
 
 interface Worker {
   readonly address: string
+  readonly isHoarder: boolean
   readonly slots: number
   isLinked: boolean
   readonly runs: Map<string, { index: number; attempt: number; isHung: boolean }>
@@ -61,12 +64,19 @@ export class World {
     }
     this.#state = createSwarm(parts, 0)
     this.exam = new SwarmExam(parts)
-    this.#workers = Array.from({ length: options.agents }, (_, i) => ({
-      address: `a${i}@n${i}`,
-      slots: 1 + this.#below(3),
+    this.#workers = Array.from({ length: options.agents + (options.hoarders ?? 0) }, (_, i) => ({
+      // All hoarders are agents of one node.
+      address: i < options.agents ? `a${i}@n${i}` : `a${i}@hoard`,
+      isHoarder: i >= options.agents,
+      slots: i < options.agents ? 1 + this.#below(3) : 1024,
       isLinked: true,
       runs: new Map()
     }))
+  }
+
+  /** Milliseconds since it began. */
+  get now(): number {
+    return this.#now
   }
 
   /** Runs until the swarm is done, at the latest a little after its deadline. */
@@ -170,6 +180,7 @@ export class World {
   #start(worker: Worker, index: number, attempt: number): void {
     const key = `${index}/${attempt}`
     if (worker.runs.has(key)) return
+    if (worker.isHoarder) return void worker.runs.set(key, { index, attempt, isHung: false })
     if (worker.runs.size >= worker.slots || this.#chance(this.#options.full)) {
       return this.#send(worker, () => this.#input({ type: 'busy', index, attempt, agent: worker.address }))
     }

@@ -1,0 +1,66 @@
+import { type LiveLease, noteTried, release } from './leases.js'
+import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
+
+/** Nobody is slow before so many lease spans, or this part of the swarm's whole time when that is shorter. */
+const PATIENT_LEASES = 12
+const PATIENT_PART = 0.25
+/** Nor before so many times of what an item has taken on average. */
+const FAR_SLOWER = 10
+
+/** A lease to take from one agent, and the one to give its item to. */
+interface Takeover {
+  readonly lease: LiveLease
+  readonly to: AgentState
+}
+
+/**
+ * Takes an item from an agent that holds it far longer than others take, when one of `free` could do it: one of another
+ * node that has brought results since it was last found slow itself. The item is released and leased anew, so it has one
+ * live lease as ever. Each time an item is taken its next holder is given twice as long. Null when nothing is to be taken.
+ */
+export function takeOver(
+  state: SwarmState,
+  { free, now, effects }: { free: readonly AgentState[]; now: number; effects: SwarmEffect[] }
+): { readonly index: number; readonly agent: AgentState } | null {
+  const proven = free.filter((agent) => agent.host.isProven)
+  const found = proven.length === 0 ? null : overdue(state, proven, now)
+  if (found === null) return null
+  const { lease, to } = found
+  noteTried(lease.item)
+  lease.item.takeovers++
+  if (lease.agent !== undefined) Object.assign(lease.agent.host, { allowed: 1, isProven: false })
+  release(state, lease, { reason: 'others are far faster', now, effects })
+  return { index: lease.index, agent: to }
+}
+
+function overdue(state: SwarmState, proven: readonly AgentState[], now: number): Takeover | null {
+  for (const index of state.leases.keys()) {
+    const item = state.items[index]
+    if (item === undefined || item.pinnedTo !== null || now < dueAt(state, item)) continue
+    const agent = state.agents.get(item.agent)
+    const others = proven.filter((one) => one.host !== agent?.host)
+    const to = others.find((one) => !item.tried.includes(one.address)) ?? others[0]
+    if (to !== undefined) return { lease: { index, item, agent }, to }
+  }
+  return null
+}
+
+function dueAt(state: SwarmState, item: ItemState): number {
+  const { leaseMs, deadlineAt } = state.parts
+  const patience = Math.min(PATIENT_LEASES * leaseMs, PATIENT_PART * (deadlineAt - state.createdAt))
+  const typical = state.workedMs / Math.max(1, state.completed)
+  return item.leasedAt + Math.max(patience, FAR_SLOWER * typical) * 2 ** item.takeovers
+}
+
+/** When the next lease may be taken over; Infinity when none may. Those that nobody could take when they were due count no more. */
+export function nextOverdue(state: SwarmState, now: number): number {
+  if (state.completed === 0) return Number.POSITIVE_INFINITY
+  let at = Number.POSITIVE_INFINITY
+  for (const index of state.leases.keys()) {
+    const item = state.items[index]
+    if (item === undefined || item.pinnedTo !== null) continue
+    const due = dueAt(state, item)
+    if (due > now) at = Math.min(at, due)
+  }
+  return at
+}
