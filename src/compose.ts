@@ -68,7 +68,7 @@ export interface RunningNode {
 export interface StartOptions {
   readonly config: Config
   readonly home: HomePaths
-  /** `--name`; kept in the home. */
+  /** `--name`: what the mesh will call it. A node that is in a mesh keeps its name; its admins may rename it. */
   readonly name: string | null
   /** Invite code; null founds a mesh or opens the one of the home. */
   readonly join: string | null
@@ -133,7 +133,9 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const store = await openStore(options.home.store, unwind)
   const audit = await openAudit(parts)
   const stored = await documents.read<StoredRecord>(NODE)
-  const record = nodeRecord({ config: options.config, name: options.name, code, stored })
+  // A node that is in a mesh has the name that the mesh gave it.
+  const name = state === null ? options.name : null
+  const record = nodeRecord({ config: options.config, name, code, stored })
   const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
   const node = buildNode(parts, { mesh, documents, audit, record, policy, startedAt })
   unwind.add('node', () => node.close())

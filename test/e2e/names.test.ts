@@ -1,5 +1,7 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
 import test from 'brittle'
-import { testMesh, untilOnline, type TestNode } from '../support/nodes.js'
+import { testMesh, untilOnline, untilTrue, type TestNode } from '../support/nodes.js'
 
 test('who came first keeps its name; newcomers of the same name get a longer one, and messages go where they are meant', async (t) => {
   const mesh = await testMesh(t)
@@ -19,6 +21,22 @@ test('who came first keeps its name; newcomers of the same name get a longer one
     t.ok(payload)
     t.is((await other.api.call('peers.show', { peer: 'laptop' })).id, owner.info.node.id, 'laptop is the owner')
   }
+})
+
+test('a node that is in a mesh keeps its name; another one at its start is not taken without a word', async (t) => {
+  const mesh = await testMesh(t)
+  const one = await mesh.start('one')
+  const running = await one.cli(['start', '--name', 'two', '--json'])
+  t.is((JSON.parse(running.stdout) as { node: { name: string } }).node.name, 'one')
+  t.ok(running.stderr.includes('is called one, not two'), running.stderr)
+  await one.stop()
+  const two = await mesh.start('two', { home: one.home })
+  t.is(two.info.node.name, 'one')
+  await untilTrue(() => two.errors().includes('is called one, not two'), 'the node says so')
+  t.ok((await fs.readFile(path.join(one.home, 'node.json'), 'utf8')).includes('"one"'), 'its home says so too')
+  const [, words = ''] = /a2a-node (?:--home \S+ )?(peers rename .*) <name>/.exec(two.errors()) ?? []
+  t.is((await two.cli([...words.split(' '), 'two'])).code, 0, 'the hint works')
+  t.is((await two.api.call('node.id', {})).node.name, 'two')
 })
 
 test('without waiting, a request to a node that is away is queued at once, shown so, and done when it is back', async (t) => {

@@ -180,22 +180,6 @@ test('a worker that heartbeats keeps its lease however long it takes', async (t)
   t.is(events.at(-1)?.type, 'done')
 })
 
-test('a member that claims many places and only heartbeats holds few items, and not for long', async (t) => {
-  const world = new World(t)
-  const owner = await world.owner()
-  const mal = worker('w', undefined, 1024)
-  await world.link(owner, await world.member('mal', { agents: [mal] }), await world.member('honest', { agents: [worker('w', done, 4)] }))
-  const id = owner.core.swarms.launch(map(60))
-  await world.pass(5000)
-  t.is(mal.tasks.length, 4)
-  t.is(owner.core.swarms.results(id).results.length, 56)
-  await world.pass(60_000, 500)
-  const { status, results } = owner.core.swarms.results(id)
-  t.is(status, 'completed')
-  t.alike([...new Set(results.map((one) => one.agent))], ['w@honest'])
-  t.alike(mal.open, [], 'it is told to stop')
-})
-
 test('a failed run is tried again by another agent, at most so often', async (t) => {
   const script: Script = (task) =>
     task.input === 0 ? { ok: false, code: 'TASK_FAILED', message: `attempt ${task.attempt}` } : { ok: true, result: 'fine' }

@@ -30,15 +30,23 @@ export class ModuleRuntime implements Runtime {
     if (context.signal.aborted) return failure('CANCELED', 'canceled before it began')
     const waitMs = this.#notBefore - this.#parts.clock.monotonic()
     if (this.#child === null && waitMs > 0) return failure('TASK_FAILED', `${this.#lastFault} (next try in ${formatDuration(waitMs)})`)
-    this.#child ??= new ModuleChild(this.#parts, (end) => this.#onGone(end))
+    this.#child ??= this.#start()
     return this.#child.run(task, context)
+  }
+
+  #start(): ModuleChild {
+    let started: ModuleChild | null = null
+    started = new ModuleChild(this.#parts, (end) => this.#onGone(started, end))
+    return started
   }
 
   async end(): Promise<void> {
     await this.#child?.end()
   }
 
-  #onGone({ wasReady, reason }: ModuleEnd): void {
+  /** `child` is null for one that could not be taken over: another may be in service by now. */
+  #onGone(child: ModuleChild | null, { wasReady, reason }: ModuleEnd): void {
+    if (child !== this.#child) return
     this.#child = null
     this.#failedLoads = wasReady ? 0 : this.#failedLoads + 1
     if (this.#failedLoads < 2) return

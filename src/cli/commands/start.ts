@@ -13,6 +13,7 @@ import { reportReady, startDetached } from '../detach.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog } from '../log-file.js'
 import { isSet, type Options } from '../options.js'
+import type { Output } from '../output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { startConfig, startFlags, type StartFlags } from '../start-settings.js'
@@ -58,7 +59,7 @@ export async function startAny(context: CommandContext, options: Options, startN
   const running = await runningNode(socket)
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   const config = await startConfig(context, options)
-  if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags))
+  if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags), flags)
   if (isSet(options, 'reportReady')) boundLog(context.paths().logFile)
   const signals = stopSignals()
   try {
@@ -66,6 +67,7 @@ export async function startAny(context: CommandContext, options: Options, startN
     const onProgress = (line: string): void => context.output.note(line)
     const starting = startNode({ config, home, name: flags.name, join: flags.join, extraAgentDirs: flags.agentDirs, onProgress })
     return await runNode(context, await untilStarted(starting, signals), {
+      name: flags.name,
       signals,
       limitMs: config.node.shutdownTimeoutMs,
       reports: isSet(options, 'reportReady')
@@ -101,7 +103,7 @@ async function untilStarted(starting: Promise<RunningNode>, signals: StopSignals
 async function runNode(
   context: CommandContext,
   node: RunningNode,
-  how: { signals: StopSignals; limitMs: number; reports: boolean }
+  how: { name: string | null; signals: StopSignals; limitMs: number; reports: boolean }
 ): Promise<number> {
   const { output } = context
   growYoungSpace(true)
@@ -113,6 +115,7 @@ async function runNode(
     await printBanner(context, api)
     output.print('Ctrl-C stops the node. Log follows.')
   }
+  noteName(output, info, how.name)
   if (how.reports) await reportReady({ ready: info })
   const end = await Promise.race([node.stopped.then((error) => ({ error })), how.signals.first])
   if (typeof end !== 'number') {
@@ -122,6 +125,13 @@ async function runNode(
   output.note(`stopping (at most ${formatDuration(how.limitMs)}; again to quit at once) ...`)
   if (!(await closedWithin(node, how.limitMs))) output.note(`not closed within ${formatDuration(how.limitMs)}: leaving all the same`)
   return end
+}
+
+/** A node may be called otherwise than it asked for: it has its name already, or another member came first. */
+function noteName(output: Output, { node }: NodeInfo, wanted: string | null): void {
+  if (wanted === null || wanted === node.name) return
+  const hint = output.hint(`a2a-node peers rename ${node.id.slice(0, 8)} <name>`)
+  output.note(`this node is called ${shown(node.name)}, not ${shown(wanted)}; an admin of the mesh may rename it: ${hint}`)
 }
 
 async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean> {
@@ -143,6 +153,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
     throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
   if (how.reports) await reportReady({ ready: info })
   await tellUnapplied(context, info, how.flags)
+  noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
     await printBanner(context, connectControl(context.paths().socket))
@@ -168,7 +179,8 @@ async function tellUnapplied(context: CommandContext, info: NodeInfo, { name, ag
   output.note(`  try: ${output.hint('a2a-node stop')}`)
 }
 
-async function printDetached(context: CommandContext, info: NodeInfo): Promise<number> {
+async function printDetached(context: CommandContext, info: NodeInfo, { name }: StartFlags): Promise<number> {
+  noteName(context.output, info, name)
   if (context.output.json) context.output.object('start@1', info)
   else {
     await printBanner(context, connectControl(context.paths().socket))

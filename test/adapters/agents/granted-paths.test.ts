@@ -81,3 +81,17 @@ test('only regular files are opened; a pipe holds nothing up', async (t: Assert)
   await failsWith(t, 'FORBIDDEN', () => paths.open('pipe'))
   await failsWith(t, 'FORBIDDEN', () => paths.open('sub'))
 })
+
+test('a directory that is swapped for a link between the look and the open leads nowhere', async (t: Assert) => {
+  const { open, closed } = await place(t)
+  await fs.writeFile(path.join(open, 'sub', 'secret'), 'harmless')
+  class Swapped extends GrantedPaths {
+    override async resolve(wanted: string): Promise<string> {
+      const real = await super.resolve(wanted)
+      await fs.rename(path.join(open, 'sub'), path.join(open, 'was-sub'))
+      await fs.symlink(closed, path.join(open, 'sub'))
+      return real
+    }
+  }
+  await failsWith(t, 'FORBIDDEN', () => new Swapped([open]).open('sub/secret'))
+})

@@ -148,3 +148,15 @@ test('a module that cuts its channel is ended and replaced', async (t: Assert) =
   await eventually(() => !isRunning(pid))
   t.not(resultOf(await order(agent, 'x')), pid)
 })
+
+test('the end of a child that could not be recorded does not touch the one that came after it', async (t: Assert) => {
+  const { agent, runDir } = await openAgent(t, MODULE_AGENT)
+  await fs.writeFile(runDir, 'in the way')
+  const refused = await order(agent, 'whoami')
+  t.absent(refused.ok, 'no record, no child')
+  await fs.rm(runDir)
+  const next = whoami(agent)
+  const { pid } = await next
+  t.is((await whoami(agent)).pid, pid)
+  t.is((await fs.readdir(runDir)).length, 1)
+})

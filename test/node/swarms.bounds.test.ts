@@ -6,8 +6,8 @@ import { agentDefinition, capability, FakeAgent, type Script } from '../support/
 import { World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
 
-function worker(script?: Script): FakeAgent {
-  return new FakeAgent(agentDefinition('w', { capabilities: [capability('work.do')], concurrency: 2 }), script)
+function worker(script?: Script, concurrency = 2): FakeAgent {
+  return new FakeAgent(agentDefinition('w', { capabilities: [capability('work.do')], concurrency }), script)
 }
 
 function map(count: number, changes: Partial<SwarmRequest> = {}): SwarmRequest {
@@ -91,4 +91,24 @@ test('the inputs of a swarm are let go at its end, though the swarm is kept', as
     [undefined, undefined]
   )
   t.is(owner.core.swarms.list().length, 1)
+})
+
+test('a member that claims many places and only heartbeats holds few items, and not for long', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const mal = worker(undefined, 1024)
+  await world.link(
+    owner,
+    await world.member('mal', { agents: [mal] }),
+    await world.member('honest', { agents: [worker(() => ({ ok: true, result: 'done' }), 4)] })
+  )
+  const id = owner.core.swarms.launch(map(60))
+  await world.pass(5000)
+  t.is(mal.tasks.length, 4)
+  t.is(owner.core.swarms.results(id).results.length, 56)
+  await world.pass(60_000, 500)
+  const { status, results } = owner.core.swarms.results(id)
+  t.is(status, 'completed')
+  t.alike([...new Set(results.map((one) => one.agent))], ['w@honest'])
+  t.alike(mal.open, [], 'it is told to stop')
 })
