@@ -37,6 +37,7 @@ import { healStore } from './adapters/storage/store-heal.js'
 import { randomIds } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
+import { REDACT_KEYS } from './adapters/telemetry/redact.js'
 import { createApi, nodeInfo } from './node/api.js'
 import type { AttachedAgent, AttachOptions } from './node/attached.js'
 import type { ApiHost } from './node/api.js'
@@ -90,7 +91,7 @@ const DEFAULT_MESH_NAME = 'home'
  */
 export async function startNode(options: StartOptions): Promise<RunningNode> {
   const clock = systemClock()
-  const telemetry = openTelemetry(options, clock)
+  const telemetry = await openTelemetry(options, clock)
   const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
   try {
     return await start({ options, clock, telemetry, unwind })
@@ -100,13 +101,15 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   }
 }
 
-function openTelemetry({ config, log }: StartOptions, clock: Clock): Telemetry {
-  const { level, format } = config.log
+/** pino is loaded only by a node that writes structured lines. */
+async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<Telemetry> {
+  const { level, format, redactKeys } = config.log
   const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
   return new MemoryTelemetry({
     clock,
     level: write === null ? null : level,
-    format: format === 'json' ? 'ndjson' : 'text',
+    format: format === 'json' ? (await import('./adapters/telemetry/json-lines.js')).jsonLines : 'text',
+    redactKeys: [...REDACT_KEYS, ...redactKeys],
     write: write ?? (() => {})
   })
 }

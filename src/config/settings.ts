@@ -148,7 +148,15 @@ export const SETTINGS = {
   },
   log: {
     level: choice(['debug', 'info', 'warn', 'error'], 'info', 'Least important lines that are logged.'),
-    format: choice(['text', 'json'], 'text', 'Form of log lines on stderr.')
+    format: choice(['text', 'json'], 'text', 'Form of log lines on stderr: text for people, json for programs.'),
+    redactKeys: define<readonly string[]>({
+      schema: z.array(z.string().min(1).max(64)).max(100),
+      fallback: [],
+      form: 'list',
+      unit: null,
+      allowed: 'a list of names, at most 100',
+      about: 'Further names of fields whose values are never logged, beside those of passwords, tokens and keys.'
+    })
   }
 } as const satisfies SettingTable
 

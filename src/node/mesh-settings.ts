@@ -46,7 +46,7 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
  * @throws NodeError FORBIDDEN unless this node is the owner; AGENT_NOT_FOUND, AMBIGUOUS_NAME for the allow list; TIMEOUT.
  */
 export async function setSettings(node: NodeCore, { tiers, sandboxes, reset }: Calls['mesh.set']['params']): Promise<MeshSettingsInfo> {
-  const { membership, log, clock, audit, settings: shipped } = node.parts
+  const { membership, log, clock, settings: shipped } = node.parts
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
   const { tierRules, sandbox } = reset === true ? shipped.rules : node.router.rules()
   const settings: MeshSettings = {
@@ -63,8 +63,6 @@ export async function setSettings(node: NodeCore, { tiers, sandboxes, reset }: C
   }
   const { mesh } = membership.certificate().body
   await log.submit({ kind: 'settings', mesh, settings, serial: (log.view().settings?.serial ?? 0) + 1, at: clock.now() })
-  audit.append({ kind: 'membership', code: 'settings', reason: 'settings of the mesh changed' })
-  node.events.add('membership', 'settings of the mesh changed', {})
   return showSettings(node)
 }
 

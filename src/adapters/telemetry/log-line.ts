@@ -1,9 +1,6 @@
-import { messageOf } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
 import type { LogLevel } from '../../ports/telemetry.js'
-
-/** `text` is for terminals, `ndjson` for programs. */
-export type LogFormat = 'text' | 'ndjson'
+import { sanitized } from './redact.js'
+import type { Redact } from './redact.js'
 
 /** One thing to log. */
 export interface LogRecord {
@@ -14,22 +11,30 @@ export interface LogRecord {
   readonly fields: Readonly<Record<string, unknown>>
 }
 
+/** The members of a record as they may be written: secrets taken out, texts made safe, everything bounded. */
+export interface SafeRecord {
+  readonly message: string
+  /** What the record is about: the thread of a message. */
+  readonly correlationId: string | null
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
+/** Makes a record fit to be written. Its own fields are not changed. */
+export function safeRecord({ message, fields }: LogRecord, redact: Redact): SafeRecord {
+  const safe = redact(fields)
+  const { correlationId = null, ...rest } = (typeof safe === 'object' && safe !== null ? safe : { fields: safe }) as Record<string, unknown>
+  return { message: sanitized(message), correlationId: correlationId === null ? null : sanitized(String(correlationId)), fields: rest }
+}
+
 /**
- * One line with its newline: `HH:MM:SS level message key=value` (local time) or `{"at","level","message","fields"}` (ISO time).
- * Every text has control characters removed and is cut at 256 characters; no field can end the line or look like another.
+ * One line for a terminal, with its newline: `HH:MM:SS level message key=value` (local time). No field can end the line or look
+ * like another; a field that holds several values is shown as JSON.
  */
-export function logLine(record: LogRecord, format: LogFormat): string {
-  return `${format === 'text' ? textLine(record) : jsonLine(record)}\n`
-}
-
-function textLine({ at, level, message, fields }: LogRecord): string {
-  const pairs = Object.entries(fields).map(([key, value]) => ` ${shown(key)}=${fieldText(value)}`)
-  return `${timeOfDay(at)} ${level.padEnd(5)} ${shown(message)}${pairs.join('')}`
-}
-
-function jsonLine({ at, level, message, fields }: LogRecord): string {
-  const safe = Object.fromEntries(Object.entries(fields).map(([key, value]) => [shown(key), safeValue(value)]))
-  return JSON.stringify({ at: new Date(at).toISOString(), level, message: shown(message), fields: safe })
+export function textLine(record: LogRecord, redact: Redact): string {
+  const { message, correlationId, fields } = safeRecord(record, redact)
+  const all = correlationId === null ? fields : { correlationId, ...fields }
+  const pairs = Object.entries(all).map(([key, value]) => ` ${key.replace(/[\s="]/g, '_')}=${fieldText(value)}`)
+  return `${timeOfDay(record.at)} ${record.level.padEnd(5)} ${message}${pairs.join('')}\n`
 }
 
 function timeOfDay(at: number): string {
@@ -38,21 +43,6 @@ function timeOfDay(at: number): string {
 }
 
 function fieldText(value: unknown): string {
-  const safe = String(safeValue(value))
-  return /^[^\s"=]+$/.test(safe) ? safe : JSON.stringify(safe)
-}
-
-function safeValue(value: unknown): string | number | boolean | null {
-  if (value === null || value === undefined) return null
-  if (typeof value === 'number' || typeof value === 'boolean') return value
-  if (typeof value === 'string') return shown(value)
-  return shown(value instanceof Error ? messageOf(value) : jsonText(value))
-}
-
-function jsonText(value: unknown): string {
-  try {
-    return JSON.stringify(value) ?? typeof value
-  } catch {
-    return typeof value
-  }
+  const text = sanitized(typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value))
+  return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text)
 }

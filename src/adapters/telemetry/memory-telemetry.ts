@@ -1,18 +1,28 @@
 import type { Clock } from '../../kit/clock.js'
 import type { LogLevel, MetricName, MetricsSnapshot, Telemetry } from '../../ports/telemetry.js'
-import { logLine } from './log-line.js'
-import type { LogFormat } from './log-line.js'
+import { textLine } from './log-line.js'
+import type { LogRecord } from './log-line.js'
+import { redactor } from './redact.js'
+import type { Redact } from './redact.js'
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 /** Labels a metric may have; further ones are counted as `other`. */
 const MAX_LABELS = 64
+/** Labels are words of this node: codes, types, short names. What looks otherwise may be somebody else's and is counted as `other`. */
+const LABEL = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/
+
+/** Makes the writer of a form of lines. */
+export type LineFormat = (write: (line: string) => void, redact: Redact) => (record: LogRecord) => void
 
 /** What telemetry is made of. */
 export interface TelemetryOptions {
   readonly clock: Pick<Clock, 'now'>
   /** The least level that is written; null writes nothing. */
   readonly level: LogLevel | null
-  readonly format: LogFormat
+  /** `text` is for terminals; anything else makes lines in a form of its own. */
+  readonly format: 'text' | LineFormat
+  /** Keys whose values are not logged. Default: those of `REDACT_KEYS`. */
+  readonly redactKeys?: readonly string[]
   /** Takes one line with its newline. What it throws is swallowed: a closed terminal must not stop a node. */
   readonly write: (line: string) => void
 }
@@ -26,18 +36,22 @@ interface Timing {
 /** Counts and times in memory; log lines go to a writer. */
 export class MemoryTelemetry implements Telemetry {
   readonly #options: TelemetryOptions
+  readonly #write: (record: LogRecord) => void
   readonly #counters = new Map<MetricName, Map<string | null, number>>()
   readonly #timings = new Map<MetricName, Timing>()
 
   constructor(options: TelemetryOptions) {
     this.#options = options
+    const { format, write } = options
+    const redact = redactor(options.redactKeys)
+    this.#write = format === 'text' ? (record) => write(textLine(record, redact)) : format(write, redact)
   }
 
   log(level: LogLevel, message: string, fields: Readonly<Record<string, unknown>> = {}): void {
     const least = this.#options.level
     if (least === null || LEVELS.indexOf(level) < LEVELS.indexOf(least)) return
     try {
-      this.#options.write(logLine({ at: this.#options.clock.now(), level, message, fields }, this.#options.format))
+      this.#write({ at: this.#options.clock.now(), level, message, fields })
     } catch {
       this.count('errors', 'log')
     }
@@ -46,7 +60,7 @@ export class MemoryTelemetry implements Telemetry {
   count(name: MetricName, label?: string, by = 1): void {
     const labels = this.#counters.get(name) ?? new Map<string | null, number>()
     this.#counters.set(name, labels)
-    const wanted = label ?? null
+    const wanted = label === undefined || LABEL.test(label) ? (label ?? null) : 'other'
     const key = labels.has(wanted) || labels.size < MAX_LABELS ? wanted : 'other'
     labels.set(key, (labels.get(key) ?? 0) + by)
   }

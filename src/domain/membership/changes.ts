@@ -6,7 +6,7 @@ import type { InviteRecord, MemberRecord, MembershipView } from './types.js'
 export interface MembershipChange {
   /** `refusal`: a node that the log did not admit. */
   readonly kind: 'membership' | 'refusal'
-  /** `founded`, `admitted`, `withdrawn`, `renamed`, `tier-changed`, `certified`, `revoked`, `reinstated`, `invited`, `invite-revoked`, or an INVITE_ code. */
+  /** `founded`, `admitted`, `withdrawn`, `renamed`, `tier-changed`, `certified`, `revoked`, `reinstated`, `invited`, `invite-revoked`, `settings`, or an INVITE_ code. */
   readonly code: string
   /** The node it is about; null for an invite. */
   readonly peer: NodeId | null
@@ -37,6 +37,8 @@ export interface KnownMembership {
   readonly invites: { readonly [id: string]: boolean }
   /** When nodes were last refused, by node. */
   readonly refusals: { readonly [nodeId: string]: number }
+  /** Serial of the settings of the mesh; absent while none were set. */
+  readonly settings?: number
 }
 
 /** What a node knows that was told of nothing. */
@@ -70,8 +72,14 @@ export function membershipChanges(
   const invites = inviteChanges(before, view)
   const refusals = refusalChanges(before, view)
   return {
-    known: { mesh: view.mesh.id, nodes, invites: invites.known, refusals: refusals.known },
-    changes: [...invites.changes, ...changes, ...refusals.changes]
+    known: {
+      mesh: view.mesh.id,
+      nodes,
+      invites: invites.known,
+      refusals: refusals.known,
+      ...(view.settings === null ? {} : { settings: view.settings.serial })
+    },
+    changes: [...invites.changes, ...changes, ...refusals.changes, ...settingsChanges(before, view)]
   }
 }
 
@@ -163,6 +171,15 @@ function refusalChanges(
     changes.push({ ...change(code, id, `not admitted by invite ${inviteId.slice(0, 8)}`, `${id}/refused/${at}`), kind: 'refusal' })
   }
   return { known, changes }
+}
+
+/** Only the owner signs settings. */
+function settingsChanges(before: KnownMembership, { settings, mesh }: MembershipView): MembershipChange[] {
+  if (settings === null || settings.serial === before.settings) return []
+  const { serial, at } = settings
+  return [
+    { ...change('settings', null, 'tier rules and sandboxes of the mesh were set', `settings/${serial}/${at}`), by: mesh?.owner ?? null }
+  ]
 }
 
 function change(...[code, peer, reason, ref, by = null]: [string, NodeId | null, string, string, (NodeId | null)?]): MembershipChange {

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { type KnownMembership, membershipChanges, type MembershipChange, NOTHING_KNOWN } from '../../../src/domain/membership/changes.js'
 import { EMPTY_VIEW, firstView } from '../../../src/domain/membership/view.js'
+import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
 import { holds } from '../../support/holds.js'
 import { type Actor, actor, founded, inviteTerms, LogModel, MESH } from '../../support/membership.js'
 
@@ -93,6 +94,21 @@ test('who was not admitted, and an invite that was revoked, are told; one that e
     ]
   )
   t.alike(teller.codes(log), [])
+})
+
+test('settings of the mesh are told each time they are set', (t: Assert) => {
+  const log = founded()
+  const teller = new Teller()
+  teller.tell(log)
+  const settings = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: false, crossSandboxAllowList: [] } }
+  for (const serial of [1, 2]) {
+    log.write(owner, { kind: 'settings', mesh: MESH, settings, serial, at: serial })
+    t.alike(
+      teller.tell(log).map(({ code, by }) => [code, by]),
+      [['settings', owner.id]]
+    )
+    t.alike(teller.codes(log), [])
+  }
 })
 
 test('what the log takes back is told, and told again when it comes again', (t: Assert) => {
