@@ -1,5 +1,4 @@
 import { messageOf } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
 
 /** What stands for a value that nobody may read. */
 export const REDACTED = '[REDACTED]'
@@ -115,7 +114,7 @@ class Copy {
     for (const key in value) {
       if (!Object.hasOwn(value, key)) continue
       if (++members > MAX_MEMBERS) break
-      copy.push([shown(sanitized(key, 64), 64), this.#hidden.has(plainKey(key)) ? REDACTED : this.of(value[key], depth + 1)])
+      copy.push([sanitized(key, 64), this.#hidden.has(plainKey(key)) ? REDACTED : this.of(value[key], depth + 1)])
     }
     if (members > MAX_MEMBERS) copy.push(['...', '[more]'])
     return Object.fromEntries(copy)

@@ -1,0 +1,122 @@
+import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import type { Reply } from '../../src/ports/node-api.js'
+import { ROOT, type TestNode, testMesh, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+import { parsePrometheus } from '../support/prometheus.js'
+
+type Line = Record<string, unknown>
+
+/** `a2a-node <args> --json` of a node that goes on until the test ends: its lines so far. */
+function following(t: Assert, node: TestNode, args: readonly string[]): () => Line[] {
+  const bin = path.join(ROOT, 'bin', 'a2a-node.js')
+  const child = spawn(process.execPath, [bin, '--home', node.home, ...args, '--json'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  t.teardown(async () => {
+    child.kill('SIGTERM')
+    await gone
+  })
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (part: string) => (text += part))
+  return () => jsonLines(text)
+}
+
+function jsonLines(text: string): Line[] {
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line) as Line)
+}
+
+async function counted(node: TestNode): Promise<(name: string, label: string) => number> {
+  const { stdout } = await node.cli(['metrics', '--prometheus'])
+  const { samples } = parsePrometheus(stdout.trimEnd())
+  return (name, label) => samples.get(`a2a_node_${name}_total{label="${label}"}`) ?? 0
+}
+
+test('metrics are what happened, in a text that Prometheus reads; events are told as they happen', {
+  timeout: 180_000
+}, async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  await untilAgent(a, 'text@b')
+  const events = following(t, a, ['events', '-f'])
+  await untilTrue(() => events().some(({ type }) => type === 'peer'), 'the events so far')
+  const [aBefore, bBefore] = [await counted(a), await counted(b)]
+  for (let i = 0; i < 4; i++) await a.json(['call', 'text@b', 'text.stats', '{"text":"x"}'])
+  for (let i = 0; i < 3; i++) await b.json(['send', 'operator@a', 'hello', '--type', 'notification', '--justification', 'a test'])
+  await untilTrue(() => events().filter(({ type }) => type === 'notification').length === 3, 'the notifications')
+  await a.json(['peers', 'rename', 'b', 'bee'])
+  await untilTrue(() => events().some(({ data }) => (data as Line)['code'] === 'renamed'), 'the new name')
+  const [aNow, bNow] = [await counted(a), await counted(b)]
+  const grown = (name: string, label: string): number[] => [
+    aNow(name, label) - aBefore(name, label),
+    bNow(name, label) - bBefore(name, label)
+  ]
+  t.alike(grown('messages_sent', 'request'), [4, 0])
+  t.alike(grown('messages_received', 'request'), [0, 4])
+  t.alike(grown('messages_sent', 'response'), [0, 4])
+  t.alike(grown('messages_received', 'response'), [4, 0])
+  t.alike(grown('messages_sent', 'notification'), [0, 3])
+  t.alike(grown('messages_received', 'notification'), [3, 0])
+  t.is((await b.json<{ timings: Line[] }>(['metrics'])).timings.find((one) => one['name'] === 'task_ms')?.['count'], 4)
+})
+
+test('what one node changes is on record on all; the log is checked with and without a running node', {
+  timeout: 180_000
+}, async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  await untilAgent(a, 'text@b')
+  await a.json(['call', 'text@b', 'text.stats', '{"text":"x"}'])
+  await a.json(['peers', 'tier', 'b', 'L2'])
+  await a.json(['peers', 'revoke', 'c', '--reason', 'lost'])
+  await c.exited
+  const lines = async (node: TestNode, ...args: string[]): Promise<Line[]> =>
+    jsonLines((await node.cli(['audit', '--json', ...args])).stdout)
+  const codes = (list: readonly Line[], kind: string): unknown[] => list.filter((one) => one['kind'] === kind).map((one) => one['code'])
+  await untilTrue(async () => codes(await lines(b), 'membership').includes('revoked'), 'the revocation on b')
+  const changes = codes(await lines(b), 'membership')
+  t.alike(changes.slice(-2), ['tier-changed', 'revoked'])
+  t.is(changes.filter((code) => code === 'admitted').length, 2)
+  const ofC = await lines(b, '--peer', c.info.node.id, '--since', '1h')
+  t.alike(codes(ofC, 'membership'), ['admitted', 'revoked'])
+  t.is((ofC.at(-1)?.['by'] as Line)['name'], 'a')
+  const crossed = (await lines(a)).filter((one) => one['kind'] === 'cross-tier')
+  t.ok(
+    crossed.some(
+      (one) => one['code'] === 'sent' && one['sourceTier'] === 'L0' && one['targetTier'] === 'L1' && one['messageType'] === 'request'
+    )
+  )
+  t.is((await b.cli(['audit', '--verify'])).code, 0)
+  await b.stop()
+  const again = await mesh.start('b', { home: b.home })
+  await untilOnline(again, 1)
+  t.alike(codes(await lines(again), 'membership'), changes, 'nothing is told twice')
+  await again.stop()
+  const whole = await again.cli(['audit', '--verify', '--json'])
+  t.is(whole.code, 0)
+  t.ok(((JSON.parse(whole.stdout) as Line)['entries'] as number) > changes.length)
+  const file = path.join(b.home, 'audit', 'changes.ndjson')
+  await fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('"revoked"', '"renamed"'))
+  const broken = await again.cli(['audit', '--verify', '--json'])
+  const { ok, brokenAt, chain } = JSON.parse(broken.stdout) as Line
+  t.alike([broken.code, ok, brokenAt, chain], [1, false, changes.length, 'changes'])
+})
+
+test('structured lines follow a message through both nodes by its correlation id', { timeout: 180_000 }, async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const env = { A2A_NODE_LOG_FORMAT: 'json', A2A_NODE_LOG_LEVEL: 'debug' }
+  const [a, b] = (await mesh.meshWith({ env }, 'a', 'b')) as [TestNode, TestNode]
+  await untilAgent(a, 'text@b')
+  const { correlationId } = await a.json<Reply & Line>(['call', 'text@b', 'text.stats', '{"text":"x"}'])
+  const of = (node: TestNode): unknown[] =>
+    jsonLines(node.errors())
+      .filter((line) => line['correlationId'] === correlationId)
+      .map((line) => `${String(line['message'])} ${String((line['fields'] as Line)['type'])}`)
+  await untilTrue(() => of(a).length === 2 && of(b).length === 2, 'the lines of the message and its answer')
+  t.alike(of(a), ['a message was sent request', 'a message came in response'])
+  t.alike(of(b), ['a message came in request', 'a message was sent response'])
+})
