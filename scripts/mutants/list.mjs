@@ -222,5 +222,77 @@ export const MUTANTS = [
     put: 'line.seq === this.#last.seq + 1',
     test: 'adapters/storage/audit-verify',
     title: 'lines in another order, or twice, are found'
+  },
+  {
+    name: 'a routed message tells of no event',
+    file: 'src/node/traffic.ts',
+    find: "this.#emit('routing-decision', passage.header, { routingPath: path, duration, success: true })",
+    put: 'void path',
+    test: 'node/traffic',
+    title: property(17)
+  },
+  {
+    name: 'an exchange with somebody weaker is not put on record',
+    file: 'src/node/traffic.ts',
+    find: 'if (from === to) return',
+    put: 'if (from <= to) return',
+    test: 'node/traffic',
+    title: property(31)
+  },
+  {
+    name: 'the tiers of an exchange are put on record the wrong way round',
+    file: 'src/node/traffic.ts',
+    find: 'sourceTier: tierText(from)',
+    put: 'sourceTier: tierText(to)',
+    test: 'node/traffic',
+    title: property(31)
+  },
+  {
+    name: 'messages that came in are not counted',
+    file: 'src/node/traffic.ts',
+    find: "this.#emit('message-received', header)",
+    put: 'void header',
+    test: 'node/traffic',
+    title: property(32)
+  },
+  {
+    name: 'a line of the audit log may be changed without its hash telling',
+    file: 'src/adapters/storage/audit-line.ts',
+    find: 'return hashOf(body) === hash ? value : null',
+    put: "return hashOf(body) === hash || hash !== '' ? value : null",
+    test: 'adapters/storage/audit-verify',
+    title: 'any change of a character in any line is found'
+  },
+  {
+    name: 'lines missing at the end of the audit log are not missed',
+    file: 'src/adapters/storage/audit-verify.ts',
+    find: 'return this.isPastHead && (this.#sawFirst || this.#last === null)',
+    put: 'return this.#sawFirst || this.#last === null',
+    test: 'adapters/storage/audit-verify',
+    title: 'removed lines are found, wherever they stood'
+  },
+  {
+    name: 'refusals share the chain of membership changes',
+    file: 'src/adapters/storage/audit-chains.ts',
+    find: "{ name: 'changes', kinds: ['membership'],",
+    put: "{ name: 'changes', kinds: ['membership', 'refusal'],",
+    test: 'adapters/storage/audit-log',
+    title: 'no flood of refusals or exchanges pushes a revocation or an approval out'
+  },
+  {
+    name: 'secrets below the first level are logged',
+    file: 'src/adapters/telemetry/redact.ts',
+    find: 'this.#hidden.has(plainKey(key)) ? REDACTED',
+    put: 'depth === 0 && this.#hidden.has(plainKey(key)) ? REDACTED',
+    test: 'adapters/telemetry/redact',
+    title: 'values of secret keys are redacted'
+  },
+  {
+    name: 'keys of secrets are compared with their case',
+    file: 'src/adapters/telemetry/redact.ts',
+    find: 'return key.toLowerCase().replace',
+    put: 'return key.replace',
+    test: 'adapters/telemetry/redact',
+    title: 'values of secret keys are redacted'
   }
 ]

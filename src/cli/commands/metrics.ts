@@ -43,6 +43,7 @@ const HELP: Readonly<Record<MetricName, string>> = {
   strangers_cut: 'Streams that were ended before or at the gate, by reason.',
   frames_malformed: 'Frames that could not be read.',
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
+  approvals: 'Messages that waited for a person, by what became of them.',
   errors: 'Things that went wrong within this node, by place.'
 }
 
