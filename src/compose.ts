@@ -41,6 +41,8 @@ import { REDACT_KEYS } from './adapters/telemetry/redact.js'
 import { createApi, nodeInfo } from './node/api.js'
 import type { AttachedAgent, AttachOptions } from './node/attached.js'
 import type { ApiHost } from './node/api.js'
+import { createLayer } from './node/layer.js'
+import type { Layer } from './node/layer.js'
 import { createNode } from './node/node.js'
 import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
@@ -59,6 +61,8 @@ export interface RunningNode {
   attach(options: AttachOptions): Promise<AttachedAgent>
   /** What happened to its messages: events, sums and averages. */
   readonly observability: A2AObservability
+  /** The operations of the A2A layer, for programs in this process. The same object each time. */
+  readonly layer: Layer
   /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
   readonly stopped: Promise<NodeError | null>
   /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
@@ -300,6 +304,7 @@ class ComposedNode implements RunningNode {
   readonly #parts: StartParts
   readonly #mesh: Mesh
   readonly #host: ApiHost
+  #layer: Layer | null = null
   #closing: Promise<void> | null = null
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
@@ -323,6 +328,11 @@ class ComposedNode implements RunningNode {
 
   apiFor(principal: Principal): NodeApi {
     return createApi(this.#host, principal)
+  }
+
+  get layer(): Layer {
+    this.#layer ??= createLayer(this.#host.node)
+    return this.#layer
   }
 
   attach(options: AttachOptions): Promise<AttachedAgent> {

@@ -21,7 +21,16 @@ export { loadConfig, type LoadedConfig, type LoadOptions } from './config/load.j
 export { type HomePaths, type PathSources, resolveHome } from './config/paths.js'
 export type { Config } from './config/settings.js'
 export type { AttachedAgent, AttachOptions, OutgoingMessage, Reply as SendReply } from './node/attached.js'
+export type { AgentChannel } from './node/agent-channel.js'
+export type { Channels, OpenChannelOptions } from './node/channels.js'
+export type { Discovery } from './node/discovery.js'
+export type { Layer } from './node/layer.js'
+export type { EnvelopeHandler } from './node/listeners.js'
+export type { MeshRouter, RoutingResult, TierRoutingConfig } from './node/mesh-router.js'
+export type { Negotiations, ProposalDraft } from './node/negotiations.js'
 export { type A2ALogEvent, type A2AMetrics, A2AObservability, type RoutingPath } from './node/observability.js'
+export type { CreateSwarmOptions, SwarmCoordinator } from './node/swarm-coordinator.js'
+export type { SwarmSession, SwarmSessionStatus, SwarmSubTask } from './node/swarm-session.js'
 export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
 export { VERSION } from './version.js'
@@ -66,15 +75,44 @@ export { type A2AEnvelope, type EnvelopeMetadata, MESSAGE_TYPES, type MessageTyp
 export { EnvelopeFactory, type EnvelopeParts, type ReplyParts } from './domain/envelope/factory.js'
 export { A2AEnvelopeSchema, envelopeFromJson, type EnvelopeReading, envelopeToJson } from './domain/envelope/schema.js'
 
+export { type ThreadLimits, Threads } from './domain/envelope/threads.js'
+
+// Channels, as a machine without I/O, and how often a message is tried again.
+export {
+  type ChannelEffect,
+  type ChannelInput,
+  type ChannelState,
+  type ChannelStatus,
+  type ChannelStep,
+  createChannel,
+  stepChannel
+} from './domain/channel/machine.js'
+export { retryDelayMs } from './domain/channel/retry.js'
+
+// Handlers in one process that are called by name, each strictly one message after the other.
+export {
+  AgentCoordinator,
+  type AgentCoordinatorOptions,
+  type AgentHandler,
+  type AgentHandlerContext,
+  type AgentMessage
+} from './node/agent-coordinator.js'
+export { AgentState, MAX_STATE_BYTES } from './domain/coordination/agent-state.js'
+
 // Work: tasks, proposals and swarms, as machines without I/O.
 export { applyTask, createTask, foldTask, type TaskInput, type TaskParts, type TaskStep } from './domain/task/machine.js'
 export {
+  acceptPayload,
   createProposal,
   type ProposalInput,
+  proposalPayload,
   type ProposalStep,
+  rejectPayload,
   stepProposal,
+  type TaskAcceptPayload,
   type TaskProposal,
-  type TaskProposalPayload
+  type TaskProposalPayload,
+  type TaskRejectPayload
 } from './domain/task/negotiation.js'
 export type { Task, TaskEvent, TaskState } from './domain/task/task.js'
 export {

@@ -14,18 +14,24 @@ test('what the package exports by name is what it says, no more', (t) => {
   t.alike(Object.keys(api).sort(), [
     'A2AEnvelopeSchema',
     'A2AObservability',
+    'AgentCoordinator',
     'AgentRegistry',
+    'AgentState',
     'DEFAULT_TIER_ASSIGNMENTS',
     'DEFAULT_TIER_RULES',
     'ERROR_CODES',
     'EnvelopeFactory',
+    'MAX_STATE_BYTES',
     'MESSAGE_TYPES',
     'NodeError',
     'SCHEMA_VERSION',
     'TIERS',
+    'Threads',
     'VERSION',
+    'acceptPayload',
     'addressText',
     'applyTask',
+    'createChannel',
     'createProposal',
     'createSwarm',
     'createTask',
@@ -40,9 +46,13 @@ test('what the package exports by name is what it says, no more', (t) => {
     'isErrorCode',
     'loadConfig',
     'nextTickAt',
+    'proposalPayload',
     'randomIds',
+    'rejectPayload',
     'resolveHome',
+    'retryDelayMs',
     'startNode',
+    'stepChannel',
     'stepProposal',
     'stepSwarm',
     'swarmStatus',
@@ -68,6 +78,47 @@ test('a program starts a node by the public names alone, calls an agent and stop
   t.is((reply.payload as { words: number }).words, 3)
   await node.close()
   t.is(await node.stopped, null)
+})
+
+test('the layer of a running node has every operation of the specification', async (t) => {
+  const home = api.resolveHome({ home: await tempDir(t), env: {} })
+  const flags = [
+    { path: 'network.kind', flag: 'kind', value: 'local' },
+    { path: 'network.localPort', flag: 'port', value: await freePort() }
+  ]
+  const { config } = await api.loadConfig({ file: home.configFile, env: {}, flags })
+  const node = await api.startNode({ config, home, name: 'layer', join: null, extraAgentDirs: [], log: null })
+  t.teardown(() => node.close())
+  const { layer } = node
+  t.is(node.layer, layer)
+  const operations = {
+    registry: [
+      ...['getById', 'findByCapability', 'findByTier', 'listAll', 'getLocalCards', 'getRemoteCards'],
+      ...['enableDiscovery', 'disableDiscovery', 'serialize']
+    ],
+    envelopes: ['create', 'reply'],
+    router: ['send', 'onReceive', 'setTierConfig', 'setSandboxConfig'],
+    channels: ['openChannel', 'getChannel', 'listChannels', 'closeAll'],
+    negotiator: ['propose', 'accept', 'reject', 'getProposal', 'listPending', 'onProposalReceived'],
+    swarms: ['createSwarm', 'joinSwarm', 'completeSubTask', 'failSubTask', 'getSwarm', 'listActiveSwarms']
+  } as const
+  for (const [part, names] of Object.entries(operations)) {
+    const object = layer[part as keyof typeof operations] as unknown as Record<string, unknown>
+    for (const name of names) t.is(typeof object[name], 'function', `${part}.${name}`)
+  }
+  for (const name of ['emit', 'getMetrics', 'getRecentEvents', 'resetMetrics'] as const) t.is(typeof node.observability[name], 'function')
+
+  const heard: string[] = []
+  const mine = await node.attach({ id: 'mine' })
+  layer.router.onReceive('mine', (envelope) => heard.push(envelope.type))
+  const sender = mine.address
+  const payload = { requestId: 'req_1', attempt: 1, capability: 'text.stats', input: { text: 'one two' } }
+  const answered = new Promise<void>((resolve) => layer.router.onReceive('mine', () => resolve()))
+  const envelope = layer.envelopes.create({ sender, recipient: 'text', type: 'request', payload })
+  t.alike((await layer.router.send(envelope)).path, 'local')
+  await answered
+  t.alike(heard, ['response'])
+  t.is(layer.thread(envelope.id).length, 2)
 })
 
 test('envelopes are made, written and read by the public names', (t) => {

@@ -16,6 +16,8 @@ import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
 import type { Answer } from './one-request.js'
 import type { Asked } from './requests.js'
+import { findAgent, pickCapable } from './targets.js'
+import type { CapableDraft } from './targets.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
 export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): { agents: AgentInfo[] } {
@@ -38,7 +40,7 @@ export function showAgent(node: NodeCore, text: string, by: CertifiedPower): Age
 }
 
 function isSeen(node: NodeCore, card: RegisteredCard, { sandboxId = null }: CertifiedPower): boolean {
-  return isVisibleTo(card, sandboxId, node.parts.settings.rules.sandbox.crossSandboxAllowList)
+  return isVisibleTo(card, sandboxId, node.router.rules().sandbox.crossSandboxAllowList)
 }
 
 function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
@@ -70,7 +72,7 @@ export async function sendText(node: NodeCore, params: Calls['message.send']['pa
 /** `call`: a capability of an agent, or of whoever has it. */
 export async function callCapability(node: NodeCore, params: Calls['message.call']['params'], { by, onAsked }: Caller): Promise<Reply> {
   const { agent, ...question } = params
-  const target = agent === null ? pickCapable(node, params, by) : await findAgent(node, agent)
+  const target = agent === null ? pickCapable(node, capableDraft(node, params, by)) : await findAgent(node, agent)
   const card = node.directory.card(target)
   if (card !== undefined && card.capabilities.every((one) => one.id !== params.capability)) {
     const capabilities = card.capabilities.map((one) => one.id)
@@ -143,48 +145,13 @@ function inputOf(text: string): unknown {
   return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
 }
 
-/** The agent a person means; an unknown one is asked of the connected members once. */
-async function findAgent(node: NodeCore, text: string): Promise<AgentAddress> {
-  try {
-    return node.directory.agent(text)
-  } catch (error) {
-    if (!(error instanceof NodeError) || error.code !== 'AGENT_NOT_FOUND') throw error
-    await node.lookups.ask(text.split('@')[0] ?? text)
-    return node.directory.agent(text)
-  }
-}
-
-/** The capable agent to call: allowed ones only, online unless nobody waits for the answer, least busy, here first. */
-function pickCapable(
+function capableDraft(
   node: NodeCore,
   { capability, justification, wait = true }: Calls['message.call']['params'],
-  by: CertifiedPower
-): AgentAddress {
-  const self = node.parts.membership.nodeId
-  const cards = node.registry.findByCapability(capability)
-  if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capability}`)
-  const isHere = (card: RegisteredCard): boolean => card.nodeId === self
-  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !node.peers.isOnline(card.nodeId)
-  let refusal: NodeError | null = null
-  const usable = cards.filter((card) => {
-    if (wait && isAway(card)) return false
-    const recipient = { agentId: card.id, nodeId: card.nodeId }
-    const verdict = node.outbox.verdict({
-      sender: operatorOf(node),
-      recipient,
-      type: 'request',
-      capability,
-      onBehalfOf: by,
-      ...(justification === undefined ? {} : { justification })
-    })
-    if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
-    return verdict.allowed
-  })
-  const load = (card: RegisteredCard): number => (isHere(card) ? node.agents.load(card.id).running : 0)
-  const byReach = (a: RegisteredCard, b: RegisteredCard): number => Number(isAway(a)) - Number(isAway(b))
-  const [best] = usable.sort((a, b) => byReach(a, b) || load(a) - load(b) || Number(isHere(b)) - Number(isHere(a)))
-  if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
-  throw refusal ?? new NodeError('PEER_OFFLINE', `every agent that has ${capability} is offline`)
+  onBehalfOf: CertifiedPower
+): CapableDraft {
+  const why = justification === undefined ? {} : { justification }
+  return { sender: operatorOf(node), type: 'request', capabilities: [capability], onBehalfOf, mayBeAway: !wait, ...why }
 }
 
 function operatorOf(node: NodeCore): AgentAddress {

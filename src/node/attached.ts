@@ -18,6 +18,7 @@ import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import { threadOf } from './inbox.js'
 import type { Incoming } from './inbox.js'
+import type { Listeners } from './listeners.js'
 import type { Draft, Outbox } from './outbox.js'
 import type { OwnCards } from './own-cards.js'
 
@@ -84,6 +85,8 @@ export interface AttachedParts {
   readonly directory: Directory
   readonly conversations: Conversations
   readonly outbox: Outbox
+  /** Those who listen answer requests themselves. */
+  readonly listeners: Listeners
   readonly self: NodeId
 }
 
@@ -133,7 +136,8 @@ export class Attached {
   /** Gives a request to a program that does not run tasks; false when it is for none. */
   onRequest(incoming: Incoming): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
-    if (program?.onMessage === undefined || program.run !== undefined) return false
+    if (program === undefined || program.run !== undefined) return false
+    if (program.onMessage === undefined) return this.#parts.listeners.has(program.id)
     const thread = threadOf(incoming)
     this.#deliver(program, incoming, async (payload) => {
       await this.#post({ ...thread, type: 'response', payload: responseTo(incoming.payload, payload) })

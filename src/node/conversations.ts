@@ -41,6 +41,15 @@ export class Conversations {
     return true
   }
 
+  /**
+   * The peer goes on along a thread that it opened itself, since somebody here takes what follows: a stream, or what comes
+   * after an accepted proposal. Nothing changes where somebody waits already.
+   */
+  follow(peer: NodeId, correlationId: string, { ttlMs, handler }: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
+    if (this.isAwaited(peer, correlationId)) return
+    this.#handlers.set(keyOf(peer, correlationId), { handler, expiresAt: this.#clock.monotonic() + ttlMs })
+  }
+
   /** May a reply pass between this node and the peer on that thread? */
   allows(peer: NodeId, correlationId: string | undefined): boolean {
     return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.monotonic())
@@ -51,7 +60,7 @@ export class Conversations {
     return correlationId !== undefined && this.#ended.has(keyOf(peer, correlationId))
   }
 
-  /** Does somebody here wait for the peer's replies on that thread? On an exchange that the peer itself opened nobody does. */
+  /** Does somebody here wait for the peer's replies on that thread? On an exchange that the peer itself opened only who follows it. */
   isAwaited(peer: NodeId, correlationId: string | undefined): boolean {
     return correlationId !== undefined && this.#handlers.has(keyOf(peer, correlationId))
   }

@@ -76,10 +76,14 @@ export interface InboxParts {
   readonly self: NodeId
   /** How long the answer to a request may take to go out, in milliseconds. */
   readonly ttlMs: number
+  /** Every message that was let in, before it goes on. */
+  onLetIn(incoming: Incoming): void
   /** Opening messages that were let in, by type. */
   onRequest(incoming: Incoming): void
   onNotification(incoming: Incoming): void
   onProposal(incoming: Incoming): void
+  /** False: nobody here takes the stream. */
+  onStream(incoming: Incoming): boolean
   /** Tells the sender of an opening message that it was refused. */
   refuse(to: Thread, error: ErrorBody): void
   /** Keeps a message until a person has decided, or says why it does not. */
@@ -184,6 +188,7 @@ export class Inbox {
     if (refusal === 'late') return this.#parts.telemetry.count('messages_refused', 'late')
     if (refusal === 'held') return
     if (refusal !== null) return this.#refuse(arrival, refusal)
+    this.#parts.onLetIn(arrival)
     this.#dispatch(arrival)
   }
 
@@ -254,7 +259,7 @@ export class Inbox {
   /** What awaits a reply opens an exchange; a notification awaits none. */
   #open(peer: NodeId, { type, id, correlationId }: EnvelopeHeader): boolean {
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
-    return this.#parts.conversations.letIn(peer, correlationId ?? id, type === 'request' ? this.#parts.ttlMs : SHORT_TTL_MS)
+    return this.#parts.conversations.letIn(peer, correlationId ?? id, type === 'task-proposal' ? SHORT_TTL_MS : this.#parts.ttlMs)
   }
 
   #dispatch(incoming: Incoming): void {
@@ -266,9 +271,10 @@ export class Inbox {
       case 'task-proposal':
         return this.#parts.onProposal(incoming)
       case 'stream-start':
-        return this.#tell(threadOf(incoming), REFUSALS.noStreams)
+        if (!this.#parts.onStream(incoming)) this.#tell(threadOf(incoming), REFUSALS.noStreams)
+        return
       default:
-        this.#parts.conversations.deliver(incoming.peer, incoming.header, incoming.payload)
+        return this.#parts.conversations.deliver(incoming.peer, incoming.header, incoming.payload)
     }
   }
 

@@ -25,7 +25,7 @@ export function rulesInForce(log: Pick<MemberLog, 'view'>, shipped: RoutingRules
 /** What holds for the whole mesh. */
 export function showSettings(node: NodeCore): MeshSettingsInfo {
   const record = node.parts.log.view().settings
-  const { tierRules, sandbox } = node.router.rules()
+  const { tierRules, sandbox } = node.router.meshRules()
   return {
     serial: record?.serial ?? 0,
     changedAt: record === null ? null : new Date(record.at).toISOString(),
@@ -48,7 +48,7 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
 export async function setSettings(node: NodeCore, { tiers, sandboxes, reset }: Calls['mesh.set']['params']): Promise<MeshSettingsInfo> {
   const { membership, log, clock, settings: shipped } = node.parts
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
-  const { tierRules, sandbox } = reset === true ? shipped.rules : node.router.rules()
+  const { tierRules, sandbox } = reset === true ? shipped.rules : node.router.meshRules()
   const settings: MeshSettings = {
     tierRules:
       tiers?.map(({ from, to, justification }) => ({

@@ -1,20 +1,25 @@
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { AgentRegistry } from '../domain/card/registry.js'
+import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import { AgentHost } from './agents.js'
 import { Approvals } from './approvals.js'
 import { Attached } from './attached.js'
 import type { AttachOptions, AttachedAgent } from './attached.js'
 import { CardNews } from './card-news.js'
+import { Channels } from './channels.js'
 import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
 import { Inbox } from './inbox.js'
 import type { Incoming } from './inbox.js'
+import { Listeners } from './listeners.js'
 import { Lookups } from './lookups.js'
 import { MemberChanges } from './member-changes.js'
 import { rulesInForce } from './mesh-settings.js'
 import { Members } from './members.js'
+import { takeStream } from './mesh-router.js'
+import { Negotiations } from './negotiations.js'
 import { answerProposal } from './offers.js'
 import { Outbox } from './outbox.js'
 import { OwnCards } from './own-cards.js'
@@ -53,6 +58,7 @@ interface Tables {
   readonly observability: A2AObservability
   readonly traffic: Traffic
   readonly policy: PolicyBook
+  readonly listeners: Listeners
 }
 
 /** What messages and work pass through. */
@@ -64,6 +70,8 @@ interface Roads {
   readonly swarms: Swarms
   readonly attached: Attached
   readonly approvals: Approvals
+  readonly channels: Channels
+  readonly negotiations: Negotiations
 }
 
 /** The use cases of one node, wired together. `NodeApi` bodies speak to this. */
@@ -80,7 +88,8 @@ export function createNode(parts: NodeParts): NodeCore {
   const tables = createTables(parts)
   const roads = createRoads(parts, tables)
   const core = { ...tables, ...roads }
-  const { agents, approvals, attached, conversations, news, outbox, ownCards, peers, policy, requests, swarms, work } = core
+  const { agents, approvals, attached, channels, conversations, negotiations, news } = core
+  const { outbox, ownCards, peers, policy, requests, swarms, work } = core
   const members = new Members({ ...parts, ...tables })
   const changes = new MemberChanges({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
@@ -105,7 +114,8 @@ export function createNode(parts: NodeParts): NodeCore {
       await peers.start(messages)
     },
     close: async () => {
-      for (const part of [messages, members, approvals, swarms, requests, work, peers]) part.stop()
+      await channels.closeAll()
+      for (const part of [messages, members, approvals, swarms, requests, work, negotiations, peers]) part.stop()
       for (const part of [policy, ownCards, outbox, conversations]) part.close()
       await changes.stop()
       await agents.close()
@@ -142,7 +152,8 @@ function createTables(parts: NodeParts): Tables {
     router,
     policy: new PolicyBook({ ...parts, router, directory, events, self }),
     observability,
-    traffic
+    traffic,
+    listeners: new Listeners(telemetry)
   }
 }
 
@@ -151,20 +162,26 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
   const { self } = tables
   const { leaseMs, defaultTtlMs: ttlMs, swarmDeadlineMs: deadlineMs } = settings
   const common = { ...parts, ...tables }
+  const { listeners } = tables
   const inbox: Inbox = new Inbox({
     ...common,
     ttlMs,
+    onLetIn: ({ recipient, header, payload }) => listeners.received(recipient.agentId, { ...header, payload }),
     onRequest: (incoming) => attached.onRequest(incoming) || work.onRequest(incoming),
     onNotification: (incoming) => attached.onNotification(incoming) || noteNotification(tables, incoming, work.onNotification(incoming)),
-    onProposal: (incoming) => answerProposal({ ...common, outbox }, incoming),
+    onProposal: (incoming) => negotiations.onProposal(incoming) || answerProposal({ ...common, outbox }, incoming),
+    onStream: (incoming) => takeStream(tables, incoming),
     refuse: (thread, error) => work.refuse(thread, error),
     hold: (held) => approvals.hold(held)
   })
-  const outbox: Outbox = new Outbox({ ...common, deliverHere: (envelope) => inbox.receiveHere(envelope) })
+  const deliverHere = (envelope: A2AEnvelope): void => inbox.receiveHere(envelope)
+  const outbox: Outbox = new Outbox({ ...common, onSent: (envelope) => listeners.sent(envelope), deliverHere })
   const attached = new Attached({ ...common, outbox })
   const cancelHere = (key: string): void => [approvals, work].forEach((part) => part.onCancel(self, key))
   const requests: Requests = new Requests({ ...common, outbox, limits: settings, cancelHere })
   const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
+  const negotiations: Negotiations = new Negotiations({ ...common, outbox })
+  const channels = new Channels({ ...common, outbox, giveUpMs: settings.channelGiveUpMs })
   const work: Work = new Work({
     ...common,
     outbox,
@@ -175,7 +192,7 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
     }
   })
   const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
-  return { inbox, outbox, requests, work, swarms, attached, approvals }
+  return { inbox, outbox, requests, work, swarms, attached, approvals, channels, negotiations }
 }
 
 function noteNotification({ events, directory }: Tables, { sender, recipient, payload }: Incoming, ran: boolean): void {

@@ -30,7 +30,7 @@ export interface OutboxParts {
   readonly conversations: Conversations
   readonly events: NodeEvents
   readonly self: NodeId
-  /** Told of every message that has left. */
+  /** Told of every message that has left for another node. */
   onSent?(envelope: A2AEnvelope): void
   /** The road in, for agents of this node. */
   deliverHere(envelope: A2AEnvelope): void
@@ -102,7 +102,7 @@ export class Outbox {
       throw error
     }
     traffic.sent({ peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since }, path)
-    this.#parts.onSent?.(envelope)
+    if (to !== self) this.#parts.onSent?.(envelope)
     return envelope
   }
 

@@ -31,9 +31,29 @@ export class PeerCards {
   /** Addresses whose node said they are gone while the log still has their card, with the last revision that is gone. */
   readonly #gone = new Map<string, number>()
   readonly #refused = new Set<string>()
+  #isOn = true
 
   constructor(parts: PeerCardsParts) {
     this.#parts = parts
+  }
+
+  /** Are the cards of others taken? */
+  get isOn(): boolean {
+    return this.#isOn
+  }
+
+  /** Takes others' cards again, those of the log at once. */
+  enable(view: MembershipView): void {
+    this.#isOn = true
+    this.#gone.clear()
+    this.fromView(view)
+  }
+
+  /** Takes no more cards of others; the registry is left with those of this node. */
+  disable(): void {
+    const { registry } = this.#parts
+    this.#isOn = false
+    for (const card of registry.getRemoteCards()) registry.unregister(card.address)
   }
 
   /** Takes the log's cards: new ones in; those that the log has removed, and those of revoked nodes, out. */
@@ -110,6 +130,7 @@ export class PeerCards {
   /** Takes a card that is newer than the known one. Why it is refused, told once; else null. */
   #merge(nodeId: NodeId, signed: unknown, certificate: Certificate): string | null {
     const { registry, verify, clock } = this.#parts
+    if (!this.#isOn) return null
     const name = isRecord(signed) && isRecord(signed.body) ? signed.body : {}
     const { id, revision } = name
     if (typeof id !== 'string' || typeof revision !== 'number') return 'not a signed card'

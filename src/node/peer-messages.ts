@@ -5,6 +5,7 @@ import type { ChannelMessage } from '../domain/channel/frames.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Approvals } from './approvals.js'
 import type { CardNews } from './card-news.js'
+import type { Channels } from './channels.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { Inbox } from './inbox.js'
@@ -30,6 +31,7 @@ export interface PeerMessagesParts {
   readonly work: Work
   readonly swarms: Swarms
   readonly approvals: Approvals
+  readonly channels: Channels
 }
 
 /** Passes what comes from peers to those whom it concerns. */
@@ -55,6 +57,7 @@ export class PeerMessages implements PeersHandlers {
     requests.onOnline(peer)
     work.onOnline(peer)
     approvals.onOnline(peer)
+    this.#parts.channels.onOnline(peer)
   }
 
   onRelinked(peer: NodeId): void {
@@ -71,6 +74,7 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.requests.onOffline(peer)
     this.#parts.work.onOffline(peer)
     this.#parts.approvals.onOffline(peer)
+    this.#parts.channels.onOffline(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {

@@ -42,6 +42,8 @@ export class Router {
   #policy: RoutingPolicy | null = null
   /** The rules in force with the policy, made anew only when one of them changed. */
   #joined: { readonly rules: RoutingRules; readonly withPolicy: RoutingRules } | null = null
+  /** What a program of this node has set. */
+  #change: Partial<Omit<RoutingRules, 'policy'>> = {}
   #second = 0
   #inSecond = 0
   #unshown = 0
@@ -58,9 +60,20 @@ export class Router {
 
   /** The rules in force now. */
   rules(): RoutingRules {
-    const rules = this.#parts.rules()
-    if (this.#joined?.rules !== rules) this.#joined = { rules, withPolicy: { ...rules, policy: this.#policy } }
+    const rules = this.meshRules()
+    if (this.#joined?.rules !== rules) this.#joined = { rules, withPolicy: { ...rules, ...this.#change, policy: this.#policy } }
     return this.#joined.withPolicy
+  }
+
+  /** Those of the mesh, without the policy and what a program here has set. */
+  meshRules(): RoutingRules {
+    return this.#parts.rules()
+  }
+
+  /** Other rules for this node while it runs, above those of the mesh; those not named stay. */
+  setRules(change: Partial<Omit<RoutingRules, 'policy'>>): void {
+    this.#change = { ...this.#change, ...change }
+    this.#joined = null
   }
 
   /** Must replies pass the rules themselves? */

@@ -44,6 +44,7 @@ export interface SwarmOffersParts {
 /** What is offered, and who is told of the answers. */
 export interface Offering {
   readonly request: SwarmRequest
+  readonly capabilities: readonly string[]
   readonly itemCount: number
   readonly onBehalfOf?: CertifiedPower
   /** Shown addresses. */
@@ -144,10 +145,10 @@ export class SwarmOffers {
   }
 
   #proposal(): TaskProposalPayload {
-    const { request, itemCount } = this.#offering
+    const { request, capabilities, itemCount } = this.#offering
     return {
       taskDescription: request.goal,
-      requiredCapabilities: [request.capability],
+      requiredCapabilities: [...capabilities],
       estimatedComplexity: itemCount <= 10 ? 'simple' : itemCount <= 100 ? 'medium' : 'complex',
       deadlineMs: OFFER_TIMEOUT_MS
     }

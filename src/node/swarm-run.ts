@@ -5,7 +5,7 @@ import { Emitter } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { createSwarm, stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
-import type { SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'
+import type { RunOutcome, SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, SwarmStatus } from '../ports/node-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
@@ -13,6 +13,8 @@ import { parseAddress } from './directory.js'
 import type { Answer } from './one-request.js'
 import type { Asked, Requests } from './requests.js'
 import { sizeOf } from './size.js'
+import { sessionOf } from './swarm-session.js'
+import type { SwarmSession } from './swarm-session.js'
 import { justified, SwarmOffers } from './swarm-offers.js'
 import type { LeftOut, SwarmOffersParts } from './swarm-offers.js'
 
@@ -32,6 +34,8 @@ export interface SwarmLaunch {
   readonly id: string
   readonly taskId: string
   readonly request: SwarmRequest
+  /** What an agent must be able to do to take part; the first is the one that is asked for. */
+  readonly capabilities: readonly string[]
   /** Who launches it, when that may be weaker than the operator. */
   readonly onBehalfOf?: CertifiedPower
   /** `pinnedTo`: address of the only agent that may do the item; its name then too. */
@@ -64,6 +68,8 @@ export class SwarmRun {
   readonly taskId: string
   /** What it was launched with, but for the inputs. */
   readonly request: SwarmRequest
+  /** What its agents must be able to do. */
+  readonly capabilities: readonly string[]
   /** Who launched it, when that may be weaker than the operator. */
   readonly onBehalfOf: CertifiedPower | undefined
   readonly #parts: SwarmRunParts
@@ -89,6 +95,7 @@ export class SwarmRun {
     this.id = launch.id
     this.taskId = launch.taskId
     this.request = request
+    this.capabilities = launch.capabilities
     this.onBehalfOf = onBehalfOf
     this.#parts = parts
     this.#inputs = items.map((one) => one.input)
@@ -101,6 +108,7 @@ export class SwarmRun {
     this.#tell({ type: 'swarm', id: this.id, agents: allowed.map((one) => namer(one)), leftOut })
     this.#offers = new SwarmOffers(parts, {
       request,
+      capabilities: launch.capabilities,
       ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
       itemCount: items.length,
       leftOut,
@@ -124,6 +132,37 @@ export class SwarmRun {
   /** About how many bytes its results and errors hold. */
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** Where it stands, in the words of the specification. */
+  session(): SwarmSession {
+    const results = new Map(this.#results.flatMap(({ index, row }) => (row.status === 'completed' ? [[index, row.result]] : [])))
+    return sessionOf({
+      id: this.id,
+      goal: this.request.goal,
+      capabilities: this.capabilities,
+      names: this.#names,
+      state: this.#state,
+      isRecruiting: this.#offers.isRecruiting,
+      participants: this.#participants,
+      results,
+      createdAt: this.#createdAt
+    })
+  }
+
+  /** Offers a part to one more agent, at once. */
+  invite(agent: string): void {
+    if (this.isRunning) this.#offers.offer([agent])
+  }
+
+  /** Ends the live lease of an item with an outcome that did not come from its agent, which is told to stop. False: no lease. */
+  settle(index: number, outcome: RunOutcome): boolean {
+    const lease = this.#leases.get(index)
+    if (lease === undefined) return false
+    const { agent, attempt, asked } = lease
+    this.#step({ type: 'result', index, agent, attempt, outcome })
+    asked?.cancel()
+    return true
   }
 
   /** Time passed: new agents are asked, those that no longer exist (not in `known`) left, leases and deadline looked at. */

@@ -9,10 +9,13 @@ import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports
 import { OPERATOR } from './agents.js'
 import type { NodeEvents } from './events.js'
 import type { Peers } from './peers.js'
+import type { RunOutcome } from '../domain/swarm/machine.js'
 import { justified } from './swarm-offers.js'
 import type { LeftOut } from './swarm-offers.js'
 import { SwarmRun } from './swarm-run.js'
 import type { SwarmRunParts } from './swarm-run.js'
+import { subTaskIndex } from './swarm-session.js'
+import type { SwarmSession } from './swarm-session.js'
 import type { Tasks } from './tasks.js'
 
 /** Swarms that are kept; the oldest finished ones go first. */
@@ -39,6 +42,12 @@ interface Survey {
   readonly refusals: readonly RefusalCode[]
 }
 
+/** What a program launches. */
+export interface SwarmPlan extends SwarmRequest {
+  /** What agents must be able to do beside the capability that they are asked for. Default: nothing. */
+  readonly furtherCapabilities?: readonly string[]
+}
+
 /** The swarms launched here. */
 export class Swarms {
   readonly #parts: SwarmsParts
@@ -53,7 +62,7 @@ export class Swarms {
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
       for (const run of this.#running()) {
-        const { allowed, leftOut } = this.#survey(run.request, run.onBehalfOf)
+        const { allowed, leftOut } = this.#survey(run)
         run.tick({ allowed, known: new Set([...allowed, ...leftOut.map((one) => one.agent)]) })
       }
     })
@@ -70,9 +79,10 @@ export class Swarms {
    * @throws NodeError NO_CAPABLE_AGENT when nobody can; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
    * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items.
    */
-  launch(request: SwarmRequest, onBehalfOf?: CertifiedPower): string {
+  launch({ furtherCapabilities = [], ...request }: SwarmPlan, onBehalfOf?: CertifiedPower): string {
     const { ids, tasks, events } = this.#parts
-    const survey = this.#survey(request, onBehalfOf)
+    const capabilities = [request.capability, ...furtherCapabilities]
+    const survey = this.#survey({ request, capabilities, onBehalfOf })
     if (survey.allowed.length === 0) throw this.#nobody(request, survey)
     const items = itemsOf(request, survey.allowed)
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
@@ -84,7 +94,7 @@ export class Swarms {
     events.add('swarm', 'a swarm was launched', { swarm: id, capability, items: items.length })
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
     const hooks = { onEnd: (ended: SwarmRun) => this.#ended(ended), hasRoom: (bytes: number) => this.#hasRoom(bytes) }
-    const run = new SwarmRun({ ...this.#parts, ...hooks }, { id, taskId, request, items, ...survey, ...by })
+    const run = new SwarmRun({ ...this.#parts, ...hooks }, { id, taskId, request, capabilities, items, ...survey, ...by })
     this.#runs.set(id, run)
     this.#trim(0)
     return id
@@ -114,6 +124,35 @@ export class Swarms {
     return this.#get(id).info()
   }
 
+  /** One swarm in the words of the specification; undefined for an unknown one. */
+  session(id: string): SwarmSession | undefined {
+    return this.#runs.get(id)?.session()
+  }
+
+  /** Those that have not ended, oldest first. */
+  activeSessions(): SwarmSession[] {
+    return this.#running().map((run) => run.session())
+  }
+
+  /**
+   * Offers a part in a running swarm to one more agent.
+   * @throws NodeError SWARM_NOT_FOUND; CAPABILITY_NOT_FOUND when it may not or cannot take part.
+   */
+  invite(id: string, agent: string): void {
+    const run = this.#get(id)
+    const { allowed, leftOut } = this.#survey(run)
+    if (allowed.includes(agent)) return run.invite(agent)
+    const rule = leftOut.find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
+    throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} cannot take part: ${rule}`)
+  }
+
+  /** Ends the live lease of an item in the place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
+  settle(id: string, subTask: string, outcome: RunOutcome): void {
+    const run = this.#get(id)
+    const index = subTaskIndex(run.id, subTask)
+    if (index === null || !run.settle(index, outcome)) throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
+  }
+
   /** Its accepted results so far. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   results(id: string): SwarmResults {
     return this.#get(id).results()
@@ -134,14 +173,16 @@ export class Swarms {
     for (const run of this.#running()) run.lost(peer)
   }
 
-  #survey(request: SwarmRequest, onBehalfOf: CertifiedPower | undefined): Survey {
+  #survey({ request, capabilities, onBehalfOf }: Pick<SwarmRun, 'request' | 'capabilities' | 'onBehalfOf'>): Survey {
     const { registry, peers, outbox, self } = this.#parts
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
     const sender = { agentId: OPERATOR, nodeId: self }
     const allowed: string[] = []
     const leftOut: LeftOut[] = []
     const refusals: RefusalCode[] = []
+    const [, ...further] = capabilities
     for (const card of registry.findByCapability(request.capability)) {
+      if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
       if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
         leftOut.push({ agent: card.address, rule: 'offline' })
         continue

@@ -219,7 +219,8 @@ function seenAt(card: CardBody | AgentCard): number {
 function storedCards(json: string): { readonly nodeId: NodeId; readonly card: AgentCard }[] {
   const stored = parsed(json)
   if (stored.schema !== SCHEMA) {
-    throw new NodeError('SCHEMA_VERSION_MISMATCH', `the stored cards have schema ${String(stored.schema)}, expected ${SCHEMA}`)
+    const actual = typeof stored.schema === 'number' ? String(stored.schema) : 'none'
+    throw new NodeError('SCHEMA_VERSION_MISMATCH', `the stored cards have another schema: expected ${SCHEMA}, got ${actual}`)
   }
   if (!Array.isArray(stored.cards)) throw new NodeError('INVALID_CARD', 'the stored cards are not a list')
   return stored.cards.map((one: unknown) => {

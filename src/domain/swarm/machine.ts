@@ -7,7 +7,7 @@ import type { AgentState, HostState, ItemState, SwarmEffect, SwarmInput, SwarmPa
 
 export { counts } from './finish.js'
 export { liveLease } from './leases.js'
-export type { SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
+export type { RunOutcome, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
 /** Leases that a node's agents get before any of them has brought a result. */
 const FIRST_LEASES = 4

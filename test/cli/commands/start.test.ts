@@ -123,7 +123,17 @@ function fakeNode(stopped: Promise<NodeError | null>, close = async () => {}): R
     http: null
   } as const
   const attach = (): Promise<never> => Promise.reject(new Error('no agents are attached here'))
-  return { info, stopped, close, attach, observability: new A2AObservability(), apiFor: () => new FakeNodeApi() }
+  return {
+    info,
+    stopped,
+    close,
+    attach,
+    observability: new A2AObservability(),
+    apiFor: () => new FakeNodeApi(),
+    get layer(): never {
+      throw new Error('start needs no layer')
+    }
+  }
 }
 
 test('a fresh node says how another machine joins, then waits for its end', async (t: Assert) => {

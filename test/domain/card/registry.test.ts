@@ -266,3 +266,17 @@ test('stored text of another version or form is an error with its code', (t: Ass
     )
   t.is(AgentRegistry.deserialize('{"schema":1,"cards":[]}').listAll().length, 0)
 })
+
+test('stored cards of another schema version are refused with the expected and the actual one', (t: Assert) => {
+  const reasonOf = (json: string): string => {
+    try {
+      AgentRegistry.deserialize(json)
+      return 'taken'
+    } catch (error) {
+      return error instanceof NodeError ? `${error.code} ${error.message}` : 'another error'
+    }
+  }
+  t.is(reasonOf('{"schema":7,"cards":[]}'), 'SCHEMA_VERSION_MISMATCH the stored cards have another schema: expected 1, got 7')
+  t.is(reasonOf('{"schema":"x","cards":[]}'), 'SCHEMA_VERSION_MISMATCH the stored cards have another schema: expected 1, got none')
+  t.is(reasonOf('{"schema":1,"cards":[]}'), 'taken')
+})

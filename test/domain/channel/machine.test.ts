@@ -36,16 +36,28 @@ function after(inputs: readonly ChannelInput['type'][], giveUpMs = 100): Channel
   )
 }
 
+/** What each input does, by hand from the spec; null: the move is refused. Time runs out for who has no link. */
+function expected(status: ChannelStatus, input: ChannelInput['type'], isLate: boolean): ChannelStatus | null {
+  if (status === 'closed') return null
+  if (input === 'close') return 'closed'
+  if (input === 'acknowledged') return status === 'open' ? null : 'open'
+  if (input === 'disconnected') return status === 'open' ? 'reconnecting' : null
+  return isLate && status !== 'open' ? 'closed' : status
+}
+
 test('Feature: a2a-mcp-protocols, Property 10: Channel state machine validity', (t) => {
   holds(
     t,
     fc.property(fc.array(fc.tuple(arbInput, fc.nat({ max: 80 })), { maxLength: 40 }), (script) => {
       let state = createChannel(0, 100)
+      assert.equal(state.status, 'connecting')
       let now = 0
       for (const [input, passed] of script) {
         now += passed
         const before = state
         const step = stepChannel(state, input, now)
+        const next = expected(before.status, input.type, before.giveUpAt !== null && now >= before.giveUpAt)
+        assert.equal(step.ok ? step.state.status : null, next, `${before.status}, ${input.type}`)
         if (!step.ok) continue
         state = step.state
         assert.ok(state.status === before.status || MOVES[before.status].includes(state.status), `${before.status} to ${state.status}`)

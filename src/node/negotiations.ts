@@ -1,0 +1,320 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { Emitter } from '../kit/events.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { IdSource } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import { addressText } from '../domain/card/card.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { SCHEMA_VERSION } from '../domain/envelope/envelope.js'
+import {
+  acceptPayload,
+  createProposal,
+  proposalPayload,
+  rejectPayload,
+  stepProposal,
+  TaskAcceptPayloadSchema,
+  TaskProposalPayloadSchema,
+  TaskRejectPayloadSchema
+} from '../domain/task/negotiation.js'
+import type { ProposalInput, ProposalParts, TaskProposal } from '../domain/task/negotiation.js'
+import { errorBodySchema } from '../domain/task/payloads.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { OPERATOR } from './agents.js'
+import type { Conversations } from './conversations.js'
+import { threadOf } from './inbox.js'
+import type { Incoming, Thread } from './inbox.js'
+import type { Listeners } from './listeners.js'
+import { findAgent, pickCapable } from './targets.js'
+import type { NameParts, TargetParts } from './targets.js'
+
+/** Proposals that are kept, each way; settled ones go first. */
+const KEPT = 1000
+/** How long the thread of an accepted proposal stays open for what follows, in milliseconds. */
+const THREAD_TTL_MS = 3_600_000
+
+/** What a program proposes. */
+export interface ProposalDraft {
+  /** The agent of this node that proposes: its id or address. */
+  readonly proposerAgentId: string
+  /** To whom: an address or a name that people may type. Default: the best agent that has all the capabilities. */
+  readonly to?: string
+  readonly taskDescription: string
+  readonly requiredCapabilities: readonly string[]
+  readonly estimatedComplexity: TaskProposal['estimatedComplexity']
+  /** Milliseconds within which an answer counts. */
+  readonly deadlineMs: number
+  readonly justification?: string
+}
+
+/** What negotiating needs. */
+export interface NegotiationsParts extends TargetParts, NameParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly telemetry: Telemetry
+  readonly conversations: Conversations
+  readonly listeners: Listeners
+}
+
+interface Entry {
+  proposal: TaskProposal
+  /** From this node to the other side of the proposal. */
+  readonly thread: Thread
+  readonly timer: Timer
+}
+
+type Handler = (proposal: TaskProposal) => void
+
+/**
+ * Proposals of this node's agents to others, and those that programs here decide on themselves (spec a2a-mcp-mesh,
+ * TaskNegotiator). Agents without a handler are answered for by their node, as ever.
+ */
+export class Negotiations {
+  readonly #parts: NegotiationsParts
+  readonly #made = new Map<string, Entry>()
+  readonly #received = new Map<string, Entry>()
+  readonly #handlers = new Map<string, Handler>()
+  readonly #settled: Emitter<TaskProposal>
+
+  constructor(parts: NegotiationsParts) {
+    this.#parts = parts
+    this.#settled = new Emitter((error) => this.#note('a listener of proposals failed', error))
+  }
+
+  /**
+   * Proposes a task; resolves with the pending proposal when it is on its way. What becomes of it: {@link onSettled}.
+   * @throws NodeError INVALID_ENVELOPE for a malformed proposal, CAPABILITY_NOT_FOUND, OVERLOADED, and what the road out refuses.
+   */
+  async propose(draft: ProposalDraft): Promise<TaskProposal> {
+    const { self, ids, clock, outbox, conversations } = this.#parts
+    const [agentId = ''] = draft.proposerAgentId.split('@')
+    const sender = { agentId, nodeId: self }
+    const proposerAgentId = addressText(sender)
+    const correlationId = ids.next('thr')
+    const fields = checkedFields({ ...draft, proposalId: correlationId, correlationId, proposerAgentId })
+    const recipient = await this.#target(draft, sender)
+    makeRoom(this.#made)
+    const entry: Entry = {
+      proposal: createProposal(fields, clock.now()),
+      thread: { sender, recipient, correlationId },
+      timer: clock.after(draft.deadlineMs, () => this.#timedOut(this.#made, correlationId))
+    }
+    this.#made.set(correlationId, entry)
+    try {
+      await outbox.send({
+        ...entry.thread,
+        type: 'task-proposal',
+        payload: proposalPayload(entry.proposal),
+        ...(draft.justification === undefined ? {} : { justification: draft.justification }),
+        replies: { ttlMs: draft.deadlineMs + THREAD_TTL_MS, handler: (header, payload) => this.#onReply(entry, header, payload) }
+      })
+    } catch (error) {
+      clock.clear(entry.timer)
+      this.#made.delete(correlationId)
+      conversations.end(recipient.nodeId, correlationId)
+      throw error
+    }
+    return entry.proposal
+  }
+
+  /**
+   * Accepts a proposal that a handler here was given. What follows goes along its thread.
+   * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
+   */
+  async accept(proposalId: string, estimatedCompletionMs: number): Promise<void> {
+    if (!(estimatedCompletionMs > 0)) throw new NodeError('USAGE', 'the estimated completion is a positive number of milliseconds')
+    const entry = this.#get(proposalId)
+    const agentId = addressText(entry.thread.sender)
+    this.#answer(entry, { type: 'accept', agentId, estimatedCompletionMs })
+    this.#keepOpen(entry)
+    await this.#parts.outbox.send({ ...entry.thread, type: 'task-accept', payload: acceptPayload(entry.proposal) })
+  }
+
+  /**
+   * Rejects a proposal that a handler here was given. `reason`: a code or a short text; `alternative`: what to do instead.
+   * @throws NodeError TASK_NOT_FOUND; PROPOSAL_TIMEOUT after its deadline; USAGE when it is answered already.
+   */
+  async reject(proposalId: string, reason: string, alternative?: string): Promise<void> {
+    if (reason.trim() === '') throw new NodeError('USAGE', 'a rejection has a reason: a code or a short text')
+    const entry = this.#get(proposalId)
+    this.#answer(entry, { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) })
+    await this.#parts.outbox.send({ ...entry.thread, type: 'task-reject', payload: rejectPayload(entry.proposal) })
+    this.#end(entry)
+  }
+
+  /** A proposal of either direction; undefined when it is not kept. */
+  getProposal(proposalId: string): TaskProposal | undefined {
+    return (this.#made.get(proposalId) ?? this.#received.get(proposalId))?.proposal
+  }
+
+  /** What follows on the thread reaches the listeners of both agents. */
+  #keepOpen({ thread: { recipient, correlationId } }: Entry): void {
+    const { conversations } = this.#parts
+    conversations.letIn(recipient.nodeId, correlationId, THREAD_TTL_MS)
+    conversations.follow(recipient.nodeId, correlationId, { ttlMs: THREAD_TTL_MS, handler: () => {} })
+  }
+
+  /** Proposals of both directions that wait for their answer, oldest first. */
+  listPending(): TaskProposal[] {
+    return [...this.#made.values(), ...this.#received.values()].map((one) => one.proposal).filter((one) => one.status === 'pending')
+  }
+
+  /** From now on proposals to this agent of this node go to `handler`, which sees to their answer. Returns the stop. */
+  onProposalReceived(agentId: string, handler: Handler): Unsubscribe {
+    this.#handlers.set(agentId, handler)
+    return () => {
+      if (this.#handlers.get(agentId) === handler) this.#handlers.delete(agentId)
+    }
+  }
+
+  /** Calls back when a proposal is accepted, rejected or timed out, made or received here. Returns the stop. */
+  onSettled(handler: Handler): Unsubscribe {
+    return this.#settled.on(handler)
+  }
+
+  /** Takes a proposal for an agent with a handler; false: its node answers, as it does what is malformed. */
+  onProposal(incoming: Incoming): boolean {
+    const { clock, agents } = this.#parts
+    const { agentId } = incoming.recipient
+    const handler = this.#handlers.get(agentId)
+    const payload = TaskProposalPayloadSchema.safeParse(incoming.payload)
+    const thread = threadOf(incoming)
+    const { correlationId } = thread
+    if (handler === undefined || !payload.success || this.#received.has(correlationId)) return false
+    const capabilities = agents.definition(agentId)?.capabilities ?? []
+    if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return false
+    const { taskDescription, requiredCapabilities, estimatedComplexity } = payload.data
+    const deadlineMs = Math.min(payload.data.deadlineMs, THREAD_TTL_MS)
+    const offered = { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs }
+    const proposerAgentId = addressText(incoming.sender)
+    const proposal = createProposal({ ...offered, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
+    if (!hasRoom(this.#received)) return false
+    const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
+    this.#received.set(correlationId, { proposal, thread, timer })
+    try {
+      handler(proposal)
+    } catch (error) {
+      this.#note('a program did not take its proposal', error)
+    }
+    return true
+  }
+
+  /** Stops every deadline. */
+  stop(): void {
+    for (const { timer } of [...this.#made.values(), ...this.#received.values()]) this.#parts.clock.clear(timer)
+  }
+
+  async #target(draft: ProposalDraft, sender: AgentAddress): Promise<AgentAddress> {
+    const { to, justification, requiredCapabilities } = draft
+    if (to !== undefined) return await findAgent(this.#parts, to)
+    const [first, ...rest] = requiredCapabilities
+    if (first === undefined) throw new NodeError('USAGE', 'a proposal names an agent or the capabilities that it needs')
+    const why = justification === undefined ? {} : { justification }
+    return pickCapable(this.#parts, { sender, type: 'task-proposal', capabilities: [first, ...rest], ...why })
+  }
+
+  #onReply(entry: Entry, header: EnvelopeHeader, payload: unknown): void {
+    const { proposal } = entry
+    const input = readAnswer(proposal, header, payload)
+    if (input === null || proposal.status !== 'pending') return
+    this.#step(entry, input, this.#parts.clock.now())
+    if (entry.proposal.status !== 'accepted') this.#end(entry)
+  }
+
+  /** @throws NodeError PROPOSAL_TIMEOUT, USAGE. */
+  #answer(entry: Entry, input: ProposalInput): void {
+    const before = entry.proposal.status
+    this.#step(entry, input, this.#parts.clock.now())
+    if (entry.proposal.status === 'timed-out') throw new NodeError('PROPOSAL_TIMEOUT', 'the deadline of the proposal has passed')
+    if (before !== 'pending') throw new NodeError('USAGE', `the proposal is ${before} already`)
+  }
+
+  #timedOut(table: ReadonlyMap<string, Entry>, id: string): void {
+    const entry = table.get(id)
+    if (entry === undefined) return
+    const { createdAt, deadlineMs } = entry.proposal
+    // The wall clock may have been set back meanwhile; the timer has not.
+    this.#step(entry, { type: 'tick' }, createdAt + deadlineMs)
+    this.#end(entry)
+  }
+
+  #step(entry: Entry, input: ProposalInput, now: number): void {
+    const step = stepProposal(entry.proposal, input, now)
+    if (!step.ok) return
+    entry.proposal = step.proposal
+    for (const effect of step.effects) {
+      this.#parts.clock.clear(entry.timer)
+      if (effect.type === 'timed-out' && this.#made.get(entry.proposal.proposalId) === entry) this.#tellProposer(entry)
+      this.#settled.emit(entry.proposal)
+    }
+  }
+
+  /** The proposer hears of the silence as of any other answer: as a message on the thread. */
+  #tellProposer({ proposal, thread: { sender, recipient } }: Entry): void {
+    const { ids, clock, self, listeners, directory } = this.#parts
+    const message = `${directory.shownAddress(recipient)} did not answer the proposal within ${proposal.deadlineMs} ms`
+    const envelope = {
+      id: ids.next('msg'),
+      schemaVersion: SCHEMA_VERSION,
+      sender: addressText({ agentId: OPERATOR, nodeId: self }),
+      recipient: addressText(sender),
+      correlationId: proposal.correlationId,
+      type: 'error' as const,
+      timestamp: clock.now(),
+      payload: new NodeError('PROPOSAL_TIMEOUT', message).toBody()
+    }
+    listeners.received(sender.agentId, envelope)
+  }
+
+  #end({ thread: { recipient, correlationId } }: Entry): void {
+    this.#parts.conversations.end(recipient.nodeId, correlationId)
+  }
+
+  #get(proposalId: string): Entry {
+    const entry = this.#received.get(proposalId)
+    if (entry === undefined) throw new NodeError('TASK_NOT_FOUND', `no proposal "${shown(proposalId)}" was received here`)
+    return entry
+  }
+
+  #note(message: string, error: unknown): void {
+    this.#parts.telemetry.log('error', message, { reason: messageOf(error) })
+  }
+}
+
+/** @throws NodeError INVALID_ENVELOPE. */
+function checkedFields(fields: ProposalParts): ProposalParts {
+  const { proposalId, correlationId, taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs, proposerAgentId } = fields
+  const payload = TaskProposalPayloadSchema.safeParse({ taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs })
+  if (!payload.success) throw new NodeError('INVALID_ENVELOPE', `the proposal is not valid: ${payload.error.issues[0]?.message ?? ''}`)
+  return { ...payload.data, proposalId, correlationId, proposerAgentId }
+}
+
+/** What the other side said; null for what is no answer. */
+function readAnswer(proposal: TaskProposal, header: EnvelopeHeader, payload: unknown): ProposalInput | null {
+  if (header.type === 'task-accept') {
+    const accept = TaskAcceptPayloadSchema.safeParse(payload)
+    if (!accept.success || accept.data.proposalId !== proposal.proposalId) return null
+    return { type: 'accept', agentId: header.sender, estimatedCompletionMs: accept.data.estimatedCompletionMs }
+  }
+  if (header.type === 'task-reject') {
+    const reject = TaskRejectPayloadSchema.safeParse(payload)
+    if (!reject.success || reject.data.proposalId !== proposal.proposalId) return null
+    const { rejectionReason: reason, alternativeSuggestion: alternative } = reject.data
+    return { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) }
+  }
+  const error = header.type === 'error' ? errorBodySchema.safeParse(payload) : null
+  return error?.success === true ? { type: 'reject', reason: error.data.code } : null
+}
+
+/** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */
+function hasRoom(table: Map<string, Entry>): boolean {
+  if (table.size < KEPT) return true
+  for (const [id, { proposal }] of table) if (proposal.status !== 'pending') return table.delete(id)
+  return false
+}
+
+/** @throws NodeError OVERLOADED. */
+function makeRoom(table: Map<string, Entry>): void {
+  if (!hasRoom(table)) throw new NodeError('OVERLOADED', 'too many proposals wait for their answer')
+}

@@ -1,0 +1,80 @@
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
+import type { AgentHost } from './agents.js'
+import type { Directory } from './directory.js'
+import type { Lookups } from './lookups.js'
+import type { DraftHead, Outbox } from './outbox.js'
+import type { Peers } from './peers.js'
+
+/** What finding a name needs. */
+export interface NameParts {
+  readonly directory: Directory
+  readonly lookups: Lookups
+}
+
+/**
+ * The agent that a name means; an unknown one is asked of the connected members once.
+ * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+ */
+export async function findAgent({ directory, lookups }: NameParts, text: string): Promise<AgentAddress> {
+  try {
+    return directory.agent(text)
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== 'AGENT_NOT_FOUND') throw error
+    await lookups.ask(text.split('@')[0] ?? text)
+    return directory.agent(text)
+  }
+}
+
+/** What choosing needs. */
+export interface TargetParts {
+  readonly self: NodeId
+  readonly registry: AgentRegistry
+  readonly peers: Peers
+  readonly agents: AgentHost
+  readonly outbox: Outbox
+}
+
+/** What the chosen one is sent. */
+export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
+  readonly capabilities: readonly [string, ...string[]]
+  /** Takes one that is away where nobody is there: the message waits for it. */
+  readonly mayBeAway?: boolean
+}
+
+/**
+ * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, least busy, here first;
+ * never the sender.
+ * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
+ * are away.
+ */
+export function pickCapable(parts: TargetParts, { capabilities, mayBeAway = false, ...draft }: CapableDraft): AgentAddress {
+  const { self, registry, peers, agents } = parts
+  const [first, ...rest] = capabilities
+  const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
+  if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
+  const isHere = (card: RegisteredCard): boolean => card.nodeId === self
+  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !peers.isOnline(card.nodeId)
+  let refusal: NodeError | null = null
+  const usable = cards.filter((card) => {
+    if (isAway(card) && !mayBeAway) return false
+    const verdict = parts.outbox.verdict({ ...draft, capability: first, recipient: { agentId: card.id, nodeId: card.nodeId } })
+    if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
+    return verdict.allowed
+  })
+  const load = (card: RegisteredCard): number => (isHere(card) ? agents.load(card.id).running : 0)
+  const byReach = (a: RegisteredCard, b: RegisteredCard): number => Number(isAway(a)) - Number(isAway(b))
+  const [best] = usable.sort((a, b) => byReach(a, b) || load(a) - load(b) || Number(isHere(b)) - Number(isHere(a)))
+  if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
+  throw refusal ?? new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
+}
+
+function hasAll(card: RegisteredCard, capabilities: readonly string[]): boolean {
+  return capabilities.every((id) => card.capabilities.some((one) => one.id === id))
+}
+
+function isSame(card: RegisteredCard, { agentId, nodeId }: AgentAddress): boolean {
+  return card.id === agentId && card.nodeId === nodeId
+}
