@@ -294,5 +294,93 @@ export const MUTANTS = [
     put: 'return key.replace',
     test: 'adapters/telemetry/redact',
     title: 'values of secret keys are redacted'
+  },
+  {
+    name: 'waits between tries do not double',
+    file: 'src/domain/channel/retry.ts',
+    find: '2 ** (failed - 1)',
+    put: '1.5 ** (failed - 1)',
+    test: 'node/delivery',
+    title: property(12)
+  },
+  {
+    name: 'a message goes to every agent that listens',
+    file: 'src/node/listeners.ts',
+    find: 'this.#byAgent.get(agentId)?.emit(envelope)',
+    put: 'for (const one of this.#byAgent.values()) one.emit(envelope)',
+    test: 'node/mesh-router',
+    title: property(13)
+  },
+  {
+    name: 'a broadcast stays on its node',
+    file: 'src/node/mesh-router.ts',
+    find: 'card.address !== from)',
+    put: "card.address !== from && card.origin === 'local')",
+    test: 'node/mesh-router',
+    title: property(14)
+  },
+  {
+    name: 'a capability is looked for nowhere',
+    file: 'src/node/targets.ts',
+    find: 'registry.findByCapability(first)',
+    put: 'registry.listAll()',
+    test: 'node/mesh-router',
+    title: property(15)
+  },
+  {
+    name: 'waiting messages of a channel leave in another order',
+    file: 'src/node/agent-channel.ts',
+    find: 'this.#waiting.push({',
+    put: 'this.#waiting.splice(1, 0, {',
+    test: 'node/channels',
+    title: property(11)
+  },
+  {
+    name: 'a channel waits for ever',
+    file: 'src/node/agent-channel.ts',
+    find: "effect.type === 'reconnect'",
+    put: "effect.type === 'closed'",
+    test: 'node/channels',
+    title: 'a channel that finds no link in time closes, with what waits; then it takes nothing'
+  },
+  {
+    name: 'nobody is told of a proposal without an answer',
+    file: 'src/node/negotiations.ts',
+    find: 'this.#tellProposer(entry)',
+    put: 'this.#made.size',
+    test: 'node/negotiations',
+    title: 'a proposal without an answer in time is timed out on both sides, and its proposer is told'
+  },
+  {
+    name: 'a swarm is offered to who lacks a capability',
+    file: 'src/node/swarms.ts',
+    find: 'if (!further.every(',
+    put: 'if (further.length > 9 && !further.every(',
+    test: 'node/swarm-coordinator',
+    title: property(25)
+  },
+  {
+    name: 'a result does not reach the shared state',
+    file: 'src/node/swarm-session.ts',
+    find: 'completed.map((one) => [one.id, one.result])',
+    put: 'completed.slice(1).map((one) => [one.id, one.result])',
+    test: 'node/swarm-coordinator',
+    title: property(26)
+  },
+  {
+    name: 'an agent handles two messages at once',
+    file: 'src/node/agent-coordinator.ts',
+    find: 'new AgentQueue(1)',
+    put: 'new AgentQueue(2)',
+    test: 'node/agent-coordinator',
+    title: 'the messages of one agent are handled one after the other, in the order they were sent'
+  },
+  {
+    name: 'the state of an agent has no bound',
+    file: 'src/domain/coordination/agent-state.ts',
+    find: 'bytes > this.#maxBytes',
+    put: 'bytes < 0',
+    test: 'domain/coordination/agent-state',
+    title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   }
 ]

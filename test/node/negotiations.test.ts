@@ -142,7 +142,10 @@ test('a proposal without an answer in time is timed out on both sides, and its p
   t.alike(settled, ['timed-out'])
   t.is(asks.negotiator.getProposal(proposalId)?.status, 'timed-out')
   const [told] = toBoss
-  t.alike([told?.type, told?.correlationId, (told?.payload as { code: string }).code], ['error', correlationId, 'PROPOSAL_TIMEOUT'])
+  t.alike(
+    [told?.type, told?.correlationId, (told?.payload as { code: string } | undefined)?.code],
+    ['error', correlationId, 'PROPOSAL_TIMEOUT']
+  )
   await failsWith(t, 'PROPOSAL_TIMEOUT', () => answers.negotiator.accept(proposalId, 100))
   t.alike([asks.negotiator.listPending(), answers.negotiator.listPending()], [[], []])
   t.is(asks.negotiator.getProposal(proposalId)?.acceptedBy, undefined, `${bot} was too late`)
