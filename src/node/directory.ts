@@ -2,9 +2,8 @@ import { NodeError } from '../kit/errors.js'
 import { shortId } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import { addressText } from '../domain/card/card.js'
-import type { AgentAddress, AgentCard } from '../domain/card/card.js'
-import type { AgentRegistry } from '../domain/card/registry.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { Certificate, MembershipView } from '../domain/membership/types.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
 import { displayNames, resolveAgent, resolveNode } from '../domain/routing/names.js'
@@ -23,6 +22,8 @@ export interface DirectoryParts {
   readonly registry: AgentRegistry
   ownCertificate(): Certificate
 }
+
+const NO_HOPS: readonly CertifiedPower[] = []
 
 /** `agentId@nodeId` taken apart; null when it is no such address. */
 export function parseAddress(text: string): AgentAddress | null {
@@ -107,8 +108,8 @@ export class Directory {
   }
 
   /** The card at an address; undefined for an unknown one. */
-  card(address: AgentAddress): AgentCard | undefined {
-    return this.#parts.registry.getByAddress(addressText(address))
+  card(address: AgentAddress): RegisteredCard | undefined {
+    return this.#parts.registry.get(address)
   }
 
   /** The certificate in force of a node, this one included; null for strangers and revoked ones. */
@@ -124,8 +125,8 @@ export class Directory {
     const certificate = this.certificate(address.nodeId)
     const card = this.card(address)
     if (certificate === null || card === undefined) return null
-    const effective = effectiveParty({ certificate, card, hops: onBehalfOf === undefined ? [] : [onBehalfOf] })
-    return { address: addressText(address), ...effective }
+    const { tier, sandboxId } = effectiveParty({ certificate, card, hops: onBehalfOf === undefined ? NO_HOPS : [onBehalfOf] })
+    return { address: card.address, tier, sandboxId }
   }
 }
 

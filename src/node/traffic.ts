@@ -49,7 +49,7 @@ export class Traffic {
     telemetry.count('messages_sent', passage.header.type)
     telemetry.time('routing_ms', duration)
     this.#emit('message-sent', passage.header)
-    this.#emit('routing-decision', passage.header, { routingPath: path, duration, success: true })
+    this.#decided(passage.header, path, duration)
     // Within this node the road in puts it on record.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
@@ -71,8 +71,7 @@ export class Traffic {
   delivered(passage: Passage): void {
     this.#parts.telemetry.count('messages_delivered', passage.header.type)
     // Of a message within this node the road out has told already.
-    if (passage.peer !== null)
-      this.#emit('routing-decision', passage.header, { routingPath: 'remote', duration: this.#elapsed(passage), success: true })
+    if (passage.peer !== null) this.#decided(passage.header, 'remote', this.#elapsed(passage))
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
   }
@@ -80,7 +79,7 @@ export class Traffic {
   /** A message did not pass the rules, or could not be sent. What a peer says of itself is made safe to show. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
     const safe = { ...header, sender: shown(header.sender), recipient: shown(header.recipient), ...safeId(header) }
-    this.#emit('routing-decision', safe, { routingPath: path, success: false })
+    this.#decided(safe, path, null)
     this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(safe) })
   }
 
@@ -88,11 +87,25 @@ export class Traffic {
     return Math.max(0, this.#parts.clock.monotonic() - since)
   }
 
-  #emit(type: A2ALogEvent['type'], header: TrafficHeader, more: Partial<A2ALogEvent> = {}): void {
-    const { clock, observability } = this.#parts
-    const { id, sender, recipient, type: messageType } = header
-    const envelope = id === undefined ? {} : { envelopeId: id }
-    observability.emit({ type, ...envelope, sender, recipient, messageType, timestamp: clock.now(), ...more })
+  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader): void {
+    const event: A2ALogEvent = { type, sender, recipient, messageType, timestamp: this.#parts.clock.now() }
+    this.#parts.observability.emit(id === undefined ? event : Object.assign(event, { envelopeId: id }))
+  }
+
+  /** `duration` is null for what did not pass. */
+  #decided({ id, sender, recipient, type: messageType }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
+    const success = duration !== null
+    const event: A2ALogEvent = {
+      type: 'routing-decision',
+      sender,
+      recipient,
+      messageType,
+      routingPath,
+      success,
+      timestamp: this.#parts.clock.now()
+    }
+    if (id !== undefined) Object.assign(event, { envelopeId: id })
+    this.#parts.observability.emit(success ? Object.assign(event, { duration }) : event)
   }
 
   #acrossTiers(code: 'sent' | 'received' | 'local', { peer, header, from, to, rule }: Passage): void {
@@ -111,7 +124,8 @@ export class Traffic {
   }
 
   #line(message: string, { header, rule }: Passage): void {
-    this.#parts.telemetry.log('debug', message, { ...lineFields(header), rule })
+    const { telemetry } = this.#parts
+    if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(header), rule })
   }
 }
 

@@ -4,6 +4,8 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 /** Where the node's words and counts go. Never throws. Metric names and labels are the node's own words, never peer text. */
 export interface Telemetry {
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>): void
+  /** Is a line of this level written at all? Spares making fields for nobody. */
+  logs(level: LogLevel): boolean
   count(name: MetricName, label?: string, by?: number): void
   /** A duration in milliseconds. */
   time(name: MetricName, durationMs: number): void

@@ -28,6 +28,7 @@ function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: stri
   } as unknown as SwarmOffersParts
   const offers = new SwarmOffers(parts, {
     request: { goal: 'a goal', capability: 'text.do', strategy: 'map' },
+    capabilities: ['text.do'],
     itemCount: 1,
     leftOut: [],
     onRecruited: (recruits) => void recruited.push(recruits),

@@ -48,8 +48,7 @@ export class MemoryTelemetry implements Telemetry {
   }
 
   log(level: LogLevel, message: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    const least = this.#options.level
-    if (least === null || LEVELS.indexOf(level) < LEVELS.indexOf(least)) return
+    if (!this.logs(level)) return
     try {
       this.#write({ at: this.#options.clock.now(), level, message, fields })
     } catch {
@@ -57,7 +56,19 @@ export class MemoryTelemetry implements Telemetry {
     }
   }
 
+  logs(level: LogLevel): boolean {
+    const least = this.#options.level
+    return least !== null && LEVELS.indexOf(level) >= LEVELS.indexOf(least)
+  }
+
   count(name: MetricName, label?: string, by = 1): void {
+    const known = this.#counters.get(name)
+    const before = known?.get(label ?? null)
+    if (known !== undefined && before !== undefined) known.set(label ?? null, before + by)
+    else this.#countNew(name, label, by)
+  }
+
+  #countNew(name: MetricName, label: string | undefined, by: number): void {
     const labels = this.#counters.get(name) ?? new Map<string | null, number>()
     this.#counters.set(name, labels)
     const wanted = label === undefined || LABEL.test(label) ? (label ?? null) : 'other'
@@ -66,11 +77,11 @@ export class MemoryTelemetry implements Telemetry {
   }
 
   time(name: MetricName, durationMs: number): void {
-    const timing = this.#timings.get(name) ?? { count: 0, sumMs: 0, maxMs: 0 }
+    let timing = this.#timings.get(name)
+    if (timing === undefined) this.#timings.set(name, (timing = { count: 0, sumMs: 0, maxMs: 0 }))
     timing.count++
     timing.sumMs += durationMs
-    timing.maxMs = Math.max(timing.maxMs, durationMs)
-    this.#timings.set(name, timing)
+    if (durationMs > timing.maxMs) timing.maxMs = durationMs
   }
 
   snapshot(): MetricsSnapshot {

@@ -2,7 +2,7 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import type { Tier } from '../routing/tier.js'
-import { type AgentCard, addressText, type CardBody } from './card.js'
+import { type AgentAddress, type AgentCard, addressText, type CardBody } from './card.js'
 import { cardBodyOf, validateCard } from './schema.js'
 
 /** Version of {@link AgentRegistry.serialize}'s form. */
@@ -26,6 +26,8 @@ export function isVisibleTo(card: RegisteredCard, sandboxId: string | null, allo
  */
 export class AgentRegistry {
   readonly #cards = new Map<string, RegisteredCard>()
+  /** By node, then by agent id: found without making an address. */
+  readonly #places = new Map<NodeId, Map<string, RegisteredCard>>()
   readonly #byId = new CardIndex<string>()
   readonly #byCapability = new CardIndex<string>()
   readonly #byTier = new CardIndex<Tier>()
@@ -73,6 +75,8 @@ export class AgentRegistry {
     const known = this.#cards.get(address)
     if (known === undefined) return false
     this.#cards.delete(address)
+    this.#places.get(known.nodeId)?.delete(known.id)
+    if (this.#places.get(known.nodeId)?.size === 0) this.#places.delete(known.nodeId)
     this.#unindex(known)
     return true
   }
@@ -87,6 +91,11 @@ export class AgentRegistry {
   /** The card at `agentId@nodeId`. */
   getByAddress(address: string): RegisteredCard | undefined {
     return this.#cards.get(address)
+  }
+
+  /** The card of an agent on a node: the fastest way. */
+  get({ agentId, nodeId }: AgentAddress): RegisteredCard | undefined {
+    return this.#places.get(nodeId)?.get(agentId)
   }
 
   /** The cards of an agent id, one a node. */
@@ -150,6 +159,8 @@ export class AgentRegistry {
     const stored: RegisteredCard = { ...card, nodeId, address }
     if (known !== undefined) this.#unindex(known, stored)
     this.#cards.set(address, stored)
+    const ofNode = this.#places.get(nodeId) ?? new Map<string, RegisteredCard>()
+    this.#places.set(nodeId, ofNode.set(card.id, stored))
     for (const [index, keys] of this.#placesOf(stored)) for (const key of keys) index.put(key, stored)
     return stored
   }
