@@ -151,7 +151,7 @@ export class AgentHost {
       if (hosting.agent !== asked) this.#checkAgain(hosting, task)
       return await this.#runNow(hosting, task, options)
     } catch (error) {
-      return this.#broken(agentId, error)
+      return this.#broken(agentId, task.requestId, error)
     } finally {
       this.#release(agentId, hosting.queue)
     }
@@ -187,11 +187,11 @@ export class AgentHost {
     if (fault !== null) throw fault
   }
 
-  #broken(agentId: string, error: unknown): HostOutcome {
+  #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
     if (error instanceof NodeError && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'INVALID_INPUT'))
       return { ok: false, code: error.code, message: `the agent changed while the task waited: ${error.message}` }
     // Runtimes answer with values; one that throws is broken, and its queue must go on.
-    this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, reason: String(error) })
+    this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, requestId, reason: String(error) })
     return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }
   }
 

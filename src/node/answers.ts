@@ -92,7 +92,9 @@ export class Answers {
   /** Sends progress, if the caller is there. */
   progress(thread: Thread, payload: unknown): void {
     if (!this.#isReachable(thread)) return
-    this.#parts.outbox.send({ ...this.#voiced(thread), type: 'stream-data', payload }).catch((error: unknown) => this.#note(error))
+    this.#parts.outbox
+      .send({ ...this.#voiced(thread), type: 'stream-data', payload })
+      .catch((error: unknown) => this.#note(thread.correlationId, error))
   }
 
   /** Sends an error; it ends the exchange. */
@@ -161,11 +163,11 @@ export class Answers {
 
   /** The caller's deadline tells it the rest. */
   #giveUp({ recipient, correlationId }: Thread, error: unknown): void {
-    this.#note(error)
+    this.#note(correlationId, error)
     this.#parts.conversations.end(recipient.nodeId, correlationId)
   }
 
-  #note(error: unknown): void {
-    this.#parts.telemetry.log('warn', 'an answer could not be sent', { reason: messageOf(error) })
+  #note(correlationId: string, error: unknown): void {
+    this.#parts.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
   }
 }

@@ -281,12 +281,12 @@ export class Approvals {
     }
   }
 
-  #noteAsked({ sender, recipient }: Incoming, { rule, question }: Held): void {
+  #noteAsked({ sender, recipient, header }: Incoming, { rule, question }: Held): void {
     const { events, directory, telemetry } = this.#parts
     const name = directory.namer()
     const facts = { from: shown(name(sender)), to: shown(name(recipient)), capability: question.capability, rule }
     events.add('approval', 'a message waits for approval: a2a-node approvals ls', facts)
-    telemetry.log('info', 'a message waits for approval', facts)
+    telemetry.log('info', 'a message waits for approval', { correlationId: header.correlationId ?? header.id, ...facts })
     this.#changes.emit(null)
   }
 

@@ -177,7 +177,11 @@ export class Attached {
     try {
       program.onMessage?.({ ...header, payload }, reply)
     } catch (error) {
-      this.#parts.telemetry.log('error', 'a program did not take its message', { agent: program.id, reason: messageOf(error) })
+      this.#parts.telemetry.log('error', 'a program did not take its message', {
+        correlationId: header.correlationId ?? header.id,
+        agent: program.id,
+        reason: messageOf(error)
+      })
     }
   }
 }

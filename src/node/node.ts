@@ -117,8 +117,7 @@ export function createNode(parts: NodeParts): NodeCore {
       await channels.closeAll()
       for (const part of [messages, members, approvals, swarms, requests, work, negotiations, peers]) part.stop()
       for (const part of [policy, ownCards, outbox, conversations]) part.close()
-      await changes.stop()
-      await agents.close()
+      await Promise.all([agents.close(), changes.stop()])
     }
   }
 }

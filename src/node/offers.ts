@@ -44,7 +44,7 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
       ...thread,
       ...(reason === null ? { type: 'task-accept', payload: accept } : { type: 'task-reject', payload: reject })
     })
-    .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { reason: messageOf(error) }))
+    .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { correlationId, reason: messageOf(error) }))
     // What follows an accepted offer are requests, each on a thread of its own.
     .finally(() => conversations.end(thread.recipient.nodeId, correlationId))
 }

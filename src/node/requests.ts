@@ -158,7 +158,10 @@ export class Requests {
   #askAgain(request: OneRequest): void {
     request.askedAgain()
     const { telemetry } = this.#parts
-    request.send().catch((error: unknown) => telemetry.log('debug', 'a request could not be asked again', { reason: messageOf(error) }))
+    const { correlationId } = request.names
+    const note = (error: unknown): void =>
+      telemetry.log('debug', 'a request could not be asked again', { correlationId, reason: messageOf(error) })
+    request.send().catch(note)
   }
 
   #sendQueued(peer: NodeId): void {
