@@ -23,7 +23,7 @@ export interface SafeRecord {
 export function safeRecord({ message, fields }: LogRecord, redact: Redact): SafeRecord {
   const safe = redact(fields)
   const { correlationId = null, ...rest } = (typeof safe === 'object' && safe !== null ? safe : { fields: safe }) as Record<string, unknown>
-  return { message: sanitized(message), correlationId: correlationId === null ? null : sanitized(String(correlationId)), fields: rest }
+  return { message: sanitized(message), correlationId: typeof correlationId === 'string' ? correlationId : null, fields: rest }
 }
 
 /**

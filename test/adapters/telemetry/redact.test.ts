@@ -7,7 +7,7 @@ import { holds } from '../../support/holds.js'
 const arbSecretKey = fc
   .tuple(fc.constantFrom(...REDACT_KEYS), fc.array(fc.boolean(), { minLength: 20, maxLength: 20 }), fc.constantFrom('', '-', '_'))
   .map(([key, upper, between]) => {
-    const cased = [...key].map((char, i) => (upper[i] === true ? char.toUpperCase() : char.toLowerCase())).join('')
+    const cased = [...key].map((char, i) => (upper[i] ? char.toUpperCase() : char.toLowerCase())).join('')
     return cased.slice(0, 3) + between + cased.slice(3)
   })
 
