@@ -1,0 +1,69 @@
+import test from 'brittle'
+import { insertRule, ruleText } from '../../../src/adapters/storage/policy-edit.js'
+import { readPolicy } from '../../../src/adapters/storage/policy-text.js'
+import { ANYBODY, type PolicyRule } from '../../../src/domain/policy/rule.js'
+
+/** How many rules a text has. */
+function countOf(text: string): number {
+  const reading = readPolicy(text)
+  return reading.ok ? reading.rules.length : -1
+}
+
+const WHOLE = `# rules of this node
+rules:
+  - from: { node: laptop, tier: [L0, L1], sandbox: null, agent: operator }
+    to:
+      agent: [text, files]
+      tier: l2
+      sandbox: ci
+    capability: [text.*, files.read]
+    type: request
+    sideEffect: [none, read]
+    decision: allow   # friends
+  # the rest is asked about
+  - decision: ask
+`
+
+const RULE: Omit<PolicyRule, 'line'> = {
+  from: { node: ['y'.repeat(52)], agent: ['operator'], tier: [1], sandbox: null },
+  to: { ...ANYBODY, agent: ['text'] },
+  capability: ['text.stats'],
+  type: null,
+  sideEffect: null,
+  decision: 'allow'
+}
+
+test('a rule is written before another; comments, order and form of all else stay', (t) => {
+  const text = insertRule(WHOLE, { rule: RULE, beforeLine: 13, note: '2026-01-02 operator@phone' })
+  const lines = text.split('\n')
+  t.is(lines.toSpliced(12, 1).join('\n'), WHOLE)
+  t.is(lines[12], `  - ${ruleText(RULE)} # 2026-01-02 operator@phone`)
+  t.is(countOf(text), 3)
+  t.is(
+    insertRule('rules: [{ decision: ask }]\n', { rule: RULE, beforeLine: 1, note: 'x' }),
+    `rules: [${ruleText(RULE)}, { decision: ask }]\n`
+  )
+  t.ok(
+    insertRule('rules:\r\n- decision: ask\r\n', { rule: RULE, beforeLine: 2, note: 'x' }).startsWith(
+      `rules:\r\n- ${ruleText(RULE)} # x\r\n- decision`
+    )
+  )
+})
+
+test('a note cannot bring in anything but a comment', (t) => {
+  const text = insertRule(WHOLE, { rule: RULE, beforeLine: 3, note: 'x\n  - decision: allow\u2028\r\n- {}' })
+  t.is(countOf(text), 3)
+})
+
+test('a text that cannot take the rule is left alone', (t) => {
+  for (const [text, line] of [
+    [WHOLE, 4],
+    ['rules: []\n', 1],
+    ['rules: [\n', 1],
+    ['rules:\n  - decision: maybe\n', 2]
+  ] as const) {
+    t.exception(() => insertRule(text, { rule: RULE, beforeLine: line, note: '' }), /the policy file/)
+  }
+  const odd = 'rules:\n  -\n    # asked\n    decision: ask\n'
+  t.is(countOf(insertRule(odd, { rule: RULE, beforeLine: 4, note: 'x' })), 2)
+})

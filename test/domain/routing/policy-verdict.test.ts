@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import test from 'brittle'
+import fc from 'fast-check'
+import { OPENING_TYPES, MESSAGE_TYPES } from '../../../src/domain/envelope/envelope.js'
+import { ANYBODY, type PolicyDecision, type PolicyRule } from '../../../src/domain/policy/rule.js'
+import { decide, type RoutingQuestion, type RoutingRules, type Verdict } from '../../../src/domain/routing/decide.js'
+import { routingPolicy } from '../../../src/domain/routing/policy-verdict.js'
+import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
+import type { Tier } from '../../../src/domain/routing/tier.js'
+import { holds } from '../../support/holds.js'
+
+const OPEN = MESSAGE_TYPES.filter((type) => OPENING_TYPES.has(type))
+const SHIPPED: RoutingRules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
+
+function withRules(...decisions: readonly PolicyDecision[]): RoutingRules {
+  const any: Omit<PolicyRule, 'line' | 'decision'> = { from: ANYBODY, to: ANYBODY, capability: null, type: null, sideEffect: null }
+  const rules = decisions.map((decision, index): PolicyRule => ({ ...any, decision, line: index + 2 }))
+  return { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodeOfName: () => null }) }
+}
+
+const tier = fc.constantFrom<Tier[]>(0, 1, 2, 3)
+const sandbox = fc.constantFrom(null, 'ci', 'lab')
+const party = fc.record({ address: fc.constant('a@b'), tier, sandboxId: sandbox })
+const question: fc.Arbitrary<RoutingQuestion> = fc.record({
+  sender: party,
+  target: party,
+  type: fc.constantFrom(...MESSAGE_TYPES),
+  capability: fc.constantFrom(null, 'text.stats'),
+  sideEffect: fc.constant(null),
+  justification: fc.constantFrom(null, 'a reason'),
+  isReply: fc.boolean(),
+  isArriving: fc.boolean()
+})
+
+/** allow, ask, or the code. */
+function outcome(verdict: Verdict): string {
+  return verdict.allowed ? 'allow' : verdict.asks === true ? 'ask' : verdict.code
+}
+
+test('a policy decides between sandboxes and tiers: allow opens tiers, deny closes, ask holds what tiers allow', async (t) => {
+  await holds(
+    t,
+    fc.property(question, fc.constantFrom<PolicyDecision[]>('allow', 'ask', 'deny'), (asked, decision) => {
+      const without = outcome(decide(SHIPPED, asked))
+      const verdict = decide(withRules(decision), asked)
+      const isFree = OPEN.includes(asked.type) && without !== 'SANDBOX_VIOLATION'
+      const waits = asked.isArriving && asked.type !== 'task-proposal' && without === 'allow'
+      const expected = !isFree ? without : decision === 'allow' ? 'allow' : decision === 'deny' ? 'POLICY_DENIED' : waits ? 'ask' : without
+      assert.equal(outcome(verdict), expected)
+      assert.ok(verdict.rule.length > 0, 'every decision names its rule')
+      assert.deepEqual(decide(withRules(decision), asked), verdict, 'always the same')
+    }),
+    2000
+  )
+})
+
+test('the first rule decides, and is named with file and line', async (t) => {
+  const asked: RoutingQuestion = {
+    sender: { address: 'a@b', tier: 1, sandboxId: null },
+    target: { address: 'c@d', tier: 1, sandboxId: null },
+    type: 'request',
+    capability: 'text.stats',
+    sideEffect: 'none',
+    justification: null,
+    isReply: false,
+    isArriving: true
+  }
+  t.alike(decide(withRules('deny', 'allow'), asked), {
+    allowed: false,
+    code: 'POLICY_DENIED',
+    rule: 'policy.yaml:2: deny',
+    line: 2,
+    reason: 'the policy of this node denies it'
+  })
+  t.alike(decide(withRules('allow', 'deny'), asked), { allowed: true, rule: 'policy.yaml:2: allow', line: 2 })
+})
+
+test('what no rule matches and no tier row allows is denied', async (t) => {
+  await holds(
+    t,
+    fc.property(question, (asked) => {
+      const nothing: RoutingRules = { ...withRules(), tierRules: [] }
+      assert.equal(decide(nothing, asked).allowed, asked.isReply && !OPEN.includes(asked.type))
+    })
+  )
+})
+
+test('an ask that somebody forgets to look at is a refusal', (t) => {
+  const verdict = withRules('ask').policy?.find({
+    sender: { address: 'a@b', tier: 1, sandboxId: null },
+    target: { address: 'c@d', tier: 1, sandboxId: null },
+    type: 'request',
+    capability: null,
+    sideEffect: null
+  })?.verdict
+  t.is(verdict?.allowed, false)
+})

@@ -1,0 +1,147 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import type { Reply } from '../../src/ports/node-api.js'
+import type { ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
+import { type TestMesh, type TestNode, testMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+
+const ASK = `# what others may have done here
+rules:
+  # counting is asked about
+  - capability: text.*
+    decision: ask
+`
+
+/** A founder `a`, and a member `b` with a policy. */
+async function pair(mesh: TestMesh, policy: string, env: Record<string, string> = {}): Promise<[TestNode, TestNode]> {
+  const home = path.join(await mesh.dir(), 'b')
+  await fs.mkdir(home, { recursive: true, mode: 0o700 })
+  await fs.writeFile(path.join(home, 'policy.yaml'), policy)
+  const a = await mesh.start('a')
+  const { code } = await a.api.call('invite.create', {})
+  const b = await mesh.start('b', { join: code, home, env })
+  await Promise.all([untilOnline(a, 1), untilOnline(b, 1)])
+  await untilAgent(a, 'text@b')
+  return [a, b]
+}
+
+const policyFile = (node: TestNode): string => path.join(node.home, 'policy.yaml')
+
+/** The id of what waits, as soon as something does. */
+async function nextApproval(node: TestNode): Promise<string> {
+  const { approvals } = await until(node.api, 'approvals.list', {}, (now) => now.approvals.length > 0)
+  return approvals[0]?.id ?? ''
+}
+
+const CALL = ['call', 'text@b', 'text.stats', '{"text":"one two"}']
+
+test('a call waits for approval, says so, and completes once it is allowed', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await pair(mesh, ASK)
+  const calling = a.cli([...CALL, '--timeout', '5m'])
+  const id = await nextApproval(b)
+  await until(a.api, 'tasks.list', {}, ({ tasks }) => tasks.some((one) => one.state === 'submitted' && one.waitingFor === 'approval'))
+  const { approvals } = await b.json<{ schema: string; approvals: ApprovalInfo[] }>(['approvals', 'ls'])
+  t.alike([approvals[0]?.id, approvals[0]?.from, approvals[0]?.to, approvals[0]?.rule], [id, 'operator@a', 'text@b', 'policy.yaml:4: ask'])
+  t.ok((await b.cli(['approvals', 'ls'])).stdout.includes('{"text":"one two"}'))
+  const allowed = await b.cli(['approvals', 'allow', id.slice(0, 10)])
+  t.alike([allowed.code, allowed.stdout], [0, `${id} is allowed: operator@a to text@b, text.stats\n`])
+  const { code, stdout, stderr } = await calling
+  t.is(code, 0, stderr)
+  t.is((JSON.parse(stdout) as { words: number }).words, 2)
+  t.ok(stderr.includes('waiting for approval of text on b\n'), stderr)
+  t.alike(await b.json(['approvals', 'ls']), { schema: 'a2a-node/approvals@1', approvals: [] })
+  await untilTrue(async () => (await auditText(b)).includes('"kind":"approval","code":"ALLOWED"'), 'the approval is on record')
+})
+
+async function auditText(node: TestNode): Promise<string> {
+  const all = await fs.readdir(path.join(node.home, 'audit'), { recursive: true, withFileTypes: true })
+  const texts = all.filter((one) => one.isFile()).map((one) => fs.readFile(path.join(one.parentPath, one.name), 'utf8'))
+  return (await Promise.all(texts)).join('')
+}
+
+test('a call that nobody decides on in time exits 5 with APPROVAL_TIMEOUT', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = await pair(mesh, ASK, { A2A_NODE_POLICY_APPROVAL_TIMEOUT_MS: '1000' })
+  const { code, stderr } = await a.cli([...CALL, '--timeout', '5m'])
+  t.is(code, 5)
+  t.ok(stderr.includes('[APPROVAL_TIMEOUT]'), stderr)
+})
+
+test('a denied call exits 5 with POLICY_DENIED', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await pair(mesh, ASK)
+  const calling = a.cli([...CALL, '--timeout', '5m', '--json'])
+  const id = await nextApproval(b)
+  t.is((await b.cli(['approvals', 'deny', id])).code, 0)
+  const { code, stdout } = await calling
+  t.is(code, 5)
+  const reply = JSON.parse(stdout) as Reply
+  t.alike([reply.outcome, reply.error?.code], ['FAILED', 'POLICY_DENIED'])
+  t.is((await b.cli(['approvals', 'deny', id])).code, 4, 'there is nothing left to decide')
+})
+
+test('--remember leaves the file as it was but for one rule, and nobody is asked again, also after a restart', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await pair(mesh, ASK)
+  const calling = a.cli([...CALL, '--timeout', '5m'])
+  t.is((await b.cli(['approvals', 'allow', await nextApproval(b), '--remember'])).code, 0)
+  t.is((await calling).code, 0)
+  const lines = (await fs.readFile(policyFile(b), 'utf8')).split('\n')
+  t.is(lines.toSpliced(3, 1).join('\n'), ASK)
+  t.ok(lines[3]?.includes(`node: ${a.info.node.id}, agent: operator`), lines[3])
+  t.is((await a.cli(CALL)).code, 0)
+  await b.stop()
+  const again = await mesh.start('b', { home: b.home })
+  await Promise.all([untilOnline(a, 1), untilOnline(again, 1)])
+  t.is((await a.cli(CALL)).code, 0)
+})
+
+test('an edited policy is in force at once; a broken one is a problem, and its last good version stays', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await pair(mesh, 'rules:\n  - { capability: text.stats, decision: deny }\n')
+  const refused = await a.cli(CALL)
+  t.is(refused.code, 5)
+  t.ok(refused.stderr.includes('[POLICY_DENIED]'), refused.stderr)
+  await fs.writeFile(policyFile(b), 'rules:\n  - { capability: text.stats, decison: allow }\n')
+  const { problems } = await until(b.api, 'node.status', {}, (now) => now.problems.length > 0)
+  t.is(problems[0]?.code, 'CONFIG_INVALID')
+  t.ok(
+    problems[0]?.message.includes(`${policyFile(b)}:2: `) && problems[0].message.includes('did you mean decision?'),
+    problems[0]?.message
+  )
+  t.is((await a.cli(CALL)).code, 5)
+  const shown = await b.json<PolicyInfo>(['policy', 'show'])
+  t.alike([shown.rules.length, shown.rules[0]?.decision, shown.fault?.line], [1, 'deny', 2])
+  await fs.rm(policyFile(b))
+  await until(b.api, 'node.status', {}, (now) => now.problems.some((one) => one.message.includes('gone')))
+  t.is((await a.cli(CALL)).code, 5, 'a file that is gone opens nothing')
+  await fs.writeFile(policyFile(b), '')
+  await until(b.api, 'node.status', {}, (now) => now.problems.length === 0)
+  t.is((await a.cli(CALL)).code, 0)
+})
+
+test('a node does not start with a broken policy: exit 78, file and line', async (t) => {
+  const mesh = await testMesh(t)
+  const home = await mesh.dir()
+  await fs.writeFile(path.join(home, 'policy.yaml'), 'rules:\n  - decision: maybe\n')
+  const { code, stderr } = await mesh.run(['--home', home, 'start'])
+  t.is(code, 78)
+  t.ok(stderr.includes(`${path.join(home, 'policy.yaml')}:2: decision: takes allow, ask or deny  [CONFIG_INVALID]`), stderr)
+})
+
+test('policy test names the deciding rule with file and line, or the tier rule; what no row allows is denied', async (t) => {
+  const mesh = await testMesh(t)
+  const [, b] = await pair(mesh, ASK)
+  const ask = async (...more: string[]): Promise<PolicyTestResult> => await b.json(['policy', 'test', ...more])
+  const asked = await ask('--from', 'a', '--to', 'text@b')
+  t.alike([asked.decision, asked.rule, asked.file, asked.line], ['ask', 'policy.yaml:4: ask', policyFile(b), 4])
+  t.alike([asked.from.agent, asked.to.agent, asked.capability, asked.sideEffect], ['operator@a', 'text@b', 'text.stats', 'none'])
+  const denied = await ask('--from', 'L1', '--to', 'L3', '--capability', 'x.y')
+  t.alike([denied.decision, denied.code, denied.rule, denied.file], ['deny', 'TIER_VIOLATION', 'tier: L1 may open to L0, L1', null])
+  const text = await b.cli(['policy', 'test', '--from', 'a', '--to', 'text@b'])
+  t.is(text.code, 0)
+  t.ok(text.stdout.startsWith('ask  policy.yaml:4: ask\n') && text.stdout.includes(`${policyFile(b)}:4`), text.stdout)
+  t.is((await b.cli(['policy', 'test', '--from', 'a'])).code, 2)
+  t.is((await b.cli(['policy', 'test', '--from', 'nobody', '--to', 'L1'])).code, 4)
+})

@@ -1,0 +1,176 @@
+import test from 'brittle'
+import { type MessageType } from '../../src/domain/envelope/envelope.js'
+import type { Tier } from '../../src/domain/routing/tier.js'
+import type { PolicyTestResult } from '../../src/ports/policy-api.js'
+import { failsWith } from '../support/fails.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
+import { type FakeNode, World } from '../support/fake-node.js'
+import { forge, request } from '../support/forge.js'
+
+const TIERS: readonly Tier[] = [0, 1, 2, 3]
+const TYPES: readonly MessageType[] = ['request', 'notification', 'task-proposal']
+const CAPABILITIES = ['safe.look', 'safe.write', 'open.run', 'shut.run', 'plain.do']
+const POLICY = `rules:
+  - { from: { tier: L3 }, capability: safe.look, decision: allow }
+  - { from: { node: peer2 }, sideEffect: write, decision: deny }
+  - { capability: safe.*, type: [request, notification], decision: ask }
+  - { capability: open.*, to: { tier: [L0, L1] }, decision: allow }
+  - { capability: shut.*, decision: deny }
+`
+/** Worth as many as there are cases: each its own request. */
+let last = 0
+
+interface Case {
+  readonly from: Tier
+  readonly to: Tier
+  readonly type: MessageType
+  readonly named: string
+  readonly justification: string | null
+}
+
+function payloadOf({ type, named }: Case): unknown {
+  if (type === 'task-proposal')
+    return { taskDescription: 'x', requiredCapabilities: [named], estimatedComplexity: 'simple', deadlineMs: 5000 }
+  return type === 'request' ? request(`m${last}`, { capability: named }) : { input: {} }
+}
+
+/** What became of a message: let in, held for a person, or refused with a code. */
+async function becomes(world: World, [peer, here]: readonly [FakeNode, FakeNode], one: Case): Promise<string> {
+  last++
+  const before = { refusals: here.audit.events.length, delivered: here.counted('messages_delivered', one.type) }
+  forge(peer, here, {
+    type: one.type,
+    recipient: `a${one.to}@${here.id}`,
+    payload: payloadOf(one),
+    metadata: { tier: one.from, ...(one.justification === null ? {} : { justification: one.justification }) }
+  })
+  await world.settle()
+  const [held] = (await here.api().call('approvals.list', {})).approvals
+  if (held !== undefined) {
+    await here.api().call('approvals.deny', { id: held.id })
+    await world.settle()
+    return `ask ${held.rule}`
+  }
+  if (here.counted('messages_delivered', one.type) > before.delivered) return 'allow'
+  const refusal = here.audit.events.slice(before.refusals).find((event) => event.kind === 'refusal')
+  return `deny ${refusal?.code} ${refusal?.rule}`
+}
+
+function predicted({ decision, code, rule }: PolicyTestResult): string {
+  return decision === 'allow' ? 'allow' : decision === 'ask' ? `ask ${rule}` : `deny ${code} ${rule}`
+}
+
+test('what policy test says is what happens: every tier to every tier, type, capability, with and without justification', async (t) => {
+  const world = new World(t)
+  const agents = TIERS.map((tier) => {
+    const capabilities = CAPABILITIES.map((id) => capability(id, id.endsWith('write') ? { sideEffect: 'write' } : {}))
+    return new FakeAgent(agentDefinition(`a${tier}`, { tier, capabilities, concurrency: 8 }), () => ({ ok: true, result: null }))
+  })
+  const here = await world.owner({ agents, policy: POLICY })
+  const peers: FakeNode[] = []
+  for (const tier of TIERS) peers.push(await world.member(`peer${tier}`, { terms: { tier } }))
+  for (const peer of peers) await world.link(peer, here)
+  const seen = new Set<string>()
+  let wrong = 0
+  for (const from of TIERS) {
+    const peer = peers[from]
+    if (peer === undefined) continue
+    for (const to of TIERS) {
+      for (const type of TYPES) {
+        for (const named of type === 'notification' ? CAPABILITIES.slice(0, 1) : CAPABILITIES) {
+          for (const justification of from > 1 && to < 2 ? [null, 'a reason'] : [null]) {
+            const one = { from, to, type, named, justification }
+            const result = await here.api().call('policy.test', {
+              from: `peer${from}`,
+              to: `a${to}@owner`,
+              type,
+              capability: named,
+              ...(justification === null ? {} : { justification })
+            })
+            const happens = await becomes(world, [peer, here], one)
+            seen.add(happens)
+            if (happens === predicted(result)) continue
+            wrong++
+            t.comment(`${JSON.stringify(one)}: policy test says ${predicted(result)}, but: ${happens}`)
+          }
+        }
+      }
+    }
+  }
+  t.is(wrong, 0)
+  for (const kind of [
+    'allow',
+    'ask policy.yaml:4: ask',
+    'deny POLICY_DENIED policy.yaml:3: deny',
+    'deny POLICY_DENIED policy.yaml:6: deny'
+  ])
+    t.ok(seen.has(kind), kind)
+  t.ok(
+    [...seen].some((one) => one.startsWith('deny TIER_VIOLATION')) && [...seen].some((one) => one.startsWith('deny ESCALATION_REQUIRED'))
+  )
+})
+
+test('what leaves this node is tested by its own rules, and asks nobody here', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({
+    policy: 'rules:\n  - { capability: text.do, to: { agent: text }, decision: ask }\n  - { capability: other.do, decision: deny }\n'
+  })
+  const agents = [echo('text'), new FakeAgent(agentDefinition('other', { capabilities: [capability('other.do')] }))]
+  const peer = await world.member('peer', { agents })
+  await world.link(here, peer)
+  const api = here.api()
+  t.is((await api.call('policy.test', { from: 'owner', to: 'text@peer' })).decision, 'allow')
+  const reply = api.call('message.call', { agent: 'text@peer', capability: 'text.do', input: {} })
+  await world.settle()
+  t.is((await reply).outcome, 'COMPLETED')
+  const refused = await api.call('policy.test', { from: 'owner', to: 'other@peer' })
+  t.alike([refused.code, refused.line], ['POLICY_DENIED', 3])
+  await failsWith(t, 'POLICY_DENIED', () => api.call('message.call', { agent: 'other@peer', capability: 'other.do', input: {} }))
+  await failsWith(t, 'POLICY_DENIED', () => api.call('swarm.start', { goal: 'g', capability: 'other.do', strategy: 'each' }))
+})
+
+test('the refusals of local calls are those of policy test as well', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { to: { agent: text }, decision: deny }\n' })
+  const result = await here.api().call('policy.test', { from: 'owner', to: 'text' })
+  t.alike([result.decision, result.rule], ['deny', 'policy.yaml:2: deny'])
+  const error = await failsWith(t, 'POLICY_DENIED', () => here.api().call('message.send', { agent: 'text', text: 'x' }))
+  t.alike(error.data, { rule: 'policy.yaml:2: deny' })
+})
+
+test('sandboxes come before the policy: no rule opens them', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - decision: allow\n' })
+  const boxed = await world.member('boxed', { terms: { sandboxId: 'ci' } })
+  await world.link(here, boxed)
+  const result = await here.api().call('policy.test', { from: 'boxed', to: 'text' })
+  t.alike([result.decision, result.code, result.line], ['deny', 'SANDBOX_VIOLATION', null])
+  forge(boxed, here, { metadata: { tier: 1, sandboxId: 'ci' } })
+  await world.settle()
+  t.is(here.audit.events.at(-1)?.code, 'SANDBOX_VIOLATION')
+})
+
+test('a name is the node that had it first: who comes later under the same name is not meant', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { from: { node: phone }, decision: deny }\n' })
+  const phone = await world.member('phone')
+  const renamed = await world.member('tablet')
+  await world.link(here, phone, renamed)
+  t.is((await here.api().call('policy.test', { from: 'phone', to: 'text' })).decision, 'deny')
+  await here.api().call('peers.rename', { peer: 'tablet', name: 'phone' })
+  await world.settle()
+  t.is((await here.api().call('policy.test', { from: phone.id, to: 'text' })).decision, 'deny')
+  t.is((await here.api().call('policy.test', { from: renamed.id, to: 'text' })).decision, 'allow')
+})
+
+test('a tier stands for anybody of it; a reply cannot be tested; unknown names are told', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { sideEffect: exec, decision: deny }\n' })
+  const api = here.api()
+  t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do' })).code, 'POLICY_DENIED')
+  t.is((await api.call('policy.test', { from: 'L1', to: 'L1', capability: 'any.do', sideEffect: 'read' })).decision, 'allow')
+  t.is((await api.call('policy.test', { from: 'L1', to: 'L1' })).decision, 'allow', 'what names no capability has nothing done')
+  await failsWith(t, 'USAGE', () => api.call('policy.test', { from: 'L1', to: 'L1', type: 'response' }))
+  await failsWith(t, 'PEER_NOT_FOUND', () => api.call('policy.test', { from: 'ghost', to: 'L1' }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'ghost' }))
+})
