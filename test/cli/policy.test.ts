@@ -1,0 +1,109 @@
+import test from 'brittle'
+import type { Reply } from '../../src/ports/node-api.js'
+import type { ApprovalInfo, PolicyInfo } from '../../src/ports/policy-api.js'
+import { fakeHome } from './command-line.js'
+
+const APPROVAL: ApprovalInfo = {
+  id: 'app_1234567890',
+  from: 'operator@phone',
+  to: 'shell@laptop',
+  fromTier: 'L2',
+  type: 'request',
+  capability: 'shell.run',
+  sideEffect: 'exec',
+  description: 'clean \u001b[31mup',
+  justification: null,
+  input: '{"command":"ls"}',
+  rule: 'policy.yaml:12: ask',
+  askedAt: '2026-01-02T03:04:05.000Z',
+  expiresAt: '2026-01-02T03:09:05.000Z'
+}
+const ANY = { node: null, agent: null, tier: null, sandbox: null }
+const POLICY: PolicyInfo = {
+  file: '/home/me/policy.yaml',
+  rules: [
+    {
+      line: 3,
+      from: { ...ANY, node: ['phone'], tier: ['L2', 'L3'] },
+      to: ANY,
+      capability: ['shell.*'],
+      type: null,
+      sideEffect: null,
+      decision: 'deny'
+    },
+    { line: 9, from: { ...ANY, sandbox: [null] }, to: ANY, capability: null, type: ['request'], sideEffect: ['exec'], decision: 'ask' }
+  ],
+  fault: { line: 4, reason: 'a rule has no key "decison"' },
+  approvalTimeoutMs: 300_000
+}
+const REPLY: Reply = {
+  requestId: 'req_1',
+  correlationId: 'thr_1',
+  agent: 'text@gpu',
+  taskId: 'task_1',
+  outcome: 'COMPLETED',
+  payload: 'done',
+  error: null,
+  latencyMs: 1
+}
+
+test('approvals are listed with who asks for what, harmless to show; a decision is told', async (t) => {
+  const { run, fake } = await fakeHome(t, { approvals: [APPROVAL] })
+  const { stdout, code } = await run(['approvals', 'ls'])
+  t.is(code, 0)
+  for (const part of [
+    'app_1234567890',
+    'operator@phone (L2)',
+    'shell@laptop',
+    'shell.run',
+    'exec',
+    'policy.yaml:12: ask',
+    '{"command":"ls"}'
+  ])
+    t.ok(stdout.includes(part), part)
+  t.absent(stdout.includes('\u001b'))
+  t.is(
+    (await run(['approvals', 'allow', 'app_1234567890', '--remember'])).stdout,
+    'app_1234567890 is allowed: operator@phone to shell@laptop, shell.run\n'
+  )
+  t.alike(fake.seen.at(-1), { name: 'approvals.allow', params: { id: 'app_1234567890', remember: true } })
+  const denied = await run(['approvals', 'deny', 'app_1234567890', '--json'])
+  t.alike(JSON.parse(denied.stdout), { schema: 'a2a-node/approval@1', ...APPROVAL, outcome: 'denied' })
+  t.is((await run(['approvals', 'deny', 'app_none'])).code, 4)
+})
+
+test('policy show prints the rules in order, and what is wrong with the file', async (t) => {
+  const { run } = await fakeHome(t, { calls: { 'policy.show': () => POLICY } })
+  const { stdout } = await run(['policy', 'show'])
+  t.alike(
+    stdout.split('\n').slice(0, 6),
+    [
+      '/home/me/policy.yaml',
+      'broken  line 4: a rule has no key "decison"',
+      'The rules below are those of the last good version.',
+      'LINE  DECISION  FROM                TO   CAPABILITY  EFFECT  TYPE',
+      '3     deny      @phone L2|L3        any  shell.*     any     any',
+      '9     ask       sandbox none        any  any         exec    request'
+    ].map((line) =>
+      line
+        .replace('FROM                TO', 'FROM          TO')
+        .replace('L2|L3        any', 'L2|L3  any')
+        .replace('none        any', 'none  any')
+    )
+  )
+  t.alike(JSON.parse((await run(['policy', 'show', '--json'])).stdout), { schema: 'a2a-node/policy@1', ...POLICY })
+})
+
+test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {
+  const { run } = await fakeHome(t, {
+    waiting: [
+      { type: 'waiting', waitingFor: 'approval', agent: 'text@gpu', taskId: 'task_1' },
+      { type: 'waiting', waitingFor: null, agent: 'text@gpu', taskId: 'task_1' }
+    ],
+    calls: { 'message.call': () => REPLY }
+  })
+  const { stdout, stderr, code } = await run(['call', 'text@gpu', 'text.stats', '{}'])
+  t.is(code, 0)
+  t.is(stdout, 'done\n')
+  t.ok(stderr.startsWith('waiting for approval of text on gpu\n'), stderr)
+})
