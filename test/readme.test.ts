@@ -2,6 +2,7 @@ import fs from 'node:fs'
 import test from 'brittle'
 import { createSchemaCompiler } from '../src/adapters/agents/compile-schema.js'
 import { parseAgentFile } from '../src/adapters/agents/agent-file.js'
+import { readPolicy } from '../src/adapters/storage/policy-text.js'
 import { buildProgram } from '../src/cli/program.js'
 import { messageOf } from '../src/kit/errors.js'
 import { commandsOf, fencesOf, withoutFences } from './support/markdown.js'
@@ -80,6 +81,11 @@ test('the agent file that the README shows is a good one', (t) => {
   const text = fencesOf(README).find((one) => one.language === 'markdown')?.text ?? ''
   const file = parseAgentFile(text, { file: '/agents/tester.md', compileSchema: createSchemaCompiler() })
   t.alike(file.ok ? file.ignored : file.faults, [])
+})
+
+test('the policy that the README shows is a good one', (t) => {
+  const reading = readPolicy(fencesOf(README).find((one) => one.language === 'yaml')?.text ?? '')
+  t.alike(reading.ok ? reading.rules.map((one) => one.decision) : reading.faults, ['allow', 'deny', 'ask'])
 })
 
 test('shell words are taken apart as a shell would', (t) => {

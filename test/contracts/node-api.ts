@@ -93,6 +93,9 @@ function lookSuite(check: CheckApi): void {
     t.alike((await api.call('invite.list', {})).invites, [])
     t.alike((await api.call('swarm.list', {})).swarms, [])
     t.alike((await api.call('tasks.list', {})).tasks, [])
+    t.alike((await api.call('approvals.list', {})).approvals, [])
+    const { file, rules, fault } = await api.call('policy.show', {})
+    t.alike([file.endsWith('/policy.yaml'), rules, fault], [true, [], null])
   })
 
   check('agents are local, carry the node name in their address, and can be shown by it', async (t: Assert, api) => {
@@ -152,6 +155,8 @@ function unknownSuite(check: CheckApi): void {
     t.is(await codeOf(api.call('swarm.cancel', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(firstOf(api, 'swarm.watch', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(api.call('invite.revoke', { id })), 'INVITE_NOT_FOUND')
+    t.is(await codeOf(api.call('approvals.allow', { id })), 'APPROVAL_NOT_FOUND')
+    t.is(await codeOf(api.call('approvals.deny', { id, remember: true })), 'APPROVAL_NOT_FOUND')
   })
 }
 
@@ -171,6 +176,9 @@ function paramsSuite(check: CheckApi): void {
     await wrong('message.send', { agent: 'a', text: 'x', justification: 'j'.repeat(2000) })
     await wrong('swarm.start', { goal: 'g', capability: 'c', strategy: 'map', items: [] })
     await wrong('node.info', null)
+    await wrong('policy.test', { from: 'L1' })
+    await wrong('policy.test', { from: 'L1', to: 'L1', type: 'shout' })
+    await wrong('approvals.allow', { id: 'app_1', remember: 'yes' })
     t.is(await codeOf(firstOf(api, 'swarm.watch', {} as { id: string })), 'USAGE')
   })
 }
@@ -205,6 +213,12 @@ function watchSuite(check: CheckApi): void {
     t.alike((await firstOf(api, 'node.status', {}))?.node, info.node)
     t.alike(await firstOf(api, 'peers.list', {}), { peers: [] })
     t.alike(await firstOf(api, 'tasks.list', {}), { tasks: [] })
+    t.alike(await firstOf(api, 'approvals.list', {}), { approvals: [] })
+  })
+
+  check('a message that is followed ends with why it failed', async (t: Assert, api) => {
+    const event = await firstOf(api, 'message.send', { agent: 'nobody-of-this-name', text: 'x' })
+    t.alike([event?.type, event?.type === 'failed' ? event.error.code : null], ['failed', 'AGENT_NOT_FOUND'])
   })
 
   check('a watch ends by its signal, without an error', async (t: Assert, api) => {

@@ -55,14 +55,14 @@ test('a note cannot bring in anything but a comment', (t) => {
   t.is(countOf(text), 3)
 })
 
-test('a text that cannot take the rule is left alone', (t) => {
+test('a text that cannot take the rule is left alone', async (t) => {
   for (const [text, line] of [
     [WHOLE, 4],
     ['rules: []\n', 1],
     ['rules: [\n', 1],
     ['rules:\n  - decision: maybe\n', 2]
   ] as const) {
-    t.exception(() => insertRule(text, { rule: RULE, beforeLine: line, note: '' }), /the policy file/)
+    await t.exception(() => insertRule(text, { rule: RULE, beforeLine: line, note: '' }), /the policy file/)
   }
   const odd = 'rules:\n  -\n    # asked\n    decision: ask\n'
   t.is(countOf(insertRule(odd, { rule: RULE, beforeLine: 4, note: 'x' })), 2)
