@@ -188,7 +188,6 @@ export class Inbox {
     if (refusal === 'late') return this.#parts.telemetry.count('messages_refused', 'late')
     if (refusal === 'held') return
     if (refusal !== null) return this.#refuse(arrival, refusal)
-    this.#parts.onLetIn(arrival)
     this.#dispatch(arrival)
   }
 
@@ -263,6 +262,7 @@ export class Inbox {
   }
 
   #dispatch(incoming: Incoming): void {
+    this.#parts.onLetIn(incoming)
     switch (incoming.header.type) {
       case 'request':
         return this.#parts.onRequest(incoming)

@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
+import { createLayer } from '../../src/node/layer.js'
 import { ASK, approvalScene, callText, firstWaiting, taskState, waitingOf } from '../support/approval-scene.js'
 import { failsWith } from '../support/fails.js'
 import { echo } from '../support/fake-agents.js'
@@ -48,6 +49,19 @@ test('a message that a rule asks about waits, its sender sees that, and once it 
     [line?.rule, line?.peer, line?.sender, line?.recipient],
     ['policy.yaml:3: ask', owner.id, `operator@${owner.id}`, `text@${peer.id}`]
   )
+})
+
+test('who listens for an agent hears a held message once it is allowed, not before', async (t) => {
+  const { world, owner, peer } = await approvalScene(t)
+  const heard: string[] = []
+  createLayer(peer.core).router.onReceive('text', (envelope) => heard.push(envelope.type))
+  const reply = callText(owner)
+  await world.settle()
+  t.alike(heard, [])
+  await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
+  await world.settle()
+  await reply
+  t.alike(heard, ['request'])
 })
 
 test('a denied message does not run, its sender is told POLICY_DENIED with the rule', async (t) => {
