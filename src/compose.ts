@@ -18,6 +18,7 @@ import type { HomePaths } from './config/paths.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { AgentFiles } from './adapters/agents/agent-source.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
+import { type NewAgentFile, type NewAgents, writeNewAgents } from './adapters/agents/new-files.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
 import { startControlServer } from './adapters/control/server.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
@@ -366,6 +367,13 @@ class ComposedNode implements RunningNode {
     await timely(unwind.run(), clock, options.config.node.shutdownTimeoutMs)
     this.#tellStopped(this.#reason)
   }
+}
+
+/** Writes files of new agents, all of a preset or one, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
+export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
+  return await writeNewAgents(wanted).catch((error: unknown) => {
+    throw storeError(error, wanted.dir)
+  })
 }
 
 /** Runs one capability (null: the default one) of an agent file once, without a node. The outcome is a value. */

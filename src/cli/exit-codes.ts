@@ -37,6 +37,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   ALREADY_IN_MESH: 9,
   STORE_LOCKED: 9,
   PORT_IN_USE: 9,
+  FILE_EXISTS: 9,
   NO_PERMISSION: 78,
   DISK_FULL: 78,
   STORE_DAMAGED: 78,

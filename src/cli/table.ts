@@ -1,3 +1,4 @@
+import { AGENT_COMMANDS } from './agent-commands.js'
 import type { Action } from './context.js'
 
 /** One option of a command. */
@@ -198,27 +199,7 @@ const AGENTS: readonly CommandSpec[] = [
       { flags: '--local', about: 'only those of this node' }
     ],
     load: async () => (await import('./commands/agents.js')).agents,
-    sub: [
-      {
-        name: 'show',
-        args: '<agent>',
-        about: 'the card of an agent: capabilities and their schemas',
-        load: async () => (await import('./commands/agents.js')).showAgent
-      },
-      {
-        name: 'check',
-        args: '<file>',
-        about: 'check an agent file, or all of a directory',
-        load: async () => (await import('./commands/agents.js')).checkAgent
-      },
-      {
-        name: 'run',
-        args: '<file> <json>',
-        about: 'run an agent file once, without a node (- reads the input from stdin)',
-        options: [{ flags: '--capability <id>', about: 'which of its capabilities (default: the one send uses)' }],
-        load: async () => (await import('./commands/agents.js')).runAgent
-      }
-    ]
+    sub: AGENT_COMMANDS
   },
   {
     name: 'send',

@@ -33,6 +33,7 @@ export const HTTP_STATUS: Readonly<Record<ErrorCode, number>> = {
   ALREADY_IN_MESH: 409,
   STORE_LOCKED: 409,
   PORT_IN_USE: 409,
+  FILE_EXISTS: 409,
   NO_PERMISSION: 500,
   DISK_FULL: 507,
   STORE_DAMAGED: 500,

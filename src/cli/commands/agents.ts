@@ -98,6 +98,19 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
   return fault.line === null ? fault.file : `${fault.file}:${fault.line}`
 }
 
+/** `agents new <name>`: writes the file of an agent, or those of a preset; needs no running node. */
+export const newAgent: Action = async ({ output, paths }, [name], options) => {
+  const { newAgentFiles } = await import('../../compose.js')
+  const files = await newAgentFiles({ dir: paths().agents, name: name ?? null, preset: textOption(options, 'preset') ?? null })
+  if (output.json) output.object('agents-new@1', { files })
+  else {
+    for (const { tier, file } of files)
+      output.print(`${output.paint('green', 'wrote')}  ${shown(file, 4096)}${tier === null ? '' : `  ${tier}`}`)
+    output.print(`Change what is in it; check it with: ${output.hint('a2a-node agents check <file>')}`)
+  }
+  return EXIT.ok
+}
+
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
 export const runAgent: Action = async ({ output }, [file = '', json = ''], options) => {
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')

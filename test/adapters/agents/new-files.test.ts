@@ -1,0 +1,59 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { writeNewAgents } from '../../../src/adapters/agents/new-files.js'
+import { readAgentFile } from '../../../src/adapters/agents/read-agent-file.js'
+import { runAgentFile } from '../../../src/compose.js'
+import { DEFAULT_TIER_ASSIGNMENTS } from '../../../src/domain/routing/tier-rules.js'
+import { failsWith } from '../../support/fails.js'
+import { tempDir } from '../../support/tmp.js'
+
+test('a new agent works as it is, with the tier of its node', async (t) => {
+  const dir = path.join(await tempDir(t), 'agents')
+  const [made] = await writeNewAgents({ dir, name: 'tester', preset: null })
+  t.alike(made, { id: 'tester', tier: null, file: path.join(dir, 'tester.md') })
+  const read = await readAgentFile(made?.file ?? '', createSchemaCompiler())
+  t.is(read.ok && read.definition.tier, null)
+  const outcome = await runAgentFile(made?.file ?? '', null, { text: 'hi' })
+  t.alike(outcome.ok && (outcome.result as { input: unknown }).input, { text: 'hi' })
+})
+
+test('the planetary preset is the 21 agents of the default tiers, each a good file with its tier', async (t) => {
+  const dir = await tempDir(t)
+  const made = await writeNewAgents({ dir, name: null, preset: 'planetary' })
+  const tiers: Record<string, unknown> = {}
+  for (const { file, id } of made) {
+    const read = await readAgentFile(file, createSchemaCompiler())
+    t.ok(read.ok && read.definition.id === id && read.ignored.length === 0, id)
+    tiers[id] = read.ok ? read.definition.tier : null
+  }
+  t.alike(tiers, DEFAULT_TIER_ASSIGNMENTS)
+  t.is(made.length, 21)
+  const only = await writeNewAgents({ dir: path.join(dir, 'one'), name: 'sun', preset: 'planetary' })
+  t.alike(
+    only.map(({ id, tier }) => [id, tier]),
+    [['sun', 'L0']]
+  )
+})
+
+test('no file is overwritten: when one is there, none is written', async (t) => {
+  const dir = await tempDir(t)
+  const mine = path.join(dir, 'titan.md')
+  await fs.writeFile(mine, 'mine')
+  const error = await failsWith(t, 'FILE_EXISTS', () => writeNewAgents({ dir, name: null, preset: 'planetary' }))
+  t.ok(error.message.includes(mine))
+  t.is(await fs.readFile(mine, 'utf8'), 'mine')
+  t.alike(await fs.readdir(dir), ['titan.md'])
+})
+
+test('a name that no agent may have, or that leads elsewhere, is refused and leaves nothing', async (t) => {
+  const dir = path.join(await tempDir(t), 'agents')
+  for (const name of ['', 'Upper', 'operator', '*', '../escape', 'a/b', 'a b', 'x'.repeat(65), '.hidden', '"', 'a\nb', '${x}', null])
+    await failsWith(t, 'USAGE', () => writeNewAgents({ dir, name, preset: null }))
+  await failsWith(t, 'USAGE', () => writeNewAgents({ dir, name: null, preset: 'constructor' }))
+  const error = await failsWith(t, 'AGENT_NOT_FOUND', () => writeNewAgents({ dir, name: 'vulcan', preset: 'planetary' }))
+  t.is((error.data as { candidates: string[] }).candidates.length, 21)
+  await t.exception(fs.stat(dir), /ENOENT/)
+  for (const name of ['null', '1', 'true', '1.5', 'no']) t.is((await writeNewAgents({ dir, name, preset: null }))[0]?.id, name)
+})
