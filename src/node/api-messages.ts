@@ -4,7 +4,6 @@ import { isRecord, parseJson } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
-import { isVisibleTo } from '../domain/card/registry.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
@@ -23,7 +22,7 @@ import type { CapableDraft } from './targets.js'
 export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): { agents: AgentInfo[] } {
   const cards = node.registry
     .listAll()
-    .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && isSeen(node, card, by))
+    .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
   const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
   return { agents: agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address)) }
 }
@@ -32,15 +31,11 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
 export function showAgent(node: NodeCore, text: string, by: CertifiedPower): AgentDetail {
   const address = node.directory.agent(text)
   const card = node.registry.getByAddress(addressText(address))
-  if (card === undefined || !isSeen(node, card, by))
+  if (card === undefined || !node.visibility.toCaller(card, by))
     throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" that this caller sees`)
   const definition = card.origin === 'local' ? node.agents.definition(card.id) : undefined
   const { name, version, description, capabilities } = card
   return { ...agentInfo(node, card), name, version, description, capabilities, source: definition?.source ?? null }
-}
-
-function isSeen(node: NodeCore, card: RegisteredCard, { sandboxId = null }: CertifiedPower): boolean {
-  return isVisibleTo(card, sandboxId, node.router.rules().sandbox.crossSandboxAllowList)
 }
 
 function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {

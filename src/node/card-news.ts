@@ -7,6 +7,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
 import type { OwnCards } from './own-cards.js'
 import type { Peers } from './peers.js'
+import type { Visibility } from './visibility.js'
 
 /** Bytes of cards in one control message. */
 const CARDS_BYTES = 96 * 1024
@@ -17,6 +18,7 @@ export interface CardNewsParts {
   readonly agents: AgentHost
   readonly ownCards: OwnCards
   readonly peers: Peers
+  readonly visibility: Visibility
 }
 
 /** Keeps the cards of this node in line with its agents and its certificate, and tells connected peers of them. */
@@ -45,7 +47,7 @@ export class CardNews {
     const { ownCards, agents, peers } = this.#parts
     const { changed, removed } = await ownCards.refresh(agents.definitions())
     for (const peer of peers.online()) {
-      this.#tell(peer, changed, null)
+      this.#tell(peer, this.#toldTo(peer, changed), null)
       if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
     }
   }
@@ -55,11 +57,15 @@ export class CardNews {
     this.refresh().catch((error: unknown) => this.#note('the cards could not be made anew', error))
   }
 
-  /** Tells one peer of all cards of this node. */
+  /** Tells one peer of all cards of this node, but for those of sandboxes that are none of its business. */
   tellAll(peer: NodeId): void {
-    const own = this.#parts.ownCards.own()
+    const own = this.#toldTo(peer, this.#parts.ownCards.own())
     const all = own.slice(0, MAX_NAMED_AGENTS).map((one) => one.body.id)
     this.#tell(peer, own, all)
+  }
+
+  #toldTo(peer: NodeId, cards: readonly SignedCard[]): readonly SignedCard[] {
+    return cards.filter(({ body }) => this.#parts.visibility.isToldTo(body, peer))
   }
 
   /** In as few frames as fit; the last one says which agents there are in all. */

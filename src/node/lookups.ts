@@ -4,6 +4,7 @@ import type { ControlBody } from '../domain/channel/control.js'
 import type { OwnCards } from './own-cards.js'
 import type { PeerCards } from './peer-cards.js'
 import type { Peers } from './peers.js'
+import type { Visibility } from './visibility.js'
 
 /** How long the members may take to answer, in milliseconds. */
 const LOOKUP_MS = 1000
@@ -15,6 +16,7 @@ export interface LookupsParts {
   readonly peers: Peers
   readonly ownCards: OwnCards
   readonly peerCards: PeerCards
+  readonly visibility: Visibility
 }
 
 /** Asks the connected members for an agent that this node does not know, once and bounded. */
@@ -45,9 +47,10 @@ export class Lookups {
     })
   }
 
-  /** A member asks: it gets the cards of this node's own agents that fit. */
+  /** A member asks: it gets the cards of this node's own agents that fit and that it may find. */
   onLookup(peer: NodeId, { id, agentId }: ControlBody<'lookup'>): void {
-    const cards = this.#parts.ownCards.own().filter((one) => one.body.id === agentId)
+    const { ownCards, visibility } = this.#parts
+    const cards = ownCards.own().filter((one) => one.body.id === agentId && visibility.toPeer(one.body, peer))
     this.#send(peer, 'found', { id, cards })
   }
 

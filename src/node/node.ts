@@ -36,6 +36,7 @@ import { sizeOf } from './size.js'
 import { Swarms } from './swarms.js'
 import { Tasks } from './tasks.js'
 import { Work } from './work.js'
+import { Visibility } from './visibility.js'
 
 /** Payloads of notifications over this size are left out of the events, in bytes. */
 const EVENT_PAYLOAD_BYTES = 4096
@@ -50,6 +51,7 @@ interface Tables {
   readonly peerCards: PeerCards
   readonly peers: Peers
   readonly directory: Directory
+  readonly visibility: Visibility
   readonly lookups: Lookups
   readonly agents: AgentHost
   readonly news: CardNews
@@ -135,18 +137,20 @@ function createTables(parts: NodeParts): Tables {
   const observability = new A2AObservability()
   const traffic = new Traffic({ ...parts, observability })
   const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
+  const visibility = new Visibility({ self, directory, rules: () => router.rules() })
   return {
     self,
     events,
     registry,
+    visibility,
     ownCards,
     peerCards,
     peers,
     directory,
     agents,
     conversations: new Conversations(clock),
-    lookups: new Lookups({ clock, ids, peers, ownCards, peerCards }),
-    news: new CardNews({ telemetry, agents, ownCards, peers }),
+    lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
+    news: new CardNews({ telemetry, agents, ownCards, peers, visibility }),
     tasks: new Tasks({ clock, ids, telemetry }),
     router,
     policy: new PolicyBook({ ...parts, router, directory, events, self }),

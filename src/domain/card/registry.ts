@@ -16,7 +16,11 @@ export interface RegisteredCard extends AgentCard {
 }
 
 /** Does an agent of sandbox `sandboxId` (null: none) find this card? One in a sandbox finds only its own, save what is allowed by id or address. */
-export function isVisibleTo(card: RegisteredCard, sandboxId: string | null, allowList: readonly string[] = []): boolean {
+export function isVisibleTo(
+  card: Pick<RegisteredCard, 'id' | 'address' | 'sandboxId'>,
+  sandboxId: string | null,
+  allowList: readonly string[] = []
+): boolean {
   return sandboxId === null || card.sandboxId === sandboxId || allowList.includes(card.id) || allowList.includes(card.address)
 }
 

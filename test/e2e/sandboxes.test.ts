@@ -1,0 +1,25 @@
+import test, { type Assert } from 'brittle'
+import { testMesh, untilAgent, untilOnline } from '../support/nodes.js'
+
+test('nodes in different sandboxes do not find the agents of each other; one in none finds and reaches both', {
+  timeout: 120_000
+}, async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  const boxes = []
+  for (const sandboxId of ['ci', 'prod']) {
+    const { code } = await a.api.call('invite.create', { sandboxId })
+    boxes.push(await mesh.start(sandboxId, { join: code }))
+  }
+  const [ci, prod] = boxes as [typeof a, typeof a]
+  await Promise.all([a, ci, prod].map((node) => untilOnline(node, 2)))
+  for (const name of ['ci', 'prod']) await untilAgent(a, `text@${name}`)
+  const listed = async (node: typeof a): Promise<string[]> =>
+    (await node.json<{ agents: { address: string }[] }>(['agents'])).agents.map((one) => one.address)
+  t.alike(await listed(ci), ['files@ci', 'host@ci', 'text@ci'])
+  t.alike(await listed(prod), ['files@prod', 'host@prod', 'text@prod'])
+  t.is((await listed(a)).length, 9)
+  t.is((await ci.cli(['agents', 'show', 'text@a'])).code, 4)
+  t.is((await ci.cli(['call', 'text@a', 'text.stats', '{"text":"x"}'])).code, 5)
+  t.is((await a.cli(['call', 'text@ci', 'text.stats', '{"text":"x"}'])).code, 0)
+})

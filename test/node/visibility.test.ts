@@ -1,0 +1,81 @@
+import test, { type Assert } from 'brittle'
+import { failsWith } from '../support/fails.js'
+import { echo } from '../support/fake-agents.js'
+import { type FakeNode, SETTINGS, World } from '../support/fake-node.js'
+
+interface Scene {
+  readonly world: World
+  readonly plain: FakeNode
+  readonly ci: FakeNode
+  readonly prod: FakeNode
+}
+
+/** A node in no sandbox, with an agent that is in one, and two nodes in a sandbox each; nothing gets into the log. */
+async function scene(t: Assert, allow: readonly string[] = []): Promise<Scene> {
+  const world = new World(t)
+  world.log.isWritable = false
+  const sandbox = { enforced: true, crossSandboxAllowList: [...allow] }
+  const settings = { rules: { ...SETTINGS.rules, sandbox } }
+  const plain = await world.member('plain', { agents: [echo('text'), echo('boxed', { sandboxId: 'ci' })], settings })
+  const ci = await world.member('ci', { agents: [echo('built')], terms: { sandboxId: 'ci' }, settings })
+  const prod = await world.member('prod', { agents: [echo('shop')], terms: { sandboxId: 'prod' }, settings })
+  await world.link(plain, ci, prod)
+  return { world, plain, ci, prod }
+}
+
+async function listed(node: FakeNode): Promise<string[]> {
+  return (await node.api().call('agents.list', {})).agents.map((one) => one.address).sort()
+}
+
+test('the operator of a sandboxed node finds the agents of its sandbox alone; one outside finds all', async (t) => {
+  const { plain, ci, prod } = await scene(t)
+  t.alike(await listed(ci), ['boxed@plain', 'built@ci'])
+  t.alike(await listed(prod), ['shop@prod'])
+  t.alike(await listed(plain), ['boxed@plain', 'built@ci', 'shop@prod', 'text@plain'])
+  t.is((await ci.api().call('agents.show', { agent: 'boxed@plain' })).id, 'boxed')
+  await failsWith(t, 'AGENT_NOT_FOUND', () => ci.api().call('agents.show', { agent: 'text@plain' }))
+  t.alike(
+    (await ci.api({ sandboxId: 'prod' }).call('agents.list', {})).agents,
+    [],
+    'a caller of another sandbox than its node finds nobody'
+  )
+})
+
+test('what the allow list names is found across sandboxes', async (t) => {
+  const { ci } = await scene(t, ['text'])
+  t.alike(await listed(ci), ['boxed@plain', 'built@ci', 'text@plain'])
+})
+
+test('a node tells a sandboxed peer of no agent that is in another sandbox, and of who may write to it', async (t) => {
+  const { world, plain, ci, prod } = await scene(t)
+  const known = (of: FakeNode, to: FakeNode): string[] =>
+    to.core.registry
+      .ofNode(of.id)
+      .map((card) => card.id)
+      .sort()
+  t.alike(known(prod, ci), [])
+  t.alike(known(plain, prod), ['operator', 'text'])
+  t.alike(known(plain, ci), ['boxed', 'operator', 'text'])
+  t.alike(known(prod, plain), ['operator', 'shop'])
+  prod.source.set([echo('shop', { description: 'new' }), echo('till')])
+  await world.settle()
+  t.alike(known(prod, ci), [], 'nor of what changes')
+  t.alike(known(prod, plain), ['operator', 'shop', 'till'])
+  const reply = plain.api().call('message.send', { agent: 'built@ci', text: 'x' })
+  await world.settle()
+  t.is((await reply).outcome, 'COMPLETED')
+})
+
+test('a question for an agent is answered with what the asking peer may find', async (t) => {
+  const { world, plain, ci } = await scene(t)
+  async function finds(asking: FakeNode, id: string): Promise<boolean> {
+    const address = `${id}@${plain.id}`
+    asking.core.registry.unregister(address)
+    const asked = asking.core.lookups.ask(id)
+    await world.settle()
+    await asked
+    return asking.core.registry.getByAddress(address) !== undefined
+  }
+  t.is(await finds(ci, 'boxed'), true)
+  t.is(await finds(ci, 'text'), false)
+})
