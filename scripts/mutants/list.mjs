@@ -226,7 +226,7 @@ export const MUTANTS = [
   {
     name: 'a routed message tells of no event',
     file: 'src/node/traffic.ts',
-    find: "this.#emit('routing-decision', passage.header, { routingPath: path, duration, success: true })",
+    find: 'this.#decided(passage.header, path, duration)',
     put: 'void path',
     test: 'node/traffic',
     title: property(17)
@@ -250,7 +250,7 @@ export const MUTANTS = [
   {
     name: 'messages that came in are not counted',
     file: 'src/node/traffic.ts',
-    find: "this.#emit('message-received', header)",
+    find: "this.#emit('message-received', safe(header))",
     put: 'void header',
     test: 'node/traffic',
     title: property(32)

@@ -9,6 +9,9 @@ import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
 
+/** Texts that need no cleaning. */
+const PLAIN = /^[\x20-\x7e]{0,256}$/
+
 /** What noting messages needs. */
 export interface TrafficParts {
   readonly clock: Clock
@@ -58,7 +61,7 @@ export class Traffic {
   /** A message that could be read came in, whatever becomes of it. */
   received(header: TrafficHeader): void {
     this.#parts.telemetry.count('messages_received', header.type)
-    this.#emit('message-received', header)
+    this.#emit('message-received', safe(header))
   }
 
   /** Bytes came in that are no message. */
@@ -78,9 +81,9 @@ export class Traffic {
 
   /** A message did not pass the rules, or could not be sent. What a peer says of itself is made safe to show. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
-    const safe = { ...header, sender: shown(header.sender), recipient: shown(header.recipient), ...safeId(header) }
-    this.#decided(safe, path, null)
-    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(safe) })
+    const told = safe(header)
+    this.#decided(told, path, null)
+    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(told) })
   }
 
   #elapsed({ since }: Passage): number {
@@ -139,9 +142,15 @@ function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeade
   return { correlationId: correlationId ?? id ?? null, message: id ?? null, type, sender, recipient }
 }
 
-function safeId({ id, correlationId }: TrafficHeader): Partial<Pick<EnvelopeHeader, 'id' | 'correlationId'>> {
+/** What a peer says of itself, made safe to show. Honest headers are so already. */
+function safe(header: TrafficHeader): TrafficHeader {
+  const { id = '', correlationId = '', sender, recipient, type } = header
+  if (PLAIN.test(id) && PLAIN.test(correlationId) && PLAIN.test(sender) && PLAIN.test(recipient)) return header
   return {
-    ...(id === undefined ? {} : { id: shown(id) }),
-    ...(correlationId === undefined ? {} : { correlationId: shown(correlationId) })
+    type,
+    sender: shown(sender),
+    recipient: shown(recipient),
+    ...(header.id === undefined ? {} : { id: shown(id) }),
+    ...(header.correlationId === undefined ? {} : { correlationId: shown(correlationId) })
   }
 }

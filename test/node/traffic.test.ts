@@ -274,3 +274,22 @@ test('whatever a peer sends, labels of metrics are words of this node', async (t
   })
   await holds(t, property, 100)
 })
+
+test('what a peer says of itself is safe to show among the events', async (t: Assert) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')] })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const evil = '\u001b[31m\nred\u202e'
+  forge(peer, here, { id: evil, correlationId: evil, sender: `${evil}@${peer.id}`, recipient: `${evil}@${here.id}` })
+  await world.settle()
+  const told = here.core.observability.getRecentEvents().filter(({ sender = '' }) => sender.includes('red'))
+  t.alike(
+    told.map(({ type }) => type),
+    ['message-received', 'routing-decision']
+  )
+  for (const { envelopeId = '', sender = '', recipient = '' } of told) {
+    t.is(envelopeId, '[31mred')
+    t.absent(/[\p{Cc}\u202e]/u.test(sender + recipient))
+  }
+})
