@@ -3,15 +3,15 @@ import { shown } from '../kit/text.js'
 import type { Calls, Reply, WatchName } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 
-type MessageCall = Extract<WatchName, 'message.send' | 'message.call'>
+/** A call that is told of while it is under way. */
+export type MessageCall = Extract<WatchName, 'message.send' | 'message.call'>
 
 /** Sends or calls, and says on stderr when a person at the other side has to allow it first. @throws NodeError as the call does. */
 export async function followMessage<N extends MessageCall>(
   { output, api }: Pick<CommandContext, 'output' | 'api'>,
-  name: N,
-  params: Calls[N]['params']
+  { name, params, signal }: { readonly name: N; readonly params: Calls[N]['params']; readonly signal: AbortSignal }
 ): Promise<Reply> {
-  for await (const event of api().watch<MessageCall>(name, params)) {
+  for await (const event of api().watch<MessageCall>(name, params, { signal })) {
     if (event.type === 'reply') return event.reply
     if (event.type === 'failed') throw NodeError.fromBody(event.error)
     if (event.type === 'waiting' && event.waitingFor === 'approval') output.note(waitingText(event.agent))

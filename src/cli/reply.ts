@@ -1,8 +1,10 @@
 import { NodeError } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
-import type { Reply } from '../ports/node-api.js'
+import type { Calls, Reply } from '../ports/node-api.js'
+import type { CommandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
+import { followMessage, type MessageCall } from './follow-message.js'
 import { durationOption, given, type Given, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './output.js'
 import { type Cell, printTable } from './render.js'
@@ -21,8 +23,32 @@ export function replyOptions(
   })
 }
 
+/**
+ * Asks and prints what came back; gives the exit code. Ctrl-C gives the answer up: the node then cancels the work, as it
+ * does whenever this process hangs up.
+ */
+export async function awaitReply<N extends MessageCall>(
+  context: Pick<CommandContext, 'output' | 'api'>,
+  name: N,
+  params: Calls[N]['params']
+): Promise<number> {
+  const { output } = context
+  const stop = new AbortController()
+  const abort = (): void => stop.abort()
+  process.once('SIGINT', abort)
+  try {
+    return await printReply(output, await followMessage(context, { name, params, signal: stop.signal }))
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+    output.note(`given up; the node cancels the work: ${output.hint('a2a-node tasks')} shows it`)
+    return EXIT.interrupted
+  } finally {
+    process.off('SIGINT', abort)
+  }
+}
+
 /** Prints what came back of a `send` or `call`; gives the exit code. */
-export async function printReply(output: Output, reply: Reply): Promise<number> {
+async function printReply(output: Output, reply: Reply): Promise<number> {
   if (output.json)
     output.object('reply@1', reply.error === null ? reply : { ...reply, error: { ...reply.error, next: output.nextOf(reply.error) } })
   else await printText(output, reply)

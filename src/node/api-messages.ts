@@ -1,4 +1,6 @@
+import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
 import { shown } from '../kit/text.js'
@@ -11,6 +13,7 @@ import { tierText } from '../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
 import type { MessageEvent } from '../ports/policy-api.js'
+import { Abort } from './abort.js'
 import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
 import type { Answer } from './one-request.js'
@@ -56,16 +59,20 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
 }
 
 /** `send`: text to an agent's default capability, or to everybody. */
-export async function sendText(node: NodeCore, params: Calls['message.send']['params'], { by, onAsked }: Caller): Promise<Reply> {
+export async function sendText(node: NodeCore, params: Calls['message.send']['params'], { by, onAsked, signal }: Caller): Promise<Reply> {
   const { agent, text, type, ...rest } = params
-  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by }
+  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, signal }
   if (agent === '*') return broadcast(node, type ?? 'request', question)
   const target = await findAgent(node, agent)
   return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target, ...hooked(onAsked) })
 }
 
 /** `call`: a capability of an agent, or of whoever has it. */
-export async function callCapability(node: NodeCore, params: Calls['message.call']['params'], { by, onAsked }: Caller): Promise<Reply> {
+export async function callCapability(
+  node: NodeCore,
+  params: Calls['message.call']['params'],
+  { by, onAsked, signal }: Caller
+): Promise<Reply> {
   const { agent, ...question } = params
   const target = agent === null ? pickCapable(node, capableDraft(node, params, by)) : await findAgent(node, agent)
   const card = node.directory.card(target)
@@ -76,7 +83,7 @@ export async function callCapability(node: NodeCore, params: Calls['message.call
       data: { capabilities }
     })
   }
-  return ask(node, { ...question, target, onBehalfOf: by, ...hooked(onAsked) })
+  return ask(node, { ...question, target, onBehalfOf: by, signal, ...hooked(onAsked) })
 }
 
 function hooked(onAsked: Caller['onAsked']): Pick<Question, 'onAsked'> {
@@ -86,9 +93,10 @@ function hooked(onAsked: Caller['onAsked']): Pick<Question, 'onAsked'> {
 /** Sends or calls, telling on the way what holds the request up. The last event is the reply, or why there is none. */
 export function followMessage(
   node: NodeCore,
-  run: (onAsked: (asked: Asked) => void) => Promise<Reply>,
+  run: (hooks: Pick<Caller, 'onAsked' | 'signal'>) => Promise<Reply>,
   { push, end }: { readonly push: (event: MessageEvent<Reply>) => void; readonly end: () => void }
 ): Unsubscribe {
+  const gone = new Abort()
   let stop: Unsubscribe = () => {}
   let told: Task['waitingFor'] = null
   const follow = ({ taskId }: Asked): void => {
@@ -106,17 +114,20 @@ export function followMessage(
     push(event)
     end()
   }
-  run(follow).then(
+  run({ onAsked: follow, signal: gone }).then(
     (reply) => finish({ type: 'reply', reply }),
     (error: unknown) => finish({ type: 'failed', error: asNodeError(error).toBody() })
   )
-  return () => stop()
+  return () => {
+    stop()
+    gone.abort()
+  }
 }
 
 /** A task as people see it. */
 export function taskInfo(node: NodeCore, task: Task): TaskInfo {
   const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
-  const agent = kind === 'swarm' ? task.agent : node.directory.shownAddress(task.agent)
+  const agent = kind === 'swarm' ? '*' : node.directory.shownAddress(task.agent)
   const createdAt = new Date(task.createdAt).toISOString()
   return {
     id,
@@ -159,6 +170,8 @@ interface Caller {
   readonly by: CertifiedPower
   /** Called when the request to one agent is on its way. */
   readonly onAsked?: (asked: Asked) => void
+  /** Aborted when it hangs up: the work whose answer it waited for is then canceled. */
+  readonly signal?: AbortSignalLike | undefined
 }
 
 interface Question {
@@ -171,6 +184,7 @@ interface Question {
   readonly justification?: string
   readonly timeoutMs?: number
   readonly wait?: boolean
+  readonly signal: AbortSignalLike | undefined
 }
 
 async function ask(node: NodeCore, question: Question): Promise<Reply> {
@@ -192,8 +206,8 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
   question.onAsked?.(asked)
   const base = replyBase(node, question.target, asked)
   if (!isWaiting) return { ...base, outcome: 'QUEUED', payload: null, error: null, latencyMs: elapsed(node, from) }
-  const answer = await asked.answer
-  return { ...base, ...answered(answer), latencyMs: elapsed(node, from) }
+  const answer = await untilAnswered(asked, question.signal)
+  return { ...base, ...answered(node, question.target, answer), latencyMs: elapsed(node, from) }
 }
 
 function replyBase(node: NodeCore, target: AgentAddress, asked: Asked): Pick<Reply, 'requestId' | 'correlationId' | 'agent' | 'taskId'> {
@@ -205,9 +219,28 @@ function replyBase(node: NodeCore, target: AgentAddress, asked: Asked): Pick<Rep
   }
 }
 
-function answered(answer: Answer): Pick<Reply, 'outcome' | 'payload' | 'error'> {
+async function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promise<Answer> {
+  const cancel = (): void => asked.cancel()
+  if (signal?.aborted === true) cancel()
+  signal?.addEventListener('abort', cancel)
+  try {
+    return await asked.answer
+  } finally {
+    signal?.removeEventListener('abort', cancel)
+  }
+}
+
+function answered(node: NodeCore, target: AgentAddress, answer: Answer): Pick<Reply, 'outcome' | 'payload' | 'error'> {
   if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
-  return { outcome: answer.outcome, payload: null, error: answer.error }
+  const { error } = answer
+  return { outcome: answer.outcome, payload: null, error: error?.code === 'INVALID_OUTPUT' ? atFault(node, target, error) : error }
+}
+
+/** An agent that does not keep to its own schema: its file is to be mended here, or looked at from afar. */
+function atFault(node: NodeCore, target: AgentAddress, error: ErrorBody): ErrorBody {
+  const source = target.nodeId === node.parts.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
+  const isFile = source !== undefined && source !== 'built-in'
+  return { ...error, next: [isFile ? `a2a-node agents check ${source}` : `a2a-node agents show ${node.directory.shownAddress(target)}`] }
 }
 
 function elapsed(node: NodeCore, from: number): number {

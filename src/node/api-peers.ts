@@ -35,6 +35,7 @@ export function showPeer(node: NodeCore, nodeId: NodeId): PeerDetail {
   const revoked = member?.revoked ?? null
   return {
     ...peerInfo(node, nodeId),
+    self: nodeId === node.parts.membership.nodeId,
     admin: certificate.mayInvite && revoked === null,
     writer: isWriter(view, nodeId),
     owner: nodeId === node.parts.membership.owner,
@@ -71,7 +72,7 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
   return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
 }
 
-/** Gives a member another name or tier. `by`: nobody makes another more powerful than itself. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+/** Gives a member another name or tier. `by`: nobody makes another more powerful than itself. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT. */
 export async function amendPeer(
   node: NodeCore,
   nodeId: NodeId,
@@ -87,6 +88,7 @@ export async function amendPeer(
   if (change.tier !== undefined && change.tier < power)
     throw new NodeError('FORBIDDEN', `an ${tierText(power)} caller cannot make another ${tierText(change.tier)}`)
   if (change.tier !== undefined && change.tier !== 0 && nodeId === membership.owner) throw new NodeError('FORBIDDEN', 'the owner stays L0')
+  refuseRevoked(node, nodeId)
   const body = amendCertificate(log.view(), { self: membership.nodeId, nodeKey: nodeId, ...change, now: clock.now() })
   if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const certificate = seal('certificate', body, { id: membership.nodeId, sign })
@@ -105,9 +107,10 @@ export async function revokePeer(node: NodeCore, nodeId: NodeId, reason: string)
   return showPeer(node, nodeId)
 }
 
-/** Pings a peer, one after the other. @throws NodeError PEER_OFFLINE, TIMEOUT. */
+/** Pings a peer, one after the other. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
 export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
   if (nodeId === node.parts.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
+  refuseRevoked(node, nodeId)
   const rttMs: number[] = []
   while (rttMs.length < Math.min(count, MAX_PINGS)) rttMs.push(rounded(await node.peers.ping(nodeId)))
   const link = node.peers.link(nodeId)
@@ -156,7 +159,11 @@ export async function revokeInvite(node: NodeCore, text: string): Promise<Invite
   if (!own.mayInvite) throw new NodeError('NOT_ADMIN', 'this node may not revoke invites; an admin node can')
   const ids = [...log.view().invites.keys()].filter((id) => id === text || (text.length >= 4 && id.startsWith(text)))
   const [id] = ids
-  if (ids.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several invites`, { data: { candidates: ids } })
+  if (ids.length > 1)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several invites`, {
+      data: { candidates: ids },
+      next: ['a2a-node invite ls']
+    })
   if (id === undefined) throw new NodeError('INVITE_NOT_FOUND', `no invite "${shown(text)}"`)
   if (log.view().invites.get(id)?.revokedAt === null) {
     await log.submit({ kind: 'invite-revoked', mesh: own.mesh, inviteId: id, at: clock.now() })
@@ -176,6 +183,15 @@ function mayChange(node: NodeCore, nodeId: NodeId): void {
   }
 }
 
+/** @throws NodeError REVOKED: nothing can be done with or for such a node any more. */
+function refuseRevoked(node: NodeCore, nodeId: NodeId): void {
+  if ((node.parts.log.view().members.get(nodeId)?.revoked ?? null) === null) return
+  const { name } = node.directory.ref(nodeId)
+  throw new NodeError('REVOKED', `${name} was put out of the mesh for good; an invite lets it in with a new home`, {
+    next: [`a2a-node peers show ${nodeId}`, 'a2a-node invite']
+  })
+}
+
 function inviteInfo(node: NodeCore, id: string): InviteInfo {
   const one = node.parts.log.view().invites.get(id)
   if (one === undefined) throw new NodeError('INVITE_NOT_FOUND', 'no such invite')
@@ -193,7 +209,7 @@ function inviteInfo(node: NodeCore, id: string): InviteInfo {
 }
 
 function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
-  const { log } = node.parts
+  const { log, membership } = node.parts
   const member = log.view().members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
   const link = node.peers.link(nodeId)
@@ -203,7 +219,7 @@ function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
   return {
     ...node.directory.ref(nodeId),
     tier: tierText(certificate?.maxTier ?? 3),
-    status: isRevoked ? 'revoked' : link === null ? 'offline' : 'online',
+    status: isRevoked ? 'revoked' : link !== null || nodeId === membership.nodeId ? 'online' : 'offline',
     path: isRevoked ? null : (link?.path ?? null),
     rttMs: isRevoked || rttMs === null ? null : rounded(rttMs),
     agents: node.registry

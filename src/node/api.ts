@@ -83,7 +83,10 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
 }
 
 type CallTable = {
-  readonly [N in CallName]: readonly [Scope, (params: Calls[N]['params']) => Calls[N]['result'] | Promise<Calls[N]['result']>]
+  readonly [N in CallName]: readonly [
+    Scope,
+    (params: Calls[N]['params'], signal: AbortSignalLike | undefined) => Calls[N]['result'] | Promise<Calls[N]['result']>
+  ]
 }
 
 function callTable(host: ApiHost, principal: Principal): CallTable {
@@ -112,8 +115,8 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'mesh.set': ['admin', (params) => setSettings(node, params)],
     'agents.list': ['read', (params) => listAgents(node, params, by)],
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
-    'message.send': ['send', (params) => sendText(node, params, { by })],
-    'message.call': ['send', (params) => callCapability(node, params, { by })],
+    'message.send': ['send', (params, signal) => sendText(node, params, { by, signal })],
+    'message.call': ['send', (params, signal) => callCapability(node, params, { by, signal })],
     'swarm.start': ['send', (params) => ({ id: swarms.launch(params, by) })],
     'swarm.list': ['read', () => ({ swarms: swarms.list() })],
     'swarm.show': ['read', ({ id }) => swarms.show(id)],
@@ -163,10 +166,10 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
     'peers.list': ['read', watchPeers, 'newest'],
     'tasks.list': ['read', watchTasks, 'newest'],
     'approvals.list': ['read', watchApprovals, 'newest'],
-    'message.send': ['send', (node, params, to) => followMessage(node, (onAsked) => sendText(node, params, { by, onAsked }), to), 'all'],
+    'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, ...hooks }), to), 'all'],
     'message.call': [
       'send',
-      (node, params, to) => followMessage(node, (onAsked) => callCapability(node, params, { by, onAsked }), to),
+      (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, ...hooks }), to),
       'all'
     ],
     'swarm.watch': ['read', watchSwarm, 'all'],
@@ -236,13 +239,13 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
   }
   return {
-    call: async (name, params) => {
+    call: async (name, params, options) => {
       const row = Object.hasOwn(calls, name) ? calls[name] : undefined
       if (row === undefined) throw new NodeError('USAGE', `no call ${shown(name)}`)
       const [scope, run] = row
       allow(scope, name)
       try {
-        return await run(params)
+        return await run(params, options?.signal)
       } catch (error) {
         const failure = asNodeError(error)
         if (failure.code === 'INTERNAL') host.node.parts.telemetry.log('error', 'a call failed', { call: name, reason: failure.message })
@@ -296,7 +299,10 @@ function findTask(node: NodeCore, text: string): string {
   const ids = text.length < MIN_PREFIX ? [] : node.tasks.matching(text)
   const [id] = ids
   if (ids.length > 1)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, { data: { candidates: ids.slice(0, 8) } })
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, {
+      data: { candidates: ids.slice(0, 8) },
+      next: ['a2a-node tasks']
+    })
   if (id === undefined) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
   return id
 }
@@ -305,7 +311,7 @@ function showTask(node: NodeCore, text: string): Calls['tasks.show']['result'] {
   const id = findTask(node, text)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  return { ...taskInfo(node, task), events: node.tasks.events(id) }
+  return { ...taskInfo(node, task), events: node.tasks.events(id).map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
 }
 
 function cancelTask(node: NodeCore, text: string): Calls['tasks.cancel']['result'] {

@@ -94,7 +94,7 @@ export class Directory {
   node(text: string): NodeId {
     const found = resolveNode(text, this.nodes())
     if (found.kind === 'found') return found.value
-    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates)
+    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node peers --all')
     throw notFound('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh`, found.nearest)
   }
 
@@ -103,7 +103,7 @@ export class Directory {
     const agents: AgentName[] = this.#parts.registry.listAll().map((card) => ({ agentId: card.id, nodeId: card.nodeId }))
     const found = resolveAgent(text, agents, this.nodes())
     if (found.kind === 'found') return found.value
-    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates)
+    if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node agents')
     throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
   }
 
@@ -130,8 +130,8 @@ export class Directory {
   }
 }
 
-function ambiguous(text: string, candidates: readonly string[]): NodeError {
-  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates } })
+function ambiguous(text: string, candidates: readonly string[], next: string): NodeError {
+  return new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean ${candidates.join(' or ')}`, { data: { candidates }, next: [next] })
 }
 
 function notFound(code: 'PEER_NOT_FOUND' | 'AGENT_NOT_FOUND', message: string, nearest: readonly string[]): NodeError {

@@ -234,7 +234,10 @@ export class Swarms {
     const hits = [...this.#runs.values()].filter((one) => id.length >= 4 && one.id.startsWith(id))
     const [hit] = hits
     if (hits.length > 1)
-      throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, { data: { candidates: hits.map((one) => one.id) } })
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, {
+        data: { candidates: hits.map((one) => one.id) },
+        next: ['a2a-node swarm ls']
+      })
     if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
     return hit
   }

@@ -92,6 +92,8 @@ export interface PeerInfo {
 
 /** `peers show`. */
 export interface PeerDetail extends PeerInfo {
+  /** It is the node that tells. */
+  readonly self: boolean
   readonly admin: boolean
   readonly writer: boolean
   readonly owner: boolean
@@ -262,6 +264,7 @@ export interface TaskInfo {
   readonly id: string
   readonly kind: 'request' | 'swarm'
   readonly role: 'caller' | 'callee'
+  /** `id@node name`; `*` for a swarm: `swarm show` tells who takes part. */
   readonly agent: string
   readonly capability: string
   readonly state: TaskState
@@ -272,6 +275,9 @@ export interface TaskInfo {
   readonly result: unknown
   readonly error: ErrorBody | null
 }
+
+/** One thing that happened to a task; `at` is an ISO time. */
+export type TaskEventInfo = TaskEvent extends infer E ? (E extends TaskEvent ? Omit<E, 'at'> & { readonly at: string } : never) : never
 
 /** A line of `events --json`. */
 export interface EventInfo {
@@ -346,7 +352,7 @@ export interface Calls {
   'swarm.results': { params: { readonly id: string }; result: SwarmResults }
   'swarm.cancel': { params: { readonly id: string }; result: SwarmInfo }
   'tasks.list': { params: Record<string, never>; result: { readonly tasks: readonly TaskInfo[] } }
-  'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEvent[] } }
+  'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEventInfo[] } }
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
   'policy.show': { params: Record<string, never>; result: PolicyInfo }
   'policy.test': { params: PolicyTestQuery; result: PolicyTestResult }

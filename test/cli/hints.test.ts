@@ -37,7 +37,7 @@ test('an agent that fails under agents run --json is an error on stderr and noth
   const { error } = JSON.parse(ran.stderr) as { error: { code: string; retryable: boolean; next: string[] } }
   t.is(error.code, 'TASK_FAILED')
   t.is(error.retryable, false)
-  t.alike(error.next, ['a2a-node tasks'])
+  t.alike(error.next, [`a2a-node agents check ${file}`])
 })
 
 test('where a justification is missing, what to try is the command as it was typed, with one', async (t: Assert) => {

@@ -1,8 +1,10 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { connectControl } from '../../src/adapters/control/client.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeApi } from '../../src/ports/node-api.js'
+import { failsWith } from '../support/fails.js'
 import { tempDir } from '../support/tmp.js'
 import { fakeHome, REPOSITORY, run } from './command-line.js'
 import { agent, peer, task } from './samples.js'
@@ -135,6 +137,53 @@ test('an ambiguous name lists the candidates and exits 4', async (t: Assert) => 
   const ran = await cli(['peers', 'show', 'gpu'])
   t.is(ran.code, 4)
   t.ok(ran.stderr.includes('one of: gpu-1') && ran.stderr.includes('one of: gpu-2'))
+})
+
+test('a node shown by itself is called that, and times of a revocation are those of the clock on the wall', async (t: Assert) => {
+  const revoked = { by: { id: 'y'.repeat(52), name: 'laptop' }, at: '2026-01-02T03:04:05.000Z', reason: '' }
+  const { run: cli } = await fakeHome(t, { peers: [peer('me', { self: true }), peer('out', { status: 'revoked', revoked })] })
+  const self = (await cli(['peers', 'show', 'me'])).stdout
+  t.ok(/^me {3}L1 {3}this node\n/.test(self), self)
+  t.absent(self.includes('last seen'))
+  const out = (await cli(['peers', 'show', 'out'])).stdout
+  t.ok(/by laptop, 2026-01-0[123] \d\d:\d\d:\d\d: no reason given/.test(out), out)
+})
+
+test('a swarm among the tasks is called so, and has no agent', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { tasks: [task('task_1', { kind: 'swarm', agent: '*' }), task('task_2')] })
+  const { stdout } = await cli(['tasks'])
+  t.ok(/^task_1 +swarm .* \* +text.stats$/m.test(stdout) && /^task_2 +asked .*text@gpu-box/m.test(stdout), stdout)
+})
+
+test('Ctrl-C on a call that waits hangs up, says so and exits 130', async (t: Assert) => {
+  let isGone = false
+  let tellAsked: () => void = () => {}
+  const asked = new Promise<void>((resolve) => (tellAsked = resolve))
+  const untilGone = (signal: AbortSignal | undefined): Promise<never> =>
+    new Promise((_, reject) => {
+      signal?.addEventListener('abort', () => {
+        isGone = true
+        reject(new NodeError('CANCELED', 'gone'))
+      })
+      tellAsked()
+    })
+  const { home } = await fakeHome(t, { calls: { 'message.call': (_params, signal) => untilGone(signal) } })
+  const args = [path.join(REPOSITORY, 'bin', 'a2a-node.js'), 'call', 'text@b', 'text.stats', '{}', '--home', home]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let stderr = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+  const ended = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
+  await asked
+  child.kill('SIGINT')
+  t.is(await ended, 130)
+  t.ok(stderr.includes('given up; the node cancels the work'), stderr)
+  t.ok(isGone)
+})
+
+test('parameters that are too long are told of in sizes, with what to do', async (t: Assert) => {
+  const { socket } = await fakeHome(t)
+  const error = await failsWith(t, 'USAGE', () => connectControl(socket).call('peers.show', { peer: 'x'.repeat(2_000_000) }))
+  t.is(error.message, 'what was given is 2 MiB long, and at most 1 MiB fit: give a shorter input')
 })
 
 test('global flags stand before or after the command', async (t: Assert) => {

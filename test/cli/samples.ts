@@ -6,7 +6,16 @@ const OWNER = { id: 'y'.repeat(52), name: 'laptop' }
 /** A peer; online and L1 unless told otherwise. */
 export function peer(name: string, more: Partial<PeerDetail> = {}): PeerDetail {
   const seen = { status: 'online', path: 'direct', rttMs: 12.4, agents: ['host', 'text'], lastSeenAt: AT } as const
-  const role = { admin: false, writer: false, owner: false, sandboxId: null, issuer: OWNER, version: 'a2a-node/0.1.0', revoked: null }
+  const role = {
+    self: false,
+    admin: false,
+    writer: false,
+    owner: false,
+    sandboxId: null,
+    issuer: OWNER,
+    version: 'a2a-node/0.1.0',
+    revoked: null
+  }
   return { id: `x4m1${'n'.repeat(44)}77be`, name, tier: 'L1', ...seen, ...role, ...more }
 }
 

@@ -31,6 +31,18 @@ test('people see who did what on which node, who was left out and by which rule'
   t.ok(ran.stderr.includes('back    b.txt  text@gpu-box  the node is offline'))
 })
 
+test('results are counted as people count', async (t: Assert) => {
+  const result = { item: 'a', agent: 'text@b', attempt: 1, status: 'completed', result: 1, error: null, durationMs: 1 } as const
+  for (const [count, text] of [
+    [1, '1 result, swarm completed'],
+    [2, '2 results, swarm completed']
+  ] as const) {
+    const results = Array.from({ length: count }, () => result)
+    const { run } = await fakeHome(t, { calls: { 'swarm.results': ({ id }) => ({ id, status: 'completed', results }) } })
+    t.is((await run(['swarm', 'results', 'x'])).stderr, `${text}\n`)
+  }
+})
+
 test('swarm run exits by the status of the swarm', async (t: Assert) => {
   for (const [status, code] of [
     ['completed', 0],

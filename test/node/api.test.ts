@@ -226,7 +226,9 @@ test('tasks are found by a unique prefix and canceled on the side that asked', a
   const { taskId } = await api.call('message.send', { agent: 'slow@peer', text: 'x', wait: false })
   await api.call('message.send', { agent: 'slow@peer', text: 'y', wait: false })
   await world.settle()
-  await failsWith(t, 'AMBIGUOUS_NAME', () => api.call('tasks.show', { id: 'task' }))
+  t.alike((await failsWith(t, 'AMBIGUOUS_NAME', () => api.call('tasks.show', { id: 'task' }))).next, ['a2a-node tasks'])
+  const [first] = (await api.call('tasks.show', { id: taskId ?? '' })).events
+  t.is(first === undefined ? '' : new Date(first.at).toISOString(), first?.at, 'its events have ISO times')
   await failsWith(t, 'TASK_NOT_FOUND', () => api.call('tasks.show', { id: 'tas' }))
   t.is((await api.call('tasks.cancel', { id: taskId ?? '' })).state, 'canceled')
   await failsWith(t, 'USAGE', () => api.call('tasks.cancel', { id: taskId ?? '' }))
@@ -238,15 +240,57 @@ test('tasks are found by a unique prefix and canceled on the side that asked', a
   t.is(agent.open.length, 0)
 })
 
-test('peers are shown as they are: online, offline, revoked', async (t) => {
+test('who hangs up while waiting for an answer has the work canceled', async (t) => {
+  const agent = new FakeAgent(agentDefinition('slow'))
+  const { world, owner } = await scene(t, { agents: [agent] })
+  const gone = new AbortController()
+  const asking = owner.api().call('message.call', { agent: 'slow@peer', capability: 'slow.do', input: 1 }, { signal: gone.signal })
+  await world.settle()
+  t.is(agent.open.length, 1)
+  gone.abort()
+  await world.settle()
+  t.alike([(await asking).outcome, (await asking).error?.code, agent.open.length], ['FAILED', 'CANCELED', 0])
+})
+
+test('an agent that breaks its own schema is to be mended by its file here, and looked at from afar', async (t) => {
+  const bad = (): FakeAgent => {
+    const capabilities = [capability('bad.do', { outputSchema: { type: 'object' } })]
+    return new FakeAgent(agentDefinition('bad', { capabilities, source: '/agents/bad.md' }), () => ({ ok: true, result: 'text' }))
+  }
+  const world = new World(t)
+  const owner = await world.owner({ agents: [bad()] })
+  const peer = await world.member('peer', { agents: [bad()] })
+  await world.link(owner, peer)
+  const nextOf = async (agent: string): Promise<readonly string[] | undefined> => {
+    const asking = owner.api().call('message.call', { agent, capability: 'bad.do', input: {} })
+    await world.settle()
+    const { error } = await asking
+    t.is(error?.code, 'INVALID_OUTPUT')
+    return error?.next
+  }
+  t.alike(await nextOf('bad@owner'), ['a2a-node agents check /agents/bad.md'])
+  t.alike(await nextOf('bad@peer'), ['a2a-node agents show bad@peer'])
+})
+
+test('peers are shown as they are: online, offline, revoked, this node itself', async (t) => {
   const { world, owner, peer } = await scene(t)
   const api = owner.api()
+  const self = await api.call('peers.show', { peer: 'owner' })
+  t.alike([self.self, self.status], [true, 'online'])
   const [row] = (await api.call('peers.list', {})).peers
   t.alike([row.name, row.status, row.tier, row.path, row.agents], ['peer', 'online', 'L1', 'local', ['text']])
   world.net.disconnect(owner.id, peer.id)
   t.is((await api.call('peers.show', { peer: 'peer' })).status, 'offline')
   const revoked = await api.call('peers.revoke', { peer: 'peer', reason: 'lost' })
-  t.is(revoked.status, 'revoked')
+  t.alike([revoked.status, revoked.self], ['revoked', false])
+  for (const asking of [
+    () => api.call('peers.ping', { peer: 'peer' }),
+    () => api.call('peers.tier', { peer: 'peer', tier: 2 }),
+    () => api.call('peers.rename', { peer: 'peer', name: 'other' })
+  ]) {
+    const refused = await failsWith(t, 'REVOKED', asking)
+    t.is(refused.next[0], `a2a-node peers show ${peer.id}`)
+  }
   t.alike([revoked.revoked?.reason, revoked.revoked?.by.name], ['lost', 'owner'])
   t.is((await api.call('peers.list', {})).peers.length, 0)
   t.is((await api.call('peers.list', { all: true })).peers.length, 1)

@@ -48,7 +48,7 @@ async function send(socketPath: string, request: Request): Promise<http.Incoming
   if (signal?.aborted) throw canceled()
   const body = Buffer.from(JSON.stringify(toWire(params)))
   const max = bodyMax(name)
-  if (body.length > max) throw new NodeError('USAGE', `${name}: ${body.length} bytes of parameters, at most ${max} fit`)
+  if (body.length > max) throw tooLong(name, body.length, max)
   checkOwner(socketPath)
   const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
     const headers = { host: CONTROL_HOST, 'content-type': 'application/json', 'content-length': body.length }
@@ -120,6 +120,12 @@ function errorOf(text: string, status: number | undefined): NodeError {
   const body = parse(text) as { error?: ErrorBody } | null
   if (typeof body?.error?.message === 'string') return NodeError.fromBody(body.error)
   return new NodeError('INTERNAL', `the node answered with status ${status ?? 0}`)
+}
+
+function tooLong(name: string, bytes: number, max: number): NodeError {
+  const advice = name === 'swarm.start' ? 'fewer items or smaller files in one swarm' : 'a shorter input'
+  const mebi = (count: number): string => `${Math.ceil((count / 1_048_576) * 10) / 10} MiB`
+  return new NodeError('USAGE', `what was given is ${mebi(bytes)} long, and at most ${mebi(max)} fit: give ${advice}`)
 }
 
 /** In a directory that another user may write to, anybody could pose as the node. */

@@ -116,7 +116,7 @@ export const runAgent: Action = async ({ output }, [file = '', json = ''], optio
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
   const { runAgentFile } = await import('../../compose.js')
   const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, input)
-  if (!outcome.ok) throw new NodeError(outcome.code, outcome.message)
+  if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${file}`] })
   if (output.json) output.object('agent-run@1', outcome)
   else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))
   return EXIT.ok

@@ -1,7 +1,6 @@
 import type { Action } from '../context.js'
-import { followMessage } from '../follow-message.js'
 import { jsonArgument } from '../options.js'
-import { printReply, replyOptions } from '../reply.js'
+import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
 const INPUT_MAX = 1_048_576
@@ -10,5 +9,5 @@ const INPUT_MAX = 1_048_576
 export const call: Action = async (context, [agent = '', capability = '', json = ''], options) => {
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
   const params = { agent: agent === '-' ? null : agent, capability, input, ...replyOptions(options) }
-  return await printReply(context.output, await followMessage(context, 'message.call', params))
+  return await awaitReply(context, 'message.call', params)
 }

@@ -7,7 +7,7 @@ import { showWatch } from '../live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../output.js'
 import { type Cell, printFacts, tableLines } from '../render.js'
-import { agoText, rttText } from '../words.js'
+import { agoText, rttText, timeText } from '../words.js'
 
 /** `peers`: the table of the other nodes; with `--watch` again at each change. */
 export const peers: Action = async (context, _args, options) => {
@@ -51,22 +51,27 @@ export const showPeer: Action = async (context, [peer = '']) => {
 }
 
 function printPeer(output: Output, peer: PeerDetail): void {
-  output.print(`${output.paint('bold', shown(peer.name))}   ${peer.tier}   ${output.paint(styleOf(peer.status), peer.status)}`)
+  output.print(
+    `${output.paint('bold', shown(peer.name))}   ${peer.tier}   ${output.paint(styleOf(peer.status), peer.self ? 'this node' : peer.status)}`
+  )
   const roles = [peer.owner ? 'owner' : null, peer.admin ? 'admin' : null, peer.writer ? 'writer of the log' : null].filter(
     (one) => one !== null
   )
   printFacts(output, [
     ['id', peer.id],
     ['role', roles.length === 0 ? 'member' : roles.join(', ')],
-    ['path', peer.path === null ? '-' : `${peer.path}, ${rttText(peer.rttMs)}`],
+    peer.self ? null : ['path', peer.path === null ? '-' : `${peer.path}, ${rttText(peer.rttMs)}`],
     ['agents', peer.agents.join(', ')],
     ['admitted', `by ${peer.issuer.name} (${shortId(peer.issuer.id)})`],
     peer.sandboxId === null ? null : ['sandbox', peer.sandboxId],
     peer.version === null ? null : ['version', peer.version],
-    ['last seen', peer.status === 'online' ? 'now' : agoText(peer.lastSeenAt, Date.now())],
+    peer.self ? null : ['last seen', peer.status === 'online' ? 'now' : agoText(peer.lastSeenAt, Date.now())],
     peer.revoked === null
       ? null
-      : ['revoked', { text: `by ${peer.revoked.by.name}, ${peer.revoked.at}: ${peer.revoked.reason || 'no reason given'}`, style: 'red' }]
+      : [
+          'revoked',
+          { text: `by ${peer.revoked.by.name}, ${timeText(peer.revoked.at)}: ${peer.revoked.reason || 'no reason given'}`, style: 'red' }
+        ]
   ])
 }
 

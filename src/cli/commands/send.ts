@@ -1,7 +1,6 @@
 import type { Action } from '../context.js'
-import { followMessage } from '../follow-message.js'
 import { given, textOption } from '../options.js'
-import { printReply, replyOptions } from '../reply.js'
+import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
 const TEXT_MAX = 1_048_576
@@ -11,5 +10,5 @@ export const send: Action = async (context, [agent = '', text = ''], options) =>
   const type = textOption(options, 'type') as 'request' | 'notification' | undefined
   const body = text === '-' ? await readStdin(TEXT_MAX) : text
   const params = { agent, text: body, ...given({ type }), ...replyOptions(options) }
-  return await printReply(context.output, await followMessage(context, 'message.send', params))
+  return await awaitReply(context, 'message.send', params)
 }

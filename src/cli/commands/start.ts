@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import v8 from 'node:v8'
 import type { RunningNode, StartOptions } from '../../compose.js'
@@ -56,7 +58,7 @@ function growYoungSpace(may: boolean): void {
 export async function startAny(context: CommandContext, options: Options, startNode: StartNode): Promise<number> {
   const { socket } = context.paths()
   const flags = await startFlags(options)
-  const running = await runningNode(socket)
+  const running = await runningNode(socket).catch((error: unknown) => Promise.reject(hungNode(error, context)))
   if (running !== null) return await printRunning(context, running, { flags, reports: isSet(options, 'reportReady') })
   const config = await startConfig(context, options)
   if (isSet(options, 'detach')) return await printDetached(context, await startDetached(context, options, flags), flags)
@@ -79,6 +81,22 @@ export async function startAny(context: CommandContext, options: Options, startN
     return await printRunning(context, await awaitRunning(socket, error), { flags, reports: isSet(options, 'reportReady') })
   } finally {
     signals.release()
+  }
+}
+
+/** A node that holds its socket and does not answer ends by force only: says which process it is. */
+function hungNode(error: unknown, context: CommandContext): unknown {
+  if (!(error instanceof NodeError) || error.code !== 'ALREADY_RUNNING') return error
+  const pid = pidIn(context.paths().run)
+  return pid === null ? error : new NodeError(error.code, `${error.message} (pid ${pid})`, { next: [`kill -9 ${pid}`], cause: error })
+}
+
+function pidIn(run: string): number | null {
+  try {
+    const { pid } = JSON.parse(readFileSync(path.join(run, 'node.pid'), 'utf8')) as { pid?: unknown }
+    return typeof pid === 'number' && Number.isSafeInteger(pid) && pid > 0 ? pid : null
+  } catch {
+    return null
   }
 }
 

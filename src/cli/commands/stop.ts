@@ -16,7 +16,7 @@ export const stop: Action = async ({ output, api }) => {
   while (isAlive(pid)) {
     if (performance.now() > until) {
       throw new NodeError('TIMEOUT', `the node (pid ${pid}) has not ended within ${GONE_MS / 1000} s`, {
-        next: ['a2a-node status', `kill ${pid}`]
+        next: [`kill -9 ${pid}`]
       })
     }
     await delay(LOOK_MS)

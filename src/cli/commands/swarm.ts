@@ -4,7 +4,7 @@ import type { SwarmInfo, SwarmResults } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, type Style } from '../output.js'
-import { type Cell, printFacts, printTable } from '../render.js'
+import { type Cell, plural, printFacts, printTable } from '../render.js'
 import { followSwarm } from '../swarm-follow.js'
 import { agoText, timeText } from '../words.js'
 
@@ -83,7 +83,7 @@ async function printResults(output: Output, { status, results }: SwarmResults): 
     ])
     await printTable(output, ['ITEM', 'AGENT', 'STATUS', 'TIME', 'RESULT'], rows)
   }
-  output.note(`${results.length} results, swarm ${status}`)
+  output.note(`${plural(results.length, 'result')}, swarm ${status}`)
 }
 
 /** `swarm cancel <id>`. */

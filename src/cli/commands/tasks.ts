@@ -36,7 +36,7 @@ async function taskLines(output: Output, list: readonly TaskInfo[]): Promise<str
   const now = Date.now()
   const rows = list.map((task): Cell[] => [
     task.id,
-    task.role === 'caller' ? 'asked' : 'doing',
+    task.kind === 'swarm' ? 'swarm' : task.role === 'caller' ? 'asked' : 'doing',
     stateCell(task),
     agoText(task.updatedAt, now),
     task.agent,
@@ -63,7 +63,10 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
     ['state', stateCell(task)],
     ['agent', task.agent],
     ['capability', task.capability],
-    ['role', task.role === 'caller' ? 'asked by this node' : 'done by an agent of this node'],
+    [
+      'role',
+      task.kind === 'swarm' ? 'a swarm of this node' : task.role === 'caller' ? 'asked by this node' : 'done by an agent of this node'
+    ],
     ['attempt', String(task.attempt)],
     ['created', timeText(task.createdAt)],
     ['updated', timeText(task.updatedAt)],
@@ -71,9 +74,7 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
   ])
   for (const event of task.events) {
     const { generation, at, type, ...rest } = event
-    output.print(
-      `  ${output.paint('dim', `${String(generation).padStart(3)}  ${timeText(new Date(at).toISOString())}`)}  ${type}  ${shown(jsonLine(rest), 200)}`
-    )
+    output.print(`  ${output.paint('dim', `${String(generation).padStart(3)}  ${timeText(at)}`)}  ${type}  ${shown(jsonLine(rest), 200)}`)
   }
   if (task.result !== null && task.result !== undefined) output.print(jsonText(task.result))
   return EXIT.ok

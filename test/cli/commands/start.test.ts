@@ -39,7 +39,10 @@ test('flags that the running node does not follow are told of, on stderr, with w
   t.ok(ran.stderr.includes('--name is not applied: the node that runs is called laptop\n  try: a2a-node peers rename yyy'), ran.stderr)
   t.ok(ran.stderr.includes('--network, --bootstrap, --agents are not applied'), ran.stderr)
   t.ok(ran.stderr.includes('  try: a2a-node stop\n'), ran.stderr)
-  t.is((await cli(['start', '--name', 'laptop', '--network', 'local'])).stderr, '', 'what it does already is no news')
+  const same = await cli(['start', '--name', 'laptop', '--network', 'local'])
+  t.is(same.stderr, '', 'what it does already is no news')
+  t.ok(same.stdout.includes('Another node on this machine:\n  a2a-node --home <other directory> start --join <code>'), same.stdout)
+  t.absent(same.stdout.includes('npm i -g'))
 })
 
 test('bootstrap nodes beside a network that asks none are USAGE', async (t: Assert) => {
@@ -66,9 +69,11 @@ test('a node that holds its socket without answering is exit 9 after two seconds
     for (const socket of sockets) socket.destroy()
     silent.close()
   })
+  await writeFile(path.join(home, 'run', 'node.pid'), JSON.stringify({ pid: 4711 }))
   const ran = await run(['start', '--json'], { home })
   t.is(ran.code, 9)
-  t.ok(ran.stderr.includes('"ALREADY_RUNNING"'))
+  const { code, next } = (JSON.parse(ran.stderr) as { error: { code: string; next: string[] } }).error
+  t.alike([code, next], ['ALREADY_RUNNING', ['kill -9 4711']])
 })
 
 test('wrong flags are exit 2, a wrong config or variable 78, a home too long 78', async (t: Assert) => {
