@@ -179,26 +179,6 @@ test('a call that nobody waits for is queued, here or for a peer that is away', 
   t.ok(task.events.length >= 3)
 })
 
-test('a call to whoever has a capability is queued too when all who have it are away, and goes to one that is there first', async (t) => {
-  const { world, owner, peer } = await scene(t)
-  const near = await world.member('near', { agents: [echo('text')] })
-  await world.link(owner, near)
-  const call = async (): Promise<string> => {
-    const asked = owner.api().call('message.call', { agent: null, capability: 'text.do', input: 1, wait: false })
-    await world.settle()
-    const reply = await asked
-    t.is(reply.outcome, 'QUEUED')
-    return reply.agent
-  }
-  world.net.disconnect(owner.id, peer.id)
-  t.is(await call(), 'text@near')
-  world.net.disconnect(owner.id, near.id)
-  await call()
-  t.is((await owner.api().call('node.status', {})).outbox.pending, 1)
-  const waiting = { agent: null, capability: 'text.do', input: 1 }
-  await failsWith(t, 'PEER_OFFLINE', () => owner.api().call('message.call', waiting))
-})
-
 test('a broadcast lists every target with what became of it', async (t) => {
   const { world, owner, peer } = await scene(t, { agents: [echo('text'), new FakeAgent(agentDefinition('dumb', { capabilities: [] }))] })
   const away = await world.member('away', { agents: [echo('far')] })
@@ -238,38 +218,6 @@ test('tasks are found by a unique prefix and canceled on the side that asked', a
   t.is((await peer.api().call('tasks.cancel', { id: callee.id })).role, 'callee')
   await world.settle()
   t.is(agent.open.length, 0)
-})
-
-test('who hangs up while waiting for an answer has the work canceled', async (t) => {
-  const agent = new FakeAgent(agentDefinition('slow'))
-  const { world, owner } = await scene(t, { agents: [agent] })
-  const gone = new AbortController()
-  const asking = owner.api().call('message.call', { agent: 'slow@peer', capability: 'slow.do', input: 1 }, { signal: gone.signal })
-  await world.settle()
-  t.is(agent.open.length, 1)
-  gone.abort()
-  await world.settle()
-  t.alike([(await asking).outcome, (await asking).error?.code, agent.open.length], ['FAILED', 'CANCELED', 0])
-})
-
-test('an agent that breaks its own schema is to be mended by its file here, and looked at from afar', async (t) => {
-  const bad = (): FakeAgent => {
-    const capabilities = [capability('bad.do', { outputSchema: { type: 'object' } })]
-    return new FakeAgent(agentDefinition('bad', { capabilities, source: '/agents/bad.md' }), () => ({ ok: true, result: 'text' }))
-  }
-  const world = new World(t)
-  const owner = await world.owner({ agents: [bad()] })
-  const peer = await world.member('peer', { agents: [bad()] })
-  await world.link(owner, peer)
-  const nextOf = async (agent: string): Promise<readonly string[] | undefined> => {
-    const asking = owner.api().call('message.call', { agent, capability: 'bad.do', input: {} })
-    await world.settle()
-    const { error } = await asking
-    t.is(error?.code, 'INVALID_OUTPUT')
-    return error?.next
-  }
-  t.alike(await nextOf('bad@owner'), ['a2a-node agents check /agents/bad.md'])
-  t.alike(await nextOf('bad@peer'), ['a2a-node agents show bad@peer'])
 })
 
 test('peers are shown as they are: online, offline, revoked, this node itself', async (t) => {

@@ -1,0 +1,65 @@
+import test, { type Assert } from 'brittle'
+import { failsWith } from '../support/fails.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
+import { type FakeNode, World } from '../support/fake-node.js'
+
+/** An owner's node and a member's with an agent. */
+async function scene(t: Assert, agent: FakeAgent): Promise<{ readonly world: World; readonly owner: FakeNode; readonly peer: FakeNode }> {
+  const world = new World(t)
+  const owner = await world.owner()
+  const peer = await world.member('peer', { agents: [agent] })
+  await world.link(owner, peer)
+  return { world, owner, peer }
+}
+
+test('a call to whoever has a capability is queued too when all who have it are away, and goes to one that is there first', async (t) => {
+  const { world, owner, peer } = await scene(t, echo('text'))
+  const near = await world.member('near', { agents: [echo('text')] })
+  await world.link(owner, near)
+  const call = async (): Promise<string> => {
+    const asked = owner.api().call('message.call', { agent: null, capability: 'text.do', input: 1, wait: false })
+    await world.settle()
+    const reply = await asked
+    t.is(reply.outcome, 'QUEUED')
+    return reply.agent
+  }
+  world.net.disconnect(owner.id, peer.id)
+  t.is(await call(), 'text@near')
+  world.net.disconnect(owner.id, near.id)
+  await call()
+  t.is((await owner.api().call('node.status', {})).outbox.pending, 1)
+  const waiting = { agent: null, capability: 'text.do', input: 1 }
+  await failsWith(t, 'PEER_OFFLINE', () => owner.api().call('message.call', waiting))
+})
+
+test('who hangs up while waiting for an answer has the work canceled', async (t) => {
+  const agent = new FakeAgent(agentDefinition('slow'))
+  const { world, owner } = await scene(t, agent)
+  const gone = new AbortController()
+  const asking = owner.api().call('message.call', { agent: 'slow@peer', capability: 'slow.do', input: 1 }, { signal: gone.signal })
+  await world.settle()
+  t.is(agent.open.length, 1)
+  gone.abort()
+  await world.settle()
+  t.alike([(await asking).outcome, (await asking).error?.code, agent.open.length], ['FAILED', 'CANCELED', 0])
+})
+
+test('an agent that breaks its own schema is to be mended by its file here, and looked at from afar', async (t) => {
+  const bad = (): FakeAgent => {
+    const capabilities = [capability('bad.do', { outputSchema: { type: 'object' } })]
+    return new FakeAgent(agentDefinition('bad', { capabilities, source: '/agents/bad.md' }), () => ({ ok: true, result: 'text' }))
+  }
+  const world = new World(t)
+  const owner = await world.owner({ agents: [bad()] })
+  const peer = await world.member('peer', { agents: [bad()] })
+  await world.link(owner, peer)
+  const nextOf = async (agent: string): Promise<readonly string[] | undefined> => {
+    const asking = owner.api().call('message.call', { agent, capability: 'bad.do', input: {} })
+    await world.settle()
+    const { error } = await asking
+    t.is(error?.code, 'INVALID_OUTPUT')
+    return error?.next
+  }
+  t.alike(await nextOf('bad@owner'), ['a2a-node agents check /agents/bad.md'])
+  t.alike(await nextOf('bad@peer'), ['a2a-node agents show bad@peer'])
+})
