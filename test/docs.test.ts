@@ -1,12 +1,15 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import test from 'brittle'
+import { knownKeysAt, TOP_LEVEL_KEYS } from '../src/adapters/agents/agent-file-schema.js'
+import { runAgentFile } from '../src/compose.js'
 import { encodeMessage, FRAME } from '../src/domain/channel/frames.js'
 import { encodeEnvelope } from '../src/domain/envelope/codec.js'
 import { MESSAGE_TYPES, OPENING_TYPES } from '../src/domain/envelope/envelope.js'
 import { CONTROL_SCHEMAS } from '../src/domain/channel/control.js'
 import { DENY_STATUS } from '../src/domain/membership/pairing-status.js'
 import { fencesOf } from './support/markdown.js'
+import { tempDir } from './support/tmp.js'
 
 const DOCS = ['README.md', 'SECURITY.md', 'CHANGELOG.md', ...fs.readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
   name.endsWith('.md')
@@ -84,6 +87,28 @@ test('every file that the documents name exists, and so does every test and iden
       t.ok(textOf(file).includes(title), `${name} cites ${file} "${title}"`)
     }
   }
+})
+
+test('AGENTS.md names every key of an agent file, and what it shows is an agent that works', async (t) => {
+  const text = read('docs/AGENTS.md')
+  const [, ...sections] = text.split(/^#+ /m)
+  const sectionOf = (title: string): string => sections.find((one) => one.startsWith(title)) ?? ''
+  const keys: readonly (readonly [string, readonly string[]])[] = [
+    ['At the top level', TOP_LEVEL_KEYS],
+    ['Inside `a2a`', knownKeysAt(['a2a'])],
+    ['`capabilities`', knownKeysAt(['a2a', 'capabilities', 0])],
+    ['`limits`', knownKeysAt(['a2a', 'limits'])],
+    ['`runtime` of type `command`', knownKeysAt(['a2a', 'runtime'], 'command')],
+    ['`runtime` of type `module`', knownKeysAt(['a2a', 'runtime'], 'module')]
+  ]
+  for (const [title, names] of keys)
+    for (const name of names) t.ok(new RegExp(`^\\|[^|]*\`${name}\`[^|]*\\|`, 'm').test(sectionOf(title)), `${title}: ${name}`)
+  const dir = await tempDir(t)
+  const fences = fencesOf(text)
+  fs.writeFileSync(path.join(dir, 'greeter.md'), fences.find((one) => one.language === 'markdown')?.text ?? '')
+  fs.writeFileSync(path.join(dir, 'greeter.mjs'), fences.find((one) => one.language === 'js')?.text ?? '')
+  const outcome = await runAgentFile(path.join(dir, 'greeter.md'), null, { name: 'Ada' })
+  t.alike(outcome, { ok: true, result: { text: 'Hello, Ada' } })
 })
 
 test('ARCHITECTURE.md quotes the import rules as they are checked, and explains every dependency', (t) => {

@@ -126,10 +126,10 @@ export type AgentFields = z.output<typeof AgentFrontMatter>
 /** Keys at the top level that have a meaning; all others are ignored, and reported as such. */
 export const TOP_LEVEL_KEYS: readonly string[] = Object.keys(AgentFrontMatter.shape)
 
-/** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping. */
-export function knownKeysAt(path: readonly PropertyKey[]): readonly string[] {
+/** The keys that are known where an unknown one was found, for a suggestion. `path` leads to the mapping; `type` is that of a runtime. */
+export function knownKeysAt(path: readonly PropertyKey[], type?: unknown): readonly string[] {
   if (path.length === 1) return Object.keys(NodeBlock.shape)
   if (path[1] === 'capabilities') return Object.keys(CapabilityBlock.shape)
   if (path[1] === 'limits') return Object.keys(LimitsBlock.shape)
-  return [...Object.keys(CommandBlock.shape), ...Object.keys(ModuleBlock.shape)]
+  return Object.keys(type === 'module' ? ModuleBlock.shape : CommandBlock.shape)
 }

@@ -125,7 +125,7 @@ function faultsOf(issue: z.core.$ZodIssue, matter: Matter): readonly PlacedFault
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       line: matter.lineOf([...at, key]),
-      reason: `${pathText([...at, key])} is unknown${suggestion(key, at)}`
+      reason: `${pathText([...at, key])} is unknown${suggestion(key, at, matter.data)}`
     }))
   }
   if (at.length === 0 || isMissing(matter.data, at))
@@ -133,9 +133,10 @@ function faultsOf(issue: z.core.$ZodIssue, matter: Matter): readonly PlacedFault
   return [{ line: matter.lineOf(at), reason: `${pathText(at)}: ${issue.message}` }]
 }
 
-function suggestion(key: string, at: readonly PathStep[]): string {
-  const [best] = nearest(key, knownKeysAt(at))
-  return best === undefined ? ` (known: ${knownKeysAt(at).join(', ')})` : `; did you mean ${best}?`
+function suggestion(key: string, at: readonly PathStep[], data: unknown): string {
+  const known = knownKeysAt(at, valueAt(data, [...at, 'type']))
+  const [best] = nearest(key, known)
+  return best === undefined ? ` (known: ${known.join(', ')})` : `; did you mean ${best}?`
 }
 
 function missingHint(at: readonly PathStep[]): string {
@@ -143,12 +144,16 @@ function missingHint(at: readonly PathStep[]): string {
 }
 
 function isMissing(data: unknown, at: readonly PathStep[]): boolean {
+  return valueAt(data, at) === undefined
+}
+
+function valueAt(data: unknown, at: readonly PathStep[]): unknown {
   let value = data
   for (const step of at) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return true
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, step)) return undefined
     value = (value as Record<PathStep, unknown>)[step]
   }
-  return value === undefined
+  return value
 }
 
 function pathText(at: readonly PathStep[]): string {

@@ -114,6 +114,9 @@ test('an unknown key inside a2a is a fault with its line and a suggestion', (t: 
   hasFault(t, agentText('a', ['  limts: {}']), [8, /a2a\.limts is unknown; did you mean limits\?/])
   hasFault(t, agentText('a', ['  limits: { timeot: 5s }']), [8, /timeot is unknown; did you mean timeout\?/])
   hasFault(t, agentText('a', [], '{ type: command, command: [x], shell: true }'), [7, /a2a\.runtime\.shell is unknown/])
+  const runtime = (text: string): string => agentText('a', [], text)
+  hasFault(t, runtime('{ type: module, path: a.mjs, cwd: . }'), [7, /a2a\.runtime\.cwd is unknown \(known: type, path, env\)/])
+  hasFault(t, runtime('{ type: command, command: [x], module: a }'), [7, /runtime\.module is unknown \(known: type, command, env, cwd\)/])
   hasFault(t, TESTER.replace('tags:', 'tag:'), [18, /capabilities\[0\]\.tag is unknown; did you mean tags\?/])
 })
 
