@@ -126,7 +126,7 @@ export function jsonText(value: unknown): string {
 /** A long text of others, line breaks kept, everything else made safe to show. */
 export function plainText(text: string): string {
   return text
-    .split('\n')
+    .split(/\r?\n/)
     .map((line) => shown(line.replaceAll('\t', '    '), Number.POSITIVE_INFINITY))
     .join('\n')
 }

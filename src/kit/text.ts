@@ -1,3 +1,5 @@
+// What separates lines and cells, with the indent that follows: words on both sides must stay apart.
+const BREAK = /[\t\n\v\f\r\u2028\u2029]\s*/g
 // C0 and C1 controls, line and paragraph separators, and the marks that turn the writing direction.
 const CONTROL = /[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
 // The first half of a surrogate pair whose second was cut off.
@@ -6,9 +8,9 @@ const HALF = /[\ud800-\udbff]$/
 /** Longest text of a peer that is shown, in characters. */
 export const SHOWN_MAX = 256
 
-/** Text of others made safe to show: control and direction characters removed, cut at 256 characters. */
+/** Text of others made safe to show: on one line, control and direction characters removed, cut at 256 characters. */
 export function shown(text: string, max: number = SHOWN_MAX): string {
-  const clean = text.replace(CONTROL, '')
+  const clean = text.replace(BREAK, (found, at: number) => (at === 0 || at + found.length === text.length ? '' : ' ')).replace(CONTROL, '')
   return clean.length > max ? `${clean.slice(0, max - 1).replace(HALF, '')}…` : clean
 }
 

@@ -4,13 +4,18 @@ import { nearest, SHOWN_MAX, shown } from '../../src/kit/text.js'
 import { holds } from '../support/holds.js'
 
 test('control and direction characters never reach a terminal', async (t) => {
-  t.is(shown('a\u001b[31mred\u001b[0m\r\nb\u0000\u009b2J'), 'a[31mred[0mb2J')
+  t.is(shown('a\u001b[31mred\u001b[0m\r\nb\u0000\u009b2J'), 'a[31mred[0m b2J')
   t.is(shown('user\u202etxt.exe\u2066\u200f'), 'usertxt.exe')
   await holds(
     t,
     fc.property(fc.string({ unit: 'binary' }), (text) => !/[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]/u.test(shown(text))),
     1000
   )
+})
+
+test('lines and tabs become spaces, so that words stay apart', (t) => {
+  t.is(shown('Error: no file\n    at run (x.js:1)\r\n\tat y\n'), 'Error: no file at run (x.js:1) at y')
+  t.is(shown('\n name '), 'name ')
 })
 
 test('long texts are cut with a mark, short ones are left alone', async (t) => {

@@ -164,8 +164,8 @@ export class ModuleChild {
   }
 
   #reason(how: string): string {
-    if (this.#loadFault !== null) return `the agent's module could not be loaded: ${this.#loadFault}`
     const stderr = this.#stderr.text()
+    if (this.#loadFault !== null) return `the agent's module could not be loaded: ${reportedPlace(stderr)}${this.#loadFault}`
     return `the agent's process ${how}${stderr === '' ? '' : `: ${stderr}`}`
   }
 
@@ -186,4 +186,10 @@ export class ModuleChild {
     const result = parseJson(outcome.json, RESULT_LIMITS)
     return result.ok ? { ok: true, result: result.value } : failure('INVALID_OUTPUT', `the agent's result: ${result.reason}`)
   }
+}
+
+/** `file:line: ` where Node's report of an uncaught error begins with it; '' elsewhere. */
+function reportedPlace(stderr: string): string {
+  const [, url, line] = /^(file:\/\/\/\S+):(\d+)$/m.exec(stderr) ?? []
+  return url === undefined ? '' : `${fileURLToPath(url)}:${line}: `
 }

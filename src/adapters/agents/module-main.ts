@@ -1,5 +1,5 @@
 // Child process of one `module` agent: loads the module once, runs its tasks, and ends when its channel closes.
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { messageOf } from '../../kit/errors.js'
 import type { AgentTask } from '../../ports/agent-runtime.js'
 import { agentJsonText } from './agent-json.js'
@@ -48,9 +48,24 @@ async function load(path: string, maxBytes: number): Promise<void> {
     loaded(exported)
     tell({ type: 'ready' })
   } catch (error) {
-    const message = failureText(error)
-    channel?.({ type: 'load-failed', message }, undefined, undefined, () => process.exit(1))
+    const place = placeOf(error)
+    const message = `${place === null ? '' : `${place}: `}${failureText(error)}`
+    channel?.({ type: 'load-failed', message }, undefined, undefined, () => {
+      if (place !== null || !(error instanceof SyntaxError)) process.exit(1)
+      // Only Node's own report of an error that nobody caught says where a text does not parse.
+      setImmediate(() => {
+        throw error
+      })
+    })
   }
+}
+
+/** The first file and line of an error's stack that is not of this program. */
+function placeOf(error: unknown): string | null {
+  const stack = error instanceof Error ? String(error.stack) : ''
+  for (const [, url = '', line = ''] of stack.matchAll(/(file:\/\/\/[^\s()]+?):(\d+)/g))
+    if (url !== import.meta.url) return `${fileURLToPath(url)}:${line}`
+  return null
 }
 
 function isAgent(value: unknown): value is Agent {

@@ -5,6 +5,7 @@ import { eventually, isRunning } from '../../support/agents/eventually.js'
 import { failureText, MODULE_AGENT, openAgent, resultOf } from '../../support/agents/open-agent.js'
 import { realClock } from '../../support/agents/real-clock.js'
 import { recordedRun, taskOf } from '../../support/agents/task.js'
+import { tempDir } from '../../support/tmp.js'
 import type { LocalAgent } from '../../../src/adapters/agents/hosted-agent.js'
 import type { AgentOutcome } from '../../../src/ports/agent-runtime.js'
 
@@ -159,4 +160,24 @@ test('the end of a child that could not be recorded does not touch the one that 
   const { pid } = await next
   t.is((await whoami(agent)).pid, pid)
   t.is((await fs.readdir(runDir)).length, 1)
+})
+
+test('a module that cannot be loaded is told with file and line, also when the fault is in what it imports', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const write = async (name: string, text: string): Promise<string> => {
+    await fs.writeFile(path.join(dir, name), text)
+    return path.join(dir, name)
+  }
+  const cut = await write('cut.mjs', 'export default {\n  run() { return 1 }\n')
+  const cases: [string, string][] = [
+    [cut, `${cut}:3: Unexpected end of input`],
+    [await write('importer.mjs', "import './cut.mjs'\n"), `${cut}:3: Unexpected end of input`],
+    [await write('thrower.mjs', "const a = 1\nthrow new Error('at the top')\n"), `${dir}/thrower.mjs:2: at the top`],
+    [await write('named.mjs', "import { nope } from 'node:fs'\n"), `${dir}/named.mjs:1: The requested module 'node:fs' does not provide`]
+  ]
+  for (const [file, expected] of cases) {
+    const { agent } = await openAgent(t, { ...MODULE_AGENT, path: file })
+    const reason = failureText(t, 'TASK_FAILED', await order(agent, 'whoami'))
+    t.ok(reason.startsWith(`the agent's module could not be loaded: ${expected}`), reason)
+  }
 })
