@@ -44,6 +44,22 @@ test('who hangs up while waiting for an answer has the work canceled', async (t)
   t.alike([(await asking).outcome, (await asking).error?.code, agent.open.length], ['FAILED', 'CANCELED', 0])
 })
 
+test('who stops watching a call while it waits has the work canceled too', async (t) => {
+  const agent = new FakeAgent(agentDefinition('slow'))
+  const { world, owner } = await scene(t, agent)
+  const gone = new AbortController()
+  const params = { agent: 'slow@peer', capability: 'slow.do', input: 1 }
+  const reading = (async () => {
+    for await (const event of owner.api().watch('message.call', params, { signal: gone.signal })) t.absent(event.type === 'reply')
+  })()
+  await world.settle()
+  t.is(agent.open.length, 1)
+  gone.abort()
+  await reading
+  await world.settle()
+  t.is(agent.open.length, 0)
+})
+
 test('an agent that breaks its own schema is to be mended by its file here, and looked at from afar', async (t) => {
   const bad = (): FakeAgent => {
     const capabilities = [capability('bad.do', { outputSchema: { type: 'object' } })]
