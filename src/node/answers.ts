@@ -89,6 +89,11 @@ export class Answers {
     this.#send(thread, 'response', payload).catch((error: unknown) => this.#failed(thread, payload, asNodeError(error)))
   }
 
+  /** Sends a response now or never: this node stops. Resolves when it is on its way. */
+  async lastWord(thread: Thread, payload: unknown): Promise<void> {
+    if (this.#isReachable(thread)) await this.#send(thread, 'response', payload).catch((error: unknown) => this.#note(error))
+  }
+
   /** Sends progress, if the caller is there. */
   progress(thread: Thread, payload: unknown): void {
     if (!this.#isReachable(thread)) return

@@ -117,7 +117,7 @@ export function createNode(parts: NodeParts): NodeCore {
     },
     close: async () => {
       await channels.closeAll()
-      for (const part of [messages, members, approvals, swarms, requests, work, negotiations, peers]) part.stop()
+      for (const part of [messages, members, approvals, swarms, requests, work, negotiations, peers]) await part.stop()
       for (const part of [policy, ownCards, outbox, conversations]) part.close()
       await Promise.all([agents.close(), changes.stop()])
     }

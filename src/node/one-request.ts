@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
-import type { ErrorBody } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
@@ -15,12 +15,18 @@ import type { Tasks } from './tasks.js'
 /** How long a late answer is still taken, beyond the caller's patience, in milliseconds. */
 const LATE_MS = 3_600_000
 
+/** How long a caller waits for a peer that is gone while it works, in milliseconds: a link that was only cut has healed by then. */
+const GONE_MS = 10_000
+
 /** Longest time between two times that a request is asked again, in milliseconds. */
 const MAX_PATIENCE_MS = 300_000
 /** First wait after a refusal for lack of room, in milliseconds; doubled with each. */
 const RETRY_MS = 1000
 /** Longest such wait, in milliseconds. */
 const MAX_RETRY_MS = 60_000
+
+/** The peer answers that it does not do the work: no room, or it stops. */
+const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
 
 /** A request to one agent. */
 export interface Asking {
@@ -81,6 +87,8 @@ export class OneRequest {
   readonly #parts: RequestParts
   readonly #asking: Asking
   #timer: Timer
+  /** Runs while its peer is gone. */
+  #goneTimer: Timer | null = null
   #isSent = false
   #hasGivenUp = false
   /** When its peer last said that it has it, or was asked again; null: its peer never said so. */
@@ -168,13 +176,18 @@ export class OneRequest {
     else if (!this.#awaitsApproval) this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
-  /** Its peer is away; it goes on when the peer is back. */
+  /** Its peer is away; it goes on when the peer is back. A caller who waits for the answer is told soon that there may be none. */
   waitForPeer(): void {
     this.#note((tasks, id) => tasks.waitFor(id, 'peer'))
+    // A swarm gives its leases to another by itself.
+    if (!this.#isSent || this.#asking.mayQueue || this.#asking.lease !== undefined) return
+    const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
+    this.#goneTimer ??= this.#parts.clock.after(GONE_MS, () => this.#waitNoLonger(gone))
   }
 
   /** Its peer is back, and has a lease's time to say whether it still has it. */
   peerIsBack(): void {
+    this.#stopGoneTimer()
     if (this.#namedAt !== null) this.#namedAt = this.#parts.clock.monotonic()
     this.#note((tasks, id) => tasks.waitFor(id, null))
   }
@@ -253,20 +266,34 @@ export class OneRequest {
       // Nothing left this node, so nothing is unknown.
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }
+    const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
+    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody())
+  }
+
+  /** The outcome is unknown; a late answer still counts. */
+  #waitNoLonger(error: ErrorBody): void {
+    if (!this.isAwaited) return
+    const { clock } = this.#parts
     this.#hasGivenUp = true
-    this.#timer = this.#parts.clock.after(LATE_MS, () => this.#end())
+    this.#stopGoneTimer()
+    clock.clear(this.#timer)
+    this.#timer = clock.after(LATE_MS, () => this.#end())
     this.#note((tasks, id) => tasks.unknown(id))
     // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
     if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
-    const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
-    this.#settle({ outcome: 'UNKNOWN', error: new NodeError('TIMEOUT', why).toBody() })
+    this.#settle({ outcome: 'UNKNOWN', error })
+  }
+
+  #stopGoneTimer(): void {
+    this.#parts.clock.clear(this.#goneTimer)
+    this.#goneTimer = null
   }
 
   #onReply(header: EnvelopeHeader, payload: unknown): void {
     const answer = readReply(header, payload, this.names)
     if (answer === null) return
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
-    else if (answer.outcome === 'FAILED' && answer.error.code === 'OVERLOADED' && this.mayWait) this.noRoom(answer.error)
+    else if (answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code) && this.mayWait) this.noRoom(answer.error)
     else this.#finish(answer)
   }
 
@@ -275,7 +302,7 @@ export class OneRequest {
     return this.#asking.mayQueue && this.isAwaited
   }
 
-  /** There is no room for it, here or there, and nothing has begun: it waits, longer each time. */
+  /** There is no room for it, here or there, or its peer stops: it waits, longer each time. */
   noRoom(error: ErrorBody): void {
     const { clock, conversations, onNoRoom } = this.#parts
     this.#dueAt = clock.monotonic() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#refusals++)
@@ -284,7 +311,7 @@ export class OneRequest {
     this.#isSent = false
     this.#namedAt = null
     conversations.end(this.peer, this.names.correlationId)
-    this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
+    this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onNoRoom(this)
   }
 
@@ -299,6 +326,7 @@ export class OneRequest {
     const { clock, conversations, onEnd } = this.#parts
     this.#isOver = true
     clock.clear(this.#timer)
+    this.#stopGoneTimer()
     conversations.end(this.peer, this.names.correlationId)
     onEnd(this)
   }

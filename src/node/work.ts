@@ -64,10 +64,15 @@ export class Work {
     this.#timer = clock.every(limits.heartbeatMs, () => this.#beat())
   }
 
-  /** Ends every run; what was not answered stays unanswered. */
-  stop(): void {
+  /** Ends every run. Resolves when those who wait for an answer were told; a swarm gives its leases away by itself. */
+  async stop(): Promise<void> {
     this.#parts.clock.clear(this.#timer)
-    for (const piece of this.#inFlight.all()) giveUp(piece)
+    const pieces = this.#inFlight.all()
+    const awaited = pieces.filter((one) => one.isAwaited && one.payload.swarm === null)
+    for (const piece of pieces) giveUp(piece)
+    await Promise.all(
+      awaited.flatMap(({ threads, payload }) => threads.map((thread) => this.#answers.lastWord(thread, responseOf(payload, STOPPED))))
+    )
   }
 
   /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
@@ -277,6 +282,8 @@ export class Work {
   }
 }
 
+const STOPPED = { ok: false, code: 'PEER_OFFLINE', message: 'the node that had it was stopped, which ended the work' } as const
+
 /** Ends work that nobody wants any more: it is stopped, and not answered. */
 function giveUp(piece: Piece): void {
   piece.isAwaited = false
@@ -298,7 +305,7 @@ function taskOf({ taskId, payload }: Piece): AgentTask {
   return { taskId, requestId, attempt, capability: capability ?? '', description, input }
 }
 
-function responseOf({ requestId, attempt }: RequestPayload, outcome: HostOutcome): unknown {
+function responseOf({ requestId, attempt }: RequestPayload, outcome: HostOutcome | typeof STOPPED): unknown {
   if (outcome.ok) return { requestId, attempt, outcome: 'COMPLETED', result: outcome.result, error: null }
   return { requestId, attempt, outcome: 'FAILED', error: new NodeError(outcome.code, outcome.message).toBody() }
 }

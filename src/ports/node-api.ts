@@ -3,10 +3,12 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
-import type { TaskEvent, TaskState, WaitingFor } from '../domain/task/task.js'
 import type { LinkPath } from './mesh.js'
 import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult } from './policy-api.js'
+import type { TaskEventInfo, TaskInfo } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
+
+export type { TaskInfo }
 
 /** Who calls. The node decides by it, never by what a call says of itself. */
 export interface Principal {
@@ -258,26 +260,6 @@ export interface MeshSettingsInfo {
   /** `allow`: agents that every sandboxed agent may reach, as `id` (on any node) or `id@node`. */
   readonly sandboxes: { readonly enforced: boolean; readonly allow: readonly string[] }
 }
-
-/** `tasks` and `tasks show`. */
-export interface TaskInfo {
-  readonly id: string
-  readonly kind: 'request' | 'swarm'
-  readonly role: 'caller' | 'callee'
-  /** `id@node name`; `*` for a swarm: `swarm show` tells who takes part. */
-  readonly agent: string
-  readonly capability: string
-  readonly state: TaskState
-  readonly waitingFor: WaitingFor | null
-  readonly attempt: number
-  readonly createdAt: string
-  readonly updatedAt: string
-  readonly result: unknown
-  readonly error: ErrorBody | null
-}
-
-/** One thing that happened to a task; `at` is an ISO time. */
-export type TaskEventInfo = TaskEvent extends infer E ? (E extends TaskEvent ? Omit<E, 'at'> & { readonly at: string } : never) : never
 
 /** A line of `events --json`. */
 export interface EventInfo {

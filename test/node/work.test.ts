@@ -356,13 +356,16 @@ test('the result of an agent that was removed meanwhile still gets to its caller
   t.is((seen[1].payload as { result: unknown }).result, 'its last words')
 })
 
-test('stopping a node ends its runs without a word', async (t) => {
+test('a node that stops ends its runs and tells who waits for them, but no swarm: that gives its leases away by itself', async (t) => {
   const { world, here, peer, agent, replies } = await scene(t)
   const seen = replies(peer)
   forge(peer, here)
   await world.settle()
-  here.core.work.stop()
+  await here.core.work.stop()
   await world.settle()
   t.is(agent.open.length, 0)
-  t.is(seen.length, 0)
+  t.alike(
+    seen.map((one) => [one.type, (one.payload as { outcome: string; error: { code: string } }).error.code]),
+    [['response', 'PEER_OFFLINE']]
+  )
 })
