@@ -170,7 +170,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   if (how.flags.join !== null)
     throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
   if (how.reports) await reportReady({ ready: info })
-  await tellUnapplied(context, info, how.flags)
+  await tellUnapplied(context, how.flags)
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
@@ -181,12 +181,8 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
 }
 
 /** What was asked of a start that the running node does not do: a script that goes on must not think that it does. */
-async function tellUnapplied(context: CommandContext, info: NodeInfo, { name, agentDirs, network }: StartFlags): Promise<void> {
+async function tellUnapplied(context: CommandContext, { agentDirs, network }: StartFlags): Promise<void> {
   const { output } = context
-  if (name !== null && name !== info.node.name) {
-    output.note(`--name is not applied: the node that runs is called ${shown(info.node.name)}`)
-    output.note(`  try: ${output.hint(`a2a-node peers rename ${info.node.id} <name>`)}`)
-  }
   const kind = network['--network'] === undefined ? null : (await context.api().call('node.status', {})).network
   const flags = Object.keys(network).filter((flag) => flag !== '--network' || network[flag] !== kind)
   const unapplied = [...flags, ...(agentDirs.length > 0 ? ['--agents'] : [])]
