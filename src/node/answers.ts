@@ -91,7 +91,8 @@ export class Answers {
 
   /** Sends a response now or never: this node stops. Resolves when it is on its way. */
   async lastWord(thread: Thread, payload: unknown): Promise<void> {
-    if (this.#isReachable(thread)) await this.#send(thread, 'response', payload).catch((error: unknown) => this.#note(error))
+    if (this.#isReachable(thread))
+      await this.#send(thread, 'response', payload).catch((error: unknown) => this.#note(thread.correlationId, error))
   }
 
   /** Sends progress, if the caller is there. */
