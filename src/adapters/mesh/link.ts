@@ -86,6 +86,8 @@ export class StreamLink implements Link {
   }
 
   #received(frame: Uint8Array): void {
+    // What came in one piece with the reason to cut the link is still read.
+    if (this.#closeReason !== null) return
     // Anything thrown in here would end the process.
     try {
       if (frame.byteLength > MAX_FRAME_BYTES) this.fault('a frame is too large')

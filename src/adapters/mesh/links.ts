@@ -295,6 +295,8 @@ export class SwarmLinks implements Links {
 
   /** The peer broke the protocol: what it sent is lost, so the stream ends at once. */
   #broken({ peer, stream, session }: PeerStream, reason: string): void {
+    // One frame may carry thousands of messages, and those behind the first fault are still read: it is on record once.
+    if (stream.destroying) return
     const { telemetry } = this.#parts
     telemetry.count('frames_malformed')
     telemetry.log('warn', 'a peer broke the protocol', { peer, reason })
