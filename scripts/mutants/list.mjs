@@ -1,5 +1,7 @@
 // One-line faults in rules that are built, and the test that must notice each.
 
+import { POLICY_MUTANTS } from './policy.mjs'
+
 /** A property of the specification by its number. */
 const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
 
@@ -383,52 +385,5 @@ export const MUTANTS = [
     test: 'domain/coordination/agent-state',
     title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   },
-  {
-    name: 'the policy of the node is not asked',
-    file: 'src/domain/routing/decide.ts',
-    find: 'isOpening ? (rules.policy?.find',
-    put: '!isOpening ? (rules.policy?.find',
-    test: 'domain/routing/policy-verdict',
-    title: 'a policy decides between sandboxes and tiers'
-  },
-  {
-    name: 'a policy opens sandboxes',
-    file: 'src/domain/routing/decide.ts',
-    find: 'if (boxed !== null) return boxed',
-    put: 'if (boxed !== null && !rules.policy) return boxed',
-    test: 'domain/routing/policy-verdict',
-    title: 'a policy decides between sandboxes and tiers'
-  },
-  {
-    name: 'an agent id that begins like the one of a rule fits it',
-    file: 'src/domain/policy/match.ts',
-    find: 'id.length === at && address.startsWith(id)',
-    put: 'address.startsWith(id)',
-    test: 'domain/policy/match',
-    title: 'the first rule that matches is found'
-  },
-  {
-    name: 'what a person allows is not decided on again',
-    file: 'src/node/approvals.ts',
-    find: 'const refusal = this.#refusalNow(one)',
-    put: 'const refusal = this.#refusalNow(one) && null',
-    test: 'node/approvals',
-    title: 'what the rules refuse by the time it is allowed does not run'
-  },
-  {
-    name: 'the same request waits as often as it is sent',
-    file: 'src/node/approvals.ts',
-    find: 'if (!this.#list.join(held)) {',
-    put: 'if (!Object.is(this, null)) {',
-    test: 'node/approvals',
-    title: 'the same request sent again waits once'
-  },
-  {
-    name: 'a vanished policy file opens everything',
-    file: 'src/adapters/storage/policy-file.ts',
-    find: 'if (text === null && this.#text !== null)',
-    put: 'if (text === null && this.#text === null)',
-    test: 'adapters/storage/policy-file',
-    title: 'a broken or vanished file leaves the last good rules'
-  }
+  ...POLICY_MUTANTS
 ]
