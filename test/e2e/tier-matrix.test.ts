@@ -1,0 +1,83 @@
+import test, { type Assert } from 'brittle'
+import { SwarmLinks } from '../../src/adapters/mesh/links.js'
+import { MESSAGE_TYPES, OPENING_TYPES, type A2AEnvelope, type MessageType } from '../../src/domain/envelope/envelope.js'
+import { TIERS, type Tier } from '../../src/domain/routing/tier.js'
+import { eventually } from '../support/agents/eventually.js'
+import { scene, type Scene } from '../support/hostile.js'
+
+/** The table of the specification, in words of its own. */
+const MAY_OPEN: Readonly<Record<Tier, readonly Tier[]>> = { 0: [0, 1, 2, 3], 1: [0, 1], 2: [0, 1, 2], 3: [0, 1, 2, 3] }
+/** Messages whose decisions are looked at together: the node keeps its newest thousand events. */
+const BATCH = 160
+
+interface Case {
+  readonly certified: Tier
+  readonly card: Tier
+  readonly claimed: Tier
+  readonly target: Tier
+  readonly type: MessageType
+}
+
+/** May it pass, without a justification and without an exchange that it answers? */
+function passes({ certified, card, claimed, target, type }: Case): boolean {
+  const isKnown = card >= certified
+  // A card is as weak as it says; who claims to be weaker still is taken at its word.
+  const isTrue = claimed >= card
+  const needsJustification = claimed >= 2 && target <= 1
+  return isKnown && isTrue && OPENING_TYPES.has(type) && MAY_OPEN[claimed].includes(target) && !needsJustification
+}
+
+/** Sends a message for each case; what the victim decided, by message id. */
+async function decide({ eve, victim }: Scene, cases: readonly Case[]): Promise<Map<string, boolean>> {
+  const decisions = new Map<string, boolean>()
+  const sent = cases.map(({ card, claimed, target, type }): Partial<A2AEnvelope> => {
+    const { id } = eve.envelope()
+    const ends = { sender: `card${card}@${eve.member.id}`, recipient: `target${target}@${victim.id}` }
+    return { id, ...ends, type, correlationId: `${id}_thread`, payload: { hello: 1 }, metadata: { tier: claimed } }
+  })
+  for (const one of sent) await eve.send(one)
+  await eventually(() => {
+    for (const { type, envelopeId, success } of victim.node.observability.getRecentEvents())
+      if (type === 'routing-decision' && envelopeId !== undefined) decisions.set(envelopeId, success === true)
+    return sent.every(({ id }) => decisions.has(id ?? ''))
+  })
+  return new Map(cases.map((_, place) => [String(place), decisions.get(sent[place]?.id ?? '') === true]))
+}
+
+test('claimed, card, certified and target tier and type: the whole matrix through two real nodes', {
+  timeout: 120_000
+}, async (t: Assert) => {
+  const { strike } = SwarmLinks.prototype
+  // Who forges as often as this test does is cut off, which other tests show.
+  SwarmLinks.prototype.strike = () => {}
+  t.teardown(() => {
+    SwarmLinks.prototype.strike = strike
+  })
+  const at = await scene(t)
+  const { eve, victim } = at
+  for (const tier of TIERS) await victim.node.attach({ id: `target${tier}`, tier, onMessage: () => {} })
+  let [decided, passed] = [0, 0]
+  const wrong: Case[] = []
+  // From the weakest certificate up: a card that was beyond it is told once the certificate allows it.
+  for (const certified of TIERS.toReversed()) {
+    await victim.api.call('peers.tier', { peer: 'eve', tier: certified })
+    await eve.cards(...TIERS.map((tier) => eve.card(`card${tier}`, { tier, revision: 10 - certified })))
+    const cases = TIERS.flatMap((card) =>
+      TIERS.flatMap((claimed) => TIERS.flatMap((target) => MESSAGE_TYPES.map((type) => ({ certified, card, claimed, target, type }))))
+    )
+    for (let from = 0; from < cases.length; from += BATCH) {
+      const batch = cases.slice(from, from + BATCH)
+      const results = await decide(at, batch)
+      for (const [place, one] of batch.entries()) {
+        const isPassed = results.get(String(place)) === true
+        decided++
+        if (isPassed) passed++
+        if (isPassed !== passes(one)) wrong.push(one)
+      }
+    }
+  }
+  t.alike(wrong.slice(0, 5), [])
+  t.is(decided, 4 ** 4 * MESSAGE_TYPES.length)
+  t.comment(`${passed} of ${decided} passed`)
+  t.ok(passed > 100 && passed < decided / 2)
+})
