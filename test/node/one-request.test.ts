@@ -89,7 +89,7 @@ test('a request whose peer has lost it is asked again when the peer is back', as
   const asked = await ask()
   await world.pass(1000)
   t.alike(task(asked), ['working', null])
-  const young = await restart(10_000)
+  const young = await restart(7000)
   t.alike(task(asked), ['submitted', null], 'nobody is known to work on it')
   t.is(young.tasks.length, 0)
   await world.pass(8000, 1000)

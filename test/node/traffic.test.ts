@@ -289,7 +289,7 @@ test('what a peer says of itself is safe to show among the events', async (t: As
     ['message-received', 'routing-decision']
   )
   for (const { envelopeId = '', sender = '', recipient = '' } of told) {
-    t.is(envelopeId, '[31mred')
+    t.is(envelopeId, '[31m red')
     t.absent(/[\p{Cc}\u202e]/u.test(sender + recipient))
   }
 })
