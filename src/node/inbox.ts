@@ -241,15 +241,18 @@ export class Inbox {
   /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
   #ask(
     { header, party, payload, recipient }: Omit<Arrival, 'since'>,
-    { ask, ...rest }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Verdict }
+    { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Verdict }
   ): Asked {
     const card = this.#parts.directory.card(recipient)
     const justification = header.metadata?.justification ?? null
+    const { type } = header
     const decided = (named: string | null): Asked => {
-      const question = { ...rest, sender: party, type: header.type, ...askedWork(card, named), justification, isArriving: true }
+      // Member by member: every message comes through here, and spreading is slow.
+      const { capability, sideEffect } = askedWork(card, named)
+      const question = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
       return { question, verdict: ask(question) }
     }
-    const [first, ...others] = namedCapabilities(header.type, payload)
+    const [first, ...others] = namedCapabilities(type, payload)
     let answer = decided(first)
     for (const named of others) if (answer.verdict.allowed) answer = decided(named)
     return answer

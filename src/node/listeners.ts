@@ -53,18 +53,16 @@ export class Listeners {
   }
 
   /** A message was let in for an agent. */
-  received(agentId: string, envelope: A2AEnvelope): void {
-    this.#note(envelope)
-    this.#byAgent.get(agentId)?.emit(envelope)
+  received(agentId: string, header: EnvelopeHeader, payload: unknown): void {
+    this.#threads?.add(header)
+    this.#byAgent.get(agentId)?.emit({ ...header, payload })
   }
 
   /** A message has left for another node. */
   sent(envelope: A2AEnvelope): void {
-    this.#note(envelope)
-  }
-
-  #note({ payload: _payload, ...header }: A2AEnvelope): void {
-    this.#threads?.add(header)
+    if (this.#threads === null) return
+    const { payload: _payload, ...header } = envelope
+    this.#threads.add(header)
   }
 
   #failed(agentId: string, error: unknown): void {

@@ -264,7 +264,8 @@ export class Negotiations {
       timestamp: clock.now(),
       payload: new NodeError('PROPOSAL_TIMEOUT', message).toBody()
     }
-    listeners.received(sender.agentId, envelope)
+    const { payload, ...header } = envelope
+    listeners.received(sender.agentId, header, payload)
   }
 
   #end({ thread: { recipient, correlationId } }: Entry): void {

@@ -169,7 +169,7 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
   const inbox: Inbox = new Inbox({
     ...common,
     ttlMs,
-    onLetIn: ({ recipient, header, payload }) => listeners.received(recipient.agentId, { ...header, payload }),
+    onLetIn: ({ recipient, header, payload }) => listeners.received(recipient.agentId, header, payload),
     onRequest: (incoming) => attached.onRequest(incoming) || work.onRequest(incoming),
     onNotification: (incoming) => attached.onNotification(incoming) || noteNotification(tables, incoming, work.onNotification(incoming)),
     onProposal: (incoming) => negotiations.onProposal(incoming) || answerProposal({ ...common, outbox }, incoming),

@@ -149,11 +149,13 @@ export class Outbox {
     // A reply goes back to whoever asked, even when its card has not come yet.
     if (target === null && (!isReply || router.isStrict))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
+    const work = askedWork(directory.card(recipient), capability ?? null)
     return {
       sender,
       target: target ?? { ...sender, address: addressText(recipient) },
       type,
-      ...askedWork(directory.card(recipient), capability ?? null),
+      capability: work.capability,
+      sideEffect: work.sideEffect,
       justification: justification ?? null,
       isReply,
       // Whom to ask first is for the road in of the recipient's node, this one included.
