@@ -47,8 +47,38 @@ async function echo({ port, home }) {
   await server.listen(HyperDHT.keyPair())
   if (node.attach === undefined) return { key: server.publicKey.toString('hex'), agent: null, code: null }
   const agent = await node.attach({ id: 'echo', onMessage: ({ payload }, reply) => void reply(payload) })
-  const { code } = await node.apiFor(OPERATOR).call('invite.create', {})
-  return { key: server.publicKey.toString('hex'), agent: agent.address, code }
+  const sink = await node.attach({ id: 'sink', onMessage: () => void taken++ })
+  const { code } = await node.apiFor(OPERATOR).call('invite.create', { uses: 2 })
+  return { key: server.publicKey.toString('hex'), agent: agent.address, sink: sink.address, code }
+}
+
+/** Messages that the sink has got since the last question. */
+let taken = 0
+
+function count() {
+  const result = { taken }
+  taken = 0
+  return Promise.resolve(result)
+}
+
+let flooder = null
+let isFlooding = false
+
+/** A member that sends to an agent as fast as its own node lets it, from one call to the next. */
+async function flood({ home, sink, code, on }) {
+  isFlooding = on
+  if (!on) return {}
+  flooder ??= await (await openNode({ home, name: 'flood', join: code })).attach({ id: 'flood', onMessage: () => {} })
+  const payload = '.'.repeat(PAYLOAD_BYTES)
+  const pour = async () => {
+    while (isFlooding) {
+      const isTaken = await succeeds(flooder.send({ recipient: sink, type: 'notification', payload }))
+      // Its own node holds it back: as soon as there is room it goes on.
+      if (!isTaken) await delay(1)
+    }
+  }
+  void pour()
+  return {}
 }
 
 /** Opens both ways to the echo. */
@@ -98,7 +128,7 @@ async function measure({ way, count }) {
   return { samples }
 }
 
-const COMMANDS = { echo, open, measure }
+const COMMANDS = { echo, open, measure, flood, count }
 
 process.on('message', ({ command, ...params }) => {
   COMMANDS[command](params).then(

@@ -1,10 +1,9 @@
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { freePort, openLab } from '../lab.mjs'
 import { median } from '../figures.mjs'
 import { inTurn, localEnv, times } from '../nodes.mjs'
+import { openPeer } from '../peers.mjs'
 
-const PEER = fileURLToPath(new URL('../message-peer.mjs', import.meta.url))
 /** Round trips of one run, each way, in blocks that take turns. */
 const BLOCKS = 20
 const BLOCK = 100
@@ -50,20 +49,4 @@ function rows(rounds) {
     { name: NAME, unit: 'ms', goal: null, samples: measured.map(({ ours }) => ours) },
     { name: 'raw echo of a DHT stream, 256 B', unit: 'ms', goal: null, samples: rounds.map(({ raw }) => raw) }
   ]
-}
-
-/** A peer process as a function from a command to its result. */
-function openPeer(lab, env) {
-  const child = lab.spawn(process.execPath, [PEER], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-  return (command) =>
-    new Promise((resolve, reject) => {
-      const onExit = (code) => reject(new Error(`a peer of the message bench ended with ${code}`))
-      child.once('exit', onExit)
-      child.once('message', (result) => {
-        child.off('exit', onExit)
-        if (result.error === undefined) resolve(result)
-        else reject(new Error(result.error))
-      })
-      child.send(command)
-    })
 }
