@@ -55,7 +55,7 @@ async function echo({ port, home }) {
 /** Messages that the sink has got since the last question. */
 let taken = 0
 
-function count() {
+function countTaken() {
   const result = { taken }
   taken = 0
   return Promise.resolve(result)
@@ -128,7 +128,7 @@ async function measure({ way, count }) {
   return { samples }
 }
 
-const COMMANDS = { echo, open, measure, flood, count }
+const COMMANDS = { echo, open, measure, flood, count: countTaken }
 
 process.on('message', ({ command, ...params }) => {
   COMMANDS[command](params).then(
