@@ -117,7 +117,9 @@ interface Struck {
 }
 
 interface Arrival extends Incoming {
+  /** The sender as the message says it is, and as it is. */
   readonly party: RoutingParty
+  readonly certified: RoutingParty
   /** When it came, monotonic milliseconds. */
   readonly since: number
 }
@@ -168,7 +170,7 @@ export class Inbox {
   }
 
   /** The sender is the stream's key, has a signed card, and claims no more than certificate and card give it. */
-  #verify(peer: NodeId, header: EnvelopeHeader): (Parties & { readonly party: RoutingParty }) | Struck {
+  #verify(peer: NodeId, header: EnvelopeHeader): (Parties & Pick<Arrival, 'party' | 'certified'>) | Struck {
     const { directory, self } = this.#parts
     const sender = parseAddress(header.sender)
     const recipient = parseAddress(header.recipient)
@@ -180,7 +182,7 @@ export class Inbox {
     // These two an honest sender can meet as well, while cards and certificates are on their way: it is told.
     if (known === null) return { refusal: REFUSALS.noCard, parties }
     const party = claimed(known, header.metadata)
-    return party === null ? { refusal: REFUSALS.claims, parties } : { ...parties, party }
+    return party === null ? { refusal: REFUSALS.claims, parties } : { ...parties, party, certified: known }
   }
 
   #decideAndDispatch(arrival: Arrival): void {
@@ -207,7 +209,10 @@ export class Inbox {
     const { directory, router } = this.#parts
     const target = directory.party(incoming.recipient)
     if (target === null) return REFUSALS.noAgent
-    return this.#ask({ ...incoming, party: verified.party }, { target, isReply: false, ask: (question) => router.ask(question) })
+    return this.#ask(
+      { ...incoming, party: verified.party, certified: verified.certified },
+      { target, isReply: false, ask: (question) => router.ask(question) }
+    )
   }
 
   /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
@@ -240,7 +245,7 @@ export class Inbox {
 
   /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
   #ask(
-    { header, party, payload, recipient }: Omit<Arrival, 'since'>,
+    { header, party, certified, payload, recipient }: Omit<Arrival, 'since'>,
     { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Verdict }
   ): Asked {
     const card = this.#parts.directory.card(recipient)
@@ -249,7 +254,8 @@ export class Inbox {
     const decided = (named: string | null): Asked => {
       // Member by member: every message comes through here, and spreading is slow.
       const { capability, sideEffect } = askedWork(card, named)
-      const question = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
+      const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
+      const question = certified === party ? asked : { ...asked, certified }
       return { question, verdict: ask(question) }
     }
     const [first, ...others] = namedCapabilities(type, payload)
@@ -287,7 +293,9 @@ export class Inbox {
   }
 
   #struck({ refusal, parties }: Struck, from: { readonly peer: NodeId; readonly header: EnvelopeHeader }): void {
-    this.#strike(refusal, from, parties === null ? 'forged' : 'doubtful')
+    // Cards come by other ways than messages, and not all are kept: to be ahead of one's card is no offence.
+    if (refusal === REFUSALS.noCard) this.#parts.router.record('refusal', refusal, from)
+    else this.#strike(refusal, from, parties === null ? 'forged' : 'doubtful')
     if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
   }
 
@@ -316,6 +324,7 @@ function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): R
   if (metadata === undefined) return party
   const sandboxId = metadata.sandboxId ?? null
   if (metadata.tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId)) return null
+  if (metadata.tier === party.tier && sandboxId === party.sandboxId) return party
   // A weaker claim is honoured: who sends on behalf of somebody weaker says so, and may know of a change before this node.
   return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
 }

@@ -80,7 +80,7 @@ export class PolicyBook {
     const beforeLine = choice.askingLine()
     if (beforeLine === null) return
     const rule: Omit<PolicyRule, 'line'> = {
-      from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [question.sender.tier] },
+      from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [(question.certified ?? question.sender).tier] },
       to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
       capability: [capability],
       type: null,

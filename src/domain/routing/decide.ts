@@ -4,7 +4,7 @@ import { OPENING_TYPES, type MessageType } from '../envelope/envelope.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 import type { PolicyQuestion } from '../policy/match.js'
 import { CONFLICT_SANDBOX } from './effective.js'
-import type { RoutingPolicy } from './policy-verdict.js'
+import type { PolicyVerdict, RoutingPolicy } from './policy-verdict.js'
 import { tierText, type Tier } from './tier.js'
 import type { TierRule } from './tier-rules.js'
 
@@ -38,6 +38,8 @@ export interface RoutingParty {
 export interface RoutingQuestion extends PolicyQuestion {
   readonly sender: RoutingParty
   readonly target: RoutingParty
+  /** Who the sender truly is, when its message says that it is weaker; absent when it does not. */
+  readonly certified?: RoutingParty
   readonly type: MessageType
   readonly justification: string | null
   /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
@@ -84,10 +86,27 @@ export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict 
   }
   const boxed = rules.sandbox.enforced ? sandboxRefusal(rules.sandbox, question) : null
   if (boxed !== null) return boxed
-  const found = isOpening ? (rules.policy?.find(question) ?? null) : null
+  const found = isOpening ? policyVerdict(rules.policy ?? null, question) : null
   if (found !== null && found.decision !== 'ask') return found.verdict
   const verdict = tierVerdict(rules.tierRules, question)
   return found !== null && verdict.allowed && mayWait(question) ? found.verdict : verdict
+}
+
+/**
+ * The policy's word on a message. Where the sender says that it is weaker than it is, rules are for both: nobody picks the
+ * rules that bind it by what it claims, so the stricter word counts, and an `allow` needs to be for both.
+ */
+function policyVerdict(policy: RoutingPolicy | null, question: RoutingQuestion): PolicyVerdict | null {
+  if (policy === null) return null
+  const one = policy.find(question)
+  const { certified } = question
+  if (certified === undefined) return one
+  const other = policy.find({ ...question, sender: certified })
+  for (const decision of ['deny', 'ask'] as const) {
+    if (one?.decision === decision) return one
+    if (other?.decision === decision) return other
+  }
+  return other === null ? null : one
 }
 
 /** A proposal runs nothing and its answer is wanted within seconds: the requests that follow it are asked about. */

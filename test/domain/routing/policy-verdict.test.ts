@@ -95,3 +95,34 @@ test('an ask that somebody forgets to look at is a refusal', (t) => {
   })?.verdict
   t.is(verdict?.allowed, false)
 })
+
+test('nobody picks the rules that bind it by claiming to be weaker or elsewhere than it is', (t) => {
+  const rulesOf = (from: Partial<typeof ANYBODY>, decision: PolicyDecision): RoutingRules => {
+    const rule: PolicyRule = {
+      from: { ...ANYBODY, ...from },
+      to: ANYBODY,
+      capability: null,
+      type: null,
+      sideEffect: null,
+      decision,
+      line: 2
+    }
+    return { ...SHIPPED, policy: routingPolicy([rule], { file: 'policy.yaml', nodeOfName: () => null }) }
+  }
+  const target = { address: 'text@here', tier: 1, sandboxId: 'ci' } as const
+  const rest = { type: 'request', capability: null, sideEffect: null, justification: null, isReply: false, isArriving: true } as const
+  const eve = (tier: Tier, sandboxId: string | null): RoutingQuestion['sender'] => ({ address: 'eve@there', tier, sandboxId })
+  const claims = (certified: Tier, claimed: Tier, sandboxId: string | null = null): RoutingQuestion => ({
+    ...rest,
+    target,
+    sender: eve(claimed, sandboxId),
+    certified: eve(certified, null)
+  })
+  const justified = { ...claims(1, 2), justification: 'x' }
+  t.is(outcome(decide(SHIPPED, justified)), 'allow', 'by the table alone')
+  t.is(outcome(decide(rulesOf({ tier: [1] }, 'deny'), justified)), 'POLICY_DENIED', 'the rule for what it is')
+  t.is(outcome(decide(rulesOf({ tier: [2] }, 'deny'), justified)), 'POLICY_DENIED', 'and the one for what it says')
+  t.is(outcome(decide(rulesOf({ tier: [1] }, 'ask'), justified)), 'ask')
+  t.is(outcome(decide(rulesOf({ sandbox: ['ci'] }, 'allow'), claims(3, 3, 'ci'))), 'ESCALATION_REQUIRED', 'an allow is gained by no claim')
+  t.is(outcome(decide(rulesOf({ tier: [2, 3] }, 'allow'), claims(2, 3))), 'allow', 'one that is for both counts')
+})
