@@ -102,19 +102,24 @@ export class PeerChannel {
   async #drain(): Promise<void> {
     await this.#caughtUp()
     for (let next = this.#queue[0]; next !== undefined && !this.link.closed; next = this.#queue[0]) {
-      for (const frame of next.frames) {
+      for (const [place, frame] of next.frames.entries()) {
         const cost = frameCost(frame)
         // A peer that is sent more than this in a time cuts the link.
         while (!this.#pace.take(cost)) await wait(this.#clock, this.#pace.waitMs(cost))
+        // The link may have closed with a part of it unsent: then it stays, for the next link.
+        if (this.link.closed) break
         this.#put(frame)
+        if (place === next.frames.length - 1) this.#sent(next.frames)
         if (this.#isBehind) await this.#caughtUp()
       }
-      // The link may have closed with a part of it unsent: then it stays, for the next link.
-      if (this.link.closed) break
-      this.#queue.shift()
-      this.#queuedBytes -= sizeOf(next.frames)
     }
     this.#pumping = false
+  }
+
+  /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
+  #sent(frames: readonly Uint8Array[]): void {
+    this.#queue.shift()
+    this.#queuedBytes -= sizeOf(frames)
   }
 }
 

@@ -160,6 +160,27 @@ test('large messages arrive whole and in order, whatever the stream takes at onc
   )
 })
 
+test('a message that is wholly on its way when the link is lost is not sent again by the next', async (t) => {
+  const { net, a, b, side } = scene(t)
+  const [here, there] = [await side(a), await side(b)]
+  const [link] = net.connect(a.id, b.id)
+  const { send } = link
+  link.send = (frame) => {
+    send.call(link, frame)
+    return false
+  }
+  let drains = 0
+  link.drained = () => (++drains === 1 ? Promise.resolve() : new Promise(() => {}))
+  for (const size of [1, 2, 3]) here.peers.send(b.id, { kind: 'envelope', bytes: new Uint8Array(size) })
+  await net.idle()
+  link.close('lost')
+  await net.idle()
+  net.connect(a.id, b.id)
+  await net.idle()
+  const sizes = there.messages.map((one) => (one.kind === 'envelope' ? one.bytes.byteLength : -1))
+  t.alike(sizes, [1, 2, 3], 'each once, in order')
+})
+
 test('a peer that reads nothing is OVERLOADED for its senders, not a leak', async (t) => {
   const { net, a, b, side } = scene(t)
   const here = await side(a)
