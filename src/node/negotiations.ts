@@ -181,7 +181,9 @@ export class Negotiations {
     const payload = TaskProposalPayloadSchema.safeParse(incoming.payload)
     const thread = threadOf(incoming)
     const { correlationId } = thread
-    if (handler === undefined || !payload.success || this.#received.has(correlationId)) return false
+    if (handler === undefined || !payload.success) return false
+    // It came again: whoever decides on the first decides on this.
+    if (this.#received.has(correlationId)) return true
     const capabilities = agents.definition(agentId)?.capabilities ?? []
     if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return false
     const { taskDescription, requiredCapabilities, estimatedComplexity } = payload.data
@@ -189,7 +191,10 @@ export class Negotiations {
     const offered = { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs }
     const proposerAgentId = addressText(incoming.sender)
     const proposal = createProposal({ ...offered, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
-    if (!hasRoom(this.#received)) return false
+    if (!hasRoom(this.#received)) {
+      this.#parts.conversations.end(incoming.peer, correlationId)
+      return true
+    }
     const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
     this.#received.set(correlationId, { proposal, thread, timer })
     try {

@@ -8,6 +8,7 @@ import type { ProposalDraft } from '../../src/node/negotiations.js'
 import { failsWith } from '../support/fails.js'
 import { capability, echo } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
+import { forge } from '../support/forge.js'
 import { holds } from '../support/holds.js'
 
 interface Scene {
@@ -179,4 +180,15 @@ test('a proposal is answered once, by its own node; bad drafts and unknown propo
   await failsWith(t, 'AGENT_NOT_FOUND', () => asks.negotiator.propose({ ...draft, proposerAgentId: 'ghost' }))
   await world.settle()
   t.alike(asks.negotiator.listPending(), [])
+})
+
+test('a proposal that comes again is not answered for by the node', async (t) => {
+  const { world, here, peer, received } = await scene(t)
+  const payload = { taskDescription: 'a', requiredCapabilities: ['bot.do'], estimatedComplexity: 'simple', deadlineMs: 5000 }
+  const twice = { type: 'task-proposal', recipient: `bot@${peer.id}`, correlationId: 'again', payload } as const
+  forge(here, peer, twice)
+  forge(here, peer, twice)
+  await world.settle()
+  t.is(received.length, 1)
+  t.is(peer.counted('messages_sent', 'task-accept'), 0)
 })
