@@ -12,7 +12,7 @@ import type { Answer, Asking, RequestNames, RequestParts } from './one-request.j
 const WINDOW = 128
 
 /** The peer cannot take it now, but may later. */
-const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'OVERLOADED'])
+const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED', 'OVERLOADED'])
 
 /** What asking others needs. */
 export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations'>, CancellationsParts {
