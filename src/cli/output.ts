@@ -85,7 +85,8 @@ export class Output {
 
   /** A command to type next, for the node that was meant: with the `--home` of this command line. */
   hint(command: string): string {
-    if (this.#home === null || !command.startsWith('a2a-node ') || / --home[ =]/.test(command)) return command
+    // What comes with a remark is to be typed somewhere else.
+    if (this.#home === null || !command.startsWith('a2a-node ') || / --home[ =]| # /.test(command)) return command
     return `a2a-node --home ${shellWord(this.#home)} ${command.slice('a2a-node '.length)}`
   }
 

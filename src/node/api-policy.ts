@@ -45,7 +45,9 @@ export function testPolicy(node: NodeCore, query: PolicyTestQuery): PolicyTestRe
   const type = query.type ?? 'request'
   if (!OPENING_TYPES.has(type)) throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
   const sender = anybody(query.from) ?? senderParty(node, query.from)
-  const target = anybody(query.to) ?? agentParty(node, query.to)
+  // The policy is this node's: a bare name means its own agent when it has one.
+  const own = { agentId: query.to, nodeId: node.self }
+  const target = anybody(query.to) ?? node.directory.party(own) ?? agentParty(node, query.to)
   const work = workOf(node, { ...query, type, target })
   const isArriving = target.address === '' || parseAddress(target.address)?.nodeId === node.self
   const verdict = node.router.ask({

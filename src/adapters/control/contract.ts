@@ -65,8 +65,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'mesh.set': z.strictObject({
     tiers: z
       .array(z.strictObject({ from: tier, to: z.array(tier).max(4), justification: z.boolean() }))
-      .max(4)
-      .refine((rules) => new Set(rules.map(({ from }) => from)).size === rules.length, 'one rule a tier')
+      .refine((rules) => new Set(rules.map(({ from }) => from)).size === 4 && rules.length === 4, 'one rule for each of the four tiers')
       .exactOptional(),
     sandboxes: z.strictObject({ enforced: z.boolean(), allow: z.array(z.string().min(1).max(128)).max(256) }).exactOptional(),
     reset: z.boolean().exactOptional()
