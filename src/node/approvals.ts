@@ -12,6 +12,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
+import { threadOf } from './inbox.js'
 import type { Held, Inbox, Incoming } from './inbox.js'
 import type { Peers } from './peers.js'
 import type { PolicyBook } from './policy-book.js'
@@ -83,14 +84,17 @@ export class Approvals {
 
   /** Puts a message in line, or says why not. Its sender is told that it waits. */
   hold(held: Held): Refusal | null {
-    const { clock, ids, work, inbox, limits } = this.#parts
+    const { clock, ids, work, inbox, conversations, limits } = this.#parts
     const { incoming } = held
     // What is under way or done runs nothing: it joins its answer.
     if (work.knows(incoming)) {
       inbox.pass(held)
       return null
     }
-    if (!this.#list.join(held)) {
+    const joining = this.#list.join(held)
+    if (joining === 'full') return NO_ROOM
+    if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(incoming.peer, threadOf(incoming).correlationId)
+    if (joining === 'new') {
       const isIn = this.#list.add(held, () => {
         const id = ids.next('app')
         const askedAt = clock.now()
@@ -257,8 +261,12 @@ export class Approvals {
 
   #pass(one: Waiting, rule: string, why: string): void {
     this.#note(one, { code: 'ALLOWED', rule, reason: why }, why)
-    const [, ...repeats] = one.request === null ? [] : one.threads
+    const [, ...others] = one.threads
     const { incoming, question } = one
+    const repeats = one.request === null ? [] : others
+    // What is no request is let in once; nobody will answer on its other threads.
+    if (one.request === null && incoming.header.type !== 'notification')
+      for (const { correlationId } of others) this.#parts.conversations.end(incoming.peer, correlationId)
     this.#parts.inbox.pass({ incoming, question, rule })
     // The same request, sent again meanwhile: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {

@@ -67,12 +67,18 @@ export class WaitingList {
     return true
   }
 
-  /** A message that waits already came again: it hears of the decision as well. False when it is new. */
-  join({ incoming }: Held): boolean {
+  /**
+   * A message that waits already came again: it hears of the decision as well (`joined`), on this thread already (`known`),
+   * or not, since too many do (`full`). `new`: none such waits.
+   */
+  join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' {
     const one = this.#byKey.get(keyOf(incoming, requestOf(incoming)))
-    if (one === undefined) return false
-    if (one.threads.length < MAX_THREADS) one.threads.push(threadOf(incoming))
-    return true
+    if (one === undefined) return 'new'
+    const thread = threadOf(incoming)
+    if (one.threads.some(({ correlationId }) => correlationId === thread.correlationId)) return 'known'
+    if (one.threads.length >= MAX_THREADS) return 'full'
+    one.threads.push(thread)
+    return 'joined'
   }
 
   /** Takes a message out. False when it is not there (any more): whoever takes it out decides its fate. */

@@ -197,6 +197,25 @@ test('the same request sent again waits once, runs once, and every copy is answe
   t.is(agent.tasks.length, 1)
 })
 
+test('copies of what waits leave no exchange open, however many come and whatever is decided', async (t) => {
+  for (const decision of ['approvals.allow', 'approvals.deny'] as const) {
+    const { world, owner, peer } = await approvalScene(t)
+    const threads = Array.from({ length: 20 }, (_, index) => `thr_${index}`)
+    // Each thread twice: the second is on one that hears of the decision already.
+    for (const correlationId of [...threads, ...threads])
+      forge(owner, peer, { payload: request('same'), correlationId, metadata: { tier: 0 } })
+    await world.settle()
+    await peer.api().call(decision, { id: await firstWaiting(peer) })
+    await world.settle()
+    await world.settle()
+    t.alike(
+      threads.filter((one) => peer.core.conversations.allows(owner.id, one)),
+      [],
+      decision
+    )
+  }
+})
+
 test('a decision is taken once', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   void callText(owner)
