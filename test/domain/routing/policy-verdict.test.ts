@@ -111,7 +111,7 @@ test('nobody picks the rules that bind it by claiming to be weaker or elsewhere 
   }
   const target = { address: 'text@here', tier: 1, sandboxId: 'ci' } as const
   const rest = { type: 'request', capability: null, sideEffect: null, justification: null, isReply: false, isArriving: true } as const
-  const eve = (tier: Tier, sandboxId: string | null): RoutingQuestion['sender'] => ({ address: 'eve@there', tier, sandboxId })
+  const eve = (level: Tier, sandboxId: string | null): RoutingQuestion['sender'] => ({ address: 'eve@there', tier: level, sandboxId })
   const claims = (certified: Tier, claimed: Tier, sandboxId: string | null = null): RoutingQuestion => ({
     ...rest,
     target,
