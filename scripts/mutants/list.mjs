@@ -308,8 +308,8 @@ export const MUTANTS = [
   {
     name: 'a message goes to every agent that listens',
     file: 'src/node/listeners.ts',
-    find: 'this.#byAgent.get(agentId)?.emit(envelope)',
-    put: 'for (const one of this.#byAgent.values()) one.emit(envelope)',
+    find: 'this.#byAgent.get(agentId)?.emit({ ...header, payload })',
+    put: 'for (const one of this.#byAgent.values()) one.emit({ ...header, payload })',
     test: 'node/mesh-router',
     title: property(13)
   },

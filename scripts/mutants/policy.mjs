@@ -5,8 +5,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'the policy of the node is not asked',
     file: 'src/domain/routing/decide.ts',
-    find: 'isOpening ? (rules.policy?.find',
-    put: '!isOpening ? (rules.policy?.find',
+    find: 'isOpening ? policyVerdict(rules.policy',
+    put: '!isOpening ? policyVerdict(rules.policy',
     test: 'domain/routing/policy-verdict',
     title: 'a policy decides between sandboxes and tiers'
   },
@@ -37,8 +37,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'the same request waits as often as it is sent',
     file: 'src/node/approvals.ts',
-    find: 'if (!this.#list.join(held)) {',
-    put: 'if (!Object.is(this, null)) {',
+    find: "if (joining === 'new') {",
+    put: "if (joining !== 'full') {",
     test: 'node/approvals',
     title: 'the same request sent again waits once'
   },
