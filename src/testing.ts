@@ -191,7 +191,7 @@ function words(fc: FastCheckPart): Arbitrary<string> {
 function objectSchemas(fc: FastCheckPart): Arbitrary<Record<string, unknown>> {
   const fields = {
     type: fc.constant('object'),
-    required: fc.array(words(fc), { maxLength: 3 }),
+    required: fc.array(words(fc), { maxLength: 3 }).map((names) => [...new Set(names)]),
     properties: fc.dictionary(words(fc), fc.record({ type: fc.constantFrom('string', 'number', 'boolean') }), { maxKeys: 4 })
   }
   return fc.record(fields, { requiredKeys: ['type'], noNullPrototype: true })
