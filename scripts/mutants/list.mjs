@@ -252,7 +252,7 @@ export const MUTANTS = [
   {
     name: 'messages that came in are not counted',
     file: 'src/node/traffic.ts',
-    find: "this.#emit('message-received', safe(header))",
+    find: "this.#emit('message-received', header)",
     put: 'void header',
     test: 'node/traffic',
     title: property(32)

@@ -61,7 +61,7 @@ export class Traffic {
   /** A message that could be read came in, whatever becomes of it. */
   received(header: TrafficHeader): void {
     this.#parts.telemetry.count('messages_received', header.type)
-    this.#emit('message-received', safe(header))
+    this.#emit('message-received', header)
   }
 
   /** Bytes came in that are no message. */
@@ -79,24 +79,25 @@ export class Traffic {
     this.#line('a message came in', passage)
   }
 
-  /** A message did not pass the rules, or could not be sent. What a peer says of itself is made safe to show. */
+  /** A message did not pass the rules, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
-    const told = safe(header)
-    this.#decided(told, path, null)
-    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(told) })
+    this.#decided(header, path, null)
+    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
   }
 
   #elapsed({ since }: Passage): number {
     return Math.max(0, this.#parts.clock.monotonic() - since)
   }
 
-  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader): void {
+  #emit(type: A2ALogEvent['type'], header: TrafficHeader): void {
+    const { id, sender, recipient, type: messageType } = safe(header)
     const event: A2ALogEvent = { type, sender, recipient, messageType, timestamp: this.#parts.clock.now() }
     this.#parts.observability.emit(id === undefined ? event : Object.assign(event, { envelopeId: id }))
   }
 
   /** `duration` is null for what did not pass. */
-  #decided({ id, sender, recipient, type: messageType }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
+  #decided(header: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
+    const { id, sender, recipient, type: messageType } = safe(header)
     const success = duration !== null
     const event: A2ALogEvent = {
       type: 'routing-decision',
@@ -138,7 +139,8 @@ function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
 }
 
 /** What a log line says of a message: enough to follow its thread over all nodes. */
-function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeader): Record<string, unknown> {
+function lineFields(header: TrafficHeader): Record<string, unknown> {
+  const { id, correlationId, sender, recipient, type } = safe(header)
   return { correlationId: correlationId ?? id ?? null, message: id ?? null, type, sender, recipient }
 }
 

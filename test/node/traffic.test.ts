@@ -292,4 +292,12 @@ test('what a peer says of itself is safe to show among the events', async (t: As
     t.is(envelopeId, '[31m red')
     t.absent(/[\p{Cc}\u202e]/u.test(sender + recipient))
   }
+  const before = here.core.observability.getRecentEvents().length
+  forge(peer, here, { id: evil, correlationId: evil })
+  await world.settle()
+  const delivered = here.core.observability.getRecentEvents().slice(before)
+  t.is(here.counted('messages_delivered', 'request'), 1)
+  t.ok(delivered.some(({ type, success }) => type === 'routing-decision' && success === true))
+  // The answer goes back along a thread that the peer has named.
+  for (const event of delivered) t.absent(/[\p{Cc}\u202e]/u.test(Object.values(event).join('')), event.type)
 })
