@@ -114,6 +114,8 @@ interface Parties {
 interface Struck {
   readonly refusal: Refusal
   readonly parties: Parties | null
+  /** What it counts against its peer; null: an honest peer may send it. */
+  readonly strike: Strike | null
 }
 
 interface Arrival extends Incoming {
@@ -174,15 +176,16 @@ export class Inbox {
     const { directory, self } = this.#parts
     const sender = parseAddress(header.sender)
     const recipient = parseAddress(header.recipient)
-    if (sender === null || sender.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null }
-    if (recipient === null || recipient.nodeId !== self) return { refusal: REFUSALS.foreignRecipient, parties: null }
-    if ((header.metadata?.hops?.length ?? 0) > 0) return { refusal: REFUSALS.hops, parties: null }
+    if (sender === null || sender.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
+    if (recipient === null || recipient.nodeId !== self) return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
+    if ((header.metadata?.hops?.length ?? 0) > 0) return { refusal: REFUSALS.hops, parties: null, strike: 'forged' }
     const parties = { sender, recipient }
     const known = directory.party(sender)
-    // These two an honest sender can meet as well, while cards and certificates are on their way: it is told.
-    if (known === null) return { refusal: REFUSALS.noCard, parties }
+    // These two an honest sender can meet as well, while cards and certificates are on their way: it is told. Cards come by
+    // other ways than messages, and not all are kept: to be ahead of one's card is no offence.
+    if (known === null) return { refusal: REFUSALS.noCard, parties, strike: null }
     const party = claimed(known, header.metadata)
-    return party === null ? { refusal: REFUSALS.claims, parties } : { ...parties, party, certified: known }
+    return party === null ? { refusal: REFUSALS.claims, parties, strike: 'doubtful' } : { ...parties, party, certified: known }
   }
 
   #decideAndDispatch(arrival: Arrival): void {
@@ -292,10 +295,9 @@ export class Inbox {
     this.#parts.links.strike(from.peer, strike, refusal.reason)
   }
 
-  #struck({ refusal, parties }: Struck, from: { readonly peer: NodeId; readonly header: EnvelopeHeader }): void {
-    // Cards come by other ways than messages, and not all are kept: to be ahead of one's card is no offence.
-    if (refusal === REFUSALS.noCard) this.#parts.router.record('refusal', refusal, from)
-    else this.#strike(refusal, from, parties === null ? 'forged' : 'doubtful')
+  #struck({ refusal, parties, strike }: Struck, from: { readonly peer: NodeId; readonly header: EnvelopeHeader }): void {
+    if (strike === null) this.#parts.router.record('refusal', refusal, from)
+    else this.#strike(refusal, from, strike)
     if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
   }
 

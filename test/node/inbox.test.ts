@@ -88,6 +88,20 @@ test('a claim of more than certificate and card give is refused; a weaker one is
   t.is(agent.tasks.length, 1)
 })
 
+test('each way to lie counts as much against a peer as it can be meant, being ahead of a card nothing', async (t) => {
+  const pairing = await pair(t)
+  const { here, peer } = pairing
+  const strikes = async (changes: Partial<A2AEnvelope>): Promise<readonly string[]> => {
+    const before = here.links.strikes.length
+    await refusalOf(pairing, changes)
+    return here.links.strikes.slice(before).map((one) => one.strike)
+  }
+  t.alike(await strikes({ sender: `operator@${here.id}` }), ['forged'])
+  t.alike(await strikes({ recipient: `text@${peer.id}` }), ['forged'])
+  t.alike(await strikes({ metadata: { tier: 0 } }), ['doubtful'])
+  t.alike(await strikes({ sender: `ghost@${peer.id}` }), [])
+})
+
 test('a weak agent on a strong node is weak', async (t) => {
   const pairing = await pair(t)
   const refusal = await refusalOf(pairing, { sender: `weak@${pairing.peer.id}`, metadata: { tier: 3 } })
