@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { Emitter } from '../kit/events.js'
 import type { Unsubscribe } from '../kit/events.js'
-import type { IdSource } from '../kit/ids.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
@@ -18,7 +18,7 @@ import {
   TaskProposalPayloadSchema,
   TaskRejectPayloadSchema
 } from '../domain/task/negotiation.js'
-import type { ProposalInput, ProposalParts, TaskProposal } from '../domain/task/negotiation.js'
+import type { ProposalInput, ProposalParts, TaskProposal, TaskProposalPayload } from '../domain/task/negotiation.js'
 import { errorBodySchema } from '../domain/task/payloads.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
@@ -31,6 +31,8 @@ import type { NameParts, TargetParts } from './targets.js'
 
 /** Proposals that are kept, each way; settled ones go first. */
 const KEPT = 1000
+/** Proposals of one other node that may wait for their answer here. */
+const MAX_PENDING_PER_PEER = 64
 /** How long the thread of an accepted proposal stays open for what follows, in milliseconds. */
 const THREAD_TTL_MS = 3_600_000
 
@@ -149,10 +151,14 @@ export class Negotiations {
   }
 
   /** What follows on the thread reaches the listeners of both agents. */
-  #keepOpen({ thread: { recipient, correlationId } }: Entry): void {
-    const { conversations } = this.#parts
-    conversations.letIn(recipient.nodeId, correlationId, THREAD_TTL_MS)
-    conversations.follow(recipient.nodeId, correlationId, { ttlMs: THREAD_TTL_MS, handler: () => {} })
+  #keepOpen(entry: Entry): void {
+    const { recipient, correlationId } = entry.thread
+    this.#parts.conversations.letIn(recipient.nodeId, correlationId, THREAD_TTL_MS)
+    this.#follow(entry)
+  }
+
+  #follow({ thread: { recipient, correlationId } }: Entry): void {
+    this.#parts.conversations.follow(recipient.nodeId, correlationId, { ttlMs: THREAD_TTL_MS, handler: () => {} })
   }
 
   /** Proposals of both directions that wait for their answer, oldest first. */
@@ -173,36 +179,57 @@ export class Negotiations {
     return this.#settled.on(handler)
   }
 
-  /** Takes a proposal for an agent with a handler; false: its node answers, as it does what is malformed. */
-  onProposal(incoming: Incoming): boolean {
-    const { clock, agents } = this.#parts
+  /**
+   * Takes a proposal for an agent with a handler. `nobody`: its node answers, as it does what is malformed. `full`: too many
+   * wait, or its thread names the proposal of somebody else; its proposer is to be told.
+   */
+  onProposal(incoming: Incoming): 'taken' | 'nobody' | 'full' {
     const { agentId } = incoming.recipient
     const handler = this.#handlers.get(agentId)
     const payload = TaskProposalPayloadSchema.safeParse(incoming.payload)
+    if (handler === undefined || !payload.success) return 'nobody'
     const thread = threadOf(incoming)
-    const { correlationId } = thread
-    if (handler === undefined || !payload.success) return false
-    // It came again: whoever decides on the first decides on this.
-    if (this.#received.has(correlationId)) return true
-    const capabilities = agents.definition(agentId)?.capabilities ?? []
-    if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return false
-    const { taskDescription, requiredCapabilities, estimatedComplexity } = payload.data
-    const deadlineMs = Math.min(payload.data.deadlineMs, THREAD_TTL_MS)
-    const offered = { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs }
-    const proposerAgentId = addressText(incoming.sender)
-    const proposal = createProposal({ ...offered, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
-    if (!hasRoom(this.#received)) {
-      this.#parts.conversations.end(incoming.peer, correlationId)
-      return true
-    }
-    const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
-    this.#received.set(correlationId, { proposal, thread, timer })
+    const known = this.#received.get(thread.correlationId)
+    if (known !== undefined) return this.#again(known, thread)
+    const capabilities = this.#parts.agents.definition(agentId)?.capabilities ?? []
+    if (payload.data.requiredCapabilities.some((id) => capabilities.every((one) => one.id !== id))) return 'nobody'
+    if (!this.#mayWait(incoming.peer)) return 'full'
+    const proposal = this.#receive(thread, payload.data)
     try {
       handler(proposal)
     } catch (error) {
       this.#note('a program did not take its proposal', error)
     }
-    return true
+    return 'taken'
+  }
+
+  /** Whoever decides on the first decides on the one that came again, and its answer ends one opening of the thread. */
+  #again(known: Entry, thread: Thread): 'taken' | 'full' {
+    if (!isSame(known.thread, thread)) return 'full'
+    this.#end(known)
+    if (known.proposal.status === 'accepted') this.#follow(known)
+    return 'taken'
+  }
+
+  #mayWait(peer: NodeId): boolean {
+    if (peer !== this.#parts.self) {
+      const ofPeer = [...this.#received.values()].filter((one) => one.thread.recipient.nodeId === peer && one.proposal.status === 'pending')
+      if (ofPeer.length >= MAX_PENDING_PER_PEER) return false
+    }
+    return hasRoom(this.#received)
+  }
+
+  #receive(thread: Thread, offered: TaskProposalPayload): TaskProposal {
+    const { clock } = this.#parts
+    const { correlationId } = thread
+    const { taskDescription, requiredCapabilities, estimatedComplexity } = offered
+    const deadlineMs = Math.min(offered.deadlineMs, THREAD_TTL_MS)
+    const fields = { taskDescription, requiredCapabilities, estimatedComplexity, deadlineMs }
+    const proposerAgentId = addressText(thread.recipient)
+    const proposal = createProposal({ ...fields, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
+    const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
+    this.#received.set(correlationId, { proposal, thread, timer })
+    return proposal
   }
 
   /** Stops every deadline. */
@@ -311,6 +338,10 @@ function readAnswer(proposal: TaskProposal, header: EnvelopeHeader, payload: unk
   }
   const error = header.type === 'error' ? errorBodySchema.safeParse(payload) : null
   return error?.success === true ? { type: 'reject', reason: error.data.code } : null
+}
+
+function isSame(one: Thread, other: Thread): boolean {
+  return addressText(one.sender) === addressText(other.sender) && addressText(one.recipient) === addressText(other.recipient)
 }
 
 /** Drops the oldest settled proposal from a full table. False: all of them wait for their answer. */

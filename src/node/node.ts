@@ -1,3 +1,4 @@
+import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { AgentRegistry } from '../domain/card/registry.js'
@@ -11,7 +12,7 @@ import { Channels } from './channels.js'
 import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
-import { Inbox } from './inbox.js'
+import { Inbox, threadOf } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import { Listeners } from './listeners.js'
 import { Lookups } from './lookups.js'
@@ -21,6 +22,7 @@ import { Members } from './members.js'
 import { takeStream } from './mesh-router.js'
 import { Negotiations } from './negotiations.js'
 import { answerProposal } from './offers.js'
+import type { OffersParts } from './offers.js'
 import { Outbox } from './outbox.js'
 import { OwnCards } from './own-cards.js'
 import type { NodeParts } from './parts.js'
@@ -172,7 +174,7 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
     onLetIn: ({ recipient, header, payload }) => listeners.received(recipient.agentId, header, payload),
     onRequest: (incoming) => attached.onRequest(incoming) || work.onRequest(incoming),
     onNotification: (incoming) => attached.onNotification(incoming) || noteNotification(tables, incoming, work.onNotification(incoming)),
-    onProposal: (incoming) => negotiations.onProposal(incoming) || answerProposal({ ...common, outbox }, incoming),
+    onProposal: (incoming) => takeProposal({ ...common, outbox, negotiations, work }, incoming),
     onStream: (incoming) => takeStream(tables, incoming),
     refuse: (thread, error) => work.refuse(thread, error),
     hold: (held) => approvals.hold(held)
@@ -196,6 +198,12 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
   })
   const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
   return { inbox, outbox, requests, work, swarms, attached, approvals, channels, negotiations }
+}
+
+function takeProposal(parts: OffersParts & Pick<Roads, 'negotiations' | 'work'>, incoming: Incoming): void {
+  const taken = parts.negotiations.onProposal(incoming)
+  if (taken === 'nobody') answerProposal(parts, incoming)
+  if (taken === 'full') parts.work.refuse(threadOf(incoming), new NodeError('OVERLOADED', 'too many proposals wait here').toBody())
 }
 
 function noteNotification({ events, directory }: Tables, { sender, recipient, payload }: Incoming, ran: boolean): void {

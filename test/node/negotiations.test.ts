@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
+import { decodeEnvelope } from '../../src/domain/envelope/codec.js'
 import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
 import type { TaskProposal } from '../../src/domain/task/negotiation.js'
 import { createLayer, type Layer } from '../../src/node/layer.js'
@@ -182,13 +183,86 @@ test('a proposal is answered once, by its own node; bad drafts and unknown propo
   t.alike(asks.negotiator.listPending(), [])
 })
 
-test('a proposal that comes again is not answered for by the node', async (t) => {
-  const { world, here, peer, received } = await scene(t)
+/** A proposal to `bot` as a peer may send it, on a thread of its choice. */
+function proposalTo(peer: FakeNode, correlationId: string): Partial<A2AEnvelope> {
   const payload = { taskDescription: 'a', requiredCapabilities: ['bot.do'], estimatedComplexity: 'simple', deadlineMs: 5000 }
-  const twice = { type: 'task-proposal', recipient: `bot@${peer.id}`, correlationId: 'again', payload } as const
-  forge(here, peer, twice)
-  forge(here, peer, twice)
+  return { type: 'task-proposal', recipient: `bot@${peer.id}`, correlationId, payload }
+}
+
+/** The codes that `node` has answered with since `mark`, as its links carried them to another node. */
+function refusals(node: FakeNode, to: FakeNode): (string | undefined)[] {
+  return node.links.open
+    .filter((link) => link.peer === to.id)
+    .flatMap((link) => link.sent)
+    .flatMap((frame) => {
+      const read = frame[0] === 0 ? decodeEnvelope(frame.subarray(1)) : null
+      const payload = read?.ok === true && read.header.type === 'error' ? read.payload() : null
+      return payload?.ok === true ? [(payload.value as { code?: string }).code] : []
+    })
+}
+
+test('a proposal that comes again is decided on once, and each copy ends one opening of its thread', async (t) => {
+  const { world, here, peer, answers, received } = await scene(t)
+  for (let copy = 0; copy < 3; copy++) forge(here, peer, proposalTo(peer, 'again'))
   await world.settle()
   t.is(received.length, 1)
   t.is(peer.counted('messages_sent', 'task-accept'), 0)
+  t.ok(peer.core.conversations.allows(here.id, 'again'))
+  await answers.negotiator.reject('again', 'BUSY')
+  t.absent(peer.core.conversations.allows(here.id, 'again'), 'nothing of it is open')
+})
+
+test('a copy of an accepted proposal leaves its thread as it is', async (t) => {
+  const { world, here, peer, answers, toBot } = await scene(t)
+  forge(here, peer, proposalTo(peer, 'kept'))
+  await world.settle()
+  await answers.negotiator.accept('kept', 100)
+  forge(here, peer, proposalTo(peer, 'kept'))
+  forge(here, peer, { type: 'stream-data', recipient: `bot@${peer.id}`, correlationId: 'kept', payload: 'more' })
+  await world.settle()
+  t.is(toBot.at(-1)?.payload, 'more')
+  t.is(answers.negotiator.getProposal('kept')?.status, 'accepted')
+})
+
+test('whoever proposes on the thread of somebody else is refused, and changes nothing', async (t) => {
+  const { world, here, peer, answers, received } = await scene(t)
+  const other = await world.member('other')
+  await world.link(here, peer, other)
+  forge(here, peer, proposalTo(peer, 'mine'))
+  await world.settle()
+  forge(other, peer, proposalTo(peer, 'mine'))
+  await world.settle()
+  t.alike(refusals(peer, other), ['OVERLOADED'])
+  t.absent(peer.core.conversations.allows(other.id, 'mine'))
+  t.is(received.length, 1)
+  t.is(answers.negotiator.getProposal('mine')?.proposerAgentId, `operator@${here.id}`)
+  t.ok(peer.core.conversations.allows(here.id, 'mine'))
+})
+
+test('one peer may have 64 proposals waiting, further ones are refused; it leaves room for others', async (t) => {
+  const { world, here, peer, answers, received } = await scene(t)
+  const other = await world.member('other')
+  await world.link(here, peer, other)
+  for (let at = 0; at < 66; at++) forge(here, peer, proposalTo(peer, `many-${at}`))
+  forge(other, peer, proposalTo(peer, 'one'))
+  await world.settle()
+  t.is(received.length, 65)
+  t.alike(refusals(peer, here), ['OVERLOADED', 'OVERLOADED'])
+  t.is(received.filter((one) => one.proposalId === 'one').length, 1)
+  await answers.negotiator.reject('many-0', 'BUSY')
+  forge(here, peer, proposalTo(peer, 'next'))
+  await world.settle()
+  t.is(received.at(-1)?.proposalId, 'next', 'what is answered does not wait')
+})
+
+test('while as many proposals wait as are kept, a further one is refused', async (t) => {
+  const { world, here, peer, answers, received, draft } = await scene(t)
+  const { address: bot } = await peer.core.attach({ id: 'second' })
+  for (let at = 0; at < 1000; at++) await answers.negotiator.propose({ ...draft, proposerAgentId: bot, to: 'bot' })
+  t.is(received.length, 1000)
+  forge(here, peer, proposalTo(peer, 'late'))
+  await world.settle()
+  t.alike(refusals(peer, here), ['OVERLOADED'])
+  t.absent(peer.core.conversations.allows(here.id, 'late'))
+  t.is(received.length, 1000)
 })
