@@ -1,28 +1,20 @@
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { SideEffect } from '../domain/card/card.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
-import type { PolicyDecision } from '../domain/policy/rule.js'
+import type { PartyCriteria, PolicyDecision, PolicyRule } from '../domain/policy/rule.js'
 import type { TierText } from '../domain/routing/tier.js'
 import type { WaitingFor } from '../domain/task/task.js'
 import type { PolicyFault } from './policy.js'
 
-/** Which senders or targets a rule is for; null: any. */
-export interface PartyCriteriaInfo {
-  readonly node: readonly string[] | null
-  readonly agent: readonly string[] | null
+/** {@link PartyCriteria} with tiers as text. */
+export interface PartyCriteriaInfo extends Omit<PartyCriteria, 'tier'> {
   readonly tier: readonly TierText[] | null
-  readonly sandbox: readonly (string | null)[] | null
 }
 
-/** One rule of `policy show`. */
-export interface PolicyRuleInfo {
-  readonly line: number
+/** One rule of `policy show`: a {@link PolicyRule} with tiers as text. */
+export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
   readonly from: PartyCriteriaInfo
   readonly to: PartyCriteriaInfo
-  readonly capability: readonly string[] | null
-  readonly type: readonly MessageType[] | null
-  readonly sideEffect: readonly SideEffect[] | null
-  readonly decision: PolicyDecision
 }
 
 /** `policy show`: the rules in force, in their order. */
