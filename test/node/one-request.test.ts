@@ -1,57 +1,21 @@
 import test, { type Assert } from 'brittle'
 import type { Task } from '../../src/domain/task/task.js'
-import type { Asking } from '../../src/node/one-request.js'
 import type { Asked } from '../../src/node/requests.js'
-import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
+import type { FakeNode, FakeNodeOptions } from '../support/fake-node.js'
+import { type RequestScene, requestScene } from '../support/request-scene.js'
 
-interface Scene {
-  readonly world: World
-  readonly here: FakeNode
-  readonly peer: FakeNode
-  readonly agent: FakeAgent
-  ask(changes?: Partial<Asking>): Promise<Asked>
+interface Scene extends Omit<RequestScene, 'task'> {
   /** The caller's task of a request: state, and what it waits for. */
   task(asked: Asked): readonly (Task['state'] | Task['waitingFor'])[]
-  /** The peer's process dies, and one that knows nothing of its work begins. */
-  restart(awayMs: number): Promise<FakeAgent>
 }
 
 async function scene(t: Assert, settings: FakeNodeOptions['settings'] = {}): Promise<Scene> {
-  const world = new World(t)
-  const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency: 400 }))
-  const agent = define()
-  const here = await world.member('here')
-  const peer = await world.member('peer', { agents: [agent], settings })
-  await world.link(here, peer)
+  const one = await requestScene(t, { timeoutMs: 3_600_000, concurrency: 400, settings })
   return {
-    world,
-    here,
-    peer,
-    agent,
-    ask: (changes = {}) =>
-      here.core.requests.ask({
-        sender: { agentId: 'operator', nodeId: here.id },
-        target: { agentId: 'slow', nodeId: peer.id },
-        capability: 'slow.do',
-        input: { a: 1 },
-        description: 'why',
-        timeoutMs: 3_600_000,
-        mayQueue: false,
-        ...changes
-      }),
-    task: ({ taskId }) => {
-      const task = here.core.tasks.get(taskId ?? '')
+    ...one,
+    task: (asked) => {
+      const task = one.task(asked)
       return task === undefined ? [] : [task.state, task.waitingFor]
-    },
-    restart: async (awayMs) => {
-      world.net.disconnect(here.id, peer.id)
-      await peer.core.close()
-      await world.pass(awayMs, 1000)
-      const young = define()
-      const again = await world.start(peer.actor, { agents: [young], store: peer.store })
-      await world.link(here, again)
-      return young
     }
   }
 }

@@ -1,48 +1,10 @@
 import test, { type Assert } from 'brittle'
 import { failsWith } from '../support/fails.js'
-import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
 import { actor } from '../support/membership.js'
-import type { Asking } from '../../src/node/one-request.js'
-import type { Asked } from '../../src/node/requests.js'
-import type { Task } from '../../src/domain/task/task.js'
+import { type RequestScene, requestScene } from '../support/request-scene.js'
 
-interface Scene {
-  readonly world: World
-  readonly here: FakeNode
-  readonly peer: FakeNode
-  readonly agent: FakeAgent
-  ask(changes?: Partial<Asking>): Promise<Asked>
-  /** The caller's task of a request. */
-  task(asked: Asked): Task | undefined
-}
-
-async function scene(t: Assert): Promise<Scene> {
-  const world = new World(t)
-  const agent = new FakeAgent(agentDefinition('slow'))
-  const here = await world.member('here')
-  const peer = await world.member('peer', { agents: [agent] })
-  await world.link(here, peer)
-  return {
-    world,
-    here,
-    peer,
-    agent,
-    ask: (changes = {}) =>
-      here.core.requests.ask({
-        sender: { agentId: 'operator', nodeId: here.id },
-        target: { agentId: 'slow', nodeId: peer.id },
-        capability: 'slow.do',
-        input: { a: 1 },
-        description: 'why',
-        timeoutMs: 10_000,
-        mayQueue: false,
-        ...changes
-      }),
-    task: (asked) => (asked.taskId === null ? undefined : here.core.tasks.get(asked.taskId))
-  }
-}
+const scene = (t: Assert): Promise<RequestScene> => requestScene(t, { timeoutMs: 10_000 })
 
 test('a request comes back with its result, and its task is completed', async (t) => {
   const { world, agent, ask, task } = await scene(t)

@@ -2,27 +2,13 @@ import test from 'brittle'
 import { insertRule, ruleText } from '../../../src/adapters/storage/policy-edit.js'
 import { readPolicy } from '../../../src/adapters/storage/policy-text.js'
 import { ANYBODY, type PolicyRule } from '../../../src/domain/policy/rule.js'
+import { WHOLE_POLICY } from '../../support/whole-policy.js'
 
 /** How many rules a text has. */
 function countOf(text: string): number {
   const reading = readPolicy(text)
   return reading.ok ? reading.rules.length : -1
 }
-
-const WHOLE = `# rules of this node
-rules:
-  - from: { node: laptop, tier: [L0, L1], sandbox: null, agent: operator }
-    to:
-      agent: [text, files]
-      tier: l2
-      sandbox: ci
-    capability: [text.*, files.read]
-    type: request
-    sideEffect: [none, read]
-    decision: allow   # friends
-  # the rest is asked about
-  - decision: ask
-`
 
 const RULE: Omit<PolicyRule, 'line'> = {
   from: { node: ['y'.repeat(52)], agent: ['operator'], tier: [1], sandbox: null },
@@ -34,9 +20,9 @@ const RULE: Omit<PolicyRule, 'line'> = {
 }
 
 test('a rule is written before another; comments, order and form of all else stay', (t) => {
-  const text = insertRule(WHOLE, { rule: RULE, beforeLine: 13, note: '2026-01-02 operator@phone' })
+  const text = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 13, note: '2026-01-02 operator@phone' })
   const lines = text.split('\n')
-  t.is(lines.toSpliced(12, 1).join('\n'), WHOLE)
+  t.is(lines.toSpliced(12, 1).join('\n'), WHOLE_POLICY)
   t.is(lines[12], `  - ${ruleText(RULE)} # 2026-01-02 operator@phone`)
   t.is(countOf(text), 3)
   t.is(
@@ -51,13 +37,13 @@ test('a rule is written before another; comments, order and form of all else sta
 })
 
 test('a note cannot bring in anything but a comment', (t) => {
-  const text = insertRule(WHOLE, { rule: RULE, beforeLine: 3, note: 'x\n  - decision: allow\u2028\r\n- {}' })
+  const text = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 3, note: 'x\n  - decision: allow\u2028\r\n- {}' })
   t.is(countOf(text), 3)
 })
 
 test('a text that cannot take the rule is left alone', async (t) => {
   for (const [text, line] of [
-    [WHOLE, 4],
+    [WHOLE_POLICY, 4],
     ['rules: []\n', 1],
     ['rules: [\n', 1],
     ['rules:\n  - decision: maybe\n', 2]

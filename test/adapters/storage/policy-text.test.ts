@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { readPolicy } from '../../../src/adapters/storage/policy-text.js'
 import { ANYBODY, type PolicyRule } from '../../../src/domain/policy/rule.js'
 import { holds } from '../../support/holds.js'
+import { WHOLE_POLICY } from '../../support/whole-policy.js'
 
 /** Lines and reasons of the faults of a text. */
 function faultsOf(text: string): string[] {
@@ -17,23 +18,8 @@ function rulesOf(text: string): readonly PolicyRule[] {
   return reading.rules
 }
 
-const WHOLE = `# rules of this node
-rules:
-  - from: { node: laptop, tier: [L0, L1], sandbox: null, agent: operator }
-    to:
-      agent: [text, files]
-      tier: l2
-      sandbox: ci
-    capability: [text.*, files.read]
-    type: request
-    sideEffect: [none, read]
-    decision: allow   # friends
-  # the rest is asked about
-  - decision: ask
-`
-
 test('a whole policy is read, each rule with its line; a criterion takes one value or a list', (t) => {
-  const [first, second] = rulesOf(WHOLE)
+  const [first, second] = rulesOf(WHOLE_POLICY)
   t.alike(first, {
     from: { node: ['laptop'], agent: ['operator'], tier: [0, 1], sandbox: [null] },
     to: { node: null, agent: ['text', 'files'], tier: [2], sandbox: ['ci'] },

@@ -1,0 +1,62 @@
+import type { Assert } from 'brittle'
+import type { Task } from '../../src/domain/task/task.js'
+import type { Asking } from '../../src/node/one-request.js'
+import type { Asked } from '../../src/node/requests.js'
+import { agentDefinition, FakeAgent } from './fake-agents.js'
+import { type FakeNode, type FakeNodeOptions, World } from './fake-node.js'
+
+/** Two nodes with a link; the peer has the agent `slow`, and this node's operator asks it. */
+export interface RequestScene {
+  readonly world: World
+  readonly here: FakeNode
+  readonly peer: FakeNode
+  readonly agent: FakeAgent
+  ask(changes?: Partial<Asking>): Promise<Asked>
+  /** The caller's task of a request. */
+  task(asked: Asked): Task | undefined
+  /** The peer's process dies, and one that knows nothing of its work begins. */
+  restart(awayMs: number): Promise<FakeAgent>
+}
+
+/** What a scene may differ in. */
+export interface RequestSceneOptions {
+  readonly timeoutMs: number
+  readonly concurrency?: number
+  readonly settings?: FakeNodeOptions['settings']
+}
+
+export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, settings = {} }: RequestSceneOptions): Promise<RequestScene> {
+  const world = new World(t)
+  const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency }))
+  const agent = define()
+  const here = await world.member('here')
+  const peer = await world.member('peer', { agents: [agent], settings })
+  await world.link(here, peer)
+  return {
+    world,
+    here,
+    peer,
+    agent,
+    ask: (changes = {}) =>
+      here.core.requests.ask({
+        sender: { agentId: 'operator', nodeId: here.id },
+        target: { agentId: 'slow', nodeId: peer.id },
+        capability: 'slow.do',
+        input: { a: 1 },
+        description: 'why',
+        timeoutMs,
+        mayQueue: false,
+        ...changes
+      }),
+    task: ({ taskId }) => (taskId === null ? undefined : here.core.tasks.get(taskId)),
+    restart: async (awayMs) => {
+      world.net.disconnect(here.id, peer.id)
+      await peer.core.close()
+      await world.pass(awayMs, 1000)
+      const young = define()
+      const again = await world.start(peer.actor, { agents: [young], store: peer.store })
+      await world.link(here, again)
+      return young
+    }
+  }
+}
