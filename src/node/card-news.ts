@@ -1,3 +1,4 @@
+import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import { utf8 } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
@@ -11,9 +12,12 @@ import type { Visibility } from './visibility.js'
 
 /** Bytes of cards in one control message. */
 const CARDS_BYTES = 96 * 1024
+/** A connected peer that could not be told of cards is told of all of them again after so long, in milliseconds. */
+const RETELL_MS = 2000
 
 /** What telling of cards needs. */
 export interface CardNewsParts {
+  readonly clock: Clock
   readonly telemetry: Telemetry
   readonly agents: AgentHost
   readonly ownCards: OwnCards
@@ -26,6 +30,8 @@ export class CardNews {
   readonly #parts: CardNewsParts
   #turn: Promise<unknown> = Promise.resolve()
   #waiting: Promise<void> | null = null
+  /** Peers that lack some of what they were to be told, each with the timer of the next try. */
+  readonly #untold = new Map<NodeId, Timer>()
 
   constructor(parts: CardNewsParts) {
     this.#parts = parts
@@ -43,12 +49,19 @@ export class CardNews {
     return this.#waiting
   }
 
+  /** Nobody is told again. */
+  close(): void {
+    for (const timer of this.#untold.values()) this.#parts.clock.clear(timer)
+    this.#untold.clear()
+  }
+
   async #refresh(): Promise<void> {
     const { ownCards, agents, peers } = this.#parts
     const { changed, removed } = await ownCards.refresh(agents.definitions())
     for (const peer of peers.online()) {
-      this.#tell(peer, this.#toldTo(peer, changed), null)
+      // First what makes room: a peer takes no more cards of a node than the log does.
       if (removed.length > 0) this.#send(peer, 'cards-removed', { agents: removed.slice(0, MAX_NAMED_AGENTS) })
+      this.#tell(peer, this.#toldTo(peer, changed), null)
     }
   }
 
@@ -82,7 +95,19 @@ export class CardNews {
       this.#parts.peers.send(peer, { kind: 'control', name, body })
     } catch (error) {
       this.#note('a peer could not be told of cards', error)
+      this.#tellAgain(peer)
     }
+  }
+
+  /** What did not get through is in what is told of all; a peer that is away by then is told when it comes back. */
+  #tellAgain(peer: NodeId): void {
+    const { clock, peers } = this.#parts
+    if (this.#untold.has(peer)) return
+    const timer = clock.after(RETELL_MS, () => {
+      this.#untold.delete(peer)
+      if (peers.isOnline(peer)) this.tellAll(peer)
+    })
+    this.#untold.set(peer, timer)
   }
 
   #note(message: string, error: unknown): void {

@@ -120,7 +120,7 @@ export function createNode(parts: NodeParts): NodeCore {
     close: async () => {
       await channels.closeAll()
       for (const part of [messages, members, approvals, swarms, requests, work, negotiations, peers]) await part.stop()
-      for (const part of [policy, ownCards, outbox, conversations]) part.close()
+      for (const part of [policy, ownCards, news, outbox, conversations]) part.close()
       await Promise.all([agents.close(), changes.stop()])
     }
   }
@@ -152,7 +152,7 @@ function createTables(parts: NodeParts): Tables {
     agents,
     conversations: new Conversations(clock),
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
-    news: new CardNews({ telemetry, agents, ownCards, peers, visibility }),
+    news: new CardNews({ clock, telemetry, agents, ownCards, peers, visibility }),
     tasks: new Tasks({ clock, ids, telemetry }),
     router,
     policy: new PolicyBook({ ...parts, router, directory, events, self }),
