@@ -1,6 +1,6 @@
 import { shortId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import type { PeerInfo, StatusInfo } from '../ports/node-api.js'
+import type { PeerInfo, Problem, StatusInfo } from '../ports/node-api.js'
 import type { Output } from './output.js'
 import { type Cell, factLines, plural } from './render.js'
 import { tildePath } from './words.js'
@@ -18,6 +18,20 @@ export function headLine(output: Output, info: Pick<StatusInfo, 'version' | 'nod
 export function faultFact(fault: StatusInfo['agents']['faults'][number]): readonly [string, Cell] {
   const place = fault.line === null ? fault.file : `${fault.file}:${fault.line}`
   return ['fault', { text: `${place}: ${fault.reason}`, style: 'yellow' }]
+}
+
+/** A problem whose next step is for the node that was meant. */
+export function hinted(output: Output, problem: Problem): Problem {
+  return { ...problem, next: output.hint(problem.next) }
+}
+
+/** Each problem with what to do. `isNote`: for standard error. */
+export function problemLines(output: Output, problems: readonly Problem[], isNote = false): string[] {
+  const word = isNote ? output.paintNote('yellow', 'problem:') : output.paint('yellow', 'problem:')
+  return problems.flatMap((one) => [
+    `${word} ${shown(one.message, 500)}  [${shown(one.code)}]`,
+    ...(one.next === '' ? [] : [`  try: ${shown(output.hint(one.next), 1000)}`])
+  ])
 }
 
 /** What `start` says of the node that runs now. */

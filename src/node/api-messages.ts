@@ -18,16 +18,18 @@ import { OPERATOR } from './agents.js'
 import type { NodeCore } from './node.js'
 import type { Answer } from './one-request.js'
 import type { Asked } from './requests.js'
+import { agentProblems } from './problems.js'
 import { findAgent, pickCapable } from './targets.js'
 import type { CapableDraft } from './targets.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
-export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): { agents: AgentInfo[] } {
+export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): Calls['agents.list']['result'] {
   const cards = node.registry
     .listAll()
     .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
   const agents = cards.map((card) => ({ ...agentInfo(node, card), capabilities: card.capabilities.map((one) => one.id) }))
-  return { agents: agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address)) }
+  agents.sort((a, b) => a.origin.localeCompare(b.origin) || a.address.localeCompare(b.address))
+  return { agents, problems: origin === 'remote' ? [] : agentProblems(node) }
 }
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */

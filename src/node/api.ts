@@ -22,6 +22,7 @@ import {
 } from './api-peers.js'
 import { setSettings, showSettings } from './mesh-settings.js'
 import type { NodeCore } from './node.js'
+import { agentProblems } from './problems.js'
 
 /** Values a watch of events may be behind before it gets a gap. */
 const WATCH_QUEUE = 4096
@@ -59,7 +60,8 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
   const { process: facts, clock, log } = node.parts
   const view = log.view()
   const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
-  const faults = node.agents.faults()
+  const surplus = new Set(node.ownCards.surplus())
+  const ready = node.agents.definitions().flatMap(({ id }) => (surplus.has(id) ? [] : [id]))
   return {
     state: isStopping() ? 'stopping' : 'running',
     ...nodeInfo(node),
@@ -68,17 +70,10 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     home: facts.home,
     network: facts.network,
     mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.peers.online().length },
-    agents: { ready: node.agents.definitions().map((one) => one.id), faults },
+    agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },
-    problems: [
-      ...node.policy.problems(),
-      ...faults.map((one) => ({
-        code: 'AGENT_FILE_INVALID',
-        message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
-        next: `a2a-node agents check ${one.file}`
-      }))
-    ]
+    problems: [...node.policy.problems(), ...agentProblems(node)]
   }
 }
 

@@ -6,6 +6,7 @@ import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
+import { MAX_CARDS } from '../domain/membership/fold-card.js'
 import { namedCapabilities } from '../domain/policy/asked.js'
 import type { Tier } from '../domain/routing/tier.js'
 import { requestPayloadSchema } from '../domain/task/payloads.js'
@@ -99,7 +100,7 @@ export class Attached {
     this.#parts = parts
   }
 
-  /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken), INVALID_CARD. */
+  /** Makes a program an agent. Resolves when its card is signed. @throws NodeError USAGE (id taken, too many agents), INVALID_CARD. */
   async attach(options: AttachOptions): Promise<AttachedAgent> {
     const { agents, ownCards, self } = this.#parts
     const hosted = hostedOf(options)
@@ -110,6 +111,8 @@ export class Attached {
     const close = (): Promise<void> => this.#detach(options, hosted)
     try {
       await this.#parts.news.refresh()
+      if (ownCards.surplus().includes(id))
+        throw new NodeError('USAGE', `this node has ${MAX_CARDS - 1} agents, and the mesh takes no more of one`)
     } catch (error) {
       await close().catch(() => {})
       throw error

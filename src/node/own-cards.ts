@@ -6,6 +6,7 @@ import { addressText } from '../domain/card/card.js'
 import type { CardBody } from '../domain/card/card.js'
 import type { AgentRegistry } from '../domain/card/registry.js'
 import { validateCard } from '../domain/card/schema.js'
+import { MAX_CARDS } from '../domain/membership/fold-card.js'
 import { seal } from '../domain/membership/signing.js'
 import type { Certificate, EntryBody, SignedCard } from '../domain/membership/types.js'
 import { weakest } from '../domain/routing/tier.js'
@@ -52,6 +53,7 @@ export class OwnCards {
   #turn: Promise<unknown> = Promise.resolve()
   /** Revisions that the log has taken, whatever its view made of them: they are not sent again. */
   readonly #taken = new Map<string, number>()
+  #surplus: readonly string[] = []
   #serial = -1
   #isWanted = false
   #isPublishing = false
@@ -74,6 +76,11 @@ export class OwnCards {
   /** Signed cards of this node, the operator's included. */
   own(): SignedCard[] {
     return [...this.#own.values()]
+  }
+
+  /** Agents that are not announced, since the mesh takes no more cards of one node; those announced already go before them. */
+  surplus(): readonly string[] {
+    return this.#surplus
   }
 
   /** @throws NodeError INVALID_CARD naming every fault of the card that the agent would get. */
@@ -101,7 +108,8 @@ export class OwnCards {
 
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const certificate = this.#parts.membership.certificate().body
-    const bodies = [operatorCard(certificate), ...definitions.map((one) => cardOf(one, certificate))].filter((one) => this.#isValid(one))
+    const wanted = [operatorCard(certificate), ...definitions.map((one) => cardOf(one, certificate))].filter((one) => this.#isValid(one))
+    const bodies = this.#ordered(wanted).slice(0, MAX_CARDS)
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
     const changed = bodies.filter((body) => this.#revise(next, body))
     const ids = new Set(bodies.map((body) => body.id))
@@ -111,6 +119,7 @@ export class OwnCards {
     for (const { id, revision } of removed) next[id] = { revision, text: '', gone: true }
     if (JSON.stringify(next) !== JSON.stringify(this.#revisions)) await this.#parts.store.write(REVISIONS, next)
     this.#revisions = next
+    this.#surplus = wanted.map(({ id }) => id).filter((id) => !ids.has(id))
     for (const { id } of removed) this.#forget(id)
     const signed = changed.map((body) => this.#sign({ ...body, revision: next[body.id]?.revision ?? 1 }))
     // Another certificate may let in what the log refused under the last one.
@@ -118,6 +127,13 @@ export class OwnCards {
     this.#serial = certificate.serial
     this.publish()
     return { changed: signed, removed }
+  }
+
+  /** The operator, then those that have a card already: a new agent never takes the place of one that is announced. */
+  #ordered(bodies: readonly Unrevised[]): readonly Unrevised[] {
+    const isNew = ({ id }: Unrevised): boolean =>
+      id !== OPERATOR && (this.#revisions[id] === undefined || this.#revisions[id].gone === true)
+    return [...bodies.filter((one) => !isNew(one)), ...bodies.filter(isNew)]
   }
 
   /** Agents are checked where they are read; one that still does not fit must not keep the others from their cards. */
@@ -157,7 +173,11 @@ export class OwnCards {
     this.#isPublishing = true
     while (this.#isWanted && !this.#isClosed) {
       this.#isWanted = false
-      await Promise.all(this.#unlogged().map((entry) => this.#submit(entry)))
+      const entries = this.#unlogged()
+      // First what makes room for others.
+      for (const kind of ['card-removed', 'card'] as const) {
+        await Promise.all(entries.filter(({ entry }) => entry.kind === kind).map((one) => this.#submit(one)))
+      }
     }
     this.#isPublishing = false
   }

@@ -304,7 +304,11 @@ export interface Calls {
   }
   'invite.list': { params: Record<string, never>; result: { readonly invites: readonly InviteInfo[] } }
   'invite.revoke': { params: { readonly id: string }; result: InviteInfo }
-  'agents.list': { params: { readonly origin?: 'local' | 'remote' }; result: { readonly agents: readonly AgentInfo[] } }
+  'agents.list': {
+    params: { readonly origin?: 'local' | 'remote' }
+    /** `problems`: why agents of this node that one may expect are not among them. */
+    result: { readonly agents: readonly AgentInfo[]; readonly problems: readonly Problem[] }
+  }
   'agents.show': { params: { readonly agent: string }; result: AgentDetail }
   'message.send': {
     params: {

@@ -289,6 +289,10 @@ test('status shows faults and problems with what to do', async (t: Assert) => {
   const json = JSON.parse((await cli(['status', '--json'])).stdout) as { schema: string; problems: unknown[] }
   t.is(json.schema, 'a2a-node/status@1')
   t.is(json.problems.length, 1)
+  const agents = await cli(['agents'])
+  t.ok(agents.stderr.includes('problem: no admin is online  [NO_ADMIN_ONLINE]\n  try: a2a-node peers'), 'so does the list of agents')
+  t.is(agents.stdout, 'no agents\n')
+  t.alike((JSON.parse((await cli(['agents', '--json'])).stdout) as { problems: unknown[] }).problems, json.problems)
 })
 
 test('tasks, agents, events, metrics and ping print their JSON shapes', async (t: Assert) => {

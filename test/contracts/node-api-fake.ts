@@ -161,7 +161,8 @@ export class FakeNodeApi implements NodeApi {
       'agents.list': ({ origin }) => ({
         agents: (state.agents ?? [])
           .filter((one) => origin === undefined || one.origin === origin)
-          .map((one) => ({ ...one, capabilities: one.capabilities.map(({ id }) => id) }))
+          .map((one) => ({ ...one, capabilities: one.capabilities.map(({ id }) => id) })),
+        problems: state.status?.problems ?? []
       }),
       'agents.show': ({ agent }) => found(state.agents, agent, 'AGENT_NOT_FOUND'),
       'message.send': ({ agent }) => void found(state.agents, agent, 'AGENT_NOT_FOUND') as never,

@@ -6,6 +6,7 @@ import { failsWith } from '../support/fails.js'
 import { capability, agentDefinition, echo } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
+import { MAX_CARDS } from '../../src/domain/membership/fold-card.js'
 
 test('every agent and the operator have a card that their node signed', async (t) => {
   const world = new World(t)
@@ -189,4 +190,50 @@ test('an agent without a valid card does not keep the others from theirs', async
     ['good', 'operator']
   )
   await failsWith(t, 'INVALID_CARD', () => here.core.ownCards.check(agentDefinition('Not An Id')))
+})
+
+test('agents for which the mesh has no room get no card, and the node says which', async (t) => {
+  const world = new World(t)
+  const full = Array.from({ length: MAX_CARDS - 1 }, (_, i) => echo(`m${i}`))
+  const here = await world.member('here', { agents: full })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const problems = async (): Promise<string[]> => {
+    const status = await here.api().call('node.status', {})
+    const listed = await here.api().call('agents.list', {})
+    t.alike(listed.problems, status.problems)
+    t.is(status.agents.ready.length, MAX_CARDS - 1)
+    return status.problems.map(({ code, message }) => `${code} ${message.split(';')[0]}`)
+  }
+  t.alike(await problems(), [])
+  here.source.set([echo('a'), echo('b'), ...full])
+  await world.settle()
+  t.alike(await problems(), ['TOO_MANY_AGENTS not in the mesh: a, b'])
+  t.alike((await here.api().call('agents.list', { origin: 'remote' })).problems, [])
+  const known = (): string[] => peer.core.registry.ofNode(here.id).map((one) => one.id)
+  const logged = (): string[] => [...(world.log.view().cards.get(here.id)?.keys() ?? [])]
+  for (const ids of [known(), logged()]) t.alike([ids.length, ids.includes('m0'), ids.includes('a')], [MAX_CARDS, true, false])
+  t.is(peer.lines.length, 0, 'nothing is announced that others drop')
+  await failsWith(t, 'USAGE', () => here.core.attach({ id: 'bot', onMessage: () => {} }))
+  t.absent(here.core.agents.has('bot'))
+  here.source.set([echo('a'), ...full.slice(1)])
+  await world.settle()
+  t.alike(await problems(), [])
+  for (const ids of [known(), logged()]) t.alike([ids.length, ids.includes('m0'), ids.includes('a')], [MAX_CARDS, false, true])
+  world.log.isWritable = false
+  here.source.set([echo('b'), ...full.slice(1)])
+  await world.settle()
+  t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer hears of it')
+})
+
+test('a new agent never takes the place of one that is announced, also over restarts', async (t) => {
+  const world = new World(t)
+  const store = new FakeStore()
+  const full = Array.from({ length: MAX_CARDS - 1 }, (_, i) => echo(`m${i}`))
+  const here = await world.member('here', { agents: full, store })
+  await world.settle()
+  await here.core.close()
+  const again = await world.start(here.actor, { agents: [echo('a'), ...full], store })
+  t.alike(again.core.ownCards.surplus(), ['a'])
+  t.is(again.core.ownCards.own().length, MAX_CARDS)
 })

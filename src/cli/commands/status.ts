@@ -1,4 +1,3 @@
-import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { StatusInfo } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
@@ -7,7 +6,7 @@ import { showWatch } from '../live.js'
 import { isSet } from '../options.js'
 import type { Output } from '../output.js'
 import { factLines, plural } from '../render.js'
-import { faultFact, headLine } from '../banner.js'
+import { faultFact, headLine, hinted, problemLines } from '../banner.js'
 import { tildePath } from '../words.js'
 
 /** `status`; with `--watch` again at each change. */
@@ -15,7 +14,7 @@ export const status: Action = async ({ output, api, env }, _args, options) => {
   const lines = (info: StatusInfo): string[] => statusLines(output, info, env['HOME'])
   if (isSet(options, 'watch')) return await showWatch(output, api().watch('node.status', {}), { schema: 'status@1', lines })
   const info = await api().call('node.status', {})
-  if (output.json) output.object('status@1', { ...info, problems: info.problems.map((one) => ({ ...one, next: output.hint(one.next) })) })
+  if (output.json) output.object('status@1', { ...info, problems: info.problems.map((one) => hinted(output, one)) })
   else for (const line of lines(info)) output.print(line)
   return EXIT.ok
 }
@@ -41,9 +40,6 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       // A fault that is among the problems is told there, with what to do.
       ...agents.faults.filter((fault) => !info.problems.some((one) => one.message.includes(fault.file))).map(faultFact)
     ]),
-    ...info.problems.flatMap((one) => [
-      `${output.paint('yellow', 'problem:')} ${shown(one.message, 500)}  [${shown(one.code)}]`,
-      ...(one.next === '' ? [] : [`  try: ${shown(output.hint(one.next), 1000)}`])
-    ])
+    ...problemLines(output, info.problems)
   ]
 }
