@@ -339,7 +339,7 @@ export const MUTANTS = [
   },
   {
     name: 'a channel waits for ever',
-    file: 'src/node/agent-channel.ts',
+    file: 'src/node/channel-life.ts',
     find: "effect.type === 'reconnect'",
     put: "effect.type === 'closed'",
     test: 'node/channels',

@@ -1,13 +1,13 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
 import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorCode } from '../kit/errors.js'
 import { Emitter } from '../kit/events.js'
 import type { Unsubscribe } from '../kit/events.js'
-import { createChannel, stepChannel } from '../domain/channel/machine.js'
-import type { ChannelInput, ChannelState, ChannelStatus } from '../domain/channel/machine.js'
+import type { ChannelEffect, ChannelStatus } from '../domain/channel/machine.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { AgentEndpoint } from '../domain/card/card.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { ChannelLife } from './channel-life.js'
 
 /** Messages of one channel that may wait for a link. */
 const MAX_WAITING = 1000
@@ -48,8 +48,7 @@ export class AgentChannel {
   readonly #heard: Emitter<A2AEnvelope>
   readonly #moved: Emitter<ChannelStatus>
   readonly #waiting: Waiting[] = []
-  #state: ChannelState
-  #timer: Timer | null
+  readonly #life: ChannelLife
   #isPumping = false
 
   constructor(parts: AgentChannelParts) {
@@ -58,8 +57,7 @@ export class AgentChannel {
     this.#parts = parts
     this.#heard = new Emitter(onError)
     this.#moved = new Emitter(onError)
-    this.#state = createChannel(clock.monotonic(), giveUpMs)
-    this.#timer = clock.after(giveUpMs, () => this.#step({ type: 'tick' }))
+    this.#life = new ChannelLife({ clock, giveUpMs, onMove: (effect) => this.#moveOn(effect) })
   }
 
   /** Unique on this node. */
@@ -79,7 +77,7 @@ export class AgentChannel {
 
   /** Where it stands. */
   get status(): ChannelStatus {
-    return this.#state.status
+    return this.#life.state.status
   }
 
   /** `local` for an agent of the same node. */
@@ -94,7 +92,7 @@ export class AgentChannel {
    */
   send(envelope: A2AEnvelope): Promise<void> {
     const { localAgent, remoteAgent } = this.#parts
-    if (this.#state.status === 'closed') return Promise.reject(this.#closedError())
+    if (this.status === 'closed') return Promise.reject(this.#closedError())
     if (envelope.sender !== localAgent || envelope.recipient !== remoteAgent)
       return Promise.reject(new NodeError('USAGE', `this channel carries messages from ${localAgent} to ${remoteAgent}`))
     if (this.#waiting.length >= MAX_WAITING) return Promise.reject(new NodeError('OVERLOADED', 'too many messages wait for this channel'))
@@ -116,29 +114,29 @@ export class AgentChannel {
 
   /** Closes it; what waits fails. Idempotent. */
   close(): Promise<void> {
-    this.#step({ type: 'close', reason: 'closed by its agent' })
+    this.#life.step({ type: 'close', reason: 'closed by its agent' })
     return Promise.resolve()
   }
 
   /** A message came for the agent here. */
   received(envelope: A2AEnvelope): void {
-    if (this.#state.status !== 'closed' && envelope.sender === this.#parts.remoteAgent) this.#heard.emit(envelope)
+    if (this.status !== 'closed' && envelope.sender === this.#parts.remoteAgent) this.#heard.emit(envelope)
   }
 
   /** There is a link: both ends have taken it up. */
   linked(): void {
-    this.#step({ type: 'acknowledged' })
+    this.#life.step({ type: 'acknowledged' })
   }
 
   /** The last link is gone. */
   unlinked(): void {
-    this.#step({ type: 'disconnected' })
+    this.#life.step({ type: 'disconnected' })
   }
 
   async #pump(): Promise<void> {
     if (this.#isPumping) return
     this.#isPumping = true
-    for (let next = this.#waiting[0]; next !== undefined && this.#state.status === 'open'; next = this.#waiting[0]) {
+    for (let next = this.#waiting[0]; next !== undefined && this.status === 'open'; next = this.#waiting[0]) {
       const failure = await this.#post(next.envelope)
       // It may have been closed meanwhile: then what waited has its answer.
       if (this.#waiting[0] !== next) continue
@@ -149,7 +147,7 @@ export class AgentChannel {
     }
     this.#isPumping = false
     // A link that came while the last try was failing found the pump at work.
-    if (this.#waiting.length > 0 && this.#state.status === 'open' && this.#parts.isLinked()) void this.#pump()
+    if (this.#waiting.length > 0 && this.status === 'open' && this.#parts.isLinked()) void this.#pump()
   }
 
   async #post(envelope: A2AEnvelope): Promise<NodeError | null> {
@@ -161,24 +159,15 @@ export class AgentChannel {
     }
   }
 
-  #step(input: ChannelInput): void {
-    const { clock, onClosed } = this.#parts
-    const step = stepChannel(this.#state, input, clock.monotonic())
-    if (!step.ok) return
-    this.#state = step.state
-    for (const effect of step.effects) {
-      clock.clear(this.#timer)
-      if (effect.type === 'reconnect') this.#timer = clock.after(this.#state.giveUpMs, () => this.#step({ type: 'tick' }))
-      this.#moved.emit(this.#state.status)
-      if (effect.type === 'opened') void this.#pump()
-      if (effect.type === 'closed') {
-        for (const { reject } of this.#waiting.splice(0)) reject(this.#closedError())
-        onClosed()
-      }
-    }
+  #moveOn({ type }: ChannelEffect): void {
+    this.#moved.emit(this.status)
+    if (type === 'opened') void this.#pump()
+    if (type !== 'closed') return
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#closedError())
+    this.#parts.onClosed()
   }
 
   #closedError(): NodeError {
-    return new NodeError('CHANNEL_CLOSED', `the channel to ${this.#parts.remoteAgent} is closed: ${this.#state.reason ?? ''}`)
+    return new NodeError('CHANNEL_CLOSED', `the channel to ${this.#parts.remoteAgent} is closed: ${this.#life.state.reason ?? ''}`)
   }
 }

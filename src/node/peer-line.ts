@@ -1,13 +1,13 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import { TokenBucket } from '../kit/rate.js'
 import { SENDER_RATE } from '../domain/channel/cost.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
-import { createChannel, stepChannel } from '../domain/channel/machine.js'
-import type { ChannelInput, ChannelState } from '../domain/channel/machine.js'
+import type { ChannelState } from '../domain/channel/machine.js'
 import type { Link } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { PeerChannel } from './channel.js'
+import { ChannelLife } from './channel-life.js'
 
 /** Bytes of unsent messages that are kept from one link to the next. */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024
@@ -31,18 +31,21 @@ export class PeerLine {
   #channels: readonly PeerChannel[] = []
   #unsent: ChannelMessage[] = []
   readonly #pace: TokenBucket
-  #state: ChannelState
-  #timer: Timer | null = null
+  readonly #life: ChannelLife
 
   constructor(parts: PeerLineParts) {
     this.#parts = parts
     this.#pace = new TokenBucket(SENDER_RATE, parts.clock)
-    this.#state = createChannel(parts.clock.monotonic(), parts.giveUpMs)
+    this.#life = new ChannelLife({
+      clock: parts.clock,
+      giveUpMs: parts.giveUpMs,
+      onMove: ({ type }) => type === 'closed' && parts.onClosed(this.#unsent.splice(0).length)
+    })
   }
 
   /** Where it stands. Times are of the monotonic clock. */
   get state(): ChannelState {
-    return this.#state
+    return this.#life.state
   }
 
   /** The channel over the newest link; null without one. */
@@ -59,7 +62,7 @@ export class PeerLine {
   opened(link: Link): boolean {
     this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, pace: this.#pace })]
     if (this.#channels.length > 1) return false
-    this.#step({ type: 'acknowledged' })
+    this.#life.step({ type: 'acknowledged' })
     this.#carry(this.#unsent.splice(0))
     return true
   }
@@ -75,13 +78,13 @@ export class PeerLine {
       return false
     }
     this.#unsent = bounded(unsent)
-    this.#step({ type: 'disconnected' })
+    this.#life.step({ type: 'disconnected' })
     return true
   }
 
   /** Ends it, with what waits. */
   close(reason: string): void {
-    if (this.#state.status !== 'closed') this.#step({ type: 'close', reason })
+    this.#life.step({ type: 'close', reason })
   }
 
   #carry(messages: readonly ChannelMessage[]): void {
@@ -93,18 +96,6 @@ export class PeerLine {
         this.#parts.telemetry.count('errors', 'carry')
         this.#parts.telemetry.log('warn', 'a message did not fit on the new link to its peer', { reason })
       }
-    }
-  }
-
-  #step(input: ChannelInput): void {
-    const { clock, onClosed } = this.#parts
-    const step = stepChannel(this.#state, input, clock.monotonic())
-    if (!step.ok) return
-    this.#state = step.state
-    for (const effect of step.effects) {
-      clock.clear(this.#timer)
-      if (effect.type === 'reconnect') this.#timer = clock.after(this.#state.giveUpMs, () => this.#step({ type: 'tick' }))
-      if (effect.type === 'closed') onClosed(this.#unsent.splice(0).length)
     }
   }
 }
