@@ -39,8 +39,21 @@ test('a member that does not answer holds the others up for a second only', asyn
 test('a node alone asks nobody', async (t) => {
   const world = new World(t)
   const here = await world.member('here')
-  await here.core.lookups.ask('a')
-  t.pass()
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const links = here.links.open
+  world.net.disconnect(here.id, peer.id)
+  await world.settle()
+  const [sent, timers] = [links.map((link) => link.sent.length), world.clock.pending]
+  let isOver = false
+  void here.core.lookups.ask('a').then(() => (isOver = true))
+  t.is(world.clock.pending, timers, 'there is nothing to wait for')
+  await world.settle()
+  t.ok(isOver, 'without the clock moving')
+  t.alike(
+    links.map((link) => link.sent.length),
+    sent
+  )
 })
 
 test('an answer to what was not asked is ignored, and nobody speaks for another', async (t) => {
