@@ -1,12 +1,15 @@
 import { NodeError } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
+import { SIDE_EFFECTS } from '../domain/card/card.js'
 import type { SideEffect } from '../domain/card/card.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import { askedWork } from '../domain/policy/asked.js'
+import type { AskedWork } from '../domain/policy/asked.js'
 import type { PartyCriteria } from '../domain/policy/rule.js'
 import type { RoutingParty, Verdict } from '../domain/routing/decide.js'
 import { tierFromText, tierText } from '../domain/routing/tier.js'
+import type { Tier } from '../domain/routing/tier.js'
 import type { Calls } from '../ports/node-api.js'
 import type {
   ApprovalInfo,
@@ -29,7 +32,7 @@ const INPUT_SHOWN = 1024
 export function policyInfo(node: NodeCore): PolicyInfo {
   const { file, rules, fault } = node.policy.state()
   const rows = rules.map(({ from, to, ...rest }) => ({ ...rest, from: criteriaInfo(from), to: criteriaInfo(to) }))
-  return { file, rules: rows, fault, approvalTimeoutMs: node.parts.settings.approvalTimeoutMs }
+  return { file, rules: rows, fault, warnings: node.policy.warnings(), approvalTimeoutMs: node.parts.settings.approvalTimeoutMs }
 }
 
 function criteriaInfo({ tier, ...rest }: PartyCriteria): PartyCriteriaInfo {
@@ -48,7 +51,7 @@ export function testPolicy(node: NodeCore, query: PolicyTestQuery): PolicyTestRe
   // The policy is this node's: a bare name means its own agent when it has one.
   const own = { agentId: query.to, nodeId: node.self }
   const target = anybody(query.to) ?? node.directory.party(own) ?? agentParty(node, query.to)
-  const work = workOf(node, { ...query, type, target })
+  const { assumed, ...work } = workOf(node, { ...query, type, target })
   const isArriving = target.address === '' || parseAddress(target.address)?.nodeId === node.self
   const verdict = node.router.ask({
     sender,
@@ -64,7 +67,8 @@ export function testPolicy(node: NodeCore, query: PolicyTestQuery): PolicyTestRe
     from: partyInfo(node, sender),
     to: partyInfo(node, target),
     type,
-    ...work
+    ...work,
+    assumed
   }
 }
 
@@ -106,11 +110,28 @@ interface Asking {
 }
 
 /** A notification names no capability: its target does its default one. */
-function workOf({ directory }: NodeCore, { type, target, capability, sideEffect }: Asking): ReturnType<typeof askedWork> {
+function workOf(node: NodeCore, { type, target, capability, sideEffect }: Asking): AskedWork & Pick<PolicyTestResult, 'assumed'> {
   const named = type === 'notification' && target.address !== '' ? null : (capability ?? null)
-  if (target.address === '') return { capability: named, sideEffect: sideEffect ?? (named === null ? null : 'exec') }
+  if (target.address === '') {
+    if (sideEffect !== undefined || named === null) return { capability: named, sideEffect: sideEffect ?? null, assumed: null }
+    return { capability: named, ...offeredEffect(node, named, target.tier) }
+  }
   const address = parseAddress(target.address)
-  return askedWork(address === null ? undefined : directory.card(address), named)
+  return { ...askedWork(address === null ? undefined : node.directory.card(address), named), assumed: null }
+}
+
+/** What a capability may do where an agent of this node offers it: of several that of the tier, then the one that may do most. */
+function offeredEffect({ ownCards, directory, self }: NodeCore, id: string, tier: Tier): Pick<PolicyTestResult, 'sideEffect' | 'assumed'> {
+  const offers = ownCards.own().flatMap(({ body }) => {
+    const address = { agentId: body.id, nodeId: self }
+    const isOfTier = directory.party(address)?.tier === tier
+    return body.capabilities.filter((one) => one.id === id).map(({ sideEffect = 'exec' }) => ({ address, sideEffect, isOfTier }))
+  })
+  const [best] = offers.sort(
+    (a, b) => Number(b.isOfTier) - Number(a.isOfTier) || SIDE_EFFECTS.indexOf(b.sideEffect) - SIDE_EFFECTS.indexOf(a.sideEffect)
+  )
+  if (best === undefined) return { sideEffect: 'exec', assumed: { agent: null } }
+  return { sideEffect: best.sideEffect, assumed: { agent: directory.shownAddress(best.address) } }
 }
 
 function partyInfo({ directory }: NodeCore, { address, tier, sandboxId }: RoutingParty): PolicyTestParty {

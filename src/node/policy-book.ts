@@ -1,20 +1,30 @@
 import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
+import { isKeyText } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { ANYBODY } from '../domain/policy/rule.js'
 import type { PolicyRule } from '../domain/policy/rule.js'
 import { routingPolicy } from '../domain/routing/policy-verdict.js'
+import type { MemberLog } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
+import type { PolicyWarning } from '../ports/policy-api.js'
 import type { PolicySource, PolicyState } from '../ports/policy.js'
+import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { Held } from './inbox.js'
 import type { Router } from './router.js'
 
+/** Names without a node that one event lists. */
+const LISTED = 10
+
 /** What keeping the policy needs. */
 export interface PolicyBookParts {
   readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly log: Pick<MemberLog, 'onChange'>
   readonly policy: PolicySource
   readonly router: Router
   readonly directory: Directory
@@ -25,15 +35,19 @@ export interface PolicyBookParts {
 /** The policy in force: read from its file, asked by the router, and written when a person wants a decision remembered. */
 export class PolicyBook {
   readonly #parts: PolicyBookParts
+  #stop: Unsubscribe = () => {}
+  /** Names without a node that were told of. */
+  #told: ReadonlySet<string> = new Set()
 
   constructor(parts: PolicyBookParts) {
     this.#parts = parts
   }
 
-  /** Puts the rules in force, and those of each change. */
+  /** Puts the rules in force, and those of each change. Tells of names in them that no node has, also when the members change. */
   start(onChange: () => void): void {
-    const { policy, events } = this.#parts
+    const { policy, events, log } = this.#parts
     this.#use(policy.state())
+    this.#stop = log.onChange(() => this.#tellUnknown())
     policy.watch((state) => {
       this.#use(state)
       const { rules, fault } = state
@@ -52,13 +66,31 @@ export class PolicyBook {
     return nameOf(this.state().file)
   }
 
-  /** What is wrong with the file, for `status`. */
+  /** Names of nodes in the rules that no node has now: what is said of them is said of nobody. A key is never one of them. */
+  warnings(): PolicyWarning[] {
+    const { directory } = this.#parts
+    const isUnknown = (name: string): boolean => !isKeyText(name) && directory.nodeOfName(name) === null
+    return this.state().rules.flatMap(({ line, from, to }) =>
+      [...new Set([...(from.node ?? []), ...(to.node ?? [])])].filter(isUnknown).map((name) => ({ line, name }))
+    )
+  }
+
+  /** What is wrong with the file or with names in it, for `status`. */
   problems(): Problem[] {
     const { file, fault } = this.state()
-    if (fault === null) return []
-    const place = fault.line === null ? file : `${file}:${fault.line}`
-    const message = `${place}: ${shown(fault.reason, 512)}; the last good version stays in force`
-    return [{ code: 'CONFIG_INVALID', message, next: 'a2a-node policy show' }]
+    const problems: Problem[] = []
+    if (fault !== null) {
+      const place = fault.line === null ? file : `${file}:${fault.line}`
+      const message = `${place}: ${shown(fault.reason, 512)}; the last good version stays in force`
+      problems.push({ code: 'CONFIG_INVALID', message, next: 'a2a-node policy show' })
+    }
+    const [first, ...others] = this.warnings()
+    if (first !== undefined) {
+      const more = others.length === 0 ? '' : ` (and ${others.length} more like it)`
+      const message = `${file}:${first.line}: no node is called "${shown(first.name, 64)}"${more}: the rule is for nobody of that name`
+      problems.push({ code: 'PEER_NOT_FOUND', message, next: 'a2a-node policy show' })
+    }
+    return problems
   }
 
   /**
@@ -93,13 +125,27 @@ export class PolicyBook {
 
   /** Watches the file no longer. */
   close(): void {
+    this.#stop()
     this.#parts.policy.close()
+  }
+
+  #tellUnknown(): void {
+    const { events, telemetry } = this.#parts
+    const warnings = this.warnings()
+    const news = warnings.filter((one) => !this.#told.has(one.name))
+    this.#told = new Set(warnings.map((one) => one.name))
+    if (news.length === 0) return
+    const names = news.slice(0, LISTED).map(({ line, name }) => `${this.fileName}:${line}: ${shown(name, 64)}`)
+    const data = { names, more: news.length - names.length }
+    events.add('policy', 'rules of the policy name nodes that nobody is called', data)
+    telemetry.log('warn', 'rules of the policy name nodes that nobody is called', data)
   }
 
   #use({ rules, file }: PolicyState): void {
     const { router, directory } = this.#parts
     const nodeOfName = (name: string): NodeId | null => directory.nodeOfName(name)
     router.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodeOfName }))
+    this.#tellUnknown()
   }
 }
 

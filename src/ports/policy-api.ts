@@ -17,6 +17,14 @@ export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
   readonly to: PartyCriteriaInfo
 }
 
+/** A rule that names a node by a name that no node has: what it says of it, it says of nobody. */
+export interface PolicyWarning {
+  /** Where the rule stands in its file, 1-based. */
+  readonly line: number
+  /** As it was written. */
+  readonly name: string
+}
+
 /** `policy show`: the rules in force, in their order. */
 export interface PolicyInfo {
   /** Absolute path, whether the file is there or not. */
@@ -24,6 +32,7 @@ export interface PolicyInfo {
   readonly rules: readonly PolicyRuleInfo[]
   /** What is wrong with the file now; the rules are then those of its last good version. */
   readonly fault: PolicyFault | null
+  readonly warnings: readonly PolicyWarning[]
   /** How long a message waits for a person. */
   readonly approvalTimeoutMs: number
 }
@@ -38,7 +47,7 @@ export interface PolicyTestQuery {
   readonly type?: MessageType
   /** Default: the target's default capability. */
   readonly capability?: string
-  /** For a target that is a tier: what the capability may do. Default `exec`. */
+  /** For a target that is a tier: what the capability may do. Default: see {@link PolicyTestResult.assumed}. */
   readonly sideEffect?: SideEffect
   readonly justification?: string
 }
@@ -67,6 +76,12 @@ export interface PolicyTestResult {
   readonly type: MessageType
   readonly capability: string | null
   readonly sideEffect: SideEffect | null
+  /**
+   * For a target that is a tier, whose side effect was taken: `id@node name` of the agent of this node that offers the
+   * capability (of several that of the tier, then the one that may do most); its `agent` null: none does, then it counts as
+   * `exec`. null: nothing had to be assumed.
+   */
+  readonly assumed: { readonly agent: string | null } | null
 }
 
 /** One row of `approvals ls`. Texts of the sender are bounded and made safe to show. */

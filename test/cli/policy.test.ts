@@ -1,6 +1,6 @@
 import test from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
-import type { ApprovalInfo, PolicyInfo } from '../../src/ports/policy-api.js'
+import type { ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
 import { fakeHome } from './command-line.js'
 
 const APPROVAL: ApprovalInfo = {
@@ -34,6 +34,7 @@ const POLICY: PolicyInfo = {
     { line: 9, from: { ...ANY, sandbox: [null] }, to: ANY, capability: null, type: ['request'], sideEffect: ['exec'], decision: 'ask' }
   ],
   fault: { line: 4, reason: 'a rule has no key "decison"' },
+  warnings: [{ line: 3, name: 'pho\u001b[31mne' }],
   approvalTimeoutMs: 300_000
 }
 const REPLY: Reply = {
@@ -83,7 +84,35 @@ test('policy show prints the rules in order, and what is wrong with the file', a
     '3     deny      @phone L2|L3  any  shell.*     any     any',
     '9     ask       sandbox none  any  any         exec    request'
   ])
+  t.is(stdout.split('\n')[6], 'warning  line 3: no node is called "pho[31mne": the rule is for nobody of that name')
   t.alike(JSON.parse((await run(['policy', 'show', '--json'])).stdout), { schema: 'a2a-node/policy@1', ...POLICY })
+})
+
+test('policy test says what side effect it assumes of a tier', async (t) => {
+  const result: PolicyTestResult = {
+    decision: 'deny',
+    code: 'POLICY_DENIED',
+    rule: 'policy.yaml:2: deny',
+    reason: null,
+    file: '/home/me/policy.yaml',
+    line: 2,
+    from: { agent: null, tier: 'L2', sandboxId: null },
+    to: { agent: null, tier: 'L1', sandboxId: null },
+    type: 'request',
+    capability: 'shell.run',
+    sideEffect: 'exec',
+    assumed: { agent: null }
+  }
+  const args = ['policy', 'test', '--from', 'L2', '--to', 'L1', '--capability', 'shell.run']
+  const unknown = await fakeHome(t, { calls: { 'policy.test': () => result } })
+  const { stdout } = await unknown.run(args)
+  t.ok(stdout.includes('side effect exec, as no agent of this node offers the capability; --side-effect names another'), stdout)
+  const offered = await fakeHome(t, {
+    calls: { 'policy.test': () => ({ ...result, sideEffect: 'read', assumed: { agent: 'shell@laptop' } }) }
+  })
+  t.ok((await offered.run(args)).stdout.includes('side effect read, as of shell@laptop;'))
+  const given = await fakeHome(t, { calls: { 'policy.test': () => ({ ...result, assumed: null }) } })
+  t.absent((await given.run(args)).stdout.includes('assumed'))
 })
 
 test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {

@@ -174,3 +174,22 @@ test('a tier stands for anybody of it; a reply cannot be tested; unknown names a
   await failsWith(t, 'PEER_NOT_FOUND', () => api.call('policy.test', { from: 'ghost', to: 'L1' }))
   await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'ghost' }))
 })
+
+test('for a tier, policy test takes the side effect of an agent of this node that offers the capability, and says whose', async (t) => {
+  const world = new World(t)
+  const offer = (id: string, tier: Tier, sideEffect?: 'read' | 'write'): FakeAgent =>
+    new FakeAgent(agentDefinition(id, { tier, capabilities: [capability('any.do', sideEffect === undefined ? {} : { sideEffect })] }))
+  const here = await world.owner({
+    agents: [offer('reads', 1, 'read'), offer('writes', 1, 'write'), offer('unsaid', 3)],
+    policy: 'rules:\n  - { sideEffect: [exec, write], decision: deny }\n'
+  })
+  const asked = async (to: string, more: object = {}): Promise<unknown[]> => {
+    const { sideEffect, assumed, line } = await here.api().call('policy.test', { from: 'L0', to, capability: 'any.do', ...more })
+    return [sideEffect, assumed, line]
+  }
+  t.alike(await asked('L1'), ['write', { agent: 'writes@owner' }, 2])
+  t.alike(await asked('L3'), ['exec', { agent: 'unsaid@owner' }, 2])
+  t.alike(await asked('L1', { capability: 'none.do' }), ['exec', { agent: null }, 2])
+  t.alike(await asked('L1', { sideEffect: 'read' }), ['read', null, null])
+  t.alike(await asked('reads'), ['read', null, null])
+})

@@ -1,7 +1,14 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { PartyCriteriaInfo, PolicyInfo, PolicyRuleInfo, PolicyTestParty, PolicyTestQuery } from '../../ports/policy-api.js'
+import type {
+  PartyCriteriaInfo,
+  PolicyInfo,
+  PolicyRuleInfo,
+  PolicyTestParty,
+  PolicyTestQuery,
+  PolicyTestResult
+} from '../../ports/policy-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { given, type Options, textOption } from '../options.js'
@@ -18,7 +25,7 @@ export const showPolicy: Action = async ({ output, api }) => {
   return EXIT.ok
 }
 
-async function printPolicy(output: Output, { file, rules, fault, approvalTimeoutMs }: PolicyInfo): Promise<void> {
+async function printPolicy(output: Output, { file, rules, fault, warnings, approvalTimeoutMs }: PolicyInfo): Promise<void> {
   output.print(shown(file, 1000))
   if (fault !== null) {
     const place = fault.line === null ? '' : `line ${fault.line}: `
@@ -38,6 +45,10 @@ async function printPolicy(output: Output, { file, rules, fault, approvalTimeout
     ])
     await printTable(output, ['LINE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
   }
+  for (const { line, name } of warnings)
+    output.print(
+      `${output.paint('yellow', 'warning')}  line ${line}: no node is called "${shown(name, 64)}": the rule is for nobody of that name`
+    )
   output.print(`Sandboxes come before, the tier table after them. ask waits ${formatDuration(approvalTimeoutMs)}.`)
 }
 
@@ -62,16 +73,22 @@ export const testPolicy: Action = async ({ output, api }, _args, options) => {
     output.object('policy-test@1', result)
     return EXIT.ok
   }
-  const { decision, code, rule, reason, file, line, from, to, type, capability, sideEffect } = result
+  const { decision, code, rule, reason, file, line, from, to, type, capability, sideEffect, assumed } = result
   output.print(`${output.paint(STYLES[decision], decision)}  ${shown(rule)}${code === null ? '' : `  [${code}]`}`)
   printFacts(output, [
     file === null ? null : ['rule', `${file}:${line ?? ''}`],
     reason === null ? null : ['reason', reason],
     ['from', partyLine(from)],
     ['to', partyLine(to)],
-    ['message', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((one) => one !== null).join(', ')]
+    ['message', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((one) => one !== null).join(', ')],
+    assumed === null ? null : ['assumed', assumedText(assumed, String(sideEffect))]
   ])
   return EXIT.ok
+}
+
+function assumedText({ agent }: NonNullable<PolicyTestResult['assumed']>, sideEffect: string): string {
+  const whose = agent === null ? 'as no agent of this node offers the capability' : `as of ${shown(agent)}`
+  return `side effect ${sideEffect}, ${whose}; --side-effect names another`
 }
 
 function partyLine({ agent, tier, sandboxId }: PolicyTestParty): string {

@@ -8,8 +8,11 @@ export interface AgentEndpoint {
   readonly address?: string
 }
 
-/** What running a capability may do to the world, for policy rules. */
-export type SideEffect = 'none' | 'read' | 'write' | 'exec'
+/** What running a capability may do to the world, for policy rules: from nothing to anything. */
+export const SIDE_EFFECTS = ['none', 'read', 'write', 'exec'] as const
+
+/** One of {@link SIDE_EFFECTS}. */
+export type SideEffect = (typeof SIDE_EFFECTS)[number]
 
 /** One thing an agent can do. The A2A gateway calls it a skill. */
 export interface CapabilityDescriptor {

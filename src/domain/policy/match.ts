@@ -1,5 +1,5 @@
 import { isKeyText, type NodeId } from '../../kit/ids.js'
-import type { SideEffect } from '../card/card.js'
+import { SIDE_EFFECTS, type SideEffect } from '../card/card.js'
 import { MESSAGE_TYPES, type MessageType } from '../envelope/envelope.js'
 import type { Tier } from '../routing/tier.js'
 import type { PartyCriteria, PolicyRule } from './rule.js'
@@ -54,7 +54,6 @@ interface CompiledRule {
 }
 
 const ALL = 0xffff
-const SIDE_EFFECTS: readonly SideEffect[] = ['none', 'read', 'write', 'exec']
 const TYPE_BITS = bitsOf(MESSAGE_TYPES)
 const SIDE_EFFECT_BITS = bitsOf(SIDE_EFFECTS)
 /** Of a message that would have nothing done: no list of side effects has it. */
