@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isErrorCode } from '../../kit/errors.js'
+import { ERROR_CODES, isErrorCode } from '../../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
 import { TaskAcceptPayloadSchema } from './negotiation.js'
 
@@ -8,18 +8,21 @@ const id = z.string().min(1).max(128)
 const requestIdText = z.string().min(1).max(48)
 const text = z.string().max(16_384)
 
-/** An error as it travels in payloads: bounded, unknown codes become INTERNAL. */
+/**
+ * An error as it travels in payloads: bounded, unknown codes become INTERNAL. What to type next is what this node says of the
+ * code: no member puts commands before the person of another.
+ */
 export const errorBodySchema: z.ZodType<ErrorBody> = z
   .object({
     code: z.string().max(64),
     message: z.string().max(4096),
     retryable: z.boolean().default(false),
-    next: z.array(z.string().max(256)).max(8).default([]),
     data: z.unknown().optional()
   })
-  .transform(({ code, message, retryable, next, data }) => {
+  .transform(({ code, message, retryable, data }) => {
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
-    return data === undefined ? { code: known, message, retryable, next } : { code: known, message, retryable, next, data }
+    const body = { code: known, message, retryable, next: ERROR_CODES[known].next }
+    return data === undefined ? body : { ...body, data }
   })
 
 /** Payload of a `request`. */
