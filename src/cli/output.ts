@@ -1,6 +1,6 @@
 import { toWire } from '../adapters/control/wire.js'
 import type { ErrorBody } from '../kit/errors.js'
-import { shown } from '../kit/text.js'
+import { shellWord, shown } from '../kit/text.js'
 
 /** When colours are used: `auto` means a terminal that wants them. */
 export type ColorMode = 'auto' | 'always' | 'never'
@@ -134,11 +134,6 @@ export function plainText(text: string): string {
 
 function escapeUnsafe(text: string): string {
   return text.replace(UNSAFE_IN_JSON, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
-}
-
-/** As a shell takes it for one word. */
-function shellWord(text: string): string {
-  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 function usageOf(data: unknown): string | null {

@@ -14,6 +14,11 @@ export function shown(text: string, max: number = SHOWN_MAX): string {
   return clean.length > max ? `${clean.slice(0, max - 1).replace(HALF, '')}…` : clean
 }
 
+/** A text as a shell takes it for one word: quoted where it must be. */
+export function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
 /** The candidates nearest to a mistyped word, best first, at most three (edit distance <= 2 or prefix). */
 export function nearest(word: string, candidates: Iterable<string>): string[] {
   const scored: { name: string; distance: number }[] = []

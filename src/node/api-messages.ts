@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
-import { shown } from '../kit/text.js'
+import { shellWord, shown } from '../kit/text.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
@@ -15,8 +15,9 @@ import type { Task } from '../domain/task/task.js'
 import type { MessageEvent } from '../ports/policy-api.js'
 import { Abort } from './abort.js'
 import { OPERATOR } from './agents.js'
+import { stepsFor } from './next-steps.js'
 import type { NodeCore } from './node.js'
-import type { Answer } from './one-request.js'
+import type { Answer, Asking } from './one-request.js'
 import type { Asked } from './requests.js'
 import { agentProblems } from './problems.js'
 import { findAgent, pickCapable } from './targets.js'
@@ -143,7 +144,7 @@ export function taskInfo(node: NodeCore, task: Task): TaskInfo {
     createdAt,
     updatedAt: new Date(task.updatedAt).toISOString(),
     result,
-    error
+    error: error === null ? null : stepsFor(error, agent)
   }
 }
 
@@ -193,7 +194,7 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
   const { clock, settings } = node.parts
   const from = clock.monotonic()
   const isWaiting = question.wait ?? true
-  const asked = await node.requests.ask({
+  const asked = await askNamed(node, {
     sender: operatorOf(node),
     target: question.target,
     capability: question.capability,
@@ -210,6 +211,17 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
   if (!isWaiting) return { ...base, outcome: 'QUEUED', payload: null, error: null, latencyMs: elapsed(node, from) }
   const answer = await untilAnswered(asked, question.signal)
   return { ...base, ...answered(node, question.target, answer), latencyMs: elapsed(node, from) }
+}
+
+/** @throws NodeError what asking refuses; its next steps name the agent. */
+async function askNamed(node: NodeCore, asking: Asking): Promise<Asked> {
+  try {
+    return await node.requests.ask(asking)
+  } catch (error) {
+    const known = asNodeError(error)
+    const { next } = stepsFor(known.toBody(), node.directory.shownAddress(asking.target))
+    throw new NodeError(known.code, known.message, { data: known.data, next, cause: error })
+  }
 }
 
 function replyBase(node: NodeCore, target: AgentAddress, asked: Asked): Pick<Reply, 'requestId' | 'correlationId' | 'agent' | 'taskId'> {
@@ -234,15 +246,15 @@ async function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined):
 
 function answered(node: NodeCore, target: AgentAddress, answer: Answer): Pick<Reply, 'outcome' | 'payload' | 'error'> {
   if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
-  const { error } = answer
-  return { outcome: answer.outcome, payload: null, error: error?.code === 'INVALID_OUTPUT' ? atFault(node, target, error) : error }
+  const error = answer.error.code === 'INVALID_OUTPUT' ? atFault(node, target, answer.error) : answer.error
+  return { outcome: answer.outcome, payload: null, error: stepsFor(error, node.directory.shownAddress(target)) }
 }
 
 /** An agent that does not keep to its own schema: its file is to be mended here, or looked at from afar. */
 function atFault(node: NodeCore, target: AgentAddress, error: ErrorBody): ErrorBody {
   const source = target.nodeId === node.parts.membership.nodeId ? node.agents.definition(target.agentId)?.source : undefined
   const isFile = source !== undefined && source !== 'built-in'
-  return { ...error, next: [isFile ? `a2a-node agents check ${source}` : `a2a-node agents show ${node.directory.shownAddress(target)}`] }
+  return { ...error, next: [isFile ? `a2a-node agents check ${shellWord(source)}` : 'a2a-node agents show <agent>'] }
 }
 
 function elapsed(node: NodeCore, from: number): number {

@@ -1,3 +1,4 @@
+import { shellWord } from '../kit/text.js'
 import { MAX_CARDS } from '../domain/membership/fold-card.js'
 import type { Problem } from '../ports/node-api.js'
 import type { AgentHost } from './agents.js'
@@ -11,7 +12,7 @@ export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost
   const faults = agents.faults().map((one) => ({
     code: 'AGENT_FILE_INVALID',
     message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
-    next: `a2a-node agents check ${one.file}`
+    next: `a2a-node agents check ${shellWord(one.file)}`
   }))
   return [...faults, ...surplusProblem(ownCards.surplus())]
 }

@@ -10,6 +10,7 @@ import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, SwarmStatus } f
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
+import { stepsFor } from './next-steps.js'
 import type { Answer } from './one-request.js'
 import type { Asked, Requests } from './requests.js'
 import { sizeOf } from './size.js'
@@ -351,8 +352,9 @@ export class SwarmRun {
 
   #settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {
     this.#leases.delete(effect.index)
-    const { status, result, error, durationMs } = effect
+    const { status, result, durationMs } = effect
     const shown = this.#shown(effect)
+    const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
     this.#bytes += sizeOf(result) + sizeOf(error)
     this.#results.push({ index: effect.index, row: { ...shown, status, result, error, durationMs } })
     this.#tell({ type: 'item', ...shown, status, result, error })

@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { nearest, SHOWN_MAX, shown } from '../../src/kit/text.js'
+import { nearest, SHOWN_MAX, shellWord, shown } from '../../src/kit/text.js'
 import { holds } from '../support/holds.js'
 
 test('control and direction characters never reach a terminal', async (t) => {
@@ -49,4 +49,14 @@ test('a word is its own nearest, and one typing error away from it', async (t) =
     return nearest(word, ['qqqqqqqqqqqqqqqqqqq', word])[0] === word && nearest(missing, [word])[0] === word
   })
   await holds(t, property)
+})
+
+test('a word for a shell is quoted where it must be, and only there', (t) => {
+  t.alike(['text@gpu-box', '/a/b.md', 'my laptop', "it's", ''].map(shellWord), [
+    'text@gpu-box',
+    '/a/b.md',
+    "'my laptop'",
+    "'it'\\''s'",
+    "''"
+  ])
 })

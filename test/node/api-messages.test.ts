@@ -79,3 +79,26 @@ test('an agent that breaks its own schema is to be mended by its file here, and 
   t.alike(await nextOf('bad@owner'), ['a2a-node agents check /agents/bad.md'])
   t.alike(await nextOf('bad@peer'), ['a2a-node agents show bad@peer'])
 })
+
+test('what to do about an input that does not fit names the agent, in the reply, the task and the results of a swarm', async (t) => {
+  const strict = capability('text.do', { inputSchema: { type: 'object', required: ['text'] } })
+  const { world, owner } = await scene(t, echo('text', { capabilities: [strict] }))
+  const steps = ['a2a-node agents show text@peer']
+  const asking = owner.api().call('message.call', { agent: 'text', capability: 'text.do', input: {} })
+  await world.settle()
+  const { error, taskId } = await asking
+  t.is(error?.code, 'INVALID_INPUT')
+  t.alike(error?.next, steps)
+  t.alike((await owner.api().call('tasks.show', { id: taskId ?? '' })).error?.next, steps)
+  const { id } = await owner.api().call('swarm.start', { goal: 'g', capability: 'text.do', strategy: 'each', input: {} })
+  await world.pass(2000)
+  const { results } = await owner.api().call('swarm.results', { id })
+  t.alike(results[0]?.error?.next, steps)
+  const tooLarge = {
+    agent: 'text',
+    capability: 'text.do',
+    input: { text: 'x', more: Array.from({ length: 80 }, () => 'y'.repeat(16_000)) }
+  }
+  const thrown = await failsWith(t, 'PAYLOAD_TOO_LARGE', () => owner.api().call('message.call', tooLarge))
+  t.alike(thrown.next, steps)
+})
