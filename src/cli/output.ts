@@ -96,6 +96,11 @@ export class Output {
     return again === null ? error.next.map((one) => this.hint(one)) : [again]
   }
 
+  /** What holds an error, with what to type after it for the node that was meant. */
+  hinted<T extends { readonly error: ErrorBody | null }>(value: T): T {
+    return value.error === null ? value : { ...value, error: { ...value.error, next: this.nextOf(value.error) } }
+  }
+
   #justified(): string | null {
     const words = this.#typed.map(shellWord)
     const end = this.#typed.includes('--') ? this.#typed.indexOf('--') : words.length

@@ -49,8 +49,7 @@ export async function awaitReply<N extends MessageCall>(
 
 /** Prints what came back of a `send` or `call`; gives the exit code. */
 async function printReply(output: Output, reply: Reply): Promise<number> {
-  if (output.json)
-    output.object('reply@1', reply.error === null ? reply : { ...reply, error: { ...reply.error, next: output.nextOf(reply.error) } })
+  if (output.json) output.object('reply@1', output.hinted(reply))
   else await printText(output, reply)
   return exitCode(reply)
 }

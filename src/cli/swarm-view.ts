@@ -38,7 +38,7 @@ export class SwarmView {
   /** Takes one event: NDJSON on stdout with `--json`, else progress on stderr. */
   take(event: SwarmEvent): void {
     this.#count(event)
-    if (this.#output.json) this.#output.print(jsonLine(event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...event } : event))
+    if (this.#output.json) this.#output.print(jsonLine(lineOf(this.#output, event)))
     if (this.#live === null) {
       const line = progressLine(event)
       if (line !== null) this.#output.note(line)
@@ -108,7 +108,7 @@ export class SwarmView {
     if (leftOut.length > 0) output.print('left out')
     for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', shown(one.rule))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
-    output.print(`results: a2a-node swarm results ${shown(done.id)}`)
+    output.print(`results: ${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
   }
 
   async #agentTable(): Promise<string[]> {
@@ -121,6 +121,12 @@ export class SwarmView {
       })
     return await tableLines(this.#output, ['NODE', 'AGENT', 'DONE', 'FAILED', 'GIVEN BACK'], rows)
   }
+}
+
+/** The line of `--json`: what to do about an error is for the node that was meant. */
+function lineOf(output: Output, event: SwarmEvent): object {
+  if (event.type === 'item') return output.hinted(event)
+  return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...output.hinted(event) } : event
 }
 
 function cell(count: number): string {

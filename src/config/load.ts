@@ -41,7 +41,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   if (faults.length === 0) faults.push(...loader.crossFaults(chosen))
   const [first] = faults
   if (first === undefined) return loader.build(chosen)
-  const more = faults.length > 1 ? ` (and ${faults.length - 1} more: a2a-node config check)` : ''
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
   throw new NodeError('CONFIG_INVALID', `${faultText(first)}${more}`, { data: { faults } })
 }
 

@@ -4,6 +4,7 @@ import test, { type Assert } from 'brittle'
 import { tempDir } from '../support/tmp.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { fakeHome, run } from './command-line.js'
+import { swarm, swarmEvents, task } from './samples.js'
 
 test('what to try next is for the home that was typed, also when the command line was not understood', async (t: Assert) => {
   const home = await tempDir(t)
@@ -61,4 +62,31 @@ test('where a justification is missing, what to try is the command as it was typ
     `a2a-node call - text.stats '{}' --json --justification '<why>'`
   ])
   t.absent((await cli(['send', 'a', 'b', '--justification', 'x'])).stderr.includes('--justification x --justification'))
+})
+
+test('every command that is shown is for the home that was typed, in text and JSON', async (t: Assert) => {
+  const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b'] }).toBody()
+  const events = swarmEvents('partial').map((event) => (event.type === 'item' && event.status === 'failed' ? { ...event, error } : event))
+  const row = { item: 'b.txt', agent: 'text@b', attempt: 1, status: 'failed', result: null, error, durationMs: 1 } as const
+  const told = {
+    at: '2026-01-02T03:04:05.000Z',
+    type: 'approval',
+    message: 'a message waits for approval: a2a-node approvals ls',
+    data: {}
+  }
+  const { home } = await fakeHome(t, {
+    swarms: [swarm('partial')],
+    swarmEvents: events,
+    tasks: [task('task_abcd', { state: 'failed', error })],
+    events: [told],
+    calls: { 'swarm.results': () => ({ id: 'swarm_fake', status: 'partial', results: [row] }) }
+  })
+  const shown = async (...args: string[]): Promise<string> => (await run([...args, '--home', home])).stdout
+  t.ok((await shown('swarm', 'run', 'g', '--capability', 'c')).includes(`results: a2a-node --home ${home} swarm results swarm_fake\n`))
+  t.ok((await shown('start')).includes(`(code: a2a-node --home ${home} invite)`))
+  t.ok((await shown('events')).includes(`: a2a-node --home ${home} approvals ls\n`))
+  const expected = JSON.stringify([`a2a-node --home ${home} agents show text@b`])
+  for (const args of ['swarm results swarm_fake', 'swarm run g --capability c', 'tasks show task_abcd', 'tasks']) {
+    t.ok((await shown(...args.split(' '), '--json')).includes(`"next":${expected}`), args)
+  }
 })

@@ -27,7 +27,9 @@ function eventLine(output: Output, event: EventInfo): string {
   const time = timeText(event.at)
   const type = shown(event.type, 40).padEnd(18)
   const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - type.length - 4)
-  return `${output.paint('dim', time)}  ${type}  ${shown([event.message, ...fieldTexts(event.data)].join('  '), left)}`
+  // A command to type ends the message that names one.
+  const message = event.message.replace(/a2a-node .*$/, (command) => output.hint(command))
+  return `${output.paint('dim', time)}  ${type}  ${shown([message, ...fieldTexts(event.data)].join('  '), left)}`
 }
 
 /** Who and what: `key=value` of each field. A payload is no line of a log. */

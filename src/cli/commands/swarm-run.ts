@@ -23,7 +23,8 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
 /** Makes the request of the flags. @throws NodeError USAGE */
 async function swarmRequest(goal: string, options: Options): Promise<SwarmRequest> {
   const capability = textOption(options, 'capability')
-  if (capability === undefined) throw usage('--capability is required: what must the agents be able to do? (a2a-node agents lists it)')
+  if (capability === undefined)
+    throw usage('--capability is required: what must the agents be able to do?', ['a2a-node agents', 'a2a-node swarm run --help'])
   const source = textOption(options, 'items')
   const strategy = (textOption(options, 'strategy') ?? (source === undefined ? 'each' : 'map')) as 'each' | 'map'
   if (goal.trim() === '') throw usage('the goal is empty')
@@ -52,6 +53,6 @@ async function mapItems(source: string, template: InputTemplate | null, attach: 
   return items.map((item) => ({ item: item.name, input: template === null ? plainInput(item) : template.inputOf(item) }))
 }
 
-function usage(message: string): NodeError {
-  return new NodeError('USAGE', message, { next: ['a2a-node swarm run --help'] })
+function usage(message: string, next: readonly string[] = ['a2a-node swarm run --help']): NodeError {
+  return new NodeError('USAGE', message, { next })
 }

@@ -67,7 +67,7 @@ export const watchSwarm: Action = async (context, [id = '']) =>
 /** `swarm results <id>`. */
 export const swarmResults: Action = async ({ output, api }, [id = '']) => {
   const found = await api().call('swarm.results', { id })
-  if (output.json) output.object('swarm-results@1', found)
+  if (output.json) output.object('swarm-results@1', { ...found, results: found.results.map((one) => output.hinted(one)) })
   else await printResults(output, found)
   return EXIT.ok
 }

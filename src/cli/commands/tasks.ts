@@ -26,7 +26,7 @@ export const tasks: Action = async ({ output, api }, _args, options) => {
     })
   }
   const result = await api().call('tasks.list', {})
-  if (output.json) output.object('tasks@1', { tasks: result.tasks })
+  if (output.json) output.object('tasks@1', { tasks: result.tasks.map((one) => output.hinted(one)) })
   else for (const line of await taskLines(output, result.tasks)) output.print(line)
   return EXIT.ok
 }
@@ -55,7 +55,7 @@ function stateCell(task: TaskInfo): Cell {
 export const showTask: Action = async ({ output, api }, [id = '']) => {
   const task = await api().call('tasks.show', { id })
   if (output.json) {
-    output.object('task@1', task)
+    output.object('task@1', output.hinted(task))
     return EXIT.ok
   }
   output.print(output.paint('bold', shown(task.id)))
@@ -83,7 +83,7 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
 /** `tasks cancel <id>`. */
 export const cancelTask: Action = async ({ output, api }, [id = '']) => {
   const task = await api().call('tasks.cancel', { id })
-  if (output.json) output.object('task@1', task)
+  if (output.json) output.object('task@1', output.hinted(task))
   else output.print(`${shown(task.id)} is ${task.state}`)
   return EXIT.ok
 }
