@@ -275,9 +275,9 @@ const WORK: readonly CommandSpec[] = [
   },
   {
     name: 'tasks',
-    about: 'work asked of this node or by it',
+    about: 'work asked of this node or by it, newest first',
     group: 'Work',
-    options: [WATCH],
+    options: [WATCH, { flags: '--limit <n>', about: 'so many at most (default: 50)' }, { flags: '--all', about: 'all that are kept' }],
     load: async () => (await import('./commands/tasks.js')).tasks,
     sub: [
       {

@@ -86,7 +86,7 @@ type CallTable = {
 
 function callTable(host: ApiHost, principal: Principal): CallTable {
   const { node } = host
-  const { directory, swarms, tasks } = node
+  const { directory, swarms } = node
   // What a caller has done in the operator's name is as weak as the caller.
   const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
   return {
@@ -117,7 +117,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'swarm.show': ['read', ({ id }) => swarms.show(id)],
     'swarm.results': ['read', ({ id }) => swarms.results(id)],
     'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)],
-    'tasks.list': ['read', () => ({ tasks: tasks.list().map((task) => taskInfo(node, task)) })],
+    'tasks.list': ['read', (params) => listTasks(node, params)],
     'tasks.show': ['read', ({ id }) => showTask(node, id)],
     'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)],
     ...policyCalls(node, principal)
@@ -184,12 +184,12 @@ const watchPeers: Watch<'peers.list'> = (node, params, { push }) => {
   }
 }
 
-const watchTasks: Watch<'tasks.list'> = (node, _params, { push }) => {
+const watchTasks: Watch<'tasks.list'> = (node, params, { push }) => {
   const { clock } = node.parts
   let timer: Timer | null = null
   const tell = (): void => {
     timer = null
-    push({ tasks: node.tasks.list().map((task) => taskInfo(node, task)) })
+    push(listTasks(node, params))
   }
   tell()
   // Each line is the whole list, and a swarm changes its tasks many times a second.
@@ -288,6 +288,12 @@ async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result'
 function stop(host: ApiHost): { pid: number } {
   host.stop()
   return { pid: host.node.parts.process.pid }
+}
+
+function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params']): Calls['tasks.list']['result'] {
+  const all = node.tasks.list()
+  const tasks = all.slice(0, limit)
+  return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
 }
 
 function findTask(node: NodeCore, text: string): string {

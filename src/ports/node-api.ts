@@ -5,7 +5,7 @@ import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { LinkPath } from './mesh.js'
 import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult } from './policy-api.js'
-import type { TaskEventInfo, TaskInfo } from './task-api.js'
+import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 
 export type { TaskInfo }
@@ -337,7 +337,7 @@ export interface Calls {
   'swarm.show': { params: { readonly id: string }; result: SwarmInfo }
   'swarm.results': { params: { readonly id: string }; result: SwarmResults }
   'swarm.cancel': { params: { readonly id: string }; result: SwarmInfo }
-  'tasks.list': { params: Record<string, never>; result: { readonly tasks: readonly TaskInfo[] } }
+  'tasks.list': { params: TaskQuery; result: TaskList }
   'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEventInfo[] } }
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
   'policy.show': { params: Record<string, never>; result: PolicyInfo }
@@ -355,7 +355,7 @@ export interface Calls {
 export interface Watches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }
-  'tasks.list': { params: Record<string, never>; item: { readonly tasks: readonly TaskInfo[] } }
+  'tasks.list': { params: TaskQuery; item: TaskList }
   /** The calls of these names, told of while they are under way: what holds them up, and last what they give. */
   'message.send': { params: Calls['message.send']['params']; item: MessageEvent<Reply> }
   'message.call': { params: Calls['message.call']['params']; item: MessageEvent<Reply> }

@@ -18,5 +18,18 @@ export interface TaskInfo {
   readonly error: ErrorBody | null
 }
 
+/** What `tasks` asks. */
+export interface TaskQuery {
+  /** So many at most, 1 to 5,000; all when absent. */
+  readonly limit?: number
+}
+
+/** `tasks`: the newest first. */
+export interface TaskList {
+  readonly tasks: readonly TaskInfo[]
+  /** How many older ones the limit leaves out. */
+  readonly more: number
+}
+
 /** One thing that happened to a task; `at` is an ISO time. */
 export type TaskEventInfo = TaskEvent extends infer E ? (E extends TaskEvent ? Omit<E, 'at'> & { readonly at: string } : never) : never

@@ -318,6 +318,21 @@ test('tasks, agents, events, metrics and ping print their JSON shapes', async (t
   t.ok((await cli(['metrics', '--prometheus'])).stdout.includes('messages_sent_total{'))
 })
 
+test('tasks shows the newest 50, says how many more there are, and takes a limit', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { tasks: Array.from({ length: 60 }, (_, i) => task(`task_${i}_`)) })
+  const rows = async (...words: string[]): Promise<string[]> => (await cli(['tasks', ...words])).stdout.trimEnd().split('\n').slice(1)
+  const shown = await rows()
+  t.alike([shown.length, shown[0]?.slice(0, 7), shown[50]], [51, 'task_0_', 'and 10 older: a2a-node tasks --all'])
+  t.alike([(await rows('--limit', '2'))[2], (await rows('--all')).length], ['and 58 older: a2a-node tasks --all', 60])
+  const json = JSON.parse((await cli(['tasks', '--json'])).stdout) as { tasks: unknown[]; more: number }
+  t.alike([json.tasks.length, json.more], [50, 10])
+  for (const words of [
+    ['--limit', '0'],
+    ['--limit', '2', '--all']
+  ])
+    t.is((await cli(['tasks', ...words])).code, 2)
+})
+
 test('a watch prints one object a line and ends with exit 3 when the node stops', async (t: Assert) => {
   const { run: cli, fake, close } = await fakeHome(t, { peers: [peer('gpu-box')] })
   const watched = watchBegun(fake)

@@ -18,8 +18,8 @@ import type {
   WatchName,
   Watches
 } from '../../src/ports/node-api.js'
-
 import type { ApprovalInfo, MessageEvent } from '../../src/ports/policy-api.js'
+import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
 
 const KEY = 'y'.repeat(52)
 const MESH_KEY = 'b'.repeat(52)
@@ -110,7 +110,7 @@ export class FakeNodeApi implements NodeApi {
   #snapshot(name: WatchName, params: unknown): unknown[] {
     if (name === 'node.status') return [this.#status()]
     if (name === 'peers.list') return [{ peers: this.#peers() }]
-    if (name === 'tasks.list') return [{ tasks: this.#state.tasks ?? [] }]
+    if (name === 'tasks.list') return [this.#tasks(params as TaskQuery)]
     if (name === 'approvals.list') return [{ approvals: this.#state.approvals ?? [] }]
     if (name === 'node.events') return [...(this.#state.events ?? [])]
     if (this.#state.swarmEvents === undefined) this.#swarm((params as { id: string }).id)
@@ -178,7 +178,7 @@ export class FakeNodeApi implements NodeApi {
       'swarm.show': ({ id }) => this.#swarm(id),
       'swarm.results': ({ id }) => ({ id: this.#swarm(id).id, status: this.#swarm(id).status, results: [] }),
       'swarm.cancel': ({ id }) => ({ ...this.#swarm(id), status: 'canceled' }),
-      'tasks.list': () => ({ tasks: state.tasks ?? [] }),
+      'tasks.list': (query) => this.#tasks(query),
       'tasks.show': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), events: [] }),
       'tasks.cancel': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), state: 'canceled' }),
       'policy.show': () => ({ file: '/fake/policy.yaml', rules: [], fault: null, warnings: [], approvalTimeoutMs: 300_000 }),
@@ -230,6 +230,12 @@ export class FakeNodeApi implements NodeApi {
       ...counts
     } as const
     return { ...base, mesh: { ...mesh, members: 1 + this.#peers().length, online: 1 }, ...this.#state.status }
+  }
+
+  #tasks({ limit }: TaskQuery): TaskList {
+    const all = this.#state.tasks ?? []
+    const tasks = all.slice(0, limit)
+    return { tasks, more: all.length - tasks.length }
   }
 
   #peers(): readonly PeerInfo[] {

@@ -214,6 +214,9 @@ test('tasks are found by a unique prefix and canceled on the side that asked', a
   await failsWith(t, 'USAGE', () => api.call('tasks.cancel', { id: taskId ?? '' }))
   await world.settle()
   t.is(agent.open.length, 1, 'the other goes on')
+  const all = (await api.call('tasks.list', {})).tasks
+  t.alike(await api.call('tasks.list', { limit: 1 }), { tasks: all.slice(0, 1), more: 1 }, 'the newest')
+  t.is(all[1]?.id, taskId)
   const [callee] = (await peer.api().call('tasks.list', {})).tasks
   t.is((await peer.api().call('tasks.cancel', { id: callee.id })).role, 'callee')
   await world.settle()

@@ -106,7 +106,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'swarm.show': z.strictObject({ id: ref }),
   'swarm.results': z.strictObject({ id: ref }),
   'swarm.cancel': z.strictObject({ id: ref }),
-  'tasks.list': none,
+  'tasks.list': z.strictObject({ limit: z.int().min(1).max(5000).exactOptional() }),
   'tasks.show': z.strictObject({ id: ref }),
   'tasks.cancel': z.strictObject({ id: ref }),
   'policy.show': none,
@@ -127,7 +127,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
 export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params']> } = {
   'node.status': none,
   'peers.list': CALLS['peers.list'],
-  'tasks.list': none,
+  'tasks.list': CALLS['tasks.list'],
   'message.send': CALLS['message.send'],
   'message.call': CALLS['message.call'],
   'approvals.list': none,

@@ -1,9 +1,10 @@
+import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { TaskInfo } from '../../ports/node-api.js'
+import type { TaskInfo, TaskList } from '../../ports/task-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../live.js'
-import { isSet } from '../options.js'
+import { countOption, isSet } from '../options.js'
 import { jsonLine, jsonText, type Output, type Style } from '../output.js'
 import { type Cell, printFacts, tableLines } from '../render.js'
 import { agoText, timeText } from '../words.js'
@@ -17,21 +18,27 @@ const STYLES: Readonly<Record<string, Style>> = {
   unknown: 'yellow'
 }
 
-/** `tasks`; with `--watch` again at each change. */
+/** Rows of `tasks` unless `--limit` or `--all` says otherwise. */
+const ROWS = 50
+/** Tasks that a node keeps. */
+const MOST = 5000
+
+/** `tasks`: the newest; with `--watch` again at each change. */
 export const tasks: Action = async ({ output, api }, _args, options) => {
-  if (isSet(options, 'watch')) {
-    return await showWatch(output, api().watch('tasks.list', {}), {
-      schema: 'tasks@1',
-      lines: async (item) => await taskLines(output, item.tasks)
-    })
-  }
-  const result = await api().call('tasks.list', {})
-  if (output.json) output.object('tasks@1', { tasks: result.tasks.map((one) => output.hinted(one)) })
-  else for (const line of await taskLines(output, result.tasks)) output.print(line)
+  const limit = countOption(options, 'limit', [1, MOST])
+  const isAll = isSet(options, 'all')
+  if (isAll && limit !== undefined)
+    throw new NodeError('USAGE', '--all and --limit exclude each other', { next: ['a2a-node tasks --help'] })
+  const query = isAll ? {} : { limit: limit ?? ROWS }
+  const lines = async (list: TaskList): Promise<string[]> => await taskLines(output, list)
+  if (isSet(options, 'watch')) return await showWatch(output, api().watch('tasks.list', query), { schema: 'tasks@1', lines })
+  const found = await api().call('tasks.list', query)
+  if (output.json) output.object('tasks@1', { ...found, tasks: found.tasks.map((one) => output.hinted(one)) })
+  else for (const line of await lines(found)) output.print(line)
   return EXIT.ok
 }
 
-async function taskLines(output: Output, list: readonly TaskInfo[]): Promise<string[]> {
+async function taskLines(output: Output, { tasks: list, more }: TaskList): Promise<string[]> {
   if (list.length === 0) return ['no tasks']
   const now = Date.now()
   const rows = list.map((task): Cell[] => [
@@ -42,7 +49,8 @@ async function taskLines(output: Output, list: readonly TaskInfo[]): Promise<str
     task.agent,
     task.capability
   ])
-  return await tableLines(output, ['ID', 'ROLE', 'STATE', 'UPDATED', 'AGENT', 'CAPABILITY'], rows)
+  const table = await tableLines(output, ['ID', 'ROLE', 'STATE', 'UPDATED', 'AGENT', 'CAPABILITY'], rows)
+  return more === 0 ? table : [...table, `and ${more} older: ${output.hint('a2a-node tasks --all')}`]
 }
 
 function stateCell(task: TaskInfo): Cell {
