@@ -10,6 +10,8 @@ interface Window {
   readonly endsAt: number
   /** The first event, without what later ones did not share with it. */
   readonly common: Record<string, string | undefined>
+  /** Members that all of them shared so far. */
+  shared: readonly (typeof VARYING)[number][]
   lastAt: number
   repeats: number
 }
@@ -42,11 +44,11 @@ export class RepeatWindows {
     if (window !== undefined) {
       window.repeats++
       window.lastAt = now
-      for (const name of VARYING) if (window.common[name] !== event[name]) window.common[name] = undefined
+      differ(window, event)
       return entries
     }
     const common = { ...(event as unknown as Record<string, string | undefined>) }
-    this.#open.set(key, { common, endsAt: now + this.#chain.windowMs, lastAt: now, repeats: 0 })
+    this.#open.set(key, { common, shared: VARYING, endsAt: now + this.#chain.windowMs, lastAt: now, repeats: 0 })
     return [...entries, entryOf(keptEvent(event), now)]
   }
 
@@ -67,6 +69,14 @@ export class RepeatWindows {
     const [first] = this.#open.values()
     return first?.endsAt ?? null
   }
+}
+
+/** Leaves out what this event does not share with those before it: soon nothing more, however many come. */
+function differ(window: Window, event: AuditEvent): void {
+  const { common, shared } = window
+  if (shared.every((name) => common[name] === event[name])) return
+  window.shared = shared.filter((name) => common[name] === event[name])
+  for (const name of VARYING) if (!window.shared.includes(name)) common[name] = undefined
 }
 
 function repeatsOf({ common, lastAt, repeats }: Window): AuditEntry[] {
