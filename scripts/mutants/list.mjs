@@ -108,8 +108,8 @@ export const MUTANTS = [
   {
     name: 'decide() always allows',
     file: 'src/domain/routing/decide.ts',
-    find: 'if (rule === null || !rule.allowedTargetTiers.includes(to)) {',
-    put: 'if (rule === null) {',
+    find: 'if (!rule.allowedTargetTiers.includes(to)) {',
+    put: 'if (rule.allowedTargetTiers.length === 0) {',
     test: 'domain/routing/decide',
     title: property(16)
   },
@@ -228,7 +228,7 @@ export const MUTANTS = [
   {
     name: 'a routed message tells of no event',
     file: 'src/node/traffic.ts',
-    find: 'this.#decided(passage.header, path, duration)',
+    find: 'this.#decided(told, path, duration)',
     put: 'void path',
     test: 'node/traffic',
     title: property(17)
@@ -252,7 +252,7 @@ export const MUTANTS = [
   {
     name: 'messages that came in are not counted',
     file: 'src/node/traffic.ts',
-    find: "this.#emit('message-received', header)",
+    find: "this.#emit('message-received', this.#safe(header))",
     put: 'void header',
     test: 'node/traffic',
     title: property(32)

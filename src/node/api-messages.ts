@@ -261,21 +261,15 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
 }
 
-function post(node: NodeCore, { target, input, justification, onBehalfOf, isBroadcast = false }: Question): Promise<A2AEnvelope> {
-  return node.outbox.send({
-    sender: operatorOf(node),
-    recipient: target,
-    type: 'notification',
-    payload: { input },
-    onBehalfOf,
-    isBroadcast,
-    ...(justification === undefined ? {} : { justification })
-  })
+function post(node: NodeCore, recipient: AgentAddress, question: Omit<Question, 'target'>): Promise<A2AEnvelope> {
+  const { input, justification, onBehalfOf, isBroadcast = false } = question
+  const draft = { sender: operatorOf(node), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
+  return node.outbox.send(justification === undefined ? draft : { ...draft, justification })
 }
 
 async function notify(node: NodeCore, question: Question): Promise<Reply> {
   const from = node.parts.clock.monotonic()
-  const envelope = await post(node, question)
+  const envelope = await post(node, question.target, question)
   return {
     requestId: envelope.id,
     correlationId: envelope.id,
@@ -294,12 +288,15 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
   const from = clock.monotonic()
   const cards = node.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
   const name = node.directory.namer()
-  const targets = await Promise.all(
-    cards.map(async (card) => ({
-      agent: name(card.address),
-      ...(await toOne(node, card, { type, question: { ...question, isBroadcast: true } }))
-    }))
-  )
+  const toAll = { type, question: { ...question, isBroadcast: true } }
+  const outcomes: Promise<Outcome>[] = []
+  for (const card of cards) {
+    const outcome = toOne(node, card, toAll)
+    outcomes.push(outcome)
+    // It is there at once, and a thousand half sent ones are more than the memory likes.
+    if (type === 'notification' && card.origin === 'local') await outcome
+  }
+  const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
   const failed = targets.filter((one) => !TAKEN.has(one.outcome))
   const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'
   const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
@@ -311,19 +308,19 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
 /** What a broadcast counts as having got there. */
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
 
-type Target = NonNullable<Reply['targets']>[number]
+type Outcome = Omit<NonNullable<Reply['targets']>[number], 'agent'>
 
 async function toOne(
   node: NodeCore,
   card: RegisteredCard,
   { type, question }: { readonly type: 'request' | 'notification'; readonly question: Omit<Question, 'target'> }
-): Promise<Omit<Target, 'agent'>> {
+): Promise<Outcome> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {
     if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
     if (card.origin === 'remote' && !node.peers.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
     if (type === 'notification') {
-      await post(node, { ...question, target })
+      await post(node, target, question)
       return { outcome: 'DELIVERED', rule: null }
     }
     const reply = await ask(node, { ...question, target })

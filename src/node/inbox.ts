@@ -5,7 +5,8 @@ import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { decodeEnvelope } from '../domain/envelope/codec.js'
-import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { headerOf } from '../domain/envelope/header.js'
+import type { EnvelopeHeader } from '../domain/envelope/header.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
 import { askedWork, namedCapabilities } from '../domain/policy/asked.js'
@@ -110,6 +111,12 @@ interface Parties {
   readonly recipient: AgentAddress
 }
 
+/** Both ends as the message names them; null for what is no address. */
+interface Addressed {
+  readonly sender: AgentAddress | null
+  readonly recipient: AgentAddress | null
+}
+
 /** A message that is not let in; with `parties` its sender is told why. */
 interface Struck {
   readonly refusal: Refusal
@@ -149,7 +156,7 @@ export class Inbox {
       const { header } = decoded
       correlationId = header.correlationId ?? header.id
       this.#parts.traffic.received(header)
-      const verified = this.#verify(peer, header)
+      const verified = this.#verify(peer, header, addressed(header))
       if ('refusal' in verified) return this.#struck(verified, { peer, header })
       const payload = decoded.payload()
       if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
@@ -160,32 +167,38 @@ export class Inbox {
     }
   }
 
-  /** Takes an envelope from an agent of this node; the same rules, nothing to decode. @throws NodeError what verifying refuses. */
-  receiveHere(envelope: A2AEnvelope): void {
-    const { payload, ...header } = envelope
+  /**
+   * Takes an envelope of `sender` and for `recipient`, agents of this node; the same rules, nothing to decode.
+   * @throws NodeError what verifying refuses.
+   */
+  receiveHere(envelope: A2AEnvelope, { sender, recipient }: Parties): void {
+    const header = headerOf(envelope)
     const peer = this.#parts.self
     const since = this.#parts.clock.monotonic()
-    const verified = this.#verify(peer, header)
+    const verified = this.#verify(peer, header, { sender, recipient })
     if ('refusal' in verified) throw new NodeError(verified.refusal.code, verified.refusal.reason)
     this.#parts.traffic.received(header)
-    this.#decideAndDispatch({ peer, ...verified, header, payload, since })
+    const { party, certified } = verified
+    this.#decideAndDispatch({ peer, sender, recipient, party, certified, header, payload: envelope.payload, since })
   }
 
   /** The sender is the stream's key, has a signed card, and claims no more than certificate and card give it. */
-  #verify(peer: NodeId, header: EnvelopeHeader): (Parties & Pick<Arrival, 'party' | 'certified'>) | Struck {
+  #verify(
+    peer: NodeId,
+    header: EnvelopeHeader,
+    { sender, recipient }: Addressed
+  ): (Parties & Pick<Arrival, 'party' | 'certified'>) | Struck {
     const { directory, self } = this.#parts
-    const sender = parseAddress(header.sender)
-    const recipient = parseAddress(header.recipient)
     if (sender === null || sender.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
     if (recipient === null || recipient.nodeId !== self) return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
     if ((header.metadata?.hops?.length ?? 0) > 0) return { refusal: REFUSALS.hops, parties: null, strike: 'forged' }
-    const parties = { sender, recipient }
     const known = directory.party(sender)
     // These two an honest sender can meet as well, while cards and certificates are on their way: it is told. Cards come by
     // other ways than messages, and not all are kept: to be ahead of one's card is no offence.
-    if (known === null) return { refusal: REFUSALS.noCard, parties, strike: null }
+    if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
     const party = claimed(known, header.metadata)
-    return party === null ? { refusal: REFUSALS.claims, parties, strike: 'doubtful' } : { ...parties, party, certified: known }
+    if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
+    return { sender, recipient, party, certified: known }
   }
 
   #decideAndDispatch(arrival: Arrival): void {
@@ -207,7 +220,7 @@ export class Inbox {
 
   /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
   askAgain(incoming: Incoming): Asked | Refusal {
-    const verified = this.#verify(incoming.peer, incoming.header)
+    const verified = this.#verify(incoming.peer, incoming.header, incoming)
     if ('refusal' in verified) return verified.refusal
     const { directory, router } = this.#parts
     const target = directory.party(incoming.recipient)
@@ -319,6 +332,10 @@ export class Inbox {
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {
     this.#parts.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
   }
+}
+
+function addressed({ sender, recipient }: EnvelopeHeader): Addressed {
+  return { sender: parseAddress(sender), recipient: parseAddress(recipient) }
 }
 
 /** The sender as weak as the message says it is; null when it claims to be more, or elsewhere, than it is. */

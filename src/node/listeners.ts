@@ -1,7 +1,8 @@
 import { messageOf } from '../kit/errors.js'
 import { Emitter } from '../kit/events.js'
 import type { Unsubscribe } from '../kit/events.js'
-import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { headerOf } from '../domain/envelope/header.js'
+import type { EnvelopeHeader } from '../domain/envelope/header.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import { Threads } from '../domain/envelope/threads.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -60,9 +61,7 @@ export class Listeners {
 
   /** A message has left for another node. */
   sent(envelope: A2AEnvelope): void {
-    if (this.#threads === null) return
-    const { payload: _payload, ...header } = envelope
-    this.#threads.add(header)
+    this.#threads?.add(headerOf(envelope))
   }
 
   #failed(agentId: string, error: unknown): void {

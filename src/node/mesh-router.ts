@@ -9,7 +9,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
-import { headerFault } from '../domain/envelope/header.js'
+import { headerFault, headerOf } from '../domain/envelope/header.js'
 import type { SandboxRules } from '../domain/routing/decide.js'
 import type { TierRule } from '../domain/routing/tier-rules.js'
 import type { Conversations } from './conversations.js'
@@ -98,8 +98,7 @@ export class MeshRouter {
   }
 
   #sender(envelope: A2AEnvelope): AgentAddress {
-    const { payload: _payload, ...header } = envelope
-    const fault = headerFault(header)
+    const fault = headerFault(headerOf(envelope))
     if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
     const { self } = this.#parts
     const sender = parseAddress(envelope.sender) ?? { agentId: envelope.sender, nodeId: self }
@@ -139,7 +138,14 @@ export class MeshRouter {
     const { registry, clock } = this.#parts
     const from = addressText(sender)
     const cards = registry.listAll().filter((card) => card.address !== from)
-    const targets = await Promise.all(cards.map((card) => this.#oneOfAll(draftOf(envelope, sender, addressOf(card)), since)))
+    const outcomes: Promise<RoutingResult>[] = []
+    for (const card of cards) {
+      const outcome = this.#oneOfAll(draftOf(envelope, sender, addressOf(card)), since)
+      outcomes.push(outcome)
+      // It is there at once, and a thousand half sent ones are more than the memory likes.
+      if (card.origin === 'local') await outcome
+    }
+    const targets = await Promise.all(outcomes)
     const delivered = targets.some((one) => one.delivered)
     const result = { delivered, path: 'broadcast' as const, targetAgentId: '*', latencyMs: clock.monotonic() - since, targets }
     return delivered ? result : { ...result, code: 'DELIVERY_FAILED', error: 'no agent took the message' }

@@ -2,7 +2,6 @@ import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { AgentRegistry } from '../domain/card/registry.js'
-import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import { AgentHost } from './agents.js'
 import { Approvals } from './approvals.js'
 import { Attached } from './attached.js'
@@ -179,8 +178,11 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
     refuse: (thread, error) => work.refuse(thread, error),
     hold: (held) => approvals.hold(held)
   })
-  const deliverHere = (envelope: A2AEnvelope): void => inbox.receiveHere(envelope)
-  const outbox: Outbox = new Outbox({ ...common, onSent: (envelope) => listeners.sent(envelope), deliverHere })
+  const outbox: Outbox = new Outbox({
+    ...common,
+    onSent: (envelope) => listeners.sent(envelope),
+    deliverHere: (envelope, parties) => inbox.receiveHere(envelope, parties)
+  })
   const attached = new Attached({ ...common, outbox })
   const cancelHere = (key: string): void => [approvals, work].forEach((part) => part.onCancel(self, key))
   const requests: Requests = new Requests({ ...common, outbox, limits: settings, cancelHere })

@@ -33,7 +33,7 @@ export interface OutboxParts {
   /** Told of every message that has left for another node. */
   onSent?(envelope: A2AEnvelope): void
   /** The road in, for agents of this node. */
-  deliverHere(envelope: A2AEnvelope): void
+  deliverHere(envelope: A2AEnvelope, parties: Pick<Draft, 'sender' | 'recipient'>): void
 }
 
 /** A message to be sent. */
@@ -129,17 +129,19 @@ export class Outbox {
 
   #stamp(draft: Draft, sender: RoutingParty): A2AEnvelope {
     const { clock, ids } = this.#parts
-    return {
-      id: draft.made?.id ?? ids.next('msg'),
+    const { made, recipient, type, payload, correlationId, justification } = draft
+    // Member by member: every message is stamped, and spreading is slow.
+    const envelope: A2AEnvelope = {
+      id: made?.id ?? ids.next('msg'),
       schemaVersion: SCHEMA_VERSION,
       sender: sender.address,
-      recipient: addressText(draft.recipient),
-      ...(draft.correlationId === undefined ? {} : { correlationId: draft.correlationId }),
-      type: draft.type,
-      timestamp: draft.made?.timestamp ?? clock.now(),
-      payload: draft.payload,
-      metadata: claims(sender, draft.justification)
+      recipient: addressText(recipient),
+      type,
+      timestamp: made?.timestamp ?? clock.now(),
+      payload,
+      metadata: claims(sender, justification)
     }
+    return correlationId === undefined ? envelope : { ...envelope, correlationId }
   }
 
   #question({ recipient, type, capability, correlationId, justification }: DraftHead, sender: RoutingParty): RoutingQuestion {
@@ -188,7 +190,7 @@ export class Outbox {
     if (draft.replies !== undefined && !conversations.sentOut(to, thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     try {
-      if (bytes === null) this.#parts.deliverHere(envelope)
+      if (bytes === null) this.#parts.deliverHere(envelope, draft)
       else if (draft.isKept === true) peers.send(to, { kind: 'envelope', bytes })
       else await this.#delivery.deliver(to, () => peers.send(to, { kind: 'envelope', bytes }))
     } catch (error) {
@@ -199,9 +201,6 @@ export class Outbox {
 }
 
 function claims({ tier, sandboxId }: RoutingParty, justification: string | undefined): EnvelopeMetadata {
-  return {
-    tier,
-    ...(sandboxId === null ? {} : { sandboxId }),
-    ...(justification === undefined ? {} : { justification })
-  }
+  const metadata = sandboxId === null ? { tier } : { tier, sandboxId }
+  return justification === undefined ? metadata : { ...metadata, justification }
 }

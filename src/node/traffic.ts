@@ -40,6 +40,8 @@ export interface Passage {
 /** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
 export class Traffic {
   readonly #parts: TrafficParts
+  /** The last header that needed no cleaning. */
+  #plain: TrafficHeader | null = null
 
   constructor(parts: TrafficParts) {
     this.#parts = parts
@@ -49,10 +51,11 @@ export class Traffic {
   sent(passage: Passage, path: RoutingPath): void {
     const { telemetry } = this.#parts
     const duration = this.#elapsed(passage)
-    telemetry.count('messages_sent', passage.header.type)
+    const told = this.#safe(passage.header)
+    telemetry.count('messages_sent', told.type)
     telemetry.time('routing_ms', duration)
-    this.#emit('message-sent', passage.header)
-    this.#decided(passage.header, path, duration)
+    this.#emit('message-sent', told)
+    this.#decided(told, path, duration)
     // Within this node the road in puts it on record.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
@@ -61,7 +64,7 @@ export class Traffic {
   /** A message that could be read came in, whatever becomes of it. */
   received(header: TrafficHeader): void {
     this.#parts.telemetry.count('messages_received', header.type)
-    this.#emit('message-received', header)
+    this.#emit('message-received', this.#safe(header))
   }
 
   /** Bytes came in that are no message. */
@@ -74,30 +77,45 @@ export class Traffic {
   delivered(passage: Passage): void {
     this.#parts.telemetry.count('messages_delivered', passage.header.type)
     // Of a message within this node the road out has told already.
-    if (passage.peer !== null) this.#decided(passage.header, 'remote', this.#elapsed(passage))
+    if (passage.peer !== null) this.#decided(this.#safe(passage.header), 'remote', this.#elapsed(passage))
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
   }
 
   /** A message did not pass the rules, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
-    this.#decided(header, path, null)
-    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
+    const told = this.#safe(header)
+    this.#decided(told, path, null)
+    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(told) })
+  }
+
+  /** What a peer says of itself, made safe to show. Honest headers are so already; each is looked at once, though told of often. */
+  #safe(header: TrafficHeader): TrafficHeader {
+    const { id, correlationId, sender, recipient, type } = header
+    const known = this.#plain
+    const isKnown = id === known?.id && correlationId === known?.correlationId && sender === known?.sender && recipient === known.recipient
+    if (!isKnown && isPlain(header)) this.#plain = header
+    if (isKnown || this.#plain === header) return header
+    return {
+      type,
+      sender: shown(sender),
+      recipient: shown(recipient),
+      ...(id === undefined ? {} : { id: shown(id) }),
+      ...(correlationId === undefined ? {} : { correlationId: shown(correlationId) })
+    }
   }
 
   #elapsed({ since }: Passage): number {
     return Math.max(0, this.#parts.clock.monotonic() - since)
   }
 
-  #emit(type: A2ALogEvent['type'], header: TrafficHeader): void {
-    const { id, sender, recipient, type: messageType } = safe(header)
+  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader): void {
     const event: A2ALogEvent = { type, sender, recipient, messageType, timestamp: this.#parts.clock.now() }
     this.#parts.observability.emit(id === undefined ? event : Object.assign(event, { envelopeId: id }))
   }
 
   /** `duration` is null for what did not pass. */
-  #decided(header: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
-    const { id, sender, recipient, type: messageType } = safe(header)
+  #decided({ id, sender, recipient, type: messageType }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
     const success = duration !== null
     const event: A2ALogEvent = {
       type: 'routing-decision',
@@ -129,7 +147,7 @@ export class Traffic {
 
   #line(message: string, { header, rule }: Passage): void {
     const { telemetry } = this.#parts
-    if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(header), rule })
+    if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(this.#safe(header)), rule })
   }
 }
 
@@ -139,20 +157,11 @@ function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
 }
 
 /** What a log line says of a message: enough to follow its thread over all nodes. */
-function lineFields(header: TrafficHeader): Record<string, unknown> {
-  const { id, correlationId, sender, recipient, type } = safe(header)
+function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeader): Record<string, unknown> {
   return { correlationId: correlationId ?? id ?? null, message: id ?? null, type, sender, recipient }
 }
 
-/** What a peer says of itself, made safe to show. Honest headers are so already. */
-function safe(header: TrafficHeader): TrafficHeader {
-  const { id = '', correlationId = '', sender, recipient, type } = header
-  if (PLAIN.test(id) && PLAIN.test(correlationId) && PLAIN.test(sender) && PLAIN.test(recipient)) return header
-  return {
-    type,
-    sender: shown(sender),
-    recipient: shown(recipient),
-    ...(header.id === undefined ? {} : { id: shown(id) }),
-    ...(header.correlationId === undefined ? {} : { correlationId: shown(correlationId) })
-  }
+function isPlain({ id, correlationId, sender, recipient }: TrafficHeader): boolean {
+  if (!PLAIN.test(sender) || !PLAIN.test(recipient)) return false
+  return (id === undefined || PLAIN.test(id)) && (correlationId === undefined || PLAIN.test(correlationId))
 }

@@ -8,6 +8,16 @@ import { ENVELOPE_LIMITS } from './limits.js'
 /** An envelope without its payload: what routing decides from. */
 export type EnvelopeHeader = Omit<A2AEnvelope, 'payload'>
 
+/** The header of an envelope. Member by member: every message within a node comes through here, and spreading is slow. */
+export function headerOf(envelope: A2AEnvelope): EnvelopeHeader {
+  const { id, schemaVersion, sender, recipient, correlationId, type, timestamp, metadata } = envelope
+  const header: EnvelopeHeader =
+    metadata === undefined
+      ? { id, schemaVersion, sender, recipient, type, timestamp }
+      : { id, schemaVersion, sender, recipient, type, timestamp, metadata }
+  return correlationId === undefined ? header : { ...header, correlationId }
+}
+
 /** Cursor over bytes being written or read. */
 export type WireState = ReturnType<typeof c.state>
 

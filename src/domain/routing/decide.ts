@@ -153,15 +153,15 @@ function tierVerdict(tierRules: readonly TierRule[], question: RoutingQuestion):
   const from = question.sender.tier
   const to = question.target.tier
   const rule = ruleOf(tierRules, from)
-  if (rule === null || !rule.allowedTargetTiers.includes(to)) {
+  if (!rule.allowedTargetTiers.includes(to)) {
     return {
       allowed: false,
       code: 'TIER_VIOLATION',
-      rule: ruleText(from, rule),
+      rule: ruleText(rule),
       reason: `an ${tierText(from)} agent may not open to an ${tierText(to)} agent`
     }
   }
-  if (!rule.requiresEscalationJustification || to > 1 || to >= from) return { allowed: true, rule: ruleText(from, rule) }
+  if (!rule.requiresEscalationJustification || to > 1 || to >= from) return { allowed: true, rule: ruleText(rule) }
   const fault = justificationFault(question.justification)
   if (fault === null) return { allowed: true, rule: `escalation: ${tierText(from)} to ${tierText(to)} with a justification` }
   return {
@@ -172,15 +172,21 @@ function tierVerdict(tierRules: readonly TierRule[], question: RoutingQuestion):
   }
 }
 
-function ruleOf(tierRules: readonly TierRule[], tier: Tier): TierRule | null {
+function ruleOf(tierRules: readonly TierRule[], tier: Tier): TierRule {
   for (const rule of tierRules) if (rule.sourceTier === tier) return rule
-  return null
+  return { sourceTier: tier, allowedTargetTiers: [], requiresEscalationJustification: false }
 }
 
-function ruleText(tier: Tier, rule: TierRule | null): string {
-  let list = ''
-  for (const one of rule?.allowedTargetTiers ?? []) list += list === '' ? tierText(one) : `, ${tierText(one)}`
-  return `tier: ${tierText(tier)} may open to ${list === '' ? 'nobody' : list}`
+/** The texts of rules, made once: rules are few, and every message names the one that let it pass. */
+const RULE_TEXTS = new WeakMap<TierRule, string>()
+
+function ruleText(rule: TierRule): string {
+  const known = RULE_TEXTS.get(rule)
+  if (known !== undefined) return known
+  const list = rule.allowedTargetTiers.map(tierText).join(', ')
+  const text = `tier: ${tierText(rule.sourceTier)} may open to ${list === '' ? 'nobody' : list}`
+  RULE_TEXTS.set(rule, text)
+  return text
 }
 
 function justificationFault(justification: string | null): string | null {
