@@ -29,6 +29,7 @@ import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
 import { timely } from './adapters/mesh/timely.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
+import { AuditWatch } from './adapters/storage/audit-watch.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
@@ -47,6 +48,7 @@ import type { Layer } from './node/layer.js'
 import { createNode } from './node/node.js'
 import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
+import type { NodeParts } from './node/parts.js'
 import { settingsOf } from './node-settings.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { Unwind } from './unwind.js'
@@ -139,13 +141,13 @@ async function start(parts: StartParts): Promise<RunningNode> {
   }
   if (state?.isRevoked === true) throw refusedJoin('REVOKED')
   const store = await openStore(options.home.store, unwind)
-  const audit = await openAudit(parts)
+  const { audit, problems } = await openAudit(parts)
   const stored = await documents.read<StoredRecord>(NODE)
   // A node that is in a mesh has the name that the mesh gave it.
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
   const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
-  const node = buildNode(parts, { mesh, documents, audit, record, policy, startedAt })
+  const node = buildNode(parts, { mesh, documents, audit, problems, record, policy, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
@@ -160,11 +162,13 @@ async function claimHome({ options: { home }, unwind }: StartParts, startedAt: n
   unwind.add('pid file', () => removePidFile(pidFile))
 }
 
-async function openAudit({ options: { home }, clock, telemetry, unwind }: StartParts): Promise<Audit> {
+async function openAudit({ options: { home }, clock, telemetry, unwind }: StartParts): Promise<Pick<NodeParts, 'audit' | 'problems'>> {
   const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
   const audit = await openAuditLog({ dir: home.audit, clock, onError })
   unwind.add('audit log', () => audit.close())
-  return audit
+  const watch = new AuditWatch({ dir: home.audit, clock, telemetry })
+  unwind.add('check of the audit log', () => watch.close())
+  return { audit, problems: () => watch.problems() }
 }
 
 /** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
@@ -176,12 +180,13 @@ interface NodeMaking {
   readonly mesh: Mesh
   readonly documents: NodeStore
   readonly audit: Audit
+  readonly problems: NodeParts['problems']
   readonly record: NodeRecord
   readonly policy: PolicySource
   readonly startedAt: number
 }
 
-function buildNode(parts: StartParts, { mesh, documents, audit, record, policy, startedAt }: NodeMaking): NodeCore {
+function buildNode(parts: StartParts, { mesh, documents, audit, problems, record, policy, startedAt }: NodeMaking): NodeCore {
   const { home, config } = parts.options
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
@@ -194,6 +199,7 @@ function buildNode(parts: StartParts, { mesh, documents, audit, record, policy, 
     toAgentJson,
     telemetry: parts.telemetry,
     audit,
+    problems,
     store: documents,
     membership: mesh,
     links: mesh.links,

@@ -73,7 +73,7 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },
-    problems: [...node.policy.problems(), ...agentProblems(node)]
+    problems: [...node.parts.problems(), ...node.policy.problems(), ...agentProblems(node)]
   }
 }
 

@@ -6,6 +6,7 @@ import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
 import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
 import type { PolicySource } from '../ports/policy.js'
+import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
@@ -53,6 +54,8 @@ export interface NodeParts {
   readonly toAgentJson: (value: unknown) => unknown
   readonly telemetry: Telemetry
   readonly audit: Audit
+  /** What is wrong now below the node, for `status`. */
+  readonly problems: () => readonly Problem[]
   readonly store: NodeStore
   readonly membership: Membership & { readonly meshId: string; readonly meshName: string; readonly owner: string }
   readonly links: Links

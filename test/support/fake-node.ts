@@ -143,6 +143,7 @@ export class World {
       toAgentJson: (value) => value,
       telemetry,
       audit,
+      problems: () => [],
       store,
       membership,
       links,

@@ -13,8 +13,8 @@ export interface AuditChain {
   readonly keepFiles: number
   /** Milliseconds in which events of one key become one line. */
   readonly windowMs: number
-  /** Events with the same key are repeats; null: each has a line of its own. */
-  readonly repeatKey: (event: AuditEvent) => string | null
+  /** Events with the same key are repeats; null: each has a line of its own. In a flood of keys only what few share may count. */
+  readonly repeatKey: (event: AuditEvent, isFlood: boolean) => string | null
 }
 
 /**
@@ -29,10 +29,11 @@ export const AUDIT_CHAINS: readonly AuditChain[] = [
 ]
 
 /** Who is refused by which rule; whom and what it wanted is not part of it, a peer could vary it for ever. */
-function ruleKey({ kind, code, rule = '', peer = '' }: AuditEvent): string {
-  return `${kind}\n${code}\n${rule}\n${peer}`
+function ruleKey({ kind, code, rule = '', peer = '' }: AuditEvent, isFlood: boolean): string {
+  return isFlood ? `${kind}\n${code}` : `${kind}\n${code}\n${rule}\n${peer}`
 }
 
-function tierKey({ code, peer = '', sourceTier, targetTier, messageType }: AuditEvent): string {
-  return `${code}\n${peer}\n${sourceTier}\n${targetTier}\n${messageType}`
+/** Every line of an exchange names the rule that let it pass; rules are this node's own, so they are few. */
+function tierKey({ code, rule = '', peer = '', sourceTier, targetTier, messageType }: AuditEvent, isFlood: boolean): string {
+  return isFlood ? `${code}\n${rule}` : `${code}\n${rule}\n${peer}\n${sourceTier}\n${targetTier}\n${messageType}`
 }

@@ -3,7 +3,7 @@ import type { AuditChain } from './audit-chains.js'
 import { keptEvent } from './audit-line.js'
 import type { AuditEntry } from './audit-line.js'
 
-/** Windows open at once; what comes beyond them is counted by its code alone, whoever it is of. */
+/** Windows open at once; what comes beyond them is counted by what its chain takes in a flood, whoever it is of. */
 export const MAX_WINDOWS = 256
 
 interface Window {
@@ -22,7 +22,7 @@ const VARYING = ['rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'message
 /**
  * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become one
  * line with `count` when it ends, with those members that all of them share. However keys vary, a window's time makes at most
- * {@link MAX_WINDOWS} times two lines and two for each code. Times in unix milliseconds are passed in.
+ * {@link MAX_WINDOWS} times two lines and two for each key of a flood. Times in unix milliseconds are passed in.
  */
 export class RepeatWindows {
   readonly #chain: Pick<AuditChain, 'windowMs' | 'repeatKey'>
@@ -36,10 +36,10 @@ export class RepeatWindows {
   /** Takes an event. Returns the lines to write now: of windows that ended, then the event itself unless it is a repeat. */
   take(event: AuditEvent, now: number): AuditEntry[] {
     const entries = this.ended(now)
-    const wanted = this.#chain.repeatKey(event)
+    const wanted = this.#chain.repeatKey(event, false)
     if (wanted === null) return [...entries, entryOf(keptEvent(event), now)]
     const isFull = this.#open.size >= MAX_WINDOWS && !this.#open.has(wanted)
-    const key = isFull ? `${event.kind}\n${event.code}` : wanted
+    const key = isFull ? (this.#chain.repeatKey(event, true) ?? wanted) : wanted
     const window = this.#open.get(key)
     if (window !== undefined) {
       window.repeats++

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { AUDIT_CHAINS } from './audit-chains.js'
 import { parseLine } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
@@ -5,59 +6,82 @@ import { lostChains } from './audit-log.js'
 import { linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
+/** A chain that does not hold. */
+export interface BrokenChain {
+  /** Its name, also that of its files. */
+  readonly chain: string
+  /** Number of the first line that is missing, changed or in the wrong place. */
+  readonly line: number
+}
+
 /** What a check of the audit log found. */
 export interface AuditCheck {
   readonly ok: boolean
-  /** Lines that hold, up to the first that does not. */
+  /** Lines that hold: all of whole chains, those up to the first that does not of broken ones. */
   readonly entries: number
-  /** Number of the first line that is missing, changed or in the wrong place; null when all hold. */
-  readonly brokenAt: number | null
-  /** Name of the chain (and of its files) that it belongs to; null when all hold. */
-  readonly chain: string | null
+  /** Every chain that does not hold. */
+  readonly broken: readonly BrokenChain[]
 }
 
 /** A node that runs may begin a new file while its files are read. */
 const MAX_TRIES = 10
 
+/** Lines that are checked in one go, before others have their turn. */
+const LINES_A_TURN = 250
+
 /**
  * Checks every line of the audit log in `dir` against its chain, and both ends of each chain against its head. A running node
- * may go on writing. A directory without any log holds. `entries` are the lines of all chains that hold.
+ * may go on writing. A directory without any log holds. The process may do other things meanwhile; `signal` ends the check, which
+ * rejects then.
  */
-export async function verifyAudit(dir: string, names: readonly string[] = AUDIT_CHAINS.map((one) => one.name)): Promise<AuditCheck> {
+export async function verifyAudit(dir: string, signal?: AbortSignal): Promise<AuditCheck> {
+  const names = AUDIT_CHAINS.map((one) => one.name)
   const lost = await lostChains(dir, names)
+  const broken: BrokenChain[] = []
   let entries = 0
-  let broken: AuditCheck | null = null
   for (const name of names) {
-    const check = lost.includes(name) ? { ok: false, entries: 0, brokenAt: 1 } : await checkChain({ dir, name })
+    const check = lost.includes(name) ? { entries: 0, brokenAt: 1 } : await checkChain({ dir, name }, signal)
     entries += check.entries
-    if (!check.ok) broken ??= { ...check, chain: name }
+    if (check.brokenAt !== null) broken.push({ chain: name, line: check.brokenAt })
   }
-  return broken === null ? { ok: true, entries, brokenAt: null, chain: null } : { ...broken, entries }
+  return { ok: broken.length === 0, entries, broken }
 }
 
-type ChainCheck = Omit<AuditCheck, 'chain'>
+/** A broken chain in words. */
+export function brokenText({ chain, line }: BrokenChain): string {
+  return `line ${line} of the chain ${chain} is missing, changed or in the wrong place`
+}
 
-async function checkChain(place: ChainPlace): Promise<ChainCheck> {
+interface ChainCheck {
+  readonly entries: number
+  /** null: it holds. */
+  readonly brokenAt: number | null
+}
+
+async function checkChain(place: ChainPlace, signal: AbortSignal | undefined): Promise<ChainCheck> {
   for (let tries = 1; ; tries++) {
     const before = await segmentMark(place)
     // Read first: lines are always on disk before the head that names them.
-    const check = await checkFiles(place, await readHead(place))
-    if (check.ok || tries >= MAX_TRIES || (await segmentMark(place)) === before) return check
+    const check = await checkFiles(place, await readHead(place), signal)
+    if (check.brokenAt === null || tries >= MAX_TRIES || (await segmentMark(place)) === before) return check
   }
 }
 
-async function checkFiles(place: ChainPlace, head: StoredHead | null): Promise<ChainCheck> {
+async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: AbortSignal | undefined): Promise<ChainCheck> {
   const files = await segmentFiles(place)
   const walk = new Walk(head)
   for (const [index, file] of files.entries()) {
     const { lines, rest } = await linesOf(file)
-    for (const text of lines) if (!walk.step(parseLine(text))) return walk.broken()
+    for (const [at, text] of lines.entries()) {
+      if (at % LINES_A_TURN === 0) await setImmediate(undefined, signal === undefined ? {} : { signal })
+      if (!walk.step(parseLine(text))) return walk.broken()
+    }
     // The unfinished line of a running writer: it is not in the chain yet.
     const isBeingWritten = index === files.length - 1 && walk.isPastHead
     if (rest !== '' && !isBeingWritten) return walk.broken()
   }
-  if (head === null && files.length === 0) return { ok: true, entries: 0, brokenAt: null }
-  return walk.isComplete ? { ok: true, entries: walk.entries, brokenAt: null } : walk.broken()
+  if (head === null && files.length === 0) return { entries: 0, brokenAt: null }
+  return walk.isComplete ? { entries: walk.entries, brokenAt: null } : walk.broken()
 }
 
 /** Goes along the chain, line by line. */
@@ -87,7 +111,7 @@ class Walk {
   }
 
   broken(): ChainCheck {
-    return { ok: false, entries: this.entries, brokenAt: this.#expected() }
+    return { entries: this.entries, brokenAt: this.#expected() }
   }
 
   #expected(): number {

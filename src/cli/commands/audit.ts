@@ -23,13 +23,13 @@ export const audit: Action = async (context, _args, options) => {
 async function verify({ output, paths }: CommandContext, options: Options): Promise<number> {
   if (textOption(options, 'since') !== undefined || textOption(options, 'peer') !== undefined)
     throw new NodeError('USAGE', '--verify checks every line; it takes neither --since nor --peer')
-  const { verifyAudit } = await import('../../audit.js')
+  const { brokenText, verifyAudit } = await import('../../audit.js')
   const check = await verifyAudit(paths().audit)
   if (output.json) output.object('audit-check@1', check)
   else if (check.ok) output.print(`${output.paint('green', 'ok')}  ${plural(check.entries, 'line')}, no link of the chains is broken`)
   else {
-    const where = `line ${check.brokenAt} of the chain ${check.chain} is missing, changed or in the wrong place`
-    output.print(`${output.paint('red', 'broken')}  ${where}; ${plural(check.entries, 'line')} in all chains hold`)
+    for (const one of check.broken) output.print(`${output.paint('red', 'broken')}  ${brokenText(one)}`)
+    output.print(`${plural(check.entries, 'line')} in all chains hold`)
   }
   return check.ok ? EXIT.ok : EXIT.failed
 }

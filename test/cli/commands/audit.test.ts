@@ -107,10 +107,7 @@ test('--peer takes the name or id of a member, the key of a stranger; --since a 
 test('audit and audit --verify work without a running node', async (t: Assert) => {
   const home = await tempDir(t)
   const none = await run(['audit', '--verify', '--json'], { home })
-  t.alike(
-    [none.code, JSON.parse(none.stdout)],
-    [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, brokenAt: null, chain: null }]
-  )
+  t.alike([none.code, JSON.parse(none.stdout)], [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, broken: [] }])
   t.is((await run(['audit'], { home })).stderr, 'nothing is on record\n')
   await write(home)
   t.is(linesOf((await run(['audit', '--json'], { home })).stdout).length, 3)
@@ -128,14 +125,21 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
   const json = await run(['audit', '--verify', '--json'], { home })
   t.alike(
     [json.code, JSON.parse(json.stdout)],
-    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, brokenAt: 2, chain: 'audit' }]
+    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken: [{ chain: 'audit', line: 2 }] }]
   )
   const text = await run(['audit', '--verify'], { home })
   t.alike(
     [text.code, text.stdout],
-    [1, 'broken  line 2 of the chain audit is missing, changed or in the wrong place; 2 lines in all chains hold\n']
+    [1, 'broken  line 2 of the chain audit is missing, changed or in the wrong place\n2 lines in all chains hold\n']
   )
   const listed = await run(['audit'], { home })
   t.is(listed.stdout.split('\n').length, 3)
   t.ok(listed.stderr.startsWith('1 line cannot be read: a2a-node audit --verify'))
+  const other = path.join(dir, 'changes.ndjson')
+  await fs.writeFile(other, (await fs.readFile(other, 'utf8')).replace('lost', 'list'))
+  const both = await run(['audit', '--verify'], { home })
+  t.alike(
+    [both.code, both.stdout.split('\n').map((line) => /chain (\w+)/.exec(line)?.[1])],
+    [1, ['audit', 'changes', undefined, undefined]]
+  )
 })
