@@ -212,6 +212,15 @@ test('invite prints the code alone on stdout', async (t: Assert) => {
   const json = JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>
   t.is(json['schema'], 'a2a-node/invite@1')
   t.is(json['tier'], 'L1')
+  t.ok(ran.stderr.includes('On the other machine:'))
+})
+
+test('the code of a local network is said to work on this machine only', async (t: Assert) => {
+  const { run: cli } = await fakeHome(t, { status: { network: 'local' } })
+  const { stderr } = await cli(['invite'])
+  t.ok(stderr.includes('works on this machine only:\n  a2a-node --home <other directory> start --join <code>\n'), stderr)
+  t.absent(stderr.includes('other machine'))
+  t.is((JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>)['network'], 'local')
 })
 
 test('membership commands pass what was typed and tell what became of it', async (t: Assert) => {

@@ -14,19 +14,26 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     sandboxId: sandboxOption(options, 'sandbox')
   })
   const made = await api().call('invite.create', params)
+  const { network } = await api().call('node.status', {})
   if (isSet(options, 'qr')) {
     const { renderUnicodeCompact } = await import('uqr')
     output.note(renderUnicodeCompact(made.code, { border: 2 }))
   }
   if (output.json) {
     const { code, expiresAt, uses, tier, id } = made
-    output.object('invite@1', { code, expiresAt, uses, tier, id })
+    output.object('invite@1', { code, expiresAt, uses, tier, id, network })
     return EXIT.ok
   }
   const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
   const rights = params.admin === true ? ', may invite and write the log' : ''
-  output.note(`Joins ${plural(made.uses, 'node')} as ${made.tier}${rights}, for ${left}. On the other machine:`)
-  output.note('  a2a-node start --join <code>')
+  const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${rights}, for ${left}.`
+  if (network === 'local') {
+    output.note(`${joins} The network of this mesh is local, so the code works on this machine only:`)
+    output.note('  a2a-node --home <other directory> start --join <code>')
+  } else {
+    output.note(`${joins} On the other machine:`)
+    output.note('  a2a-node start --join <code>')
+  }
   output.print(made.code)
   return EXIT.ok
 }
