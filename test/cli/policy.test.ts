@@ -78,7 +78,7 @@ test('policy show prints the rules in order, and what is wrong with the file', a
   const { stdout } = await run(['policy', 'show'])
   t.alike(stdout.split('\n').slice(0, 6), [
     '/home/me/policy.yaml',
-    'broken  line 4: a rule has no key "decison"',
+    'broken  /home/me/policy.yaml:4: a rule has no key "decison"',
     'The rules below are those of the last good version.',
     'LINE  DECISION  FROM          TO   CAPABILITY  EFFECT  TYPE',
     '3     deny      @phone L2|L3  any  shell.*     any     any',

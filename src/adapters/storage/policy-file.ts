@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf, NodeError } from '../../kit/errors.js'
+import { shellWord } from '../../kit/text.js'
 import type { PolicyFault, PolicySource, PolicyState } from '../../ports/policy.js'
 import { readIfThere, replaceFile } from './atomic-file.js'
 import { insertRule } from './policy-edit.js'
@@ -32,23 +33,32 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
   const text = await readText(file)
   const reading = readPolicy(text ?? '')
   if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, fault: null } })
-  const texts = reading.faults.map(({ line, reason }) => `${file}${line === null ? '' : `:${line}`}: ${reason}`)
-  const more = texts.length > 1 ? ` (and ${texts.length - 1} more)` : ''
-  throw new NodeError('CONFIG_INVALID', `${texts[0] ?? file}${more}`, { data: { faults: reading.faults }, next: ['a2a-node config path'] })
+  const { faults } = reading
+  const [first = { line: null, reason: 'it is broken' }, ...others] = faults
+  const more = others.length > 0 ? ` (and ${others.length} more)` : ''
+  const step = `less +${first.line ?? 1} ${shellWord(file)}   # the policy file; mend it, then start again`
+  throw new NodeError('CONFIG_INVALID', `${placeOf(file, first.line)}: ${first.reason}${more}`, { data: { faults }, next: [step] })
+}
+
+function placeOf(file: string, line: number | null): string {
+  return line === null ? file : `${file}:${line}`
 }
 
 async function readText(file: string): Promise<string | null> {
   try {
     const text = await readIfThere(file)
     if (text !== null && Buffer.byteLength(text) > MAX_POLICY_BYTES)
-      throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_POLICY_BYTES} bytes`, { next: ['a2a-node config path'] })
+      throw new NodeError('CONFIG_INVALID', `${file}: larger than ${MAX_POLICY_BYTES} bytes`, { next: [`ls -l ${shellWord(file)}`] })
     return text
   } catch (error) {
     if (error instanceof NodeError) throw error
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EPERM')
       throw new NodeError('NO_PERMISSION', `may not read the policy file ${file}`, { cause: error })
-    throw new NodeError('CONFIG_INVALID', `${file}: cannot be read: ${messageOf(error)}`, { cause: error, next: ['a2a-node config path'] })
+    throw new NodeError('CONFIG_INVALID', `${file}: cannot be read: ${messageOf(error)}`, {
+      cause: error,
+      next: [`ls -l ${shellWord(file)}`]
+    })
   }
 }
 
@@ -89,8 +99,9 @@ class PolicyFile implements PolicySource {
       await this.#scan()
       const { fault } = this.#state
       if (fault !== null || this.#text === null) {
+        const where = placeOf(this.#options.file, fault?.line ?? null)
         const next = ['a2a-node policy show']
-        throw new NodeError('CONFIG_INVALID', `the policy file cannot be used: ${fault?.reason ?? 'it is not there'}`, { next })
+        throw new NodeError('CONFIG_INVALID', `the policy file cannot be used: ${where}: ${fault?.reason ?? 'it is not there'}`, { next })
       }
       const text = insertRule(this.#text, { rule, ...place })
       await this.#write(text)

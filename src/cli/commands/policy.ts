@@ -28,8 +28,8 @@ export const showPolicy: Action = async ({ output, api }) => {
 async function printPolicy(output: Output, { file, rules, fault, warnings, approvalTimeoutMs }: PolicyInfo): Promise<void> {
   output.print(shown(file, 1000))
   if (fault !== null) {
-    const place = fault.line === null ? '' : `line ${fault.line}: `
-    output.print(`${output.paint('red', 'broken')}  ${place}${shown(fault.reason, 1000)}`)
+    const place = fault.line === null ? file : `${file}:${fault.line}`
+    output.print(`${output.paint('red', 'broken')}  ${shown(place, 1000)}: ${shown(fault.reason, 1000)}`)
     output.print('The rules below are those of the last good version.')
   }
   if (rules.length === 0) output.print('no rules')
