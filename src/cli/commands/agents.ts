@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import type { AgentDetail, AgentInfo } from '../../ports/node-api.js'
 import type { AgentFileReport } from '../../compose.js'
 import { hinted, problemLines } from '../banner.js'
@@ -104,13 +104,22 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
 export const newAgent: Action = async ({ output, paths }, [name], options) => {
   const { newAgentFiles } = await import('../../compose.js')
   const files = await newAgentFiles({ dir: paths().agents, name: name ?? null, preset: textOption(options, 'preset') ?? null })
-  if (output.json) output.object('agents-new@1', { files })
+  const next = nextOfNew(files.map(({ file }) => file)).map((one) => output.hint(one))
+  if (output.json) output.object('agents-new@1', { files, next })
   else {
     for (const { tier, file } of files)
       output.print(`${output.paint('green', 'wrote')}  ${shown(file, 4096)}${tier === null ? '' : `  ${tier}`}`)
-    output.print(`Change what is in it; check it with: ${output.hint('a2a-node agents check <file>')}`)
+    output.print('Change what is in it; then check it, run it once, and start the node (one that runs takes it up by itself):')
+    for (const one of next) output.print(`  ${shown(one, 5000)}`)
   }
   return EXIT.ok
+}
+
+/** What to do with new agent files: check all, try one, have them served. */
+function nextOfNew(files: readonly string[]): readonly string[] {
+  const [first = ''] = files
+  const all = files.length === 1 ? first : path.dirname(first)
+  return [`a2a-node agents check ${shellWord(all)}`, `a2a-node agents run ${shellWord(first)} '{"text":"hello"}'`, 'a2a-node start']
 }
 
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
