@@ -34,15 +34,15 @@ export function problemLines(output: Output, problems: readonly Problem[], isNot
   ])
 }
 
-/** What `start` says of the node that runs now. */
+/** What `start` says of the node that runs now. `isLogged`: its problems are in the log that stands beside. */
 export function bannerLines(
   output: Output,
-  parts: { info: StatusInfo; peers: readonly PeerInfo[]; store: string; userHome: string | undefined }
+  parts: { info: StatusInfo; peers: readonly PeerInfo[]; store: string; userHome: string | undefined; isLogged: boolean }
 ): string[] {
-  const { info, peers, store, userHome } = parts
+  const { info, peers, store, userHome, isLogged } = parts
   const online = peers.filter((peer) => peer.status === 'online').length
   const count = peers.length === 0 ? '0 peers yet' : `${online} of ${plural(peers.length, 'peer')} online`
-  const { ready, faults } = info.agents
+  const { ready } = info.agents
   const lines = [
     headLine(output, info),
     ...factLines(output, [
@@ -50,10 +50,7 @@ export function bannerLines(
       ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
-    ...faults.map(
-      (fault) =>
-        `  ${output.paint('yellow', 'agent file')} ${shown(`${fault.file}${fault.line === null ? '' : `:${fault.line}`}: ${fault.reason}`, 500)}`
-    )
+    ...problemLines(output, isLogged ? [] : info.problems).map((line) => `  ${line}`)
   ]
   if (info.mesh.members > 1) return lines
   const code = `(code: ${output.hint('a2a-node invite')})`

@@ -119,7 +119,7 @@ export class OwnCards {
     for (const { id, revision } of removed) next[id] = { revision, text: '', gone: true }
     if (JSON.stringify(next) !== JSON.stringify(this.#revisions)) await this.#parts.store.write(REVISIONS, next)
     this.#revisions = next
-    this.#surplus = wanted.map(({ id }) => id).filter((id) => !ids.has(id))
+    this.#noteSurplus(wanted.map(({ id }) => id).filter((id) => !ids.has(id)))
     for (const { id } of removed) this.#forget(id)
     const signed = changed.map((body) => this.#sign({ ...body, revision: next[body.id]?.revision ?? 1 }))
     // Another certificate may let in what the log refused under the last one.
@@ -127,6 +127,12 @@ export class OwnCards {
     this.#serial = certificate.serial
     this.publish()
     return { changed: signed, removed }
+  }
+
+  #noteSurplus(ids: readonly string[]): void {
+    const isNews = ids.some((id) => !this.#surplus.includes(id))
+    this.#surplus = ids
+    if (isNews) this.#parts.telemetry.log('warn', 'the mesh takes no more agents of this node', { agents: ids.join(', ') })
   }
 
   /** The operator, then those that have a card already: a new agent never takes the place of one that is announced. */

@@ -209,6 +209,7 @@ test('agents for which the mesh has no room get no card, and the node says which
   here.source.set([echo('a'), echo('b'), ...full])
   await world.settle()
   t.alike(await problems(), ['TOO_MANY_AGENTS not in the mesh: a, b'])
+  t.is(here.lines.filter((line) => line.includes('takes no more agents')).length, 1)
   t.alike((await here.api().call('agents.list', { origin: 'remote' })).problems, [])
   const known = (): string[] => peer.core.registry.ofNode(here.id).map((one) => one.id)
   const logged = (): string[] => [...(world.log.view().cards.get(here.id)?.keys() ?? [])]

@@ -130,7 +130,7 @@ async function runNode(
   const api = node.apiFor({ kind: 'operator', name: 'operator', tier, sandboxId: null, scopes: ['read', 'send', 'admin'] })
   if (output.json) output.object('start@1', info)
   else {
-    await printBanner(context, api)
+    await printBanner(context, api, { isLogged: true })
     output.print('Ctrl-C stops the node. Log follows.')
   }
   noteName(output, info, how.name)
@@ -160,9 +160,9 @@ async function closedWithin(node: RunningNode, limitMs: number): Promise<boolean
   return isClosed
 }
 
-async function printBanner(context: CommandContext, api: NodeApi): Promise<void> {
+async function printBanner(context: CommandContext, api: NodeApi, { isLogged }: { isLogged: boolean }): Promise<void> {
   const [info, { peers }] = await Promise.all([api.call('node.status', {}), api.call('peers.list', {})])
-  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'] }
+  const parts = { info, peers, store: context.paths().home, userHome: context.env['HOME'], isLogged }
   for (const line of bannerLines(context.output, parts)) context.output.print(line)
 }
 
@@ -174,7 +174,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, connectControl(context.paths().socket))
+    await printBanner(context, connectControl(context.paths().socket), { isLogged: false })
     context.output.print(`It runs already (pid ${info.pid}). Stop it with: ${context.output.hint('a2a-node stop')}`)
   }
   return EXIT.ok
@@ -197,7 +197,7 @@ async function printDetached(context: CommandContext, info: NodeInfo, { name }: 
   noteName(context.output, info, name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, connectControl(context.paths().socket))
+    await printBanner(context, connectControl(context.paths().socket), { isLogged: false })
     context.output.print(
       `Runs in the background (pid ${info.pid}), log in ${context.paths().logFile}. Stop it with: ${context.output.hint('a2a-node stop')}`
     )

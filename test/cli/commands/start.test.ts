@@ -164,6 +164,20 @@ test('a fresh node says how another machine joins, then waits for its end', asyn
   t.ok(options?.config.given.has('network.kind'))
 })
 
+test('a problem is told once: by the log of a node in the foreground, else by what start prints', async (t: Assert) => {
+  const problems = [{ code: 'AGENT_FILE_INVALID', message: '/a/x.md:4: unknown key', next: 'a2a-node agents check /a/x.md' }]
+  const { text, ended } = await started(t, async () => {
+    const node = fakeNode(Promise.resolve(null))
+    node.apiFor = () => new FakeNodeApi({ status: { problems } })
+    return node
+  })
+  t.is(await ended, 0)
+  t.absent(text.out.includes('/a/x.md'))
+  const { run: cli } = await fakeHome(t, { status: { problems } })
+  const { stdout } = await cli(['start'])
+  t.ok(stdout.includes('  problem: /a/x.md:4: unknown key  [AGENT_FILE_INVALID]\n    try: a2a-node agents check /a/x.md\n'), stdout)
+})
+
 test('a node that stops by itself gives its reason and exit code', async (t: Assert) => {
   for (const [code, exit] of [
     ['REVOKED', 5],
