@@ -9,7 +9,7 @@ import { durationOption, given, type Given, type Options, textOption } from './o
 import { jsonText, type Output, plainText } from './output.js'
 import { type Cell, printTable } from './render.js'
 
-/** Outcomes of a broadcast's target that are no failure. */
+/** Outcomes of a broadcast's target that are shown as well. */
 const GOOD: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED', 'SKIPPED'])
 
 /** The options that `send` and `call` share. */
@@ -62,6 +62,8 @@ async function printText(output: Output, reply: Reply): Promise<void> {
       one.rule ?? '-'
     ])
     await printTable(output, ['AGENT', 'OUTCOME', 'RULE'], rows)
+    if (reply.outcome === 'FAILED') output.error(failureOf(reply).toBody())
+    if (reply.outcome === 'PARTIAL') output.note('partly done: it failed at some of them')
     return
   }
   if (reply.outcome === 'QUEUED') {
@@ -92,7 +94,5 @@ function failureOf(reply: Reply): NodeError {
 function exitCode(reply: Reply): number {
   if (reply.outcome === 'UNKNOWN') return EXIT.timedOut
   if (reply.outcome === 'FAILED') return reply.error === null ? EXIT.failed : EXIT_CODES[NodeError.fromBody(reply.error).code]
-  // A target that a rule leaves out is as it should be; one that failed is not.
-  const failed = reply.targets?.some((one) => one.rule === null && !GOOD.has(one.outcome)) === true
-  return failed ? EXIT.partly : EXIT.ok
+  return reply.outcome === 'PARTIAL' ? EXIT.partly : EXIT.ok
 }

@@ -297,8 +297,7 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
     if (type === 'notification' && card.origin === 'local') await outcome
   }
   const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
-  const failed = targets.filter((one) => !TAKEN.has(one.outcome))
-  const outcome = targets.length > 0 && failed.length === targets.length ? 'FAILED' : 'COMPLETED'
+  const outcome = broadcastOutcome(targets)
   const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
   const id = ids.next('req')
   const latencyMs = elapsed(node, from)
@@ -309,6 +308,13 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
 
 type Outcome = Omit<NonNullable<Reply['targets']>[number], 'agent'>
+
+/** A target that a rule leaves out is as it should be; one that failed is not. */
+function broadcastOutcome(targets: readonly Outcome[]): Reply['outcome'] {
+  const untaken = targets.filter(({ outcome }) => !TAKEN.has(outcome))
+  if (targets.length > 0 && untaken.length === targets.length) return 'FAILED'
+  return untaken.some(({ rule }) => rule === null) ? 'PARTIAL' : 'COMPLETED'
+}
 
 async function toOne(
   node: NodeCore,

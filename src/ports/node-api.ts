@@ -148,7 +148,8 @@ export interface Reply {
   /** `id@node name`, or `*` for a broadcast. */
   readonly agent: string
   readonly taskId: string | null
-  readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED'
+  /** `PARTIAL`: a broadcast that some took and that failed at others; those whom a rule leaves out do not count. */
+  readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED' | 'PARTIAL'
   readonly payload: unknown
   readonly error: ErrorBody | null
   readonly latencyMs: number
