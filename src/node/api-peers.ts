@@ -1,5 +1,5 @@
 import { NodeError } from '../kit/errors.js'
-import type { NodeId } from '../kit/ids.js'
+import { type NodeId, shortId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
 import { amendCertificate } from '../domain/membership/admit.js'
@@ -72,7 +72,10 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
   return { ...node.directory.ref(membership.nodeId), tier: tierText(membership.certificate().body.maxTier) }
 }
 
-/** Gives a member another name or tier. `by`: nobody makes another more powerful than itself. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT. */
+/**
+ * Gives a member another name or tier. `by`: nobody makes another more powerful than itself.
+ * @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, REVOKED, FORBIDDEN, TIMEOUT; AMBIGUOUS_NAME for the name of another.
+ */
 export async function amendPeer(
   node: NodeCore,
   nodeId: NodeId,
@@ -80,9 +83,7 @@ export async function amendPeer(
 ): Promise<PeerDetail> {
   const { membership, log, sign, clock } = node.parts
   mayChange(node, nodeId)
-  if (change.name !== undefined && (cleanName(change.name) !== change.name || change.name.includes('@'))) {
-    throw new NodeError('USAGE', 'a name has 1 to 64 characters, without control characters and @')
-  }
+  if (change.name !== undefined) checkName(node, nodeId, change.name)
   const own = membership.certificate().body
   const power = weakest(own.maxTier, by.maxTier)
   if (change.tier !== undefined && change.tier < power)
@@ -96,15 +97,29 @@ export async function amendPeer(
   return showPeer(node, nodeId)
 }
 
-/** Puts a member out for good. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
-export async function revokePeer(node: NodeCore, nodeId: NodeId, reason: string): Promise<PeerDetail> {
+/** Two of one name could not be told apart: what one of them is called would change too, and scripts that name it fail. */
+function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
+  if (cleanName(name) !== name || name.includes('@'))
+    throw new NodeError('USAGE', 'a name has 1 to 64 characters, without control characters and @')
+  const other = node.directory.nodes().find((one) => one.id !== nodeId && (one.name === name || node.directory.ref(one.id).name === name))
+  if (other === undefined) return
+  const isRevoked = (node.parts.log.view().members.get(other.id)?.revoked ?? null) !== null
+  const who = isRevoked ? 'a node that was put out of the mesh is' : 'another node is'
+  throw new NodeError('AMBIGUOUS_NAME', `${who} called ${shown(name)} already`, {
+    data: { candidates: [`${node.directory.ref(other.id).name} (${shortId(other.id)})`] },
+    next: ['a2a-node peers --all']
+  })
+}
+
+/** Puts a member out for good; nothing happens to one that is out. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
+export async function revokePeer(node: NodeCore, nodeId: NodeId, reason: string): Promise<Calls['peers.revoke']['result']> {
   const { membership, clock, log } = node.parts
   if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
   mayChange(node, nodeId)
-  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return showPeer(node, nodeId)
+  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId), wasRevoked: true }
   const { mesh } = membership.certificate().body
   await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason })
-  return showPeer(node, nodeId)
+  return { ...showPeer(node, nodeId), wasRevoked: false }
 }
 
 /** Pings a peer, one after the other. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */

@@ -284,7 +284,11 @@ export interface Calls {
   'peers.show': { params: { readonly peer: string }; result: PeerDetail }
   'peers.rename': { params: { readonly peer: string; readonly name: string }; result: PeerDetail }
   'peers.tier': { params: { readonly peer: string; readonly tier: Tier }; result: PeerDetail }
-  'peers.revoke': { params: { readonly peer: string; readonly reason?: string }; result: PeerDetail }
+  'peers.revoke': {
+    params: { readonly peer: string; readonly reason?: string }
+    /** `wasRevoked`: it was out before; `revoked` says since when, and the reason given now goes nowhere. */
+    result: PeerDetail & { readonly wasRevoked: boolean }
+  }
   'peers.ping': {
     params: { readonly peer: string; readonly count?: number }
     result: { readonly peer: NodeRef; readonly path: LinkPath; readonly rttMs: readonly number[] }

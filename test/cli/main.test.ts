@@ -227,7 +227,7 @@ test('membership commands pass what was typed and tell what became of it', async
   const { run: cli, fake } = await fakeHome(t, { peers: [peer('gpu-box')] })
   t.is((await cli(['peers', 'rename', 'gpu-box', 'big'])).stdout, 'gpu-box is now called big\n')
   t.is((await cli(['peers', 'tier', 'gpu-box', 'l2'])).stdout, 'gpu-box is L2 now\n')
-  t.ok((await cli(['peers', 'revoke', 'gpu-box', '--reason', 'sold'])).stdout.includes('out of the mesh for good'))
+  t.ok((await cli(['peers', 'revoke', 'gpu-box', '--reason', 'sold'])).stdout.includes('is out of the mesh for good'))
   t.alike(
     fake.seen.map((one) => one.params),
     [
@@ -236,6 +236,18 @@ test('membership commands pass what was typed and tell what became of it', async
       { peer: 'gpu-box', reason: 'sold' }
     ]
   )
+})
+
+test('a node that is put out a second time is said to be out since when', async (t: Assert) => {
+  const revoked = { by: { id: 'y'.repeat(52), name: 'laptop' }, at: '2026-01-02T03:04:05.000Z', reason: 'sold' }
+  const { run: cli } = await fakeHome(t, { peers: [peer('phone', { status: 'revoked', revoked })] })
+  const ran = await cli(['peers', 'revoke', 'phone', '--reason', 'sold'])
+  t.is(ran.code, 0)
+  t.ok(
+    /^phone \(x4m1\.\.\.77be\) was out of the mesh before, by laptop, 2026-01-0\d .*: sold; nothing was changed\n$/.test(ran.stdout),
+    ran.stdout
+  )
+  t.is((JSON.parse((await cli(['peers', 'revoke', 'phone', '--json'])).stdout) as { wasRevoked: boolean }).wasRevoked, true)
 })
 
 const REPLY = {
@@ -256,7 +268,7 @@ test('send and call exit by the outcome', async (t: Assert) => {
     { reply: { ...REPLY, outcome: 'FAILED', payload: null }, code: 1 },
     { reply: { ...REPLY, outcome: 'UNKNOWN', payload: null }, code: 6 },
     { reply: { ...REPLY, outcome: 'QUEUED', payload: null }, code: 0 },
-    { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null }] }, code: 8 },
+    { reply: { ...REPLY, outcome: 'PARTIAL', agent: '*', targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null }] }, code: 8 },
     { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'REFUSED', rule: 'tier' }] }, code: 0 }
   ] as const
   for (const { reply, code } of replies) {
@@ -264,7 +276,9 @@ test('send and call exit by the outcome', async (t: Assert) => {
     const json = await cli(['call', 'text', 'text.stats', '{}', '--json'])
     t.is(json.code, code, reply.outcome)
     t.is((JSON.parse(json.stdout) as { outcome: string }).outcome, reply.outcome)
-    t.is((await cli(['call', 'text', 'text.stats', '{}'])).code, code)
+    const text = await cli(['call', 'text', 'text.stats', '{}'])
+    t.is(text.code, code)
+    t.is(text.stderr.includes('partly done'), code === 8, 'the text says what the code says')
     await close()
   }
 })

@@ -150,7 +150,8 @@ export class FakeNodeApi implements NodeApi {
       'peers.revoke': ({ peer, reason }) => ({
         ...this.#peer(peer),
         status: 'revoked',
-        revoked: { by: this.#info().node, at: AT, reason: reason ?? '' }
+        revoked: { by: this.#info().node, at: AT, reason: reason ?? '' },
+        wasRevoked: this.#peer(peer).status === 'revoked'
       }),
       'peers.ping': ({ peer, count }) => ({
         peer: this.#peer(peer),

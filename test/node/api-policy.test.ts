@@ -157,7 +157,10 @@ test('a name is the node that had it first: who comes later under the same name 
   const renamed = await world.member('tablet')
   await world.link(here, phone, renamed)
   t.is((await here.api().call('policy.test', { from: 'phone', to: 'text' })).decision, 'deny')
-  await here.api().call('peers.rename', { peer: 'tablet', name: 'phone' })
+  const before = world.log.model.certificateOf(renamed.actor)
+  const changed = { ...before, name: 'phone', serial: before.serial + 1, issuer: here.id }
+  t.is(world.log.model.recertify(here.actor, changed).skipped, null)
+  world.log.changed()
   await world.settle()
   t.is((await here.api().call('policy.test', { from: phone.id, to: 'text' })).decision, 'deny')
   t.is((await here.api().call('policy.test', { from: renamed.id, to: 'text' })).decision, 'allow')

@@ -95,7 +95,11 @@ export const tierPeer: Action = async (context, [peer = '', level = '']) => {
 export const revokePeer: Action = async (context, [peer = ''], options) => {
   const reason = textOption(options, 'reason')
   const detail = await context.api().call('peers.revoke', reason === undefined ? { peer } : { peer, reason })
-  return told(context.output, detail, `${shown(detail.name)} (${shortId(detail.id)}) is out of the mesh for good`)
+  const who = `${shown(detail.name)} (${shortId(detail.id)})`
+  const { revoked } = detail
+  if (!detail.wasRevoked || revoked === null) return told(context.output, detail, `${who} is out of the mesh for good`)
+  const before = `by ${shown(revoked.by.name)}, ${timeText(revoked.at)}: ${shown(revoked.reason) || 'no reason given'}`
+  return told(context.output, detail, `${who} was out of the mesh before, ${before}; nothing was changed`)
 }
 
 function told(output: Output, detail: PeerDetail, text: string): number {
