@@ -37,7 +37,7 @@ export interface ApprovalsParts {
   readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
   readonly conversations: Conversations
   readonly traffic: Traffic
-  readonly work: Pick<Work, 'knows' | 'respond' | 'refuse'>
+  readonly work: Pick<Work, 'knows' | 'onRequest' | 'respond' | 'refuse'>
   readonly self: NodeId
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
   /** Told when requests of this very node wait for a person of it. */
@@ -53,6 +53,11 @@ export interface ApprovalChoice {
 }
 
 const NO_ROOM: Refusal = { code: 'OVERLOADED', rule: 'approvals: bounded', reason: 'too many messages wait for approval on this node' }
+const OTHER: Refusal = {
+  code: 'POLICY_DENIED',
+  rule: 'approvals: as asked',
+  reason: 'another message with the same id waits for approval; ask again under an id of its own'
+}
 const CHANGED: Refusal = {
   code: 'POLICY_DENIED',
   rule: 'approvals: as asked',
@@ -86,13 +91,14 @@ export class Approvals {
   hold(held: Held): Refusal | null {
     const { clock, ids, work, inbox, conversations, limits } = this.#parts
     const { incoming } = held
-    // What is under way or done runs nothing: it joins its answer.
+    // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
     if (work.knows(incoming)) {
-      inbox.pass(held)
+      inbox.pass(held, (one) => work.onRequest(one))
       return null
     }
     const joining = this.#list.join(held)
     if (joining === 'full') return NO_ROOM
+    if (joining === 'other') return OTHER
     if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(incoming.peer, threadOf(incoming).correlationId)
     if (joining === 'new') {
       const isIn = this.#list.add(held, () => {
@@ -223,6 +229,8 @@ export class Approvals {
   }
 
   async #remember(one: Waiting, choice: { readonly decision: 'allow' | 'deny'; readonly note: string }): Promise<void> {
+    // What changed since a person saw it is not what the rule would allow.
+    if (choice.decision === 'allow' && this.#refusalNow(one) !== null) return
     this.#deciding.add(one.id)
     try {
       await this.#parts.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })

@@ -209,13 +209,13 @@ export class Inbox {
     this.#dispatch(arrival)
   }
 
-  /** Gives a message that was held to those whom it concerns. Its exchange is open. */
-  pass({ incoming, question, rule }: Held): void {
+  /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
+  pass({ incoming, question, rule }: Held, taker = (one: Incoming): void => this.#dispatch(one)): void {
     const { peer, header } = incoming
     const { clock, traffic, self } = this.#parts
     const [from, to] = [question.sender.tier, question.target.tier]
     traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: clock.monotonic() })
-    this.#dispatch(incoming)
+    taker(incoming)
   }
 
   /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */

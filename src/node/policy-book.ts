@@ -95,7 +95,7 @@ export class PolicyBook {
 
   /**
    * Writes a decision into the policy file, in front of the rule that asked: for exactly this sender at its tier, this agent
-   * and this capability. `askingLine` tells the line of that rule now; null when no rule asks any more, then nothing is
+   * and this capability, to allow it also its side effect. `askingLine` tells the line of that rule now; null when no rule asks any more, then nothing is
    * written. @throws NodeError USAGE, CONFIG_INVALID, DISK_FULL, NO_PERMISSION.
    */
   async remember(
@@ -104,7 +104,7 @@ export class PolicyBook {
   ): Promise<void> {
     const { policy, clock, directory, self } = this.#parts
     const { sender, recipient } = incoming
-    const { capability } = question
+    const { capability, sideEffect } = question
     // Without a capability the rule would be for all of them.
     if (capability === null)
       throw new NodeError('USAGE', 'a message that names no capability cannot be remembered; write the rule yourself')
@@ -116,7 +116,8 @@ export class PolicyBook {
       to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
       capability: [capability],
       type: null,
-      sideEffect: null,
+      // What may do more one day is not what was allowed.
+      sideEffect: choice.decision === 'allow' && sideEffect !== null ? [sideEffect] : null,
       decision: choice.decision
     }
     const day = new Date(clock.now()).toISOString().slice(0, 10)

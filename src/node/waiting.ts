@@ -15,6 +15,8 @@ export const MAX_APPROVALS_PER_PEER = 64
 const MAX_BYTES = 32 * 1024 * 1024
 /** Bytes of those of one peer. */
 const MAX_BYTES_PER_PEER = 16 * 1024 * 1024
+/** Deepest nesting of payloads that are compared; deeper ones are never the same. */
+const MAX_DEPTH = 64
 /** Threads that hear of one decision: a message may be sent again while it waits. */
 const MAX_THREADS = 8
 
@@ -69,11 +71,13 @@ export class WaitingList {
 
   /**
    * A message that waits already came again: it hears of the decision as well (`joined`), on this thread already (`known`),
-   * or not, since too many do (`full`). `new`: none such waits.
+   * or not, since too many do (`full`). `new`: none such waits. `other`: it has the ids of one that waits, and says something
+   * else: what a person sees of the one must not be taken for the other.
    */
-  join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' {
+  join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' | 'other' {
     const one = this.#byKey.get(keyOf(incoming, requestOf(incoming)))
     if (one === undefined) return 'new'
+    if (!isEqual(one.incoming.payload, incoming.payload)) return 'other'
     const thread = threadOf(incoming)
     if (one.threads.some(({ correlationId }) => correlationId === thread.correlationId)) return 'known'
     if (one.threads.length >= MAX_THREADS) return 'full'
@@ -114,4 +118,16 @@ function requestOf({ header, payload }: Incoming): RequestPayload | null {
 function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPayload | null): string {
   const what = request === null ? header.id : workKey(request.requestId, request.attempt)
   return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
+}
+
+/** Do two payloads say the same? JSON values and bytes. */
+function isEqual(a: unknown, b: unknown, depth = 0): boolean {
+  if (Object.is(a, b)) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || depth > MAX_DEPTH) return false
+  if (a instanceof Uint8Array || b instanceof Uint8Array) {
+    return a instanceof Uint8Array && b instanceof Uint8Array && a.byteLength === b.byteLength && a.every((byte, at) => byte === b[at])
+  }
+  const [left, right] = [a, b].map((one) => new Map<string, unknown>(Object.entries(one)))
+  if (left === undefined || right === undefined || Array.isArray(a) !== Array.isArray(b) || left.size !== right.size) return false
+  return [...left].every(([key, value]) => right.has(key) && isEqual(value, right.get(key), depth + 1))
 }

@@ -242,7 +242,7 @@ test('--remember writes a rule for exactly this sender, agent and capability, be
   const [head = '', comment = '', rule = '', ...rest] = peer.policy.text.split('\n')
   t.is(`${head}\n${comment}\n${rest.join('\n')}`, ASK, 'all else stays as it was')
   t.ok(rule.startsWith('  - { from: { node: ') && rule.includes(`${owner.id}, agent: operator, tier: L0 }`), rule)
-  t.ok(rule.includes(`to: { node: ${peer.id}, agent: text }, capability: text.do, decision: allow } # `), rule)
+  t.ok(rule.includes(`to: { node: ${peer.id}, agent: text }, capability: text.do, sideEffect: exec, decision: allow } # `), rule)
   const second = callText(owner)
   await world.settle()
   t.is((await second).outcome, 'COMPLETED', 'nobody is asked again')
