@@ -29,14 +29,19 @@ interface KnownNode {
   readonly turns: number
 }
 
+/** Refusals that are known one by one, the newest; of older ones only the time of the newest is kept. */
+const MAX_REFUSALS = 4096
+
 /** What was told already: plain JSON, to be kept over restarts. */
 export interface KnownMembership {
   readonly mesh: MeshId | null
   readonly nodes: { readonly [nodeId: string]: KnownNode }
   /** Invites by id: are they revoked? */
   readonly invites: { readonly [id: string]: boolean }
-  /** When nodes were last refused, by node. */
+  /** When nodes were last refused, by node: the newest {@link MAX_REFUSALS}. */
   readonly refusals: { readonly [nodeId: string]: number }
+  /** Every refusal of this time or before that is not among them was told; absent while all are. */
+  readonly refusedUntil?: number
   /** Serial of the settings of the mesh; absent while none were set. */
   readonly settings?: number
 }
@@ -76,7 +81,7 @@ export function membershipChanges(
       mesh: view.mesh.id,
       nodes,
       invites: invites.known,
-      refusals: refusals.known,
+      ...refusals.known,
       ...(view.settings === null ? {} : { settings: view.settings.serial })
     },
     changes: [...invites.changes, ...changes, ...refusals.changes, ...settingsChanges(before, view)]
@@ -162,15 +167,25 @@ function isRevokedItself({ by, revokedAt }: InviteRecord, view: MembershipView):
 function refusalChanges(
   before: KnownMembership,
   view: MembershipView
-): { readonly known: Record<string, number>; readonly changes: MembershipChange[] } {
+): { readonly known: Pick<KnownMembership, 'refusals' | 'refusedUntil'>; readonly changes: MembershipChange[] } {
+  const { refusals, refusedUntil = -1 } = before
   const changes: MembershipChange[] = []
-  const known: Record<string, number> = { ...before.refusals }
+  const known = new Map(Object.entries(refusals))
   for (const [id, { code, inviteId, at = 0 }] of [...view.refusals].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    if (own(before.refusals, id) === at) continue
-    known[id] = at
+    const old = own(refusals, id)
+    if (old === at || (old === undefined && at <= refusedUntil)) continue
+    known.set(id, at)
     changes.push({ ...change(code, id, `not admitted by invite ${inviteId.slice(0, 8)}`, `${id}/refused/${at}`), kind: 'refusal' })
   }
-  return { known, changes }
+  return { known: newest(known, refusedUntil), changes }
+}
+
+/** Forgets the oldest beyond the bound, and keeps until when they were. */
+function newest(all: ReadonlyMap<string, number>, until: number): Pick<KnownMembership, 'refusals' | 'refusedUntil'> {
+  const sorted = all.size <= MAX_REFUSALS ? [...all] : [...all].sort(([, a], [, b]) => b - a)
+  const refusals = Object.fromEntries(sorted.slice(0, MAX_REFUSALS))
+  const refusedUntil = Math.max(until, sorted[MAX_REFUSALS]?.[1] ?? -1)
+  return refusedUntil < 0 ? { refusals } : { refusals, refusedUntil }
 }
 
 /** Only the owner signs settings. */

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { type KnownMembership, membershipChanges, type MembershipChange, NOTHING_KNOWN } from '../../../src/domain/membership/changes.js'
 import { EMPTY_VIEW, firstView } from '../../../src/domain/membership/view.js'
+import type { MembershipView } from '../../../src/domain/membership/types.js'
 import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
 import { holds } from '../../support/holds.js'
 import { type Actor, actor, founded, inviteTerms, LogModel, MESH } from '../../support/membership.js'
@@ -174,4 +175,24 @@ test('however often and between which changes the log is read, no reference is t
     return new Set(refs).size === refs.length && lasting.every((ref) => seen.has(ref)) && every.codes(log).length === 0
   })
   await holds(t, property, 100)
+})
+
+test('of refusals only so many are kept as known, the newest, and none is told twice', (t: Assert) => {
+  const view = founded().view()
+  const refused = (from: number, to: number): MembershipView['refusals'] =>
+    new Map(Array.from({ length: to - from }, (_, at) => [`node${from + at}`, { inviteId: 'i', code: 'INVITE_USED', at: from + at }]))
+  const first = membershipChanges(NOTHING_KNOWN, { ...view, refusals: refused(0, 5000) })
+  t.is(first.changes.filter(({ kind }) => kind === 'refusal').length, 5000)
+  const stored = JSON.parse(JSON.stringify(first.known)) as KnownMembership
+  t.is(Object.keys(stored.refusals).length, 4096)
+  const again = membershipChanges(stored, { ...view, refusals: refused(0, 5000) })
+  t.alike(again.changes, [], 'what is not kept any more was told')
+  t.alike(again.known, stored)
+  const more = membershipChanges(stored, { ...view, refusals: refused(0, 5010) })
+  t.alike(
+    more.changes.map(({ peer }) => peer),
+    Array.from({ length: 10 }, (_, at) => `node${5000 + at}`)
+  )
+  t.is(Object.keys(more.known.refusals).length, 4096)
+  t.alike(membershipChanges(more.known, { ...view, refusals: refused(0, 5010) }).changes, [])
 })
