@@ -195,6 +195,7 @@ function buildNode(parts: StartParts, { mesh, documents, audit, problems, record
     ids: randomIds(),
     sign: mesh.sign,
     verify,
+    hash,
     compileSchema,
     toAgentJson,
     telemetry: parts.telemetry,

@@ -14,6 +14,7 @@ export function settingsOf({ network, tasks, ledger, swarm, routing, policy }: C
     approvalTimeoutMs: policy.approvalTimeoutMs,
     swarmDeadlineMs: swarm.deadlineMs,
     channelGiveUpMs: network.giveUpMs,
+    forward: network.forward,
     rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
   }
 }

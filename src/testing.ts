@@ -4,7 +4,7 @@ import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata 
 import type { SandboxRules } from './domain/routing/decide.js'
 import { TIERS, type Tier } from './domain/routing/tier.js'
 import type { TaskProposalPayload } from './domain/task/negotiation.js'
-import { keyToText, type NodeId } from './kit/ids.js'
+import { bytesToText, keyToText, type NodeId } from './kit/ids.js'
 import { jsonFault } from './kit/json.js'
 
 /** The part of fast-check that the generators are made with. */
@@ -130,7 +130,8 @@ function metadata(fc: FastCheckPart): Arbitrary<EnvelopeMetadata> {
     sandboxId: texts(fc),
     routingHint: fc.constant('capability' as const),
     justification: texts(fc),
-    hops: fc.array(nodeIds(fc), { maxLength: 8 })
+    hops: fc.array(nodeIds(fc), { maxLength: 8 }),
+    signature: fc.uint8Array({ minLength: 64, maxLength: 64 }).map(bytesToText)
   }
   return fc.record(fields, { requiredKeys: ['tier'], noNullPrototype: true })
 }

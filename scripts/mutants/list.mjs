@@ -1,5 +1,6 @@
 // One-line faults in rules that are built, and the test that must notice each.
 
+import { HOPS_MUTANTS } from './hops.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 
 /** A property of the specification by its number. */
@@ -385,5 +386,6 @@ export const MUTANTS = [
     test: 'domain/coordination/agent-state',
     title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   },
-  ...POLICY_MUTANTS
+  ...POLICY_MUTANTS,
+  ...HOPS_MUTANTS
 ]

@@ -41,6 +41,10 @@ function duration(fallback: number, [min, max]: readonly [number, number], about
   return { schema: z.int().min(min).max(max), fallback, form: 'duration', unit: 'ms', allowed, about }
 }
 
+function flag(fallback: boolean, about: string): Setting<boolean> {
+  return { schema: z.boolean(), fallback, form: 'boolean', unit: null, allowed: 'true | false', about }
+}
+
 function directories(about: string): Setting<readonly string[]> {
   const allowed = 'a list of directories (absolute, ~/..., or relative to the config file), at most 64'
   return { schema: z.array(z.string().min(1).max(4096)).max(64), fallback: [], form: 'directories', unit: null, allowed, about }
@@ -99,14 +103,11 @@ export const SETTINGS = {
       allowed: 'host:port under which the other machines reach this one',
       about: 'Serve a bootstrap node of a private network from this process.'
     }),
-    behindNat: {
-      schema: z.boolean(),
-      fallback: false,
-      form: 'boolean',
-      unit: null,
-      allowed: 'true | false',
-      about: 'Members of a private network sit behind NAT; needs several bootstrap nodes. Without it they connect directly (LAN, VPN).'
-    },
+    behindNat: flag(
+      false,
+      'Members of a private network sit behind NAT; needs several bootstrap nodes. Without it they connect directly (LAN, VPN).'
+    ),
+    forward: flag(true, 'Carry messages between members that reach this node, but not each other.'),
     joinTimeoutMs: duration(20_000, [500, 600_000], 'How long a join waits for an admin of the mesh to answer.'),
     giveUpMs: duration(60_000, [1000, 3_600_000], 'A channel to a lost peer closes after this, with the messages that wait for it.'),
     localPort: count(29_737, [1, 65_535], 'Port of the bootstrap node of the local network (env A2A_NODE_LOCAL_PORT); best below 32768.')
@@ -114,14 +115,7 @@ export const SETTINGS = {
   agents: {
     dirs: directories('Further directories with agent files.'),
     grants: directories('Directories that the starter agent `files` may read. None by default.'),
-    starters: define<boolean>({
-      schema: z.boolean(),
-      fallback: true,
-      form: 'boolean',
-      unit: null,
-      allowed: 'true | false',
-      about: 'Offer the starter agents host, text and files.'
-    })
+    starters: flag(true, 'Offer the starter agents host, text and files.')
   },
   routing: {
     replies: choice(

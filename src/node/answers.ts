@@ -10,8 +10,8 @@ import type { Directory } from './directory.js'
 import { trimFairly } from './fair-share.js'
 import type { Thread } from './inbox.js'
 import type { Outbox } from './outbox.js'
-import type { Peers } from './peers.js'
 import { sizeOf } from './size.js'
+import type { Ways } from './ways.js'
 
 /** Answers that wait for callers who are away. */
 const MAX_UNSENT = 1024
@@ -28,7 +28,7 @@ export interface AnswersParts {
   readonly outbox: Outbox
   readonly conversations: Conversations
   readonly directory: Directory
-  readonly peers: Peers
+  readonly ways: Ways
   readonly self: NodeId
   /** How long an answer waits for its caller, in milliseconds. */
   readonly answerTtlMs: number
@@ -113,7 +113,7 @@ export class Answers {
     const now = this.#parts.clock.now()
     for (const [peer, backlog] of [...this.#unsent]) {
       if (backlog.live(now).length === 0) this.#unsent.delete(peer)
-      else if (this.#parts.peers.isOnline(peer)) this.onOnline(peer)
+      else if (this.#parts.ways.isReachable(peer)) this.onOnline(peer)
     }
   }
 
@@ -130,7 +130,7 @@ export class Answers {
   }
 
   #isReachable({ recipient: { nodeId } }: Thread): boolean {
-    return nodeId === this.#parts.self || this.#parts.peers.isOnline(nodeId)
+    return nodeId === this.#parts.self || this.#parts.ways.isReachable(nodeId)
   }
 
   #dropOldest(backlog: Backlog, peer: NodeId): void {

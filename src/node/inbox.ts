@@ -7,15 +7,20 @@ import type { AgentAddress } from '../domain/card/card.js'
 import { decodeEnvelope } from '../domain/envelope/codec.js'
 import { headerOf } from '../domain/envelope/header.js'
 import type { EnvelopeHeader } from '../domain/envelope/header.js'
+import { isCarried } from '../domain/envelope/origin.js'
+import type { ReadEnvelope } from '../domain/envelope/origin.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
 import { askedWork, namedCapabilities } from '../domain/policy/asked.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
+import { weakened } from '../domain/routing/hops.js'
 import type { Links, Strike } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
+import type { Forwarded } from './forwarded.js'
+import type { Passing } from './passing.js'
 import type { Refusal, Router } from './router.js'
 import type { Traffic } from './traffic.js'
 
@@ -30,7 +35,7 @@ const REFUSALS = {
     rule: 'recipient: an agent of this node',
     reason: 'the recipient is not on this node'
   },
-  hops: { code: 'FORBIDDEN', rule: 'hops: none', reason: 'forwarded messages are not taken yet' },
+  lostHop: { code: 'FORBIDDEN', rule: 'hops: members', reason: 'a node on the way was put out of the mesh' },
   noCard: { code: 'FORBIDDEN', rule: 'sender: a signed card', reason: 'the sender has no card that this node knows' },
   claims: {
     code: 'FORBIDDEN',
@@ -44,6 +49,7 @@ const REFUSALS = {
 
 /** A message that was let in, with its payload read. */
 export interface Incoming {
+  /** The node it is from, whoever carried it. */
   readonly peer: NodeId
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
@@ -73,6 +79,8 @@ export interface InboxParts {
   readonly directory: Directory
   readonly router: Router
   readonly conversations: Conversations
+  readonly forwarded: Forwarded
+  readonly passing: Passing
   readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
   /** How long the answer to a request may take to go out, in milliseconds. */
@@ -133,7 +141,7 @@ interface Arrival extends Incoming {
   readonly since: number
 }
 
-/** The road in: decode, verify, receive, decide, dispatch. Nothing that a peer sends can throw out of it. */
+/** The road in: decode, whose it is, verify, pass on what is for another node, receive, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbox {
   readonly #parts: InboxParts
 
@@ -141,8 +149,8 @@ export class Inbox {
     this.#parts = parts
   }
 
-  /** Takes an encoded envelope from a peer's channel. */
-  receive(peer: NodeId, bytes: Uint8Array): void {
+  /** Takes an encoded envelope from a neighbour's channel. */
+  receive(neighbour: NodeId, bytes: Uint8Array): void {
     let correlationId: string | null = null
     try {
       const since = this.#parts.clock.monotonic()
@@ -151,19 +159,23 @@ export class Inbox {
         this.#parts.traffic.unreadable()
         // Whoever speaks another version is no forger.
         const strike = decoded.code === 'SCHEMA_VERSION_MISMATCH' ? 'doubtful' : 'forged'
-        return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer, header: null }, strike)
+        return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer: neighbour, header: null }, strike)
       }
       const { header } = decoded
       correlationId = header.correlationId ?? header.id
       this.#parts.traffic.received(header)
+      const peer = this.#origin(neighbour, decoded, bytes)
+      if (peer === null) return
       const verified = this.#verify(peer, header, addressed(header))
       if ('refusal' in verified) return this.#struck(verified, { peer, header })
+      if (verified.recipient.nodeId !== this.#parts.self)
+        return this.#parts.passing.pass({ peer, ...verified, header, since }, { read: decoded, bytes })
       const payload = decoded.payload()
       if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
       this.#decideAndDispatch({ peer, ...verified, header, payload: payload.value, since })
     } catch (error) {
       this.#parts.telemetry.count('errors', 'inbox')
-      this.#parts.telemetry.log('error', 'a message could not be handled', { correlationId, peer, reason: messageOf(error) })
+      this.#parts.telemetry.log('error', 'a message could not be handled', { correlationId, peer: neighbour, reason: messageOf(error) })
     }
   }
 
@@ -182,23 +194,48 @@ export class Inbox {
     this.#decideAndDispatch({ peer, sender, recipient, party, certified, header, payload: envelope.payload, since })
   }
 
-  /** The sender is the stream's key, has a signed card, and claims no more than certificate and card give it. */
+  /** Whose message it is: of the stream's key, or of the node that signed it for others to carry. null: it is refused. */
+  #origin(neighbour: NodeId, read: ReadEnvelope, bytes: Uint8Array): NodeId | null {
+    if (!isCarried(read.header)) return neighbour
+    const accepted = this.#parts.forwarded.accept(neighbour, read, bytes)
+    if (accepted.ok) return accepted.origin
+    const { refusal, isForged, isTold } = accepted
+    if (isForged) this.#strike(refusal, { peer: neighbour, header: read.header })
+    else {
+      this.#parts.router.record('refusal', refusal, { peer: neighbour, header: read.header })
+      if (isTold) this.#parts.passing.refuse(read.header, refusal)
+    }
+    return null
+  }
+
+  /** The sender is of the node it is from, has a signed card, and claims no more than certificate and card give it. */
   #verify(
     peer: NodeId,
     header: EnvelopeHeader,
     { sender, recipient }: Addressed
   ): (Parties & Pick<Arrival, 'party' | 'certified'>) | Struck {
-    const { directory, self } = this.#parts
+    const { directory } = this.#parts
     if (sender === null || sender.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
-    if (recipient === null || recipient.nodeId !== self) return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
-    if ((header.metadata?.hops?.length ?? 0) > 0) return { refusal: REFUSALS.hops, parties: null, strike: 'forged' }
+    if (recipient === null || !this.#mayBeFor(recipient.nodeId, header))
+      return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
     const known = directory.party(sender)
     // These two an honest sender can meet as well, while cards and certificates are on their way: it is told. Cards come by
     // other ways than messages, and not all are kept: to be ahead of one's card is no offence.
     if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
     const party = claimed(known, header.metadata)
     if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
-    return { sender, recipient, party, certified: known }
+    const hops = header.metadata?.hops
+    if (hops === undefined) return { sender, recipient, party, certified: known }
+    const powers = hops.flatMap((hop) => directory.certificate(hop) ?? [])
+    // A hop may have been put out since the message came.
+    if (powers.length < hops.length) return { refusal: REFUSALS.lostHop, parties: { sender, recipient }, strike: null }
+    // What it passed makes the sender weaker, but does not take it out of the reach of rules for what it is.
+    return { sender, recipient, party: weakened(party, powers), certified: known }
+  }
+
+  /** Only what its node signed may be for another one. */
+  #mayBeFor(nodeId: NodeId, header: EnvelopeHeader): boolean {
+    return nodeId === this.#parts.self || isCarried(header)
   }
 
   #decideAndDispatch(arrival: Arrival): void {
@@ -323,6 +360,7 @@ export class Inbox {
   /** Tells who awaits an answer that there is none. */
   #answer(refused: Omit<Incoming, 'payload'>, refusal: Refusal): void {
     const { type } = refused.header
+    if (refused.recipient.nodeId !== this.#parts.self) return this.#parts.passing.refuse(refused.header, refusal)
     if (type === 'notification' || !OPENING_TYPES.has(type)) return
     const thread = threadOf(refused)
     // The error goes back along the thread, so the thread must be open for it.

@@ -11,6 +11,7 @@ import { Channels } from './channels.js'
 import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
+import { Forwarded } from './forwarded.js'
 import { Inbox, threadOf } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import { Listeners } from './listeners.js'
@@ -25,18 +26,21 @@ import type { OffersParts } from './offers.js'
 import { Outbox } from './outbox.js'
 import { OwnCards } from './own-cards.js'
 import type { NodeParts } from './parts.js'
+import { Passing } from './passing.js'
 import { PeerCards } from './peer-cards.js'
 import { PeerMessages } from './peer-messages.js'
 import { Peers } from './peers.js'
 import { PolicyBook } from './policy-book.js'
 import { Requests } from './requests.js'
 import { Router } from './router.js'
+import { Routes } from './routes.js'
 import { A2AObservability } from './observability.js'
 import { Traffic } from './traffic.js'
 import { sizeOf } from './size.js'
 import { Swarms } from './swarms.js'
 import { Tasks } from './tasks.js'
 import { Work } from './work.js'
+import { Ways } from './ways.js'
 import { Visibility } from './visibility.js'
 
 /** Payloads of notifications over this size are left out of the events, in bytes. */
@@ -62,6 +66,10 @@ interface Tables {
   readonly traffic: Traffic
   readonly policy: PolicyBook
   readonly listeners: Listeners
+  readonly routes: Routes
+  readonly ways: Ways
+  readonly passing: Passing
+  readonly forwarded: Forwarded
 }
 
 /** What messages and work pass through. */
@@ -139,6 +147,7 @@ function createTables(parts: NodeParts): Tables {
   const traffic = new Traffic({ ...parts, observability })
   const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
   const visibility = new Visibility({ self, directory, rules: () => router.rules() })
+  const conversations = new Conversations(clock)
   return {
     self,
     events,
@@ -149,7 +158,8 @@ function createTables(parts: NodeParts): Tables {
     peers,
     directory,
     agents,
-    conversations: new Conversations(clock),
+    conversations,
+    ...createWays(parts, { self, peers, directory, conversations, events, router, traffic }),
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
     news: new CardNews({ clock, telemetry, agents, ownCards, peers, visibility }),
     tasks: new Tasks({ clock, ids, telemetry }),
@@ -158,6 +168,20 @@ function createTables(parts: NodeParts): Tables {
     observability,
     traffic,
     listeners: new Listeners(telemetry)
+  }
+}
+
+type WayTables = Pick<Tables, 'self' | 'peers' | 'directory' | 'conversations' | 'events' | 'router' | 'traffic'>
+
+/** What brings messages to members without a link, and carries those of others. */
+function createWays(parts: NodeParts, tables: WayTables): Pick<Tables, 'routes' | 'forwarded' | 'ways' | 'passing'> {
+  const common = { ...parts, ...tables }
+  const routes = new Routes(common)
+  return {
+    routes,
+    forwarded: new Forwarded({ ...common, routes }),
+    ways: new Ways({ ...common, routes }),
+    passing: new Passing({ ...common, routes })
   }
 }
 

@@ -1,3 +1,4 @@
+import type { NodeId } from '../kit/ids.js'
 import { MESSAGE_TYPES } from '../domain/envelope/envelope.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 
@@ -18,6 +19,8 @@ export interface A2ALogEvent {
   readonly recipient?: string
   readonly messageType?: MessageType
   readonly routingPath?: RoutingPath
+  /** Of a message that others carried: their keys, in order. */
+  readonly hops?: readonly NodeId[]
   readonly toolName?: string
   /** Milliseconds: of the way through the node, or of the tool's run. */
   readonly duration?: number

@@ -14,9 +14,9 @@ import type { Conversations, ReplyHandler } from './conversations.js'
 import { Delivery } from './delivery.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
-import type { Peers } from './peers.js'
 import type { Router } from './router.js'
 import type { Traffic } from './traffic.js'
+import type { Ways } from './ways.js'
 
 /** What the road out needs. */
 export interface OutboxParts {
@@ -26,7 +26,7 @@ export interface OutboxParts {
   readonly router: Router
   readonly traffic: Traffic
   readonly telemetry: Telemetry
-  readonly peers: Peers
+  readonly ways: Ways
   readonly conversations: Conversations
   readonly events: NodeEvents
   readonly self: NodeId
@@ -67,11 +67,11 @@ export class Outbox {
   readonly #delivery: Delivery
 
   constructor(parts: OutboxParts) {
-    const { clock, peers, directory, events, telemetry } = parts
+    const { clock, ways, directory, events, telemetry } = parts
     this.#parts = parts
     this.#delivery = new Delivery({
       clock,
-      reach: (peer) => peers.reach(peer),
+      reach: (peer) => ways.reach(peer),
       onFailure: (peer, { code, message }) => {
         telemetry.count('errors', 'delivery')
         events.add('delivery-failed', message, { code, peer: directory.ref(peer).name })
@@ -182,17 +182,17 @@ export class Outbox {
   }
 
   async #channel(draft: Draft, envelope: A2AEnvelope): Promise<void> {
-    const { peers, conversations, self } = this.#parts
+    const { ways, conversations, self } = this.#parts
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
-    if (bytes !== null) await peers.reach(to)
+    if (bytes !== null) await ways.reach(to)
     const thread = envelope.correlationId ?? envelope.id
     if (draft.replies !== undefined && !conversations.sentOut(to, thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     try {
       if (bytes === null) this.#parts.deliverHere(envelope, draft)
-      else if (draft.isKept === true) peers.send(to, { kind: 'envelope', bytes })
-      else await this.#delivery.deliver(to, () => peers.send(to, { kind: 'envelope', bytes }))
+      else if (draft.isKept === true) ways.send(to, envelope, bytes)
+      else await this.#delivery.deliver(to, () => ways.send(to, envelope, bytes))
     } catch (error) {
       if (draft.replies !== undefined) conversations.end(to, thread)
       throw error

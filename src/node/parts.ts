@@ -1,6 +1,6 @@
 import type { Clock } from '../kit/clock.js'
 import type { IdSource } from '../kit/ids.js'
-import type { CompileSchema, Sign, Verify } from '../kit/sign.js'
+import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
@@ -30,6 +30,8 @@ export interface NodeSettings {
   readonly swarmDeadlineMs: number
   /** A channel without a link for this long closes, with what waits for it. Default 60,000. */
   readonly channelGiveUpMs: number
+  /** Messages between other members are carried. Default true. */
+  readonly forward: boolean
   readonly rules: RoutingRules
 }
 
@@ -49,6 +51,7 @@ export interface NodeParts {
   readonly ids: IdSource
   readonly sign: Sign
   readonly verify: Verify
+  readonly hash: Hash
   readonly compileSchema: CompileSchema
   /** Makes bytes of attachments into base64 text, as agents get them. */
   readonly toAgentJson: (value: unknown) => unknown

@@ -13,8 +13,11 @@ import type { Lookups } from './lookups.js'
 import type { OwnCards } from './own-cards.js'
 import type { PeerCards } from './peer-cards.js'
 import type { PeersHandlers } from './peers.js'
+import type { Passing } from './passing.js'
 import type { Requests } from './requests.js'
+import type { Routes } from './routes.js'
 import type { Swarms } from './swarms.js'
+import type { Ways } from './ways.js'
 import type { Work } from './work.js'
 
 /** Who is told of what peers do and say. */
@@ -32,6 +35,10 @@ export interface PeerMessagesParts {
   readonly swarms: Swarms
   readonly approvals: Approvals
   readonly channels: Channels
+  readonly self: NodeId
+  readonly routes: Routes
+  readonly ways: Ways
+  readonly passing: Passing
 }
 
 /** Passes what comes from peers to those whom it concerns. */
@@ -50,8 +57,9 @@ export class PeerMessages implements PeersHandlers {
 
   onOnline(peer: NodeId): void {
     if (this.#isStopped) return
-    const { approvals, news, ownCards, requests, work } = this.#parts
+    const { approvals, news, ownCards, requests, routes, work } = this.#parts
     this.#note(peer, 'online')
+    routes.onOnline(peer)
     news.tellAll(peer)
     ownCards.publish()
     requests.onOnline(peer)
@@ -69,6 +77,7 @@ export class PeerMessages implements PeersHandlers {
   onOffline(peer: NodeId): void {
     if (this.#isStopped) return
     this.#note(peer, 'offline')
+    this.#parts.routes.onOffline(peer)
     this.#parts.peerCards.onOffline(peer)
     this.#parts.swarms.onOffline(peer)
     this.#parts.requests.onOffline(peer)
@@ -99,7 +108,7 @@ export class PeerMessages implements PeersHandlers {
   }
 
   #onControl(peer: NodeId, control: ControlMessage): void {
-    const { approvals, peerCards, lookups, requests, swarms, work } = this.#parts
+    const { approvals, peerCards, lookups, passing, requests, routes, self, swarms, ways, work } = this.#parts
     switch (control.name) {
       case 'cards':
         return peerCards.fromPeer(peer, control.body.cards, control.body.all)
@@ -118,6 +127,12 @@ export class PeerMessages implements PeersHandlers {
         return lookups.onLookup(peer, control.body)
       case 'found':
         return lookups.onFound(peer, control.body)
+      case 'way':
+        return routes.onWay(peer, control.body)
+      case 'way-found':
+        return routes.onWayFound(peer, control.body)
+      case 'undelivered':
+        return control.body.origin === self ? ways.onUndelivered(peer, control.body) : passing.relay(control.body)
     }
   }
 

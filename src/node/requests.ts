@@ -7,6 +7,7 @@ import { Cancellations } from './cancellations.js'
 import type { CancellationsParts } from './cancellations.js'
 import { OneRequest } from './one-request.js'
 import type { Answer, Asking, RequestNames, RequestParts } from './one-request.js'
+import type { Ways } from './ways.js'
 
 /** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
 const WINDOW = 128
@@ -17,6 +18,7 @@ const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED',
 /** What asking others needs. */
 export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations'>, CancellationsParts {
   readonly ids: IdSource
+  readonly ways: Ways
 }
 
 /** A request under way. */
@@ -75,14 +77,17 @@ export class Requests {
   }
 
   #isAway(peer: NodeId): boolean {
-    return peer !== this.#parts.self && !this.#parts.peers.isOnline(peer)
+    return peer !== this.#parts.self && !this.#parts.ways.isReachable(peer)
   }
 
   /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules refuse. */
   #queuedAsked(request: OneRequest): Asked {
     request.check()
     this.#queue(request)
-    this.#parts.peers.reach(request.peer).catch(() => {})
+    this.#parts.ways.reach(request.peer).then(
+      () => this.#sendQueued(request.peer),
+      () => {}
+    )
     return asked(request)
   }
 

@@ -9,6 +9,7 @@ import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
+import { hopsOf } from './traffic.js'
 import type { Traffic, TrafficHeader } from './traffic.js'
 
 /** Refusals that become events in one second; the audit log has them all. */
@@ -108,7 +109,7 @@ export class Router {
       kind,
       ...refusal,
       ...(peer === null ? {} : { peer }),
-      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type })
+      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type, ...hopsOf(header) })
     })
     if (header !== null) this.#parts.traffic.refused(refusal.code, header)
     this.#tell(refusal, from)

@@ -21,7 +21,8 @@ export interface TrafficParts {
 }
 
 /** What is noted of a message. */
-export type TrafficHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> & Partial<Pick<EnvelopeHeader, 'id' | 'correlationId'>>
+export type TrafficHeader = Pick<EnvelopeHeader, 'sender' | 'recipient' | 'type'> &
+  Partial<Pick<EnvelopeHeader, 'id' | 'correlationId' | 'metadata'>>
 
 /** A message that the rules let pass. */
 export interface Passage {
@@ -82,6 +83,14 @@ export class Traffic {
     this.#line('a message came in', passage)
   }
 
+  /** A message of another node was carried on to a third. */
+  passed(passage: Passage): void {
+    this.#parts.telemetry.count('messages_passed_on', passage.header.type)
+    this.#decided(passage.header, 'remote', this.#elapsed(passage))
+    this.#acrossTiers('passed-on', passage)
+    this.#line('a message was passed on', passage)
+  }
+
   /** A message did not pass the rules, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
     const told = this.#safe(header)
@@ -91,7 +100,7 @@ export class Traffic {
 
   /** What a peer says of itself, made safe to show. Honest headers are so already; each is looked at once, though told of often. */
   #safe(header: TrafficHeader): TrafficHeader {
-    const { id, correlationId, sender, recipient, type } = header
+    const { id, correlationId, sender, recipient, type, metadata } = header
     const known = this.#plain
     const isKnown = id === known?.id && correlationId === known?.correlationId && sender === known?.sender && recipient === known.recipient
     if (!isKnown && isPlain(header)) this.#plain = header
@@ -101,7 +110,8 @@ export class Traffic {
       sender: shown(sender),
       recipient: shown(recipient),
       ...(id === undefined ? {} : { id: shown(id) }),
-      ...(correlationId === undefined ? {} : { correlationId: shown(correlationId) })
+      ...(correlationId === undefined ? {} : { correlationId: shown(correlationId) }),
+      ...(metadata === undefined ? {} : { metadata })
     }
   }
 
@@ -115,7 +125,7 @@ export class Traffic {
   }
 
   /** `duration` is null for what did not pass. */
-  #decided({ id, sender, recipient, type: messageType }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
+  #decided({ id, sender, recipient, type: messageType, metadata }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
     const success = duration !== null
     const event: A2ALogEvent = {
       type: 'routing-decision',
@@ -127,10 +137,11 @@ export class Traffic {
       timestamp: this.#parts.clock.now()
     }
     if (id !== undefined) Object.assign(event, { envelopeId: id })
+    if (metadata?.hops !== undefined) Object.assign(event, { hops: metadata.hops })
     this.#parts.observability.emit(success ? Object.assign(event, { duration }) : event)
   }
 
-  #acrossTiers(code: 'sent' | 'received' | 'local', { peer, header, from, to, rule }: Passage): void {
+  #acrossTiers(code: 'sent' | 'received' | 'local' | 'passed-on', { peer, header, from, to, rule }: Passage): void {
     if (from === to) return
     this.#parts.audit.append({
       kind: 'cross-tier',
@@ -141,7 +152,8 @@ export class Traffic {
       recipient: header.recipient,
       messageType: header.type,
       sourceTier: tierText(from),
-      targetTier: tierText(to)
+      targetTier: tierText(to),
+      ...hopsOf(header)
     })
   }
 
@@ -154,6 +166,12 @@ export class Traffic {
 function pathOf({ sender, recipient }: TrafficHeader): RoutingPath {
   const nodeOf = (address: string): string => address.slice(address.lastIndexOf('@') + 1)
   return nodeOf(sender) === nodeOf(recipient) ? 'local' : 'remote'
+}
+
+/** The nodes that a message passed, as the audit log names them. */
+export function hopsOf({ metadata }: TrafficHeader): { readonly hops?: string } {
+  const { hops = [] } = metadata ?? {}
+  return hops.length === 0 ? {} : { hops: hops.join(' ') }
 }
 
 /** What a log line says of a message: enough to follow its thread over all nodes. */

@@ -18,6 +18,7 @@ import { threadOf } from './inbox.js'
 import type { Incoming, Thread } from './inbox.js'
 import { InFlight } from './in-flight.js'
 import type { Piece } from './in-flight.js'
+import type { Peers } from './peers.js'
 import { sizeOf } from './size.js'
 import type { Tasks } from './tasks.js'
 
@@ -30,6 +31,7 @@ const MAX_INPUT_BYTES = 256 * 1024 * 1024
 export interface WorkParts extends Omit<AnswersParts, 'answerTtlMs'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
+  readonly peers: Peers
   readonly agents: AgentHost
   readonly tasks: Tasks
   readonly limits: {

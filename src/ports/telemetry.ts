@@ -18,6 +18,7 @@ export type MetricName =
   | 'messages_received'
   | 'messages_refused'
   | 'messages_delivered'
+  | 'messages_passed_on'
   | 'approvals'
   | 'routing_ms'
   | 'routing_decisions'

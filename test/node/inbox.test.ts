@@ -122,12 +122,6 @@ test('a recipient of another node, or none at all, is refused', async (t) => {
   t.is(here.audit.events.at(-1)?.kind, 'refusal', 'an agent may have gone: no strike')
 })
 
-test('forwarded messages are not taken', async (t) => {
-  const pairing = await pair(t)
-  const { peer } = pairing
-  t.is((await refusalOf(pairing, { metadata: { tier: 1, hops: [peer.id] } })).rule, 'hops: none')
-})
-
 test('what is no request for the agent is answered with an error, not run', async (t) => {
   const { world, here, peer, agent } = await pair(t)
   for (const payload of [

@@ -18,7 +18,7 @@ import { FakeLog, membershipOf } from './fake-log.js'
 import { FakePolicy } from './fake-policy.js'
 import { FakeStore } from './fake-store.js'
 import { ManualClock } from './manual-clock.js'
-import { type Actor, actor, founded, inviteTerms, verify } from './membership.js'
+import { type Actor, actor, founded, hash, inviteTerms, verify } from './membership.js'
 
 /** Settings of a node under test, as shipped but for a shorter swarm. */
 export const SETTINGS: NodeSettings = {
@@ -31,6 +31,7 @@ export const SETTINGS: NodeSettings = {
   approvalTimeoutMs: 300_000,
   swarmDeadlineMs: 600_000,
   channelGiveUpMs: 60_000,
+  forward: true,
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }
 
@@ -139,6 +140,7 @@ export class World {
       ids: prefixed(node.name),
       sign: node.sign,
       verify,
+      hash,
       compileSchema: createSchemaCompiler(),
       toAgentJson: (value) => value,
       telemetry,

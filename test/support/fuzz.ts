@@ -6,6 +6,7 @@ import { decodeControl } from '../../src/domain/channel/control.js'
 import { encodeMessage, FRESH_READER, type FrameReader, readFrame } from '../../src/domain/channel/frames.js'
 import { decodeEnvelope, encodeEnvelope } from '../../src/domain/envelope/codec.js'
 import { SCHEMA_VERSION, type A2AEnvelope } from '../../src/domain/envelope/envelope.js'
+import { isOfOrigin, passedOn, signOrigin } from '../../src/domain/envelope/origin.js'
 import { envelopeFromJson, envelopeToJson } from '../../src/domain/envelope/schema.js'
 import {
   decodeEntry,
@@ -110,6 +111,29 @@ function envelopes(): FuzzTarget {
   return { name: 'envelopes', samples, take }
 }
 
+/** Only what Ann signed is hers, and what is carried on says the same as what came. */
+function carriedEnvelopes(): FuzzTarget {
+  const binding = { mesh: MESH, firstHop: bob.id, hash }
+  const { hops: _hops, ...claims } = envelope.metadata ?? { tier: 1 as const }
+  const signed = signOrigin(encodeEnvelope({ ...envelope, metadata: claims }), { ...binding, sign: ann.sign })
+  const take = (bytes: Uint8Array): boolean => {
+    const read = decodeEnvelope(bytes)
+    if (!read.ok) return false
+    const isHers = isOfOrigin(read, bytes, { ...binding, origin: ann.id, verify })
+    const { hops = [], ...rest } = read.header.metadata ?? { tier: 1 as const }
+    if (isHers)
+      demand(
+        JSON.stringify([read.header.id, rest]) === JSON.stringify([envelope.id, { ...claims, signature: rest.signature }]),
+        'it is as it was signed'
+      )
+    if (hops.length === 8 || bytes.byteLength > 4000) return isHers
+    const next = decodeEnvelope(passedOn(read, bytes, ann.id))
+    demand(next.ok && next.header.metadata?.hops?.at(-1) === ann.id, 'what is carried on can be read')
+    return isHers
+  }
+  return { name: 'envelopes that others carry', samples: [signed], take }
+}
+
 function envelopesOfJson(): FuzzTarget {
   const take = (bytes: Uint8Array): boolean => withJson(bytes, (value) => envelopeFromJson(JSON.stringify(value)).ok)
   return { name: 'envelopes as JSON', samples: [utf8(envelopeToJson({ ...envelope, payload: { a: 1 } }))], take }
@@ -131,7 +155,10 @@ function controls(): FuzzTarget {
     ['cards-removed', { agents: [{ id: 'text', revision: 2 }] }],
     ['heartbeat', { requests: ['req_1#1'], waiting: [] }],
     ['lookup', { id: 'look_1', agentId: 'text', capability: null }],
-    ['found', { id: 'look_1', cards: [] }]
+    ['found', { id: 'look_1', cards: [] }],
+    ['way', { id: 'way_1', to: bob.id, isFurther: true }],
+    ['way-found', { id: 'way_1', further: 0 }],
+    ['undelivered', { origin: ann.id, to: bob.id, id: 'msg_1', code: 'OVERLOADED', rule: 'hops: a rate', left: 7 }]
   ]
   const read = (value: unknown): boolean => Array.isArray(value) && decodeControl(String(value[0]), value[1]).ok
   return { name: 'control messages', samples: bodies.map(json), take: (bytes) => withJson(bytes, read) }
@@ -201,6 +228,7 @@ export function fuzzTargets(): readonly FuzzTarget[] {
     frames(),
     multiplexed(),
     envelopes(),
+    carriedEnvelopes(),
     envelopesOfJson(),
     gateMessages(),
     controls(),

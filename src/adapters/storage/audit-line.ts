@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { canonicalJson, isRecord } from '../../kit/json.js'
-import { shown } from '../../kit/text.js'
+import { shown, SHOWN_MAX } from '../../kit/text.js'
 import type { AuditEvent } from '../../ports/audit.js'
 
 /** `prev` of the very first line. */
@@ -28,14 +28,29 @@ export interface AuditLine extends AuditEntry {
 }
 
 const KINDS: readonly string[] = ['refusal', 'membership', 'approval', 'cross-tier', 'control', 'strike']
-const TEXTS = ['code', 'rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier', 'ref'] as const
+const TEXTS = [
+  'code',
+  'rule',
+  'reason',
+  'peer',
+  'by',
+  'sender',
+  'recipient',
+  'messageType',
+  'sourceTier',
+  'targetTier',
+  'hops',
+  'ref'
+] as const
+/** Room for the keys of all hops. */
+const MAX_HOPS_TEXT = 512
 
 /** An event as it is kept: known members only, texts of others made safe to show. */
 export function keptEvent(event: AuditEvent): AuditEvent {
   const kept: Record<string, string> = { kind: event.kind }
   for (const name of TEXTS) {
     const text = event[name]
-    if (text !== undefined) kept[name] = shown(text)
+    if (text !== undefined) kept[name] = shown(text, name === 'hops' ? MAX_HOPS_TEXT : SHOWN_MAX)
   }
   return { ...(kept as { code: string }), kind: event.kind }
 }

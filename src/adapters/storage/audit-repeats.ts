@@ -17,7 +17,7 @@ interface Window {
 }
 
 /** What a line may lose when it stands for several events that differ in it. */
-const VARYING = ['rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
+const VARYING = ['rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier', 'hops'] as const
 
 /**
  * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become one

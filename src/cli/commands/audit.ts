@@ -111,7 +111,8 @@ function jsonOf(line: ReadLine, names: Names): object {
   const { rule = null, reason = null, messageType = null, sourceTier = null, targetTier = null } = line
   const who = { peer: refOf(line.peer, names), by: refOf(line.by, names) }
   const ends = { sender: addressOf(line.sender, names), recipient: addressOf(line.recipient, names) }
-  return { at, kind, code, count, rule, reason, ...who, ...ends, messageType, sourceTier, targetTier, chain, seq, hash }
+  const hops = (line.hops?.split(' ') ?? []).map((one) => refOf(one, names))
+  return { at, kind, code, count, rule, reason, ...who, ...ends, hops, messageType, sourceTier, targetTier, chain, seq, hash }
 }
 
 const STYLES: Readonly<Record<string, Style>> = { refusal: 'yellow', strike: 'red', membership: 'cyan', approval: 'green' }
@@ -124,6 +125,12 @@ function textOf(output: Output, line: ReadLine, names: Names): string {
     refOf(line.peer, names)?.name ?? null,
     line.by === undefined ? null : `by ${refOf(line.by, names)?.name ?? ''}`,
     sender === null && recipient === null ? null : `${sender ?? '*'} -> ${recipient ?? '*'}`,
+    line.hops === undefined
+      ? null
+      : `via ${line.hops
+          .split(' ')
+          .map((one) => refOf(one, names)?.name)
+          .join(', ')}`,
     line.messageType ?? null,
     tiers,
     line.rule === undefined ? null : `[${line.rule}]`,

@@ -31,6 +31,7 @@ const HELP: Readonly<Record<MetricName, string>> = {
   messages_received: 'Messages that came in, those of this node included, by type; unreadable: no message at all.',
   messages_refused: 'Messages that were refused, by code; late: a reply to what has ended.',
   messages_delivered: 'Messages that came in and were let through, by type.',
+  messages_passed_on: 'Messages of other nodes that were carried on, by type.',
   routing_ms: 'Time from sending a message to its channel.',
   routing_decisions: 'Decisions of the rules: allowed, or the code of the refusal.',
   routing_decision_ms: 'Time of one decision.',

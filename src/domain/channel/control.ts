@@ -1,9 +1,31 @@
 import { z } from 'zod'
+import type { ErrorCode } from '../../kit/errors.js'
+import { isKeyText, type NodeId } from '../../kit/ids.js'
+import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 
 const Id = z.string().min(1).max(64)
 /** A run of a request: its id, `#` and the attempt. */
 const RunKey = z.string().min(1).max(140)
 const AgentId = z.string().min(1).max(64)
+const NodeKey = z.custom<NodeId>(isKeyText)
+
+/** Why a message is not carried on. */
+const UNDELIVERED_CODES = [
+  'PEER_OFFLINE',
+  'OVERLOADED',
+  'PAYLOAD_TOO_LARGE',
+  'AGENT_NOT_FOUND',
+  'FORBIDDEN',
+  'TIER_VIOLATION',
+  'SANDBOX_VIOLATION',
+  'ESCALATION_REQUIRED',
+  'POLICY_DENIED'
+] as const satisfies readonly ErrorCode[]
+
+/** May a node say with this code that it does not carry a message on? */
+export function isUndeliveredCode(code: ErrorCode): code is (typeof UNDELIVERED_CODES)[number] {
+  return (UNDELIVERED_CODES as readonly ErrorCode[]).includes(code)
+}
 
 /** Keys of requests in one heartbeat. */
 export const MAX_HEARTBEAT_KEYS = 1000
@@ -30,7 +52,27 @@ export const CONTROL_SCHEMAS = {
   /** Asks for cards by agent id or by capability. */
   lookup: z.object({ id: Id, agentId: AgentId.nullable(), capability: z.string().min(1).max(128).nullable() }),
   /** The signed cards found for a `lookup`. */
-  found: z.object({ id: Id, cards: z.array(z.unknown()).max(1000) })
+  found: z.object({ id: Id, cards: z.array(z.unknown()).max(1000) }),
+  /** Asks for a way to a member; with `isFurther` the receiver asks its own neighbours when it knows none. */
+  way: z.object({ id: Id, to: NodeKey, isFurther: z.boolean() }),
+  /** How many nodes lie between the sender and that member; null: it knows no way, or carries nothing. */
+  'way-found': z.object({
+    id: Id,
+    further: z
+      .int()
+      .min(0)
+      .max(ENVELOPE_LIMITS.maxHops - 1)
+      .nullable()
+  }),
+  /** A message of `origin` for the node `to` is not carried on. `left`: how many nodes may pass this word on. */
+  undelivered: z.object({
+    origin: NodeKey,
+    to: NodeKey,
+    id: Id,
+    code: z.enum(UNDELIVERED_CODES),
+    rule: z.string().max(256),
+    left: z.int().min(0).max(ENVELOPE_LIMITS.maxHops)
+  })
 } as const satisfies Record<string, z.ZodType>
 
 /** Name of a control message. */

@@ -136,6 +136,9 @@ export type DecodedEnvelope =
   | {
       readonly ok: true
       readonly header: EnvelopeHeader
+      /** Where the codec of the body stands, and where the body begins: the table of attachments lies between. */
+      readonly codecAt: number
+      readonly bodyAt: number
       /** Parses the body at the first call, then gives the same reading again. Bytes in it are copies. */
       payload(): PayloadReading
     }
@@ -168,10 +171,11 @@ function decode(bytes: Uint8Array, seen: { id: string | null }): DecodedEnvelope
   if (version !== WIRE_VERSION) return refused('SCHEMA_VERSION_MISMATCH', `wire version: expected ${WIRE_VERSION}, got ${version}`, null)
   const reading = readHeader(state, seen)
   if (!reading.ok) return reading
+  const codecAt = state.start
   const body = readBody(state, bytes)
   if (typeof body === 'string') return refused('INVALID_ENVELOPE', body, seen.id)
   let payload: PayloadReading | null = null
-  return { ok: true, header: reading.header, payload: () => (payload ??= payloadOf(body)) }
+  return { ok: true, header: reading.header, codecAt, bodyAt: state.start, payload: () => (payload ??= payloadOf(body)) }
 }
 
 function readBody(state: WireState, bytes: Uint8Array): Body | string {

@@ -34,6 +34,8 @@ export interface EnvelopeMetadata {
   readonly justification?: string
   /** Node keys it passed through, at most 8. */
   readonly hops?: readonly NodeId[]
+  /** Of the node it is from, for those who carry it (see originBytes): 64 bytes as z32. Only what others carry has one. */
+  readonly signature?: string
 }
 
 /** One A2A message (spec a2a-mcp-mesh, A2AEnvelope). */

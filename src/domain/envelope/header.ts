@@ -1,6 +1,6 @@
 import c from 'compact-encoding'
 import { isWellFormed } from '../../kit/bytes.js'
-import { isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
+import { bytesFromText, bytesToText, isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
 import { isTier, type Tier } from '../routing/tier.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './envelope.js'
 import { ENVELOPE_LIMITS } from './limits.js'
@@ -24,9 +24,10 @@ export type WireState = ReturnType<typeof c.state>
 const { maxIdLength, maxNameLength, maxSandboxIdLength, maxJustificationBytes, maxHops } = ENVELOPE_LIMITS
 
 /** Bits of the flags byte: which optional fields follow. Bits without a name must be 0. */
-const FLAG = { correlationId: 1, metadata: 2, sandboxId: 4, routingHint: 8, justification: 16, hops: 32 } as const
-const ALL_FLAGS = 63
-const METADATA_FLAGS = FLAG.sandboxId | FLAG.routingHint | FLAG.justification | FLAG.hops
+const FLAG = { correlationId: 1, metadata: 2, sandboxId: 4, routingHint: 8, justification: 16, hops: 32, signature: 64 } as const
+const ALL_FLAGS = 127
+const METADATA_FLAGS = FLAG.sandboxId | FLAG.routingHint | FLAG.justification | FLAG.hops | FLAG.signature
+const SIGNATURE_BYTES = 64
 
 /** Why a header may not be sent or accepted, or null when it is sound. The one rule for every codec of envelopes. */
 export function headerFault(header: EnvelopeHeader): string | null {
@@ -47,7 +48,7 @@ export function versionFault(actual: unknown): string {
 }
 
 function metadataFault(metadata: EnvelopeMetadata): string | null {
-  const { tier, sandboxId, routingHint, justification, hops } = metadata
+  const { tier, sandboxId, routingHint, justification, hops, signature } = metadata
   if (!isTier(tier)) return 'metadata.tier: 0 to 3'
   if (sandboxId !== undefined && !isText(sandboxId, maxSandboxIdLength)) return `metadata.sandboxId: 1 to ${maxSandboxIdLength} characters`
   if (routingHint !== undefined && routingHint !== 'capability') return 'metadata.routingHint: capability or absent'
@@ -55,7 +56,13 @@ function metadataFault(metadata: EnvelopeMetadata): string | null {
     return `metadata.justification: at most ${maxJustificationBytes} bytes`
   if (hops !== undefined && (!Array.isArray(hops) || hops.length > maxHops || !hops.every(isKeyText)))
     return `metadata.hops: at most ${maxHops} node keys`
+  if (signature !== undefined && !isSignature(signature)) return `metadata.signature: ${SIGNATURE_BYTES} bytes`
   return null
+}
+
+function isSignature(value: unknown): boolean {
+  if (typeof value !== 'string' || value.length > 2 * SIGNATURE_BYTES) return false
+  return bytesFromText(value)?.byteLength === SIGNATURE_BYTES
 }
 
 function isText(value: unknown, maxLength: number): value is string {
@@ -81,7 +88,8 @@ function flagsOf(header: EnvelopeHeader): number {
     (metadata.sandboxId === undefined ? 0 : FLAG.sandboxId) |
     (metadata.routingHint === undefined ? 0 : FLAG.routingHint) |
     (metadata.justification === undefined ? 0 : FLAG.justification) |
-    (metadata.hops === undefined ? 0 : FLAG.hops)
+    (metadata.hops === undefined ? 0 : FLAG.hops) |
+    (metadata.signature === undefined ? 0 : FLAG.signature)
   )
 }
 
@@ -101,6 +109,7 @@ export function measureHeader(state: WireState, header: EnvelopeHeader): void {
   if (metadata.sandboxId !== undefined) c.utf8.preencode(state, metadata.sandboxId)
   if (metadata.justification !== undefined) c.utf8.preencode(state, metadata.justification)
   if (metadata.hops !== undefined) state.end += 1 + 32 * metadata.hops.length
+  if (metadata.signature !== undefined) state.end += SIGNATURE_BYTES
 }
 
 /** Writes a sound header. */
@@ -118,9 +127,13 @@ export function writeHeader(state: WireState, header: EnvelopeHeader): void {
   c.uint8.encode(state, metadata.tier)
   if (metadata.sandboxId !== undefined) c.utf8.encode(state, metadata.sandboxId)
   if (metadata.justification !== undefined) c.utf8.encode(state, metadata.justification)
-  if (metadata.hops === undefined) return
-  c.uint8.encode(state, metadata.hops.length)
-  for (const hop of metadata.hops) c.fixed32.encode(state, keyFromText(hop))
+  if (metadata.hops !== undefined) writeHops(state, metadata.hops)
+  if (metadata.signature !== undefined) c.fixed64.encode(state, bytesFromText(metadata.signature) ?? new Uint8Array(SIGNATURE_BYTES))
+}
+
+function writeHops(state: WireState, hops: readonly NodeId[]): void {
+  c.uint8.encode(state, hops.length)
+  for (const hop of hops) c.fixed32.encode(state, keyFromText(hop))
 }
 
 /** What reading a header gives. The id, when that much was readable, serves the answer to whoever sent a bad one. */
@@ -170,6 +183,7 @@ function readMetadata(state: WireState, flags: number): EnvelopeMetadata {
   if ((flags & FLAG.routingHint) !== 0) metadata.routingHint = 'capability'
   if ((flags & FLAG.justification) !== 0) metadata.justification = c.utf8.decode(state)
   if ((flags & FLAG.hops) !== 0) metadata.hops = readHops(state)
+  if ((flags & FLAG.signature) !== 0) metadata.signature = bytesToText(c.fixed64.decode(state))
   return metadata
 }
 

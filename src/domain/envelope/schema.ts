@@ -27,7 +27,8 @@ export const EnvelopeMetadataSchema = z.object({
   sandboxId: z.string().exactOptional(),
   routingHint: z.literal('capability').exactOptional(),
   justification: z.string().exactOptional(),
-  hops: z.array(NodeIdSchema).max(ENVELOPE_LIMITS.maxHops).exactOptional()
+  hops: z.array(NodeIdSchema).max(ENVELOPE_LIMITS.maxHops).exactOptional(),
+  signature: z.string().exactOptional()
 })
 
 /**

@@ -78,6 +78,7 @@ test('audit --json is one typed object a line', async (t: Assert) => {
     by: { id: 'y'.repeat(52), name: 'laptop' },
     sender: null,
     recipient: null,
+    hops: [],
     messageType: null,
     sourceTier: null,
     targetTier: null,

@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { CONTROL_SCHEMAS, decodeControl, isControlName, type ControlMessage } from '../../../src/domain/channel/control.js'
 import { holds } from '../../support/arbitraries.js'
 
+const KEY = 'y'.repeat(52)
+
 const good: ControlMessage[] = [
   { name: 'cards', body: { cards: [{ any: 'thing' }], all: ['host'] } },
   { name: 'cards-removed', body: { agents: [{ id: 'host', revision: 3 }] } },
@@ -11,7 +13,10 @@ const good: ControlMessage[] = [
   { name: 'cancel', body: { requestId: 'r1' } },
   { name: 'approval', body: { requests: ['r1#1'] } },
   { name: 'lookup', body: { id: 'l1', agentId: null, capability: 'text.stats' } },
-  { name: 'found', body: { id: 'l1', cards: [] } }
+  { name: 'found', body: { id: 'l1', cards: [] } },
+  { name: 'way', body: { id: 'w1', to: KEY, isFurther: true } },
+  { name: 'way-found', body: { id: 'w1', further: null } },
+  { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } }
 ]
 
 test('every control message of the table is taken as it was sent', (t) => {
@@ -24,6 +29,12 @@ test('a body that misses a member or breaks a bound is refused', (t) => {
   t.is(decodeControl('heartbeat', { requests: Array.from({ length: 1001 }, () => 'r') }).ok, false)
   t.is(decodeControl('cancel', { requestId: 'r'.repeat(141) }).ok, false)
   t.is(decodeControl('cards-removed', { agents: [{ id: 'a', revision: -1 }] }).ok, false)
+  t.is(decodeControl('way', { id: 'w1', to: 'no key', isFurther: true }).ok, false)
+  t.is(decodeControl('way-found', { id: 'w1', further: 8 }).ok, false)
+  const word = { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: '', left: 1 }
+  t.is(decodeControl('undelivered', word).ok, true)
+  for (const change of [{ code: 'INTERNAL' }, { left: 9 }, { rule: 'r'.repeat(257) }])
+    t.is(decodeControl('undelivered', { ...word, ...change }).ok, false)
 })
 
 test('names of the prototype are no control messages', (t) => {

@@ -1,0 +1,77 @@
+// Faults in what carries messages of others and in what takes them; see list.mjs.
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const HOPS_MUTANTS = [
+  {
+    name: 'the signature of the origin is not checked',
+    file: 'src/domain/envelope/origin.ts',
+    find: 'return verify(originBytes(read, bytes, binding), signature, keyFromText(origin))',
+    put: 'return verify !== undefined && originBytes(read, bytes, binding).byteLength > 0 && keyFromText(origin).byteLength === 32',
+    test: 'node/forwarded',
+    title: 'nobody can put words into the mouth of another node: a forged origin, an altered body or header'
+  },
+  {
+    name: 'a signature is good for every way',
+    file: 'src/domain/envelope/origin.ts',
+    find: 'hash(keyFromText(mesh), keyFromText(firstHop), hash(',
+    put: 'hash(keyFromText(mesh), keyFromText(firstHop).subarray(32), hash(',
+    test: 'node/forwarded',
+    title: 'a signature is good for one mesh, one recipient and one way'
+  },
+  {
+    name: 'the body is not signed',
+    file: 'src/domain/envelope/origin.ts',
+    find: 'hash(bytes.subarray(codecAt))',
+    put: 'hash(bytes.subarray(codecAt, codecAt))',
+    test: 'domain/envelope/origin',
+    title: 'any changed bit that is not of the way makes it the message of nobody'
+  },
+  {
+    name: 'hops do not weaken what passes them',
+    file: 'src/node/inbox.ts',
+    find: 'party: weakened(party, powers), certified: known',
+    put: 'party, certified: known',
+    test: 'node/passing',
+    title: 'a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end'
+  },
+  {
+    name: 'who carries a message lends it its own power',
+    file: 'src/node/passing.ts',
+    find: 'own === null ? party : weakened(party, [own])',
+    put: 'own === null ? party : weakened(party, [])',
+    test: 'node/passing',
+    title: 'a message is as weak as what it passed: every tier of sender, hop and target, at the hop and at the end'
+  },
+  {
+    name: 'the last hop is not compared with the stream',
+    file: 'src/domain/routing/hops.ts',
+    find: 'if ((hops.at(-1) ?? origin) !== peer)',
+    put: 'if ((hops.at(-1) ?? origin) === self)',
+    test: 'node/forwarded',
+    title: 'the last hop is who brings it, and no node is passed twice, nor sender, recipient or reader at all'
+  },
+  {
+    name: 'a node may be passed twice',
+    file: 'src/domain/routing/hops.ts',
+    find: 'new Set(hops).size !== hops.length',
+    put: 'new Set(hops).size > hops.length',
+    test: 'domain/routing/hops',
+    title: 'a way is sound if and only if nobody stands on it twice and its last node brought the message'
+  },
+  {
+    name: 'what others carry counts each time it comes',
+    file: 'src/node/forwarded.ts',
+    find: 'this.#replays.add(message)',
+    put: 'void message',
+    test: 'node/forwarded',
+    title: 'no message counts twice, by whatever way it comes again'
+  },
+  {
+    name: 'replies are carried without an exchange',
+    file: 'src/node/passing.ts',
+    find: 'this.#exchange({ sender, recipient, header }) !== null',
+    put: 'this.#exchange({ sender, recipient, header }) !== undefined',
+    test: 'node/passing',
+    title: 'a reply is carried back along an exchange that was carried, once, and no other way'
+  }
+]

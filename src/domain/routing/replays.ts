@@ -1,0 +1,59 @@
+import type { NodeId } from '../../kit/ids.js'
+
+/** How far the time of a forwarded message may be from the reader's, in milliseconds. */
+export const MAX_AGE_MS = 300_000
+/** Forwarded messages of one origin that are remembered. */
+const MAX_PER_ORIGIN = 16_384
+/** Forwarded messages that are remembered in all. */
+const MAX_IN_ALL = 65_536
+
+/** What may be done with a message: it is new, came before, is too old or too new, or cannot be remembered now. */
+export type Freshness = 'new' | 'repeated' | 'untimely' | 'full'
+
+/**
+ * The forwarded messages of late, so that none counts twice: whoever carries one can send it again. What is older than can
+ * be remembered is refused by its time; a node that has just started remembers nothing, so what was signed before is refused
+ * too. Bounded; nothing is forgotten before its time. Every call is told the time (unix milliseconds).
+ */
+export class Replays {
+  readonly #startedAt: number
+  readonly #byOrigin = new Map<NodeId, Map<string, number>>()
+  #size = 0
+
+  constructor(startedAt: number) {
+    this.#startedAt = startedAt
+  }
+
+  /** What of a message of this time; nothing is kept. */
+  judge({ origin, id, timestamp }: { readonly origin: NodeId; readonly id: string; readonly timestamp: number }, now: number): Freshness {
+    if (Math.abs(now - timestamp) > MAX_AGE_MS || timestamp < this.#startedAt) return 'untimely'
+    const ofOrigin = this.#byOrigin.get(origin)
+    if (ofOrigin?.has(id) === true) return 'repeated'
+    this.#forget(ofOrigin, origin, now)
+    if (this.#size >= MAX_IN_ALL) for (const [one, ids] of [...this.#byOrigin]) this.#forget(ids, one, now)
+    return (ofOrigin?.size ?? 0) >= MAX_PER_ORIGIN || this.#size >= MAX_IN_ALL ? 'full' : 'new'
+  }
+
+  /** Remembers a message that was new, for as long as its time would let it pass. */
+  add({ origin, id, timestamp }: { readonly origin: NodeId; readonly id: string; readonly timestamp: number }): void {
+    const ofOrigin = this.#byOrigin.get(origin) ?? new Map<string, number>()
+    this.#byOrigin.set(origin, ofOrigin)
+    if (!ofOrigin.has(id)) this.#size++
+    ofOrigin.set(id, timestamp + MAX_AGE_MS)
+  }
+
+  /** How many are remembered. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** In the order of arrival: those that stand first end first, but for clocks that differ. */
+  #forget(ids: Map<string, number> | undefined, origin: NodeId, now: number): void {
+    for (const [id, endsAt] of ids ?? []) {
+      if (endsAt >= now) break
+      ids?.delete(id)
+      this.#size--
+    }
+    if (ids?.size === 0) this.#byOrigin.delete(origin)
+  }
+}

@@ -1,0 +1,226 @@
+import type { Clock } from '../kit/clock.js'
+import { asNodeError, messageOf } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { RateTable, TokenBucket } from '../kit/rate.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import { isUndeliveredCode } from '../domain/channel/control.js'
+import type { ControlBody } from '../domain/channel/control.js'
+import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { OPENING_TYPES } from '../domain/envelope/envelope.js'
+import { threadOf } from '../domain/envelope/factory.js'
+import { ENVELOPE_LIMITS } from '../domain/envelope/limits.js'
+import { passedOn } from '../domain/envelope/origin.js'
+import type { ReadEnvelope } from '../domain/envelope/origin.js'
+import { askedWork } from '../domain/policy/asked.js'
+import type { RoutingParty } from '../domain/routing/decide.js'
+import { Exchanges } from '../domain/routing/exchanges.js'
+import { weakened } from '../domain/routing/hops.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { parseAddress } from './directory.js'
+import type { Directory } from './directory.js'
+import type { Peers } from './peers.js'
+import type { Refusal, Router } from './router.js'
+import type { Routes } from './routes.js'
+import type { Traffic } from './traffic.js'
+
+/** Messages and bytes of one node that are carried. At once no more than half of what may wait for a neighbour. */
+const PER_ORIGIN = { perSecond: 50, burst: 500 }
+const BYTES_PER_ORIGIN = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
+/** Messages of all nodes that are carried: fewer than a neighbour takes, and than may wait for it. */
+const IN_ALL = { perSecond: 400, burst: 800 }
+/** Exchanges of one node along which replies are carried back, and of all. */
+const EXCHANGES = { maxPerPeer: 1024, maxOpen: 65_536 }
+
+const REFUSALS = {
+  off: { code: 'PEER_OFFLINE', rule: 'hops: network.forward', reason: 'this node carries no messages of others' },
+  tooFar: {
+    code: 'PEER_OFFLINE',
+    rule: `hops: at most ${ENVELOPE_LIMITS.maxHops}`,
+    reason: 'the message has passed as many nodes as it may'
+  },
+  noWay: { code: 'PEER_OFFLINE', rule: 'hops: a way', reason: 'this node knows no way to the recipient' },
+  noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent with a card', reason: 'this node knows no such agent' },
+  flood: { code: 'OVERLOADED', rule: 'hops: a rate for each node', reason: 'that node has more messages carried than it may' },
+  tooManyOpen: { code: 'OVERLOADED', rule: 'exchanges: bounded', reason: 'too many exchanges of that node go by this one' }
+} as const satisfies Record<string, Refusal>
+
+/** What carrying needs. */
+export interface PassingParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly self: NodeId
+  readonly peers: Peers
+  readonly directory: Directory
+  readonly router: Router
+  readonly routes: Routes
+  readonly traffic: Traffic
+  readonly settings: { readonly forward: boolean; readonly defaultTtlMs: number }
+}
+
+/** A message for another node, verified like any other. */
+export interface Passenger {
+  /** The node that signed it. */
+  readonly peer: NodeId
+  readonly sender: AgentAddress
+  readonly recipient: AgentAddress
+  readonly header: EnvelopeHeader
+  readonly party: RoutingParty
+  readonly certified: RoutingParty
+  readonly since: number
+}
+
+/** What of its bytes is needed to carry it. */
+export interface Luggage {
+  readonly read: ReadEnvelope
+  readonly bytes: Uint8Array
+}
+
+/** Carries messages of others a node further: by the rules of this node too, bounded, and with a word back where it does not. */
+export class Passing {
+  readonly #parts: PassingParts
+  readonly #exchanges = new Exchanges(EXCHANGES)
+  readonly #rate: RateTable
+  readonly #byteRate: RateTable
+  readonly #inAll: TokenBucket
+
+  constructor(parts: PassingParts) {
+    this.#parts = parts
+    this.#rate = new RateTable(PER_ORIGIN, parts.clock)
+    this.#byteRate = new RateTable(BYTES_PER_ORIGIN, parts.clock)
+    this.#inAll = new TokenBucket(IN_ALL, parts.clock)
+  }
+
+  /** Sends a message on, or puts on record why not and tells its node. */
+  pass(passenger: Passenger, luggage: Luggage): void {
+    const refusal = this.#take(passenger, luggage)
+    if (refusal === null) return
+    const { peer, header } = passenger
+    this.#parts.router.record('refusal', refusal, { peer, header })
+    this.refuse(header, refusal)
+  }
+
+  /** Tells a node that its message is not carried on, by the neighbour that brought it. */
+  refuse({ sender, recipient, id, metadata }: EnvelopeHeader, { code, rule }: Refusal): void {
+    const [origin, to] = [parseAddress(sender)?.nodeId, parseAddress(recipient)?.nodeId]
+    if (origin === undefined || to === undefined) return
+    const told = isUndeliveredCode(code) ? code : 'FORBIDDEN'
+    this.#tell(metadata?.hops?.at(-1) ?? origin, { origin, to, id, code: told, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
+  }
+
+  /** Such a word for another node goes on, by the way that its messages come. */
+  relay(body: ControlBody<'undelivered'>): void {
+    const { peers, routes } = this.#parts
+    this.#tell(peers.isOnline(body.origin) ? body.origin : routes.next(body.origin), body)
+  }
+
+  #tell(next: NodeId | null, body: ControlBody<'undelivered'>): void {
+    const { peers, telemetry } = this.#parts
+    if (next === null || body.left === 0) return telemetry.count('errors', 'undelivered')
+    try {
+      peers.send(next, { kind: 'control', name: 'undelivered', body: { ...body, left: body.left - 1 } })
+    } catch (error) {
+      telemetry.count('errors', 'undelivered')
+      telemetry.log('debug', 'a node could not be told that its message is not carried on', { reason: messageOf(error) })
+    }
+  }
+
+  #take(passenger: Passenger, { read, bytes }: Luggage): Refusal | null {
+    const { traffic, peers } = this.#parts
+    const next = this.#next(passenger)
+    if (typeof next !== 'string') return next
+    const asked = this.#ask(passenger)
+    if ('code' in asked) return asked
+    const refusal = this.#bounded(passenger, bytes.byteLength)
+    if (refusal !== null) return refusal
+    try {
+      peers.send(next, { kind: 'envelope', bytes: passedOn(read, bytes, this.#parts.self) })
+    } catch (error) {
+      return this.#failed(passenger, error)
+    }
+    const { peer, header, since } = passenger
+    this.#noteReply(passenger)
+    traffic.passed({ peer, header, since, ...asked })
+    return null
+  }
+
+  /** The neighbour that gets it: whom it is for, or who has a way, unless it was there already. */
+  #next({ header, recipient: { nodeId }, peer }: Passenger): NodeId | Refusal {
+    const { peers, routes, settings } = this.#parts
+    const hops = header.metadata?.hops ?? []
+    if (!settings.forward) return REFUSALS.off
+    if (hops.length >= ENVELOPE_LIMITS.maxHops) return REFUSALS.tooFar
+    if (peers.isOnline(nodeId)) return nodeId
+    const next = routes.next(nodeId)
+    return next === null || next === peer || hops.includes(next) ? REFUSALS.noWay : next
+  }
+
+  /** The rules of this node, by which the message is no more powerful than this node. What it asks for is in its body, which is not read. */
+  #ask({
+    party,
+    certified,
+    recipient,
+    header,
+    sender
+  }: Passenger): { rule: string; from: RoutingParty['tier']; to: RoutingParty['tier'] } | Refusal {
+    const { directory, router, self } = this.#parts
+    const own = directory.certificate(self)
+    const from = own === null ? party : weakened(party, [own])
+    const isReply = !OPENING_TYPES.has(header.type) && this.#exchange({ sender, recipient, header }) !== null
+    const known = directory.party(recipient)
+    if (known === null && !isReply) return REFUSALS.noAgent
+    const target = known ?? { ...from, address: header.recipient }
+    const verdict = router.decide({
+      sender: from,
+      certified,
+      target,
+      type: header.type,
+      justification: header.metadata?.justification ?? null,
+      isReply,
+      isArriving: false,
+      ...askedWork(directory.card(recipient), null)
+    })
+    if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
+    return { rule: verdict.rule, from: from.tier, to: target.tier }
+  }
+
+  #bounded({ peer, recipient, header }: Passenger, bytes: number): Refusal | null {
+    if (!this.#rate.take(peer) || !this.#byteRate.take(peer, bytes) || !this.#inAll.take()) return REFUSALS.flood
+    if (!OPENING_TYPES.has(header.type) || header.type === 'notification') return null
+    const { clock, settings } = this.#parts
+    const now = clock.monotonic()
+    const opening = { peer, correlationId: threadKey(recipient.nodeId, header), expiresAt: now + settings.defaultTtlMs }
+    return this.#exchanges.open(opening, now) ? null : REFUSALS.tooManyOpen
+  }
+
+  /** The exchange that a message goes along: one that its recipient opened, or its sender. */
+  #exchange({
+    sender,
+    recipient,
+    header
+  }: Pick<Passenger, 'sender' | 'recipient' | 'header'>): { peer: NodeId; correlationId: string } | null {
+    const ends = [
+      { peer: recipient.nodeId, correlationId: threadKey(sender.nodeId, header) },
+      { peer: sender.nodeId, correlationId: threadKey(recipient.nodeId, header) }
+    ]
+    return ends.find((end) => this.#exchanges.allows(end, this.#parts.clock.monotonic())) ?? null
+  }
+
+  #noteReply({ sender, recipient, header }: Passenger): void {
+    if (OPENING_TYPES.has(header.type)) return
+    const exchange = this.#exchange({ sender, recipient, header })
+    if (exchange !== null) this.#exchanges.replied(exchange, header.type)
+  }
+
+  #failed({ peer, recipient, header }: Passenger, error: unknown): Refusal {
+    const { code, message } = asNodeError(error)
+    if (OPENING_TYPES.has(header.type) && header.type !== 'notification')
+      this.#exchanges.close({ peer, correlationId: threadKey(recipient.nodeId, header) })
+    const isOffline = code === 'CHANNEL_CLOSED' || code === 'PEER_OFFLINE'
+    return { code: isOffline ? 'PEER_OFFLINE' : code, rule: 'hops: handed to the next node', reason: message }
+  }
+}
+
+/** Names a thread among those of the node that opened it: the node at its other end belongs to it. */
+function threadKey(other: NodeId, header: EnvelopeHeader): string {
+  return `${other}/${threadOf(header)}`
+}

@@ -1,0 +1,105 @@
+import type { Clock } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { MeshId, NodeId } from '../kit/ids.js'
+import type { Hash, Sign } from '../kit/sign.js'
+import { shown } from '../kit/text.js'
+import type { ControlBody } from '../domain/channel/control.js'
+import type { A2AEnvelope } from '../domain/envelope/envelope.js'
+import type { EnvelopeHeader } from '../domain/envelope/header.js'
+import { threadOf } from '../domain/envelope/factory.js'
+import { signOrigin } from '../domain/envelope/origin.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { Conversations } from './conversations.js'
+import { parseAddress } from './directory.js'
+import type { Directory } from './directory.js'
+import type { NodeEvents } from './events.js'
+import type { Peers } from './peers.js'
+import type { Routes } from './routes.js'
+
+/** Messages handed to a neighbour of which it may still say that it does not carry them on. */
+const MAX_HANDED = 4096
+
+/** What sending by any way needs. */
+export interface WaysParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly self: NodeId
+  readonly membership: { readonly meshId: MeshId }
+  readonly sign: Sign
+  readonly hash: Hash
+  readonly peers: Peers
+  readonly routes: Routes
+  readonly directory: Directory
+  readonly conversations: Conversations
+  readonly events: NodeEvents
+}
+
+/** What was handed to a neighbour. */
+interface Handed {
+  readonly via: NodeId
+  readonly header: EnvelopeHeader
+}
+
+/** The ways of this node's own messages: over the link to their node, or carried by a neighbour that has one. */
+export class Ways {
+  readonly #parts: WaysParts
+  readonly #handed = new Map<string, Handed>()
+
+  constructor(parts: WaysParts) {
+    this.#parts = parts
+  }
+
+  /** Is there a link, or a way that is remembered? */
+  isReachable(node: NodeId): boolean {
+    const { peers, routes } = this.#parts
+    return peers.isOnline(node) || routes.next(node) !== null
+  }
+
+  /** Sees to a link; where none comes about, to a way through a neighbour. @throws NodeError PEER_OFFLINE. */
+  async reach(node: NodeId): Promise<void> {
+    const { peers, routes, directory } = this.#parts
+    if (this.isReachable(node)) return
+    try {
+      await peers.reach(node)
+    } catch (error) {
+      if (directory.certificate(node) === null || !(await routes.find(node))) throw error
+    }
+  }
+
+  /** Sends an encoded envelope. @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED; PAYLOAD_TOO_LARGE for what no other can carry. */
+  send(node: NodeId, envelope: A2AEnvelope, bytes: Uint8Array): void {
+    const { peers, routes, membership, hash, sign } = this.#parts
+    const via = peers.isOnline(node) ? null : routes.next(node)
+    if (via === null) return peers.send(node, { kind: 'envelope', bytes })
+    // Signed only here: over a link of its own the stream says whose it is.
+    const signed = signOrigin(bytes, { mesh: membership.meshId, firstHop: via, hash, sign })
+    peers.send(via, { kind: 'envelope', bytes: signed })
+    const { payload: _payload, ...header } = envelope
+    this.#handed.set(header.id, { via, header })
+    for (const oldest of this.#handed.keys()) {
+      if (this.#handed.size <= MAX_HANDED) break
+      this.#handed.delete(oldest)
+    }
+  }
+
+  /** A neighbour says that a message of this node is not carried on: whoever waits for its answer hears of it. */
+  onUndelivered(peer: NodeId, { id, to, code, rule }: ControlBody<'undelivered'>): void {
+    const handed = this.#handed.get(id)
+    if (handed === undefined || handed.via !== peer || parseAddress(handed.header.recipient)?.nodeId !== to) return
+    const { routes, conversations, directory, events, telemetry } = this.#parts
+    this.#handed.delete(id)
+    if (code === 'PEER_OFFLINE') routes.drop(to, peer)
+    telemetry.count('errors', 'delivery')
+    const [via, node] = [directory.ref(peer).name, directory.ref(to).name]
+    events.add('delivery-failed', 'a message was not carried on', { code, peer: node, via, rule: shown(rule) })
+    const error = new NodeError(code, `on the way to ${node}, ${via} says: ${shown(rule)}`, { data: { via: peer, rule: shown(rule) } })
+    const thread = threadOf(handed.header)
+    if (!conversations.isAwaited(to, thread)) return
+    const { sender, recipient } = handed.header
+    conversations.deliver(
+      to,
+      { ...handed.header, sender: recipient, recipient: sender, correlationId: thread, type: 'error' },
+      error.toBody()
+    )
+  }
+}
