@@ -91,6 +91,14 @@ export const MUTANTS = [
     title: property(8)
   },
   {
+    name: 'a message of an unknown type is taken for a request',
+    file: 'src/domain/envelope/header.ts',
+    find: 'const type = MESSAGE_TYPES[c.uint8.decode(state)]',
+    put: "const type = MESSAGE_TYPES[c.uint8.decode(state)] ?? 'request'",
+    test: 'domain/envelope/codec',
+    title: property(9)
+  },
+  {
     name: 'a closed channel opens again',
     file: 'src/domain/channel/machine.ts',
     find: "if (state.status === 'closed') return",
@@ -275,6 +283,14 @@ export const MUTANTS = [
     title: 'removed lines are found, wherever they stood'
   },
   {
+    name: 'only the first broken chain of the audit log is named',
+    file: 'src/adapters/storage/audit-verify.ts',
+    find: 'if (check.brokenAt !== null) broken.push(',
+    put: 'if (check.brokenAt !== null && broken.length === 0) broken.push(',
+    test: 'adapters/storage/audit-verify',
+    title: 'every broken chain is named, with the first line that does not hold'
+  },
+  {
     name: 'refusals share the chain of membership changes',
     file: 'src/adapters/storage/audit-chains.ts',
     find: "{ name: 'changes', kinds: ['membership'],",
@@ -353,6 +369,14 @@ export const MUTANTS = [
     put: 'this.#made.size',
     test: 'node/negotiations',
     title: 'a proposal without an answer in time is timed out on both sides, and its proposer is told'
+  },
+  {
+    name: 'whoever knows the thread of a proposal decides on it',
+    file: 'src/node/negotiations.ts',
+    find: "if (!isSame(known.thread, thread)) return 'full'",
+    put: "if (known === null) return 'full'",
+    test: 'node/negotiations',
+    title: 'whoever proposes on the thread of somebody else is refused, and changes nothing'
   },
   {
     name: 'a swarm is offered to who lacks a capability',

@@ -43,6 +43,30 @@ export const POLICY_MUTANTS = [
     title: 'the same request sent again waits once'
   },
   {
+    name: 'whoever knows the ids of a message that waits rides on its approval',
+    file: 'src/node/waiting.ts',
+    find: 'if (!isEqual(one.incoming.payload, incoming.payload))',
+    put: 'if (one.incoming.payload === null)',
+    test: 'node/approvals.seen',
+    title: 'a copy with the same ids that says something else does not ride on an approval, and nobody hears it'
+  },
+  {
+    name: 'a remembered permission holds whatever the capability may do one day',
+    file: 'src/node/policy-book.ts',
+    find: "choice.decision === 'allow' && sideEffect !== null",
+    put: "choice.decision === 'deny' && sideEffect !== null",
+    test: 'node/approvals.seen',
+    title: 'a remembered permission is for the side effect that a person saw'
+  },
+  {
+    name: 'nobody is told of names in rules that no node has',
+    file: 'src/node/policy-book.ts',
+    find: '!isKeyText(name) && directory.nodeOfName(name) === null',
+    put: '!isKeyText(name) && directory.nodeOfName(name) === name',
+    test: 'node/policy-book',
+    title: 'a rule for a name that no node has is a warning, a problem, and told as soon as it is so'
+  },
+  {
     name: 'a vanished policy file opens everything',
     file: 'src/adapters/storage/policy-file.ts',
     find: 'if (text === null && this.#text !== null)',
