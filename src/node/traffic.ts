@@ -41,8 +41,8 @@ export interface Passage {
 /** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
 export class Traffic {
   readonly #parts: TrafficParts
-  /** The last header that needed no cleaning. */
-  #plain: TrafficHeader | null = null
+  /** What the last header that needed no cleaning says; not the header itself, which may be a whole message. */
+  #plain: { readonly [K in 'id' | 'correlationId' | 'sender' | 'recipient']: string | undefined } | null = null
 
   constructor(parts: TrafficParts) {
     this.#parts = parts
@@ -102,9 +102,12 @@ export class Traffic {
   #safe(header: TrafficHeader): TrafficHeader {
     const { id, correlationId, sender, recipient, type, metadata } = header
     const known = this.#plain
-    const isKnown = id === known?.id && correlationId === known?.correlationId && sender === known?.sender && recipient === known.recipient
-    if (!isKnown && isPlain(header)) this.#plain = header
-    if (isKnown || this.#plain === header) return header
+    if (id === known?.id && correlationId === known?.correlationId && sender === known?.sender && recipient === known.recipient)
+      return header
+    if (isPlain(header)) {
+      this.#plain = { id, correlationId, sender, recipient }
+      return header
+    }
     return {
       type,
       sender: shown(sender),
