@@ -6,11 +6,31 @@ import { encodeMessage, FRESH_READER, readFrame } from '../domain/channel/frames
 import type { ChannelMessage } from '../domain/channel/frames.js'
 import type { Link } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import type { PeerRoom } from './send-room.js'
 
 /** Messages that may wait for one peer. */
 const MAX_QUEUED = 1000
-/** Bytes that may wait for one peer beside the message on its way. */
-const MAX_QUEUED_BYTES = 32 * 1024 * 1024
+
+/** A message that waits for its turn, as frames. */
+interface Queued extends Unsent {
+  readonly frames: readonly Uint8Array[]
+}
+
+/** A message that a link could not send, and the bytes for which it holds room. */
+export interface Unsent {
+  readonly message: ChannelMessage
+  readonly bytes: number
+}
+
+/** What a channel needs besides its link. */
+export interface PeerChannelParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** What may be sent to the peer in a time, over this link and those before it. */
+  readonly pace: TokenBucket
+  /** Where what waits for the peer is counted. */
+  readonly room: PeerRoom
+}
 
 /** Messages over one link: cuts and reassembles large ones, waits for the stream to drain, keeps to the rate that the peer takes, and the order. */
 export class PeerChannel {
@@ -18,23 +38,20 @@ export class PeerChannel {
   readonly #clock: Clock
   readonly #telemetry: Telemetry
   readonly #pace: TokenBucket
+  readonly #room: PeerRoom
   #reader = FRESH_READER
   #nextStreamId = 1
-  #queue: { readonly message: ChannelMessage; readonly frames: readonly Uint8Array[] }[] = []
-  #queuedBytes = 0
+  #queue: Queued[] = []
   #pumping = false
   /** The stream's buffer is full: the peer reads more slowly than this node sends. */
   #isBehind = false
 
-  /** `pace`: what may be sent to the peer in a time, over this link and those before it. */
-  constructor(
-    link: Link,
-    { clock, telemetry, pace }: { readonly clock: Clock; readonly telemetry: Telemetry; readonly pace: TokenBucket }
-  ) {
+  constructor(link: Link, { clock, telemetry, pace, room }: PeerChannelParts) {
     this.link = link
     this.#clock = clock
     this.#telemetry = telemetry
     this.#pace = pace
+    this.#room = room
   }
 
   /**
@@ -51,11 +68,16 @@ export class PeerChannel {
       return
     }
     const bytes = sizeOf(frames)
-    if (this.#queue.length >= MAX_QUEUED || this.#queuedBytes + bytes > MAX_QUEUED_BYTES) {
+    if (this.#queue.length >= MAX_QUEUED || !this.#room.take(bytes)) {
       throw new NodeError('OVERLOADED', 'too much waits for this peer; it reads more slowly than this node sends')
     }
-    this.#queue.push({ message, frames })
-    this.#queuedBytes += bytes
+    this.#queue.push({ message, frames, bytes })
+    this.#pump()
+  }
+
+  /** Queues what another link could not send, with the room it holds. */
+  resume({ message, bytes }: Unsent): void {
+    this.#queue.push({ message, frames: encodeMessage(message, () => this.#nextStreamId++), bytes })
     this.#pump()
   }
 
@@ -78,9 +100,9 @@ export class PeerChannel {
     this.#isBehind = false
   }
 
-  /** What waits still once the link has closed, in order; no part of it will be sent any more. */
-  takeUnsent(): ChannelMessage[] {
-    return this.#queue.splice(0).map((one) => one.message)
+  /** What waits still once the link has closed, in order; no part of it will be sent any more. It keeps its room. */
+  takeUnsent(): Unsent[] {
+    return this.#queue.splice(0).map(({ message, bytes }) => ({ message, bytes }))
   }
 
   /** Takes one frame of the peer; the message it completes, or null. A fault leaves a hole in the order, so it cuts the link. */
@@ -109,7 +131,7 @@ export class PeerChannel {
         // The link may have closed with a part of it unsent: then it stays, for the next link.
         if (this.link.closed) break
         this.#put(frame)
-        if (place === next.frames.length - 1) this.#sent(next.frames)
+        if (place === next.frames.length - 1) this.#sent(next)
         if (this.#isBehind) await this.#caughtUp()
       }
     }
@@ -117,9 +139,9 @@ export class PeerChannel {
   }
 
   /** All of a message is on its way: whatever becomes of the link, it is not sent again. */
-  #sent(frames: readonly Uint8Array[]): void {
+  #sent({ bytes }: Queued): void {
     this.#queue.shift()
-    this.#queuedBytes -= sizeOf(frames)
+    this.#room.leave(bytes)
   }
 }
 

@@ -3,6 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { MAX_RETRIES, retryDelayMs } from '../domain/channel/retry.js'
+import type { PeerRoom, SendRoom } from './send-room.js'
 
 /** Messages to one peer that may wait for another try. */
 const MAX_WAITING = 1000
@@ -12,19 +13,34 @@ const FAILURES: ReadonlySet<ErrorCode> = new Set(['CHANNEL_CLOSED', 'PEER_OFFLIN
 /** What delivering needs. */
 export interface DeliveryParts {
   readonly clock: Clock
+  /** Where what waits is counted. */
+  readonly room: SendRoom
   /** Sees to a link. @throws NodeError PEER_OFFLINE. */
   reach(peer: NodeId): Promise<void>
   /** A message was given up. */
   onFailure(peer: NodeId, cause: NodeError): void
 }
 
+/** A message to be handed over. */
+interface Shipment {
+  /** What it takes while it waits. */
+  readonly bytes: number
+  /** Hands it to the channel. Throws where that fails. */
+  send(): void
+}
+
 /** A message that waits for another try. */
-interface Retry {
-  readonly send: () => void
+interface Retry extends Shipment {
   readonly resolve: () => void
   readonly reject: (error: NodeError) => void
   failed: number
   timer: Timer | null
+}
+
+/** What waits for one peer, in the order it was sent. */
+interface Lane {
+  readonly room: PeerRoom
+  readonly waiting: Retry[]
 }
 
 /**
@@ -33,8 +49,8 @@ interface Retry {
  */
 export class Delivery {
   readonly #parts: DeliveryParts
-  /** Messages that wait for another try, by peer, in the order they were sent. */
-  readonly #lanes = new Map<NodeId, Retry[]>()
+  /** Messages that wait for another try, by peer. */
+  readonly #lanes = new Map<NodeId, Lane>()
   #isClosed = false
 
   constructor(parts: DeliveryParts) {
@@ -45,18 +61,19 @@ export class Delivery {
    * Runs `send`, again where the channel fails. Resolves when it did not throw.
    * @throws NodeError DELIVERY_FAILED after the last try; OVERLOADED when too many wait; what else `send` throws, at once.
    */
-  async deliver(peer: NodeId, send: () => void): Promise<void> {
-    const lane = this.#lanes.get(peer) ?? []
-    if (lane.length === 0) {
+  async deliver(peer: NodeId, { bytes, send }: Shipment): Promise<void> {
+    const lane = this.#lanes.get(peer) ?? { room: this.#parts.room.peer(), waiting: [] }
+    if (lane.waiting.length === 0) {
       const failure = tried(send)
       if (failure === null) return
       if (!FAILURES.has(failure.code) || this.#isClosed) throw failure
     }
-    if (lane.length >= MAX_WAITING) throw new NodeError('OVERLOADED', 'too many messages wait for another try to reach this peer')
+    if (lane.waiting.length >= MAX_WAITING || !lane.room.take(bytes))
+      throw new NodeError('OVERLOADED', 'too many messages wait for another try to reach this peer')
     this.#lanes.set(peer, lane)
     await new Promise<void>((resolve, reject) => {
-      const retry: Retry = { send, resolve, reject, failed: 1, timer: null }
-      lane.push(retry)
+      const retry: Retry = { bytes, send, resolve, reject, failed: 1, timer: null }
+      lane.waiting.push(retry)
       this.#later(peer, retry, null)
     })
   }
@@ -64,8 +81,9 @@ export class Delivery {
   /** Gives up what waits. */
   close(): void {
     this.#isClosed = true
-    for (const lane of this.#lanes.values()) {
-      for (const { timer, reject } of lane) {
+    for (const { room, waiting } of this.#lanes.values()) {
+      for (const { bytes, timer, reject } of waiting) {
+        room.leave(bytes)
         this.#parts.clock.clear(timer)
         reject(new NodeError('CHANNEL_CLOSED', 'this node stopped before the message could be delivered'))
       }
@@ -89,7 +107,7 @@ export class Delivery {
 
   /** One that waits behind another has failed this time too: it must not overtake. */
   async #again(peer: NodeId, retry: Retry): Promise<void> {
-    const isFirst = this.#lanes.get(peer)?.[0] === retry
+    const isFirst = this.#first(peer) === retry
     const failure = isFirst ? await this.#tryAgain(peer, retry) : null
     if (this.#isClosed || (isFirst && failure === null)) return
     retry.failed++
@@ -115,7 +133,7 @@ export class Delivery {
 
   /** The channel works again: those behind need not wait. */
   #followUp(peer: NodeId): void {
-    for (let next = this.#lanes.get(peer)?.[0]; next !== undefined; next = this.#lanes.get(peer)?.[0]) {
+    for (let next = this.#first(peer); next !== undefined; next = this.#first(peer)) {
       const failure = tried(next.send)
       if (failure !== null && FAILURES.has(failure.code)) return
       this.#parts.clock.clear(next.timer)
@@ -128,8 +146,13 @@ export class Delivery {
   #leave(peer: NodeId, retry: Retry): void {
     const lane = this.#lanes.get(peer)
     if (lane === undefined) return
-    lane.splice(lane.indexOf(retry), 1)
-    if (lane.length === 0) this.#lanes.delete(peer)
+    lane.waiting.splice(lane.waiting.indexOf(retry), 1)
+    lane.room.leave(retry.bytes)
+    if (lane.waiting.length === 0) this.#lanes.delete(peer)
+  }
+
+  #first(peer: NodeId): Retry | undefined {
+    return this.#lanes.get(peer)?.waiting[0]
   }
 }
 

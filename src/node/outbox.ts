@@ -14,6 +14,7 @@ import type { Conversations, ReplyHandler } from './conversations.js'
 import { Delivery } from './delivery.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
+import type { Peers } from './peers.js'
 import type { Router } from './router.js'
 import type { Traffic } from './traffic.js'
 import type { Ways } from './ways.js'
@@ -27,6 +28,7 @@ export interface OutboxParts {
   readonly traffic: Traffic
   readonly telemetry: Telemetry
   readonly ways: Ways
+  readonly peers: Pick<Peers, 'room'>
   readonly conversations: Conversations
   readonly events: NodeEvents
   readonly self: NodeId
@@ -67,10 +69,11 @@ export class Outbox {
   readonly #delivery: Delivery
 
   constructor(parts: OutboxParts) {
-    const { clock, ways, directory, events, telemetry } = parts
+    const { clock, ways, peers, directory, events, telemetry } = parts
     this.#parts = parts
     this.#delivery = new Delivery({
       clock,
+      room: peers.room,
       reach: (peer) => ways.reach(peer),
       onFailure: (peer, { code, message }) => {
         telemetry.count('errors', 'delivery')
@@ -192,7 +195,7 @@ export class Outbox {
     try {
       if (bytes === null) this.#parts.deliverHere(envelope, draft)
       else if (draft.isKept === true) ways.send(to, envelope, bytes)
-      else await this.#delivery.deliver(to, () => ways.send(to, envelope, bytes))
+      else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
     } catch (error) {
       if (draft.replies !== undefined) conversations.end(to, thread)
       throw error

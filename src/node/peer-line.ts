@@ -1,21 +1,20 @@
 import type { Clock } from '../kit/clock.js'
-import { NodeError } from '../kit/errors.js'
 import { TokenBucket } from '../kit/rate.js'
 import { SENDER_RATE } from '../domain/channel/cost.js'
-import type { ChannelMessage } from '../domain/channel/frames.js'
 import type { ChannelState } from '../domain/channel/machine.js'
 import type { Link } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { PeerChannel } from './channel.js'
+import type { Unsent } from './channel.js'
 import { ChannelLife } from './channel-life.js'
-
-/** Bytes of unsent messages that are kept from one link to the next. */
-const MAX_KEPT_BYTES = 32 * 1024 * 1024
+import type { PeerRoom } from './send-room.js'
 
 /** What a line needs. */
 export interface PeerLineParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
+  /** Where what waits for the peer is counted. */
+  readonly room: PeerRoom
   /** How long it may be without a link, in milliseconds. */
   readonly giveUpMs: number
   /** It was without a link for too long: so many messages are lost with it. */
@@ -29,7 +28,8 @@ export interface PeerLineParts {
 export class PeerLine {
   readonly #parts: PeerLineParts
   #channels: readonly PeerChannel[] = []
-  #unsent: ChannelMessage[] = []
+  /** What waits for the next link, with the room that it holds. */
+  #unsent: Unsent[] = []
   readonly #pace: TokenBucket
   readonly #life: ChannelLife
 
@@ -39,7 +39,7 @@ export class PeerLine {
     this.#life = new ChannelLife({
       clock: parts.clock,
       giveUpMs: parts.giveUpMs,
-      onMove: ({ type }) => type === 'closed' && parts.onClosed(this.#unsent.splice(0).length)
+      onMove: ({ type }) => type === 'closed' && parts.onClosed(this.#drop(this.#unsent.splice(0)))
     })
   }
 
@@ -72,12 +72,13 @@ export class PeerLine {
     const gone = this.over(link)
     if (gone === undefined) return null
     this.#channels = this.#channels.filter((one) => one !== gone)
-    const unsent = gone.takeUnsent().filter(isWorthKeeping)
+    const [kept, stale] = divided(gone.takeUnsent())
+    this.#drop(stale)
     if (this.#channels.length > 0) {
-      this.#carry(unsent)
+      this.#carry(kept)
       return false
     }
-    this.#unsent = bounded(unsent)
+    this.#unsent = kept
     this.#life.step({ type: 'disconnected' })
     return true
   }
@@ -87,28 +88,19 @@ export class PeerLine {
     this.#life.step({ type: 'close', reason })
   }
 
-  #carry(messages: readonly ChannelMessage[]): void {
-    for (const message of messages) {
-      try {
-        this.newest?.send(message)
-      } catch (error) {
-        const reason = error instanceof NodeError ? error.code : 'INTERNAL'
-        this.#parts.telemetry.count('errors', 'carry')
-        this.#parts.telemetry.log('warn', 'a message did not fit on the new link to its peer', { reason })
-      }
-    }
+  #carry(messages: readonly Unsent[]): void {
+    for (const one of messages) this.newest?.resume(one)
+  }
+
+  /** How many they were. */
+  #drop(messages: readonly Unsent[]): number {
+    for (const { bytes } of messages) this.#parts.room.leave(bytes)
+    return messages.length
   }
 }
 
-/** Cards are told anew and heartbeats are stale on another link; pings belong to theirs. */
-function isWorthKeeping(message: ChannelMessage): boolean {
-  return message.kind === 'envelope' || (message.kind === 'control' && message.name === 'cancel')
-}
-
-function bounded(messages: readonly ChannelMessage[]): ChannelMessage[] {
-  let bytes = 0
-  return messages.filter((one) => {
-    bytes += one.kind === 'envelope' ? one.bytes.byteLength : 0
-    return bytes <= MAX_KEPT_BYTES
-  })
+/** What is worth sending later, and the rest: cards are told anew and heartbeats are stale on another link; pings belong to theirs. */
+function divided(messages: readonly Unsent[]): [kept: Unsent[], stale: Unsent[]] {
+  const isKept = ({ message }: Unsent): boolean => message.kind === 'envelope' || (message.kind === 'control' && message.name === 'cancel')
+  return [messages.filter(isKept), messages.filter((one) => !isKept(one))]
 }

@@ -9,6 +9,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import type { ChannelState } from '../domain/channel/machine.js'
 import type { PeerChannel } from './channel.js'
 import { PeerLine } from './peer-line.js'
+import { SendRoom } from './send-room.js'
 
 /** How long a dial on demand may take, in milliseconds. */
 const DIAL_TIMEOUT_MS = 2500
@@ -42,6 +43,8 @@ export interface PeersHandlers {
 
 /** Who is connected: a table of live links, and the way to send to each. `online` means connected, nothing else. */
 export class Peers {
+  /** Where what waits for peers is counted. */
+  readonly room = new SendRoom()
   readonly #parts: PeersParts
   readonly #lines = new Map<NodeId, PeerLine>()
   readonly #lastSeen = new Map<NodeId, number>()
@@ -170,6 +173,7 @@ export class Peers {
       clock,
       telemetry,
       giveUpMs,
+      room: this.room.peer(),
       onClosed: (lost) => {
         this.#lines.delete(peer)
         this.#handlers?.onGivenUp(peer, lost)

@@ -33,7 +33,7 @@ test('a peer that does not read holds its sender back, both ways; what was taken
   ] as const) {
     receiver.kill('SIGSTOP')
     const taken = await fill(sender, `text@${receiver.name}`)
-    t.ok(taken > 0 && taken < 300, `${taken} messages of 300 kB were taken, then OVERLOADED`)
+    t.ok(taken > 0 && taken < 100, `${taken} messages of 300 kB were taken, then OVERLOADED`)
     receiver.kill('SIGCONT')
     await untilTrue(async () => (await delivered(receiver)) === taken, 'all that was taken is delivered')
     t.pass('delivered, each once')

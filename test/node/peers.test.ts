@@ -22,14 +22,17 @@ interface Scene {
   readonly log: FakeLog
   readonly a: Actor
   readonly b: Actor
+  /** As many as were asked for. */
+  readonly members: readonly Actor[]
   side(of: Actor): Promise<Side>
 }
 
-function scene(t: Assert): Scene {
+function scene(t: Assert, others = 0): Scene {
   const [clock, net] = [new ManualClock(), new FakeNet()]
   const model = founded()
   const [a, b] = [actor('a'), actor('b')]
-  for (const node of [a, b]) model.join(actor('owner'), node)
+  const members = Array.from({ length: others }, (_, index) => actor(`member ${index}`))
+  for (const node of [a, b, ...members]) model.join(actor('owner'), node)
   const log = new FakeLog(model)
   return {
     clock,
@@ -37,6 +40,7 @@ function scene(t: Assert): Scene {
     log,
     a,
     b,
+    members,
     side: async (of) => {
       const links = net.linksOf(of.id, membershipOf(log, of).certificate)
       const telemetry = new MemoryTelemetry({ clock, level: null, format: 'text', write: () => {} })
@@ -193,6 +197,48 @@ test('a peer that reads nothing is OVERLOADED for its senders, not a leak', asyn
   })
   t.ok(error.retryable)
   await failsWith(t, 'PEER_OFFLINE', () => here.peers.send(actor('owner').id, hello))
+})
+
+test('64 MiB wait for all peers together; each gets through what is small, and all of it is sent once they read', async (t) => {
+  const { net, clock, a, members, side } = scene(t, 8)
+  const here = await side(a)
+  const there = await Promise.all(members.map((one) => side(one)))
+  const large: ChannelMessage = { kind: 'envelope', bytes: new Uint8Array(4 * 1024 * 1024) }
+  const small: ChannelMessage = { kind: 'envelope', bytes: new Uint8Array(100_000) }
+  const links = members.map(({ id }) => net.connect(a.id, id)[0])
+  const sends = links.map((link) => link.send)
+  const wake: (() => void)[] = []
+  for (const link of links) {
+    link.send = () => false
+    link.drained = () => new Promise((resolve) => wake.push(resolve))
+  }
+  const taken = members.map(() => 0)
+  const offer = (place: number, message: ChannelMessage): boolean => {
+    try {
+      here.peers.send(members[place]?.id ?? '', message)
+      return true
+    } catch {
+      return false
+    }
+  }
+  for (const place of members.keys()) while (offer(place, large)) taken[place] = (taken[place] ?? 0) + 1
+  const all = taken.reduce((sum, one) => sum + one)
+  t.ok(all > 4 && all <= 16, `${all} messages of 4 MiB wait: ${taken.join(' ')}`)
+  for (const place of members.keys()) if (taken[place] === 0) t.ok(offer(place, small), 'a small one still waits for each')
+  for (const [place, link] of links.entries()) {
+    link.send = sends[place]
+    link.drained = () => Promise.resolve()
+  }
+  for (const resolve of wake) resolve()
+  for (let step = 0; step < 400; step++) {
+    await net.idle()
+    clock.advance(10)
+  }
+  t.alike(
+    there.map(({ messages }) => messages.length),
+    taken.map((count) => Math.max(1, count))
+  )
+  t.ok(offer(0, large), 'and there is room again')
 })
 
 test('a peer is sent no more in a time than it takes; what is more waits, in order, also over another link', async (t) => {
