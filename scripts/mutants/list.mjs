@@ -2,6 +2,7 @@
 
 import { HOPS_MUTANTS } from './hops.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
+import { RECORD_MUTANTS } from './records.mjs'
 
 /** A property of the specification by its number. */
 const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
@@ -227,14 +228,6 @@ export const MUTANTS = [
     title: 'a lease without a heartbeat goes back, one with heartbeats stays'
   },
   {
-    name: 'the chain of the audit log is not checked',
-    file: 'src/adapters/storage/audit-verify.ts',
-    find: 'line.seq === this.#last.seq + 1 && line.prev === this.#last.hash',
-    put: 'line.seq === this.#last.seq + 1',
-    test: 'adapters/storage/audit-verify',
-    title: 'lines in another order, or twice, are found'
-  },
-  {
     name: 'a routed message tells of no event',
     file: 'src/node/traffic.ts',
     find: 'this.#decided(told, path, duration)',
@@ -265,54 +258,6 @@ export const MUTANTS = [
     put: 'void header',
     test: 'node/traffic',
     title: property(32)
-  },
-  {
-    name: 'a line of the audit log may be changed without its hash telling',
-    file: 'src/adapters/storage/audit-line.ts',
-    find: 'return hashOf(body) === hash ? value : null',
-    put: "return hashOf(body) === hash || hash !== '' ? value : null",
-    test: 'adapters/storage/audit-verify',
-    title: 'any change of a character in any line is found'
-  },
-  {
-    name: 'lines missing at the end of the audit log are not missed',
-    file: 'src/adapters/storage/audit-verify.ts',
-    find: 'return this.isPastHead && (this.#sawFirst || this.#last === null)',
-    put: 'return this.#sawFirst || this.#last === null',
-    test: 'adapters/storage/audit-verify',
-    title: 'removed lines are found, wherever they stood'
-  },
-  {
-    name: 'only the first broken chain of the audit log is named',
-    file: 'src/adapters/storage/audit-verify.ts',
-    find: 'if (check.brokenAt !== null) broken.push(',
-    put: 'if (check.brokenAt !== null && broken.length === 0) broken.push(',
-    test: 'adapters/storage/audit-verify',
-    title: 'every broken chain is named, with the first line that does not hold'
-  },
-  {
-    name: 'refusals share the chain of membership changes',
-    file: 'src/adapters/storage/audit-chains.ts',
-    find: "{ name: 'changes', kinds: ['membership'],",
-    put: "{ name: 'changes', kinds: ['membership', 'refusal'],",
-    test: 'adapters/storage/audit-log',
-    title: 'no flood of refusals or exchanges pushes a revocation or an approval out'
-  },
-  {
-    name: 'secrets below the first level are logged',
-    file: 'src/adapters/telemetry/redact.ts',
-    find: 'this.#hidden.has(plainKey(key)) ? REDACTED',
-    put: 'depth === 0 && this.#hidden.has(plainKey(key)) ? REDACTED',
-    test: 'adapters/telemetry/redact',
-    title: 'values of secret keys are redacted'
-  },
-  {
-    name: 'keys of secrets are compared with their case',
-    file: 'src/adapters/telemetry/redact.ts',
-    find: 'return key.toLowerCase().replace',
-    put: 'return key.replace',
-    test: 'adapters/telemetry/redact',
-    title: 'values of secret keys are redacted'
   },
   {
     name: 'waits between tries do not double',
@@ -411,5 +356,6 @@ export const MUTANTS = [
     title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   },
   ...POLICY_MUTANTS,
-  ...HOPS_MUTANTS
+  ...HOPS_MUTANTS,
+  ...RECORD_MUTANTS
 ]
