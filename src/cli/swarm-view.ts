@@ -23,6 +23,8 @@ export class SwarmView {
   readonly #total: number | null
   readonly #byAgent = new Map<string, { completed: number; failed: number; released: number }>()
   readonly #running = new Map<string, string>()
+  /** Items whose lease waits for a person of its node. */
+  readonly #held = new Set<string>()
   readonly #failures: ItemEvent[] = []
   #swarm: Extract<SwarmEvent, { type: 'swarm' }> | null = null
   #lost = 0
@@ -56,8 +58,12 @@ export class SwarmView {
     if (event.type === 'swarm') this.#swarm = event
     else if (event.type === 'gap') this.#lost += event.lost
     else if (event.type === 'lease') this.#running.set(event.item, event.agent)
-    else if (event.type === 'released' || event.type === 'item') {
+    else if (event.type === 'waiting') {
+      if (event.waitingFor === null) this.#held.delete(event.item)
+      else this.#held.add(event.item)
+    } else if (event.type === 'released' || event.type === 'item') {
       this.#running.delete(event.item)
+      this.#held.delete(event.item)
       const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, released: 0 }
       counts[event.type === 'released' ? 'released' : event.status]++
       this.#byAgent.set(event.agent, counts)
@@ -67,7 +73,7 @@ export class SwarmView {
 
   #draw(live: Screen, event: SwarmEvent): void {
     if (event.type === 'done') return this.close()
-    if (event.type === 'released' || (event.type === 'item' && event.status === 'failed')) {
+    if (event.type === 'released' || event.type === 'waiting' || (event.type === 'item' && event.status === 'failed')) {
       live.clear()
       this.#output.note(progressLine(event) ?? '')
     }
@@ -85,9 +91,10 @@ export class SwarmView {
     const total = this.#total ?? this.#swarm?.agents.length ?? 0
     const share = total === 0 ? 0 : Math.min(1, completed / total)
     const bar = '#'.repeat(Math.round(share * BAR)).padEnd(BAR, '.')
-    const agents = new Set(this.#running.values()).size
+    const running = [...this.#running].filter(([item]) => !this.#held.has(item)).map(([, agent]) => agent)
     const tries = failed === 0 ? '' : `, ${failed} failed`
-    return `[${bar}] ${completed} of ${total || '?'} done${tries}, ${this.#running.size} running on ${plural(agents, 'agent')}`
+    const held = this.#held.size === 0 ? '' : `, ${this.#held.size} waiting for approval`
+    return `[${bar}] ${completed} of ${total || '?'} done${tries}, ${running.length} running on ${plural(new Set(running).size, 'agent')}${held}`
   }
 
   /** Prints who did what, who was left out, and how it ended. */
@@ -143,6 +150,8 @@ function progressLine(event: SwarmEvent): string | null {
       return `swarm ${shown(event.id)}: ${plural(event.agents.length, 'agent')}${event.leftOut.length === 0 ? '' : `, ${event.leftOut.length} left out`}`
     case 'lease':
       return `lease   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
+    case 'waiting':
+      return `${event.waitingFor === null ? 'goes on' : 'waits  '} ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.waitingFor === null ? '' : '  waiting for approval'}`
     case 'released':
       return `back    ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(event.reason, 100)}`
     case 'item':

@@ -42,7 +42,7 @@ export interface ApprovalsParts {
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
   /** Told when requests of this very node wait for a person of it. */
   readonly requests: Pick<Requests, 'onApproval'>
-  readonly swarms: Pick<Swarms, 'onHeartbeat'>
+  readonly swarms: Pick<Swarms, 'onApproval'>
 }
 
 /** Who decides, and whether the policy file shall remember it. */
@@ -351,7 +351,7 @@ export class Approvals {
     if (keys.length === 0) return
     if (peer === self) {
       requests.onApproval(self, keys)
-      return swarms.onHeartbeat(self, keys)
+      return swarms.onApproval(self, keys)
     }
     if (!peers.isOnline(peer)) return
     try {

@@ -119,7 +119,7 @@ export class PeerMessages implements PeersHandlers {
         return swarms.onHeartbeat(peer, control.body.requests)
       case 'approval':
         requests.onApproval(peer, control.body.requests)
-        return swarms.onHeartbeat(peer, control.body.requests)
+        return swarms.onApproval(peer, control.body.requests)
       case 'cancel':
         approvals.onCancel(peer, control.body.requestId)
         return work.onCancel(peer, control.body.requestId)

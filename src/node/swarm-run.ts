@@ -82,7 +82,7 @@ export class SwarmRun {
   readonly #state: SwarmState
   readonly #events: SwarmEvent[] = []
   readonly #live: Emitter<SwarmEvent>
-  readonly #leases = new Map<number, { readonly agent: string; readonly attempt: number; asked: Asked | null }>()
+  readonly #leases = new Map<number, { readonly agent: string; readonly attempt: number; asked: Asked | null; isHeld: boolean }>()
   readonly #results: { readonly index: number; readonly row: SwarmResults['results'][number] }[] = []
   readonly #participants = new Set<string>()
   #bytes = 0
@@ -178,8 +178,8 @@ export class SwarmRun {
     this.#step({ type: 'cancel' })
   }
 
-  /** A peer says which requests it works on; it may only renew its own leases. */
-  heartbeat(peer: NodeId, keys: readonly string[]): void {
+  /** A peer says which requests it works on, or which wait for a person of it (`isHeld`); it may only renew its own leases. */
+  heartbeat(peer: NodeId, keys: readonly string[], isHeld: boolean): void {
     const prefix = `${this.id}.`
     const leases = keys.flatMap((key) => {
       const at = key.startsWith(prefix) ? /^(\d{1,9})#(\d{1,9})$/.exec(key.slice(prefix.length)) : null
@@ -189,6 +189,21 @@ export class SwarmRun {
         : []
     })
     if (leases.length > 0) this.#step({ type: 'heartbeat', leases })
+    for (const { index, attempt } of leases) {
+      const lease = this.#leases.get(index)
+      if (lease?.attempt !== attempt || lease.isHeld === isHeld) continue
+      lease.isHeld = isHeld
+      this.#tell({ type: 'waiting', ...this.#shown({ index, ...lease }), waitingFor: isHeld ? 'approval' : null })
+    }
+  }
+
+  /** Do leases of it wait for a person, by what their nodes say, and is none worked on? */
+  get isHeld(): boolean {
+    return this.#held > 0 && this.#held === this.#leases.size
+  }
+
+  get #held(): number {
+    return [...this.#leases.values()].filter((one) => one.isHeld).length
   }
 
   /** A peer is gone: the leases of its agents go back at once. */
@@ -222,7 +237,8 @@ export class SwarmRun {
       participants: [...this.#participants].map((one) => namer(one)),
       leftOut: this.#offers.leftOut,
       counts: { total: items.length, completed, failed },
-      running: this.#leases.size,
+      running: this.#leases.size - this.#held,
+      waitingForApproval: this.#held,
       createdAt: new Date(this.#createdAt).toISOString(),
       durationMs: this.#durationMs ?? this.#elapsed()
     }
@@ -283,7 +299,7 @@ export class SwarmRun {
 
   #begin(lease: Lease): void {
     this.#participants.add(lease.agent)
-    this.#leases.set(lease.index, { agent: lease.agent, attempt: lease.attempt, asked: null })
+    this.#leases.set(lease.index, { agent: lease.agent, attempt: lease.attempt, asked: null, isHeld: false })
     this.#tell({ type: 'lease', ...this.#shown(lease) })
     void this.#lease(lease)
   }

@@ -65,6 +65,7 @@ export class Swarms {
         const { allowed, leftOut } = this.#survey(run)
         run.tick({ allowed, known: new Set([...allowed, ...leftOut.map((one) => one.agent)]) })
       }
+      this.#showHeld()
     })
   }
 
@@ -165,7 +166,23 @@ export class Swarms {
 
   /** A peer says which requests it works on. */
   onHeartbeat(peer: NodeId, keys: readonly string[]): void {
-    for (const run of this.#running()) run.heartbeat(peer, keys)
+    for (const run of this.#running()) run.heartbeat(peer, keys, false)
+    this.#showHeld()
+  }
+
+  /** A peer says which requests wait for a person of it: their leases live, but nobody works on them. */
+  onApproval(peer: NodeId, keys: readonly string[]): void {
+    for (const run of this.#running()) run.heartbeat(peer, keys, true)
+    this.#showHeld()
+  }
+
+  #showHeld(): void {
+    const { tasks } = this.#parts
+    for (const { taskId, isHeld } of this.#running()) {
+      if (isHeld) tasks.lost(taskId)
+      else tasks.working(taskId)
+      tasks.waitFor(taskId, isHeld ? 'approval' : null)
+    }
   }
 
   /** A peer is gone: its leases go back at once. */

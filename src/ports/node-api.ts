@@ -193,6 +193,14 @@ export type SwarmEvent =
       readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
     }
   | { readonly type: 'lease'; readonly item: string; readonly agent: string; readonly attempt: number }
+  /** Its node says that the lease waits for a person there (`approval`), or that the work goes on (null). */
+  | {
+      readonly type: 'waiting'
+      readonly item: string
+      readonly agent: string
+      readonly attempt: number
+      readonly waitingFor: 'approval' | null
+    }
   | { readonly type: 'released'; readonly item: string; readonly agent: string; readonly attempt: number; readonly reason: string }
   | {
       readonly type: 'item'
@@ -231,7 +239,10 @@ export interface SwarmInfo {
   readonly participants: readonly string[]
   readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
   readonly counts: SwarmCounts
+  /** Leases that are worked on. */
   readonly running: number
+  /** Leases that wait for a person of their node. */
+  readonly waitingForApproval: number
   readonly createdAt: string
   readonly durationMs: number
 }

@@ -83,5 +83,14 @@ export function swarmEvents(status: 'completed' | 'partial' | 'failed' | 'cancel
 /** What `swarm ls` has of it. */
 export function swarm(status: SwarmInfo['status'] = 'completed'): SwarmInfo {
   const what = { goal: 'count words', capability: 'text.stats', strategy: 'map', participants: ['text@laptop'], leftOut: [] } as const
-  return { id: 'swarm_fake', status, ...what, counts: { total: 2, completed: 2, failed: 0 }, running: 0, createdAt: AT, durationMs: 4200 }
+  return {
+    id: 'swarm_fake',
+    status,
+    ...what,
+    counts: { total: 2, completed: 2, failed: 0 },
+    running: 0,
+    waitingForApproval: 0,
+    createdAt: AT,
+    durationMs: 4200
+  }
 }

@@ -4,7 +4,7 @@ import test, { type Assert } from 'brittle'
 import type { SwarmRequest } from '../../src/ports/node-api.js'
 import { tempDir } from '../support/tmp.js'
 import { fakeHome } from './command-line.js'
-import { swarm, swarmEvents } from './samples.js'
+import { swarm, swarmEvents, task } from './samples.js'
 
 const RUN = ['swarm', 'run', 'count words', '--capability', 'text.stats'] as const
 
@@ -29,6 +29,22 @@ test('people see who did what on which node, who was left out and by which rule'
   t.ok(/\ngpu-box {2}text {3}- {5}- {7}1\n/.test(ran.stdout), ran.stdout)
   t.ok(ran.stdout.includes('left out\n  text@phone  tier: L1 may open to L0, L1'))
   t.ok(ran.stderr.includes('back    b.txt  text@gpu-box  the node is offline'))
+})
+
+test('an item that waits for approval is shown as such while it is followed, by swarm show and by tasks', async (t: Assert) => {
+  const [first, lease, ...others] = swarmEvents()
+  if (first === undefined || lease?.type !== 'lease') throw new Error('the samples changed')
+  const held = { type: 'waiting', item: lease.item, agent: lease.agent, attempt: 1 } as const
+  const events = [first, lease, { ...held, waitingFor: 'approval' } as const, { ...held, waitingFor: null } as const, ...others]
+  const { run } = await fakeHome(t, {
+    swarmEvents: events,
+    swarms: [{ ...swarm('running'), running: 1, waitingForApproval: 2 }],
+    tasks: [task('task_fake', { kind: 'swarm', state: 'submitted', waitingFor: 'approval' })]
+  })
+  const { stderr } = await run([...RUN, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })
+  t.ok(stderr.includes('waits   a.txt  text@laptop  waiting for approval\ngoes on a.txt  text@laptop\n'), stderr)
+  t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes('1 running, 2 waiting for approval'))
+  t.ok((await run(['tasks'])).stdout.includes('  waiting for approval  '))
 })
 
 test('results are counted as people count', async (t: Assert) => {

@@ -48,12 +48,17 @@ export const showSwarm: Action = async ({ output, api }, [id = '']) => {
   return EXIT.ok
 }
 
+function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
+  const held = waitingForApproval === 0 ? '' : `, ${waitingForApproval} waiting for approval`
+  return `${counts.completed} of ${counts.total} done, ${counts.failed} failed, ${running} running${held}`
+}
+
 function printSwarm(output: Output, info: SwarmInfo): void {
   output.print(`swarm ${output.paint('bold', shown(info.id))}   ${output.paint(STYLES[info.status], info.status)}`)
   printFacts(output, [
     ['goal', info.goal],
     ['capability', `${info.capability}, strategy ${info.strategy}`],
-    ['items', `${info.counts.completed} of ${info.counts.total} done, ${info.counts.failed} failed, ${info.running} running`],
+    ['items', itemsText(info)],
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
     ...info.leftOut.map((one) => ['left out', `${one.agent}: ${one.rule}`] as const)

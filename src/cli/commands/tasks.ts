@@ -54,7 +54,8 @@ async function taskLines(output: Output, { tasks: list, more }: TaskList): Promi
 }
 
 function stateCell(task: TaskInfo): Cell {
-  const text = task.waitingFor === null ? task.state : `${task.state} (${task.waitingFor})`
+  const { state, waitingFor } = task
+  const text = waitingFor === null ? state : waitingFor === 'approval' ? 'waiting for approval' : `${state} (${waitingFor})`
   const style = STYLES[task.state]
   return style === undefined ? text : { text, style }
 }
