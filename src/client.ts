@@ -5,6 +5,7 @@ import type { NodeApi } from './ports/node-api.js'
 export { type ErrorBody, type ErrorCode, NodeError } from './kit/errors.js'
 export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
+export type * from './ports/swarm-api.js'
 
 /** Which node to talk to. */
 export interface ConnectOptions {

@@ -33,6 +33,7 @@ export type { CreateSwarmOptions, SwarmCoordinator } from './node/swarm-coordina
 export type { SwarmSession, SwarmSessionStatus, SwarmSubTask } from './node/swarm-session.js'
 export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
+export type * from './ports/swarm-api.js'
 export { VERSION } from './version.js'
 
 // What goes wrong.

@@ -1,6 +1,6 @@
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
-import type { SwarmEvent } from '../ports/node-api.js'
+import type { SwarmEvent } from '../ports/swarm-api.js'
 import { EXIT } from './exit-codes.js'
 import { Screen } from './live.js'
 import { jsonLine, type Output } from './output.js'

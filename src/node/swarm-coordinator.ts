@@ -1,5 +1,5 @@
 import { NodeError } from '../kit/errors.js'
-import type { SwarmItemInput, SwarmRequest } from '../ports/node-api.js'
+import type { SwarmItemInput, SwarmRequest } from '../ports/swarm-api.js'
 import { findAgent } from './targets.js'
 import type { NameParts } from './targets.js'
 import { addressText } from '../domain/card/card.js'

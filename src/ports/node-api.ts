@@ -5,6 +5,7 @@ import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { LinkPath } from './mesh.js'
 import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult } from './policy-api.js'
+import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 
@@ -155,111 +156,6 @@ export interface Reply {
   readonly latencyMs: number
   /** Broadcast only. */
   readonly targets?: readonly { readonly agent: string; readonly outcome: string; readonly rule: string | null }[]
-}
-
-/** One element of a mapped input: its name as given and the input made of it. */
-export interface SwarmItemInput {
-  readonly item: string
-  /** JSON; Uint8Array members travel as bytes. */
-  readonly input: unknown
-}
-
-/** What `swarm run` asks. */
-export interface SwarmRequest {
-  readonly goal: string
-  readonly capability: string
-  readonly strategy: 'each' | 'map'
-  /** For `map`: 1..10,000 items. */
-  readonly items?: readonly SwarmItemInput[]
-  /** For `each`: the input of everyone; default `{}`. */
-  readonly input?: unknown
-  readonly maxParallel?: number
-  /** Failed runs of an item that are tried again. Default 2. */
-  readonly retries?: number
-  /** Milliseconds. Default 600,000. */
-  readonly deadlineMs?: number
-  readonly justification?: string
-}
-
-/** Where a swarm stands. */
-export type SwarmStatus = 'running' | 'completed' | 'failed' | 'partial' | 'canceled' | 'stalled'
-
-/** A line of `swarm run --json` and `swarm watch --json`. */
-export type SwarmEvent =
-  | {
-      readonly type: 'swarm'
-      readonly id: string
-      readonly agents: readonly string[]
-      readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
-    }
-  | { readonly type: 'lease'; readonly item: string; readonly agent: string; readonly attempt: number }
-  /** Its node says that the lease waits for a person there (`approval`), or that the work goes on (null). */
-  | {
-      readonly type: 'waiting'
-      readonly item: string
-      readonly agent: string
-      readonly attempt: number
-      readonly waitingFor: 'approval' | null
-    }
-  | { readonly type: 'released'; readonly item: string; readonly agent: string; readonly attempt: number; readonly reason: string }
-  | {
-      readonly type: 'item'
-      readonly item: string
-      readonly agent: string
-      readonly attempt: number
-      readonly status: 'completed' | 'failed'
-      readonly result: unknown
-      readonly error: ErrorBody | null
-    }
-  | { readonly type: 'gap'; readonly lost: number }
-  | {
-      readonly type: 'done'
-      readonly id: string
-      readonly status: Exclude<SwarmStatus, 'running' | 'stalled'>
-      readonly counts: SwarmCounts
-      readonly durationMs: number
-      readonly error: ErrorBody | null
-    }
-
-/** Items of a swarm by fate. */
-export interface SwarmCounts {
-  readonly total: number
-  readonly completed: number
-  readonly failed: number
-}
-
-/** One row of `swarm ls`, and `swarm show`. */
-export interface SwarmInfo {
-  readonly id: string
-  readonly goal: string
-  readonly capability: string
-  readonly strategy: 'each' | 'map'
-  readonly status: SwarmStatus
-  /** `id@node name` of agents that hold or held a lease. */
-  readonly participants: readonly string[]
-  readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
-  readonly counts: SwarmCounts
-  /** Leases that are worked on. */
-  readonly running: number
-  /** Leases that wait for a person of their node. */
-  readonly waitingForApproval: number
-  readonly createdAt: string
-  readonly durationMs: number
-}
-
-/** `swarm results`. */
-export interface SwarmResults {
-  readonly id: string
-  readonly status: SwarmStatus
-  readonly results: readonly {
-    readonly item: string
-    readonly agent: string
-    readonly attempt: number
-    readonly status: 'completed' | 'failed'
-    readonly result: unknown
-    readonly error: ErrorBody | null
-    readonly durationMs: number
-  }[]
 }
 
 /** `mesh show`: what the owner set for the whole mesh, else what is shipped. */

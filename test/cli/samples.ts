@@ -1,4 +1,5 @@
-import type { AgentDetail, PeerDetail, SwarmEvent, SwarmInfo, TaskInfo } from '../../src/ports/node-api.js'
+import type { AgentDetail, PeerDetail, TaskInfo } from '../../src/ports/node-api.js'
+import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 
 const AT = '2026-01-02T03:04:05.000Z'
 const OWNER = { id: 'y'.repeat(52), name: 'laptop' }

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import type { SwarmRequest } from '../../src/ports/node-api.js'
+import type { SwarmRequest } from '../../src/ports/swarm-api.js'
 import { tempDir } from '../support/tmp.js'
 import { fakeHome } from './command-line.js'
 import { swarm, swarmEvents, task } from './samples.js'

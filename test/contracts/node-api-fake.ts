@@ -12,12 +12,11 @@ import type {
   PeerInfo,
   Reply,
   StatusInfo,
-  SwarmEvent,
-  SwarmInfo,
   TaskInfo,
   WatchName,
   Watches
 } from '../../src/ports/node-api.js'
+import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 import type { ApprovalInfo, MessageEvent } from '../../src/ports/policy-api.js'
 import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
 

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import type { SwarmEvent } from '../../src/ports/node-api.js'
+import type { SwarmEvent } from '../../src/ports/swarm-api.js'
 import { testMesh, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
 
 test('a private network: one node serves the bootstrap, others join by the code alone and come back by their home', async (t) => {

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import type { SwarmEvent, SwarmResults } from '../../src/ports/node-api.js'
+import type { SwarmEvent, SwarmResults } from '../../src/ports/swarm-api.js'
 import { processesWith } from '../support/processes.js'
 import { ROOT, testMesh, until, untilPeer, untilTrue } from '../support/nodes.js'
 

@@ -1,5 +1,5 @@
 import test, { type Assert } from 'brittle'
-import type { SwarmEvent } from '../../src/ports/node-api.js'
+import type { SwarmEvent } from '../../src/ports/swarm-api.js'
 import { approvalScene, firstWaiting, taskState, waitingOf } from '../support/approval-scene.js'
 import type { ApprovalScene } from '../support/approval-scene.js'
 import { forgeControl } from '../support/forge.js'

@@ -1,7 +1,7 @@
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import test from 'brittle'
-import type { SwarmRequest } from '../../src/ports/node-api.js'
+import type { SwarmRequest } from '../../src/ports/swarm-api.js'
 import { agentDefinition, capability, FakeAgent, type Script } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'

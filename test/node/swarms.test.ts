@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import type { SwarmEvent, SwarmRequest } from '../../src/ports/node-api.js'
+import type { SwarmEvent, SwarmRequest } from '../../src/ports/swarm-api.js'
 import { failsWith } from '../support/fails.js'
 import { capability, agentDefinition, FakeAgent, type Script } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'

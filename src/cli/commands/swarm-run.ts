@@ -1,5 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
-import type { SwarmRequest } from '../../ports/node-api.js'
+import type { SwarmRequest } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { ITEMS_MAX, readItems } from '../items/source.js'

@@ -1,6 +1,6 @@
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { SwarmInfo, SwarmResults } from '../../ports/node-api.js'
+import type { SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, type Style } from '../output.js'
