@@ -24,7 +24,13 @@ export function renew(state: SwarmState, { index, agent }: LiveLease, now: numbe
   // Set anew, so that the table stays in the order of the last heartbeat.
   state.leases.delete(index)
   state.leases.set(index, now)
-  if (agent !== undefined) agent.refusals = 0
+  if (agent !== undefined) heard(agent)
+}
+
+/** Notes a sign of life of an agent. */
+export function heard(agent: AgentState): void {
+  agent.refusals = 0
+  agent.host.silentUntil = 0
 }
 
 /** Ends a lease: its slot is free, the item is nobody's. What becomes of the item is the caller's next step. */

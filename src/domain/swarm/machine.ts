@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../kit/errors.js'
 import { failure, finishItem, finishSwarm } from './finish.js'
-import { backOff, endLease, leasesOf, type LiveLease, liveLease, noteTried, putBack, release, renew } from './leases.js'
+import { backOff, endLease, heard, leasesOf, type LiveLease, liveLease, noteTried, putBack, release, renew } from './leases.js'
 import { fill, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
 import type { AgentState, HostState, ItemState, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
@@ -53,7 +53,7 @@ function agentOf(state: SwarmState, address: string): AgentState {
 
 function hostOf(state: SwarmState, address: string): HostState {
   const name = address.slice(address.lastIndexOf('@') + 1)
-  const host = state.hosts.get(name) ?? { allowed: FIRST_LEASES, inUse: 0, isProven: false }
+  const host = state.hosts.get(name) ?? { allowed: FIRST_LEASES, inUse: 0, isProven: false, silentUntil: 0 }
   state.hosts.set(name, host)
   return host
 }
@@ -120,6 +120,7 @@ function accepted({ state }: Step, address: string, slots: number): void {
   const agent = agentOf(state, address)
   agent.isPresent = true
   agent.slots = Math.max(0, Math.floor(slots))
+  agent.host.silentUntil = 0
   state.absent.delete(address)
 }
 
@@ -165,7 +166,7 @@ function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type
   if (lease === null) return
   const { index, item, agent } = lease
   endLease(state, lease)
-  if (agent !== undefined) agent.refusals = 0
+  if (agent !== undefined) heard(agent)
   if (input.outcome.ok) credit(state, lease, now)
   if (input.outcome.ok || input.outcome.isFinal === true || item.failures >= state.parts.retries) {
     if (!input.outcome.ok) item.failures++
@@ -201,6 +202,7 @@ function tick(step: Step): void {
     noteTried(item)
     release(state, lease, { reason: `no heartbeat for ${state.parts.leaseMs} ms`, now, effects })
     backOff(lease.agent, now)
+    if (lease.agent !== undefined) lease.agent.host.silentUntil = now + state.parts.leaseMs
   }
   for (const [address, goneAt] of state.absent) {
     if (now - goneAt < ABSENCE_LEASES * state.parts.leaseMs) break

@@ -9,7 +9,7 @@ export function fill(state: SwarmState, now: number, effects: SwarmEffect[]): vo
   while (state.status === 'running') {
     const free = freeAgents(state, now)
     if (free.length === 0) return
-    const trusted = free.filter(({ host }) => host.inUse < host.allowed)
+    const trusted = preferred(state, free, now).filter(({ host }) => host.inUse < host.allowed)
     const match = nextMatch(state, { free, trusted, now }) ?? takeOver(state, { free: trusted, now, effects })
     if (match === null) return
     lease(state, match, { now, effects })
@@ -36,6 +36,13 @@ function freeAgents(state: SwarmState, now: number): AgentState[] {
     if (agent.isPresent && agent.inUse < agent.slots && agent.backoffUntil <= now) free.push(agent)
   }
   return free
+}
+
+/** Without those of nodes that have just missed heartbeats, while agents of others are there, free or busy. */
+function preferred(state: SwarmState, agents: readonly AgentState[], now: number): readonly AgentState[] {
+  const isHeard = ({ host }: AgentState): boolean => host.silentUntil <= now
+  for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0 && isHeard(agent)) return agents.filter(isHeard)
+  return agents
 }
 
 /** Most free slots first, then the one whose last lease is longest ago, then by address. */
@@ -114,10 +121,12 @@ function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { n
   effects.push({ type: 'lease', index, agent: agent.address, attempt: item.attempt })
 }
 
-/** When the first agent that rests now may get a lease again; Infinity when none rests. */
+/** When the first agent that rests now, or whose node is silent, may get a lease again; Infinity when there is none. */
 export function restEnds(state: SwarmState, now: number): number {
   let at = Number.POSITIVE_INFINITY
-  for (const agent of state.agents.values()) if (agent.isPresent && agent.backoffUntil > now) at = Math.min(at, agent.backoffUntil)
+  for (const { isPresent, backoffUntil, host } of state.agents.values()) {
+    for (const end of [backoffUntil, host.silentUntil]) if (isPresent && end > now) at = Math.min(at, end)
+  }
   return at
 }
 

@@ -97,6 +97,8 @@ export interface HostState {
   inUse: number
   /** Has it brought a result since it was last found slow? */
   isProven: boolean
+  /** It missed heartbeats and was not heard since: until then what others could do is not for it, while others are there. */
+  silentUntil: number
 }
 
 /** One participant. */
