@@ -35,7 +35,7 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
 export function showAgent(node: NodeCore, text: string, by: CertifiedPower): AgentDetail {
-  const address = node.directory.agent(text)
+  const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
   const card = node.registry.getByAddress(addressText(address))
   if (card === undefined || !node.visibility.toCaller(card, by))
     throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" that this caller sees`)
@@ -66,7 +66,7 @@ export async function sendText(node: NodeCore, params: Calls['message.send']['pa
   const { agent, text, type, ...rest } = params
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, signal }
   if (agent === '*') return broadcast(node, type ?? 'request', question)
-  const target = await findAgent(node, agent)
+  const target = await findAgent(node, agent, (card) => node.visibility.toCaller(card, by))
   return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target, ...hooked(onAsked) })
 }
 
@@ -77,9 +77,10 @@ export async function callCapability(
   { by, onAsked, signal }: Caller
 ): Promise<Reply> {
   const { agent, ...question } = params
-  const target = agent === null ? pickCapable(node, capableDraft(node, params, by)) : await findAgent(node, agent)
+  const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
+  const target = agent === null ? pickCapable(node, capableDraft(node, params, by)) : await findAgent(node, agent, sees)
   const card = node.directory.card(target)
-  if (card !== undefined && card.capabilities.every((one) => one.id !== params.capability)) {
+  if (card !== undefined && sees(card) && card.capabilities.every((one) => one.id !== params.capability)) {
     const capabilities = card.capabilities.map((one) => one.id)
     const has = capabilities.length === 0 ? 'it has none' : `it has ${capabilities.join(', ')}`
     throw new NodeError('CAPABILITY_NOT_FOUND', `${node.directory.shownAddress(target)} has no capability ${params.capability}; ${has}`, {

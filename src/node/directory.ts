@@ -98,10 +98,15 @@ export class Directory {
     throw notFound('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh`, found.nearest)
   }
 
-  /** The agent a person means. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
-  agent(text: string): AgentAddress {
-    const agents: AgentName[] = this.#parts.registry.listAll().map((card) => ({ agentId: card.id, nodeId: card.nodeId }))
-    const found = resolveAgent(text, agents, this.nodes())
+  /**
+   * The agent a person means. `sees`: which ones the caller may see; no other is named where the text means none or several.
+   * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
+   */
+  agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
+    const cards = this.#parts.registry.listAll()
+    const nodes = this.nodes()
+    const exact = resolveAgent(text, cards.map(nameOf), nodes)
+    const found = exact.kind === 'found' ? exact : resolveAgent(text, cards.filter(sees).map(nameOf), nodes)
     if (found.kind === 'found') return found.value
     if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node agents')
     throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
@@ -128,6 +133,10 @@ export class Directory {
     const { tier, sandboxId } = effectiveParty({ certificate, card, hops: onBehalfOf === undefined ? NO_HOPS : [onBehalfOf] })
     return { address: card.address, tier, sandboxId }
   }
+}
+
+function nameOf(card: RegisteredCard): AgentName {
+  return { agentId: card.id, nodeId: card.nodeId }
 }
 
 function ambiguous(text: string, candidates: readonly string[], next: string): NodeError {

@@ -2,7 +2,7 @@ import type { Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import type { AgentRegistry } from '../domain/card/registry.js'
+import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { RefusalCode } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
@@ -17,6 +17,7 @@ import type { SwarmRunParts } from './swarm-run.js'
 import { subTaskIndex } from './swarm-session.js'
 import type { SwarmSession } from './swarm-session.js'
 import type { Tasks } from './tasks.js'
+import type { Visibility } from './visibility.js'
 
 /** Swarms that are kept; the oldest finished ones go first. */
 const KEPT = 100
@@ -33,6 +34,7 @@ export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'hasRoom'> {
   readonly peers: Peers
   readonly tasks: Tasks
   readonly events: NodeEvents
+  readonly visibility: Visibility
 }
 
 /** Who could take part: who may, who is left out and why. */
@@ -191,17 +193,20 @@ export class Swarms {
   }
 
   #survey({ request, capabilities, onBehalfOf }: Pick<SwarmRun, 'request' | 'capabilities' | 'onBehalfOf'>): Survey {
-    const { registry, peers, outbox, self } = this.#parts
+    const { registry, peers, outbox, self, visibility } = this.#parts
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
     const sender = { agentId: OPERATOR, nodeId: self }
     const allowed: string[] = []
     const leftOut: LeftOut[] = []
     const refusals: RefusalCode[] = []
+    const leaveOut = (card: RegisteredCard, rule: string): void => {
+      if (onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)) leftOut.push({ agent: card.address, rule })
+    }
     const [, ...further] = capabilities
     for (const card of registry.findByCapability(request.capability)) {
       if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
       if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
-        leftOut.push({ agent: card.address, rule: 'offline' })
+        leaveOut(card, 'offline')
         continue
       }
       const recipient = { agentId: card.id, nodeId: card.nodeId }
@@ -216,7 +221,7 @@ export class Swarms {
       if (verdict.allowed) {
         allowed.push(card.address)
       } else {
-        leftOut.push({ agent: card.address, rule: verdict.rule })
+        leaveOut(card, verdict.rule)
         refusals.push(verdict.code)
       }
     }

@@ -79,3 +79,28 @@ test('a question for an agent is answered with what the asking peer may find', a
   t.is(await finds(ci, 'boxed'), true)
   t.is(await finds(ci, 'text'), false)
 })
+
+test('a sandboxed caller is told no names of agents that it does not see: neither as candidates, nor as left out', async (t) => {
+  const { ci } = await scene(t)
+  const boxed = ci.api()
+  for (const call of [
+    () => boxed.call('agents.show', { agent: 'txt' }),
+    () => boxed.call('message.send', { agent: 'txt', text: 'x' }),
+    () => boxed.call('message.call', { agent: 'txt@plain', capability: 'text.do', input: 1 })
+  ])
+    t.absent(/text|plain/.test((await failsWith(t, 'AGENT_NOT_FOUND', call)).message.replace('txt@plain', '')))
+  const near = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.send', { agent: 'bilt', text: 'x' }))
+  t.ok(near.message.includes('did you mean built@ci'), 'what it sees is still named')
+  await failsWith(t, 'SANDBOX_VIOLATION', () => boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 }))
+  const swarm = { goal: 'g', capability: 'text.do', strategy: 'each' } as const
+  t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => boxed.call('swarm.start', swarm))).message.includes('plain'))
+})
+
+test('of several agents that a name may mean, a sandboxed caller means the one it sees', async (t) => {
+  const world = new World(t)
+  const plain = await world.member('plain', { agents: [echo('text')] })
+  const ci = await world.member('ci', { agents: [echo('text')], terms: { sandboxId: 'ci' } })
+  await world.link(plain, ci)
+  await failsWith(t, 'AMBIGUOUS_NAME', () => plain.api().call('agents.show', { agent: 'text' }))
+  t.is((await ci.api().call('agents.show', { agent: 'text' })).address, 'text@ci')
+})
