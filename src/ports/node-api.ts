@@ -9,7 +9,7 @@ import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from './swarm-
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 
-export type { TaskInfo }
+export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 
 /** Who calls. The node decides by it, never by what a call says of itself. */
 export interface Principal {
