@@ -7,6 +7,7 @@ import type { ReadEnvelope } from '../domain/envelope/origin.js'
 import { wayFault } from '../domain/routing/hops.js'
 import { MAX_AGE_MS, Replays } from '../domain/routing/replays.js'
 import type { Freshness } from '../domain/routing/replays.js'
+import type { Links } from '../ports/mesh.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Refusal } from './router.js'
@@ -23,6 +24,7 @@ export interface ForwardedParts {
   readonly verify: Verify
   readonly hash: Hash
   readonly directory: Directory
+  readonly links: Pick<Links, 'isKeptOut'>
   readonly routes: Routes
 }
 
@@ -33,7 +35,11 @@ export type Acceptance =
 
 const REFUSALS = {
   unsigned: { code: 'FORBIDDEN', rule: 'origin: signed by its node', reason: 'the signature is not of the node that the message is from' },
-  unknown: { code: 'FORBIDDEN', rule: 'hops: members', reason: 'the sender or a node on the way is no member, or was put out' },
+  unknown: {
+    code: 'FORBIDDEN',
+    rule: 'hops: members',
+    reason: 'a node at an end or on the way is no member, was put out, or is kept out for its strikes'
+  },
   flood: { code: 'OVERLOADED', rule: 'hops: a rate for each neighbour', reason: 'too many messages of others at once' }
 } as const satisfies Record<string, Refusal>
 
@@ -64,7 +70,7 @@ export class Forwarded {
 
   /** Judges a message with a signature or hops, as it came from a neighbour. */
   accept(peer: NodeId, read: ReadEnvelope, bytes: Uint8Array): Acceptance {
-    const { self, clock, directory, routes, membership, hash, verify } = this.#parts
+    const { self, clock, routes, membership, hash, verify } = this.#parts
     const { header } = read
     const hops = header.metadata?.hops ?? []
     const origin = parseAddress(header.sender)?.nodeId ?? ''
@@ -72,7 +78,7 @@ export class Forwarded {
     const fault = wayFault({ origin, target, hops, peer, self })
     if (fault !== null) return forged({ code: 'FORBIDDEN', rule: 'hops: the way it came', reason: fault })
     if (!this.#rate.take(peer)) return refused(REFUSALS.flood)
-    if ([origin, target, ...hops].some((node) => directory.certificate(node) === null)) return refused(REFUSALS.unknown)
+    if ([origin, target, ...hops].some((node) => !this.#isTaken(node))) return refused(REFUSALS.unknown)
     const message = { origin, id: header.id, timestamp: header.timestamp }
     const freshness = this.#replays.judge(message, clock.now())
     if (freshness !== 'new') return refused(STALE[freshness])
@@ -81,6 +87,14 @@ export class Forwarded {
     this.#replays.add(message)
     routes.learn(origin, peer, hops.length)
     return { ok: true, origin }
+  }
+
+  /** What no stream may bring no other may bring either: a gate would let this node in now. */
+  #isTaken(node: NodeId): boolean {
+    const { clock, directory, links } = this.#parts
+    const certificate = directory.certificate(node)
+    if (certificate === null || links.isKeptOut(node)) return false
+    return certificate.expiresAt === undefined || clock.now() <= certificate.expiresAt
   }
 }
 

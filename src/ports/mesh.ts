@@ -54,6 +54,8 @@ export interface Links {
   want(peers: readonly NodeId[]): void
   /** Counts a strike of a peer; with too many its links are cut and it is kept out for a while, longer each time. */
   strike(peer: NodeId, strike: Strike, reason: string): void
+  /** Is it kept out now for its strikes? */
+  isKeptOut(peer: NodeId): boolean
   /** Every open link. */
   list(): readonly Link[]
   close(): Promise<void>

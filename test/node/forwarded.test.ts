@@ -126,6 +126,23 @@ test('whoever was put out carries nothing and is carried for no more; who brings
   t.alike(await outcome(of, another, d), refused)
 })
 
+test('who is kept out for its strikes, or whose certificate has ended, does not come in by way of others', async (t) => {
+  const of = await scene(t)
+  const { world, a, c, message } = of
+  const refused = { ran: false, kind: 'refusal', rule: 'hops: members', struck: [] }
+  c.links.keptOut.add(a.id)
+  t.alike(await outcome(of, message()), refused)
+  c.links.keptOut.clear()
+  t.is((await outcome(of, message())).ran, true)
+  const certificate = world.log.model.certificateOf(a.actor)
+  const ending = { ...certificate, serial: certificate.serial + 1, issuer: actor('owner').id, expiresAt: world.clock.now() + 1000 }
+  world.log.model.recertify(actor('owner'), ending)
+  world.log.changed()
+  t.is((await outcome(of, message())).ran, true)
+  await world.pass(1001)
+  t.alike(await outcome(of, message()), refused)
+})
+
 test('no message counts twice, by whatever way it comes again', async (t) => {
   const of = await scene(t)
   const { a, c, d, world, agent } = of

@@ -107,6 +107,8 @@ export class FakeLinks implements Links {
   readonly open: FakeLink[] = []
   /** What else they did. */
   readonly strikes: { readonly peer: NodeId; readonly strike: Strike }[] = []
+  /** Peers with too many strikes. */
+  readonly keptOut = new Set<NodeId>()
   /** How peers broke the protocol. */
   readonly faults: { readonly peer: NodeId; readonly reason: string }[] = []
   /** Peers that can be dialled now. */
@@ -139,6 +141,10 @@ export class FakeLinks implements Links {
 
   strike(peer: NodeId, strike: Strike): void {
     this.strikes.push({ peer, strike })
+  }
+
+  isKeptOut(peer: NodeId): boolean {
+    return this.keptOut.has(peer)
   }
 
   list(): readonly Link[] {

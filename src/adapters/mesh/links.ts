@@ -174,6 +174,10 @@ export class SwarmLinks implements Links {
     for (const link of this.list()) if (link.peer === peer) link.close('too many strikes')
   }
 
+  isKeptOut(peer: NodeId): boolean {
+    return this.#strikes.isOut(peer)
+  }
+
   list(): readonly Link[] {
     return [...this.#streams].flatMap((one) => (one.session === null ? [] : [one.session.link]))
   }

@@ -82,6 +82,10 @@ test('a peer with too many strikes is cut, kept out for a while and let in again
   for (let i = 0; i < 20; i++) a.mesh.links.strike(eve.id, 'forged', 'a forgery')
   t.absent(evil.closed)
   a.mesh.links.strike(eve.id, 'forged', 'a forgery')
+  t.alike(
+    [eve.id, bob.id].map((id) => a.mesh.links.isKeptOut(id)),
+    [true, false]
+  )
   await a.seen.until(() => a.seen.closed.length > 0)
   t.alike(a.seen.closed, [{ link: evil, reason: 'too many strikes' }])
   t.alike(a.refused, [
