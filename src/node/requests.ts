@@ -7,6 +7,7 @@ import { Cancellations } from './cancellations.js'
 import type { CancellationsParts } from './cancellations.js'
 import { OneRequest } from './one-request.js'
 import type { Answer, Asking, RequestNames, RequestParts } from './one-request.js'
+import { RequestLane } from './request-lane.js'
 import type { Ways } from './ways.js'
 
 /** Requests under way to a peer beyond which those that waited for it wait on: it takes only so many at once. */
@@ -35,9 +36,7 @@ export class Requests {
   readonly #ofRequest: RequestParts
   readonly #cancellations: Cancellations
   /** Requests that have not ended, by peer. */
-  readonly #live = new Map<NodeId, Set<OneRequest>>()
-  /** Those of them that wait for their peer to come back, or to have room. */
-  readonly #queued = new Set<OneRequest>()
+  readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
   #timer: Timer | null = null
 
   constructor(parts: RequestsParts) {
@@ -46,7 +45,7 @@ export class Requests {
     this.#ofRequest = {
       ...parts,
       cancellations: this.#cancellations,
-      onNoRoom: (request) => this.#queued.add(request),
+      onNoRoom: (request) => this.#wait(request),
       onEnd: (request) => this.#forget(request)
     }
   }
@@ -63,8 +62,9 @@ export class Requests {
    */
   async ask(asking: Asking): Promise<Asked> {
     const request = new OneRequest(this.#ofRequest, asking, this.#name(asking))
-    const ofPeer = this.#live.get(request.peer) ?? new Set()
-    this.#live.set(request.peer, ofPeer.add(request))
+    const lane = this.#lanes.get(request.peer) ?? new RequestLane()
+    this.#lanes.set(request.peer, lane)
+    lane.send(request)
     try {
       if (asking.mayQueue && this.#isAway(request.peer)) return this.#queuedAsked(request)
       await request.send()
@@ -94,8 +94,9 @@ export class Requests {
   /** This node stops: whoever waits for an answer waits no longer. */
   stop(): void {
     this.#parts.clock.clear(this.#timer)
-    this.#queued.clear()
-    for (const request of this.#all()) request.abandon()
+    const requests = this.#all()
+    this.#lanes.clear()
+    for (const request of requests) request.abandon()
   }
 
   /** Cancels the request of a caller's task; false when it is not under way. */
@@ -112,7 +113,7 @@ export class Requests {
   onHeartbeat(peer: NodeId, keys: readonly string[], waiting: readonly string[] = []): void {
     const named = new Set(keys)
     const idle = new Set(waiting)
-    for (const request of this.#live.get(peer) ?? []) {
+    for (const request of this.#of(peer)) {
       if (!named.has(request.key)) continue
       if (idle.has(request.key)) request.waitForSlot()
       else request.working()
@@ -122,24 +123,26 @@ export class Requests {
   /** A peer says which requests wait for a person of it. */
   onApproval(peer: NodeId, keys: readonly string[]): void {
     const named = new Set(keys)
-    for (const request of this.#live.get(peer) ?? []) if (named.has(request.key)) request.waitForApproval()
+    for (const request of this.#of(peer)) if (named.has(request.key)) request.waitForApproval()
   }
 
   /** Requests that wait for their peer to come back, or to have room. */
   waitingCount(): number {
-    return this.#queued.size
+    let count = 0
+    for (const lane of this.#lanes.values()) count += lane.waiting
+    return count
   }
 
   /** A peer is gone: what it was asked waits for it, until each request's own time is over. */
   onOffline(peer: NodeId): void {
-    for (const request of this.#live.get(peer) ?? []) request.waitForPeer()
+    for (const request of this.#of(peer)) request.waitForPeer()
   }
 
   /** A peer was put out of the mesh: nothing is expected of it any more. */
   onRevoked(peer: NodeId): void {
     const error = new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody()
-    const requests = [...(this.#live.get(peer) ?? [])]
-    for (const request of requests) this.#queued.delete(request)
+    const requests = this.#of(peer)
+    this.#lanes.delete(peer)
     for (const request of requests) request.fail(error)
     this.#cancellations.forget(peer)
   }
@@ -147,14 +150,14 @@ export class Requests {
   /** A peer is back: send what waited for it. */
   onOnline(peer: NodeId): void {
     this.#cancellations.onOnline(peer)
-    for (const request of this.#live.get(peer) ?? []) if (!this.#queued.has(request)) request.peerIsBack()
+    for (const request of this.#of(peer)) if (this.#lanes.get(peer)?.isWaiting(request) !== true) request.peerIsBack()
     this.#sendQueued(peer)
   }
 
   /** Asks again what peers have lost, and sends what waited for room. */
   #tick(): void {
-    for (const [peer, ofPeer] of this.#live) {
-      for (const request of ofPeer) if (request.isLost() && !this.#isAway(peer)) this.#askAgain(request)
+    for (const [peer, lane] of this.#lanes) {
+      for (const request of lane.all()) if (request.isLost() && !this.#isAway(peer)) this.#askAgain(request)
       this.#sendQueued(peer)
     }
   }
@@ -170,15 +173,9 @@ export class Requests {
   }
 
   #sendQueued(peer: NodeId): void {
-    if (this.#queued.size === 0 || this.#isAway(peer)) return
-    const now = this.#parts.clock.monotonic()
-    const ofPeer = [...(this.#live.get(peer) ?? [])]
-    const waiting = ofPeer.filter((one) => this.#queued.has(one))
-    const underWay = ofPeer.filter((one) => one.isAwaited).length - waiting.length
-    for (const request of waiting.filter((one) => one.dueAt <= now).slice(0, Math.max(0, WINDOW - underWay))) {
-      this.#queued.delete(request)
+    if (this.#isAway(peer)) return
+    for (const request of this.#lanes.get(peer)?.next(this.#parts.clock.monotonic(), WINDOW) ?? [])
       request.send().catch((error: unknown) => this.#notSent(request, asNodeError(error)))
-    }
   }
 
   /** What may wait does so; what the rules or the agent refuse has failed. */
@@ -201,20 +198,26 @@ export class Requests {
 
   #queue(request: OneRequest): void {
     if (request.isOver) return
-    this.#queued.add(request)
+    this.#wait(request)
     request.waitForPeer()
   }
 
+  #wait(request: OneRequest): void {
+    this.#lanes.get(request.peer)?.wait(request, this.#parts.clock.monotonic())
+  }
+
   #forget(request: OneRequest): void {
-    this.#queued.delete(request)
-    const ofPeer = this.#live.get(request.peer)
-    if (ofPeer?.delete(request) === true && ofPeer.size === 0) this.#live.delete(request.peer)
+    if (this.#lanes.get(request.peer)?.remove(request) === true) this.#lanes.delete(request.peer)
     // It leaves its room to the next.
     this.#sendQueued(request.peer)
   }
 
+  #of(peer: NodeId): readonly OneRequest[] {
+    return this.#lanes.get(peer)?.all() ?? []
+  }
+
   #all(): OneRequest[] {
-    return [...this.#live.values()].flatMap((ofPeer) => [...ofPeer])
+    return [...this.#lanes.values()].flatMap((lane) => lane.all())
   }
 }
 
