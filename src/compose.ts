@@ -249,6 +249,7 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
     codeNetwork: { network: kind, bootstrap: kind === 'private' ? reached : [], localPort: kind === 'local' ? localPort : null },
     keyPair: await opening.store.createKeyPair('a2a-node/node'),
     software: `a2a-node/${VERSION}`,
+    maxLinks: options.config.network.maxPeers,
     clock,
     telemetry,
     onRefused: (refusal) => audit.append(refusal)

@@ -48,7 +48,7 @@ export type Strike = 'fault' | 'forged' | 'doubtful'
 export interface Links {
   /** Begins to listen and to look for members. Resolves when the listening side is up (not when peers are found). */
   start(handlers: LinkHandlers): Promise<void>
-  /** Dials a member by key, now. Resolves with the link (maybe one that was there). @throws NodeError PEER_OFFLINE after `timeoutMs`. */
+  /** Dials a member by key, now. Resolves with the link (maybe one that was there). @throws NodeError PEER_OFFLINE after `timeoutMs`, at once without a place for it. */
   dial(peer: NodeId, timeoutMs: number): Promise<Link>
   /** The members the keeper should hold links to. Replaces the former list. */
   want(peers: readonly NodeId[]): void

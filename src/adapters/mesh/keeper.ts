@@ -23,6 +23,8 @@ export interface KeeperParts {
   readonly chance?: () => number
   isConnected(peer: NodeId): boolean
   linkCount(): number
+  /** Is there a place for another link? Without one nobody is looked for. */
+  hasRoom(): boolean
 }
 
 /**
@@ -62,6 +64,8 @@ export class Keeper {
   /** A link to the peer opened. */
   connected(peer: NodeId): void {
     this.#tries.delete(peer)
+    // Else the swarm itself would go on to dial those for whom there is no place.
+    if (!this.#parts.hasRoom()) for (const one of this.#wanted) if (!this.#parts.isConnected(one)) this.#forget(one)
     this.#look()
   }
 
@@ -100,6 +104,7 @@ export class Keeper {
   }
 
   #missing(): MissingMember[] {
+    if (!this.#parts.hasRoom()) return []
     return [...this.#wanted]
       .filter((peer) => !this.#parts.isConnected(peer))
       .map((nodeId) => ({ nodeId, ...(this.#tries.get(nodeId) ?? { attempts: 0, lastTriedAt: null }) }))

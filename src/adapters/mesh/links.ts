@@ -127,7 +127,8 @@ export class SwarmLinks implements Links {
       clock,
       networkKind,
       isConnected: (peer) => this.#linkTo(peer) !== null,
-      linkCount: () => this.list().length
+      linkCount: () => this.list().length,
+      hasRoom: () => !this.#isFull()
     })
     network.onTakeover(() => this.#keeper?.refreshNow())
     this.review()
@@ -149,6 +150,7 @@ export class SwarmLinks implements Links {
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
     if (open !== null) return open
+    if (this.#isFull()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
     const key = keyFromText(peer)
     const opened = this.#dials.wait(peer, timeoutMs)
     this.swarm.joinPeer(key)

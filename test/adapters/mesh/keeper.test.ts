@@ -8,7 +8,7 @@ const ann = actor('ann').id
 const bob = actor('bob').id
 
 /** A keeper over a swarm that only writes down what it is told. */
-function kept({ connected = [] }: { connected?: readonly NodeId[] } = {}) {
+function kept({ connected = [], places = 64 }: { connected?: readonly NodeId[]; places?: number } = {}) {
   const clock = new ManualClock()
   const links = new Set(connected)
   const told = { dialled: [] as NodeId[], left: [] as NodeId[], refreshes: 0, announces: 0 }
@@ -34,7 +34,8 @@ function kept({ connected = [] }: { connected?: readonly NodeId[] } = {}) {
     networkKind: 'local',
     chance: () => 0.5,
     isConnected: (peer) => links.has(peer),
-    linkCount: () => links.size
+    linkCount: () => links.size,
+    hasRoom: () => links.size < places
   })
   return { keeper, clock, links, told, peers }
 }
@@ -82,6 +83,22 @@ test('a lost member is dialled within half a second, and again no more once it i
   keeper.connected(ann)
   clock.advance(60_000)
   t.is(told.dialled.length, 1)
+})
+
+test('with all places taken nobody is dialled any more, by the swarm neither; once one is free the missing are', (t) => {
+  const { keeper, clock, links, told } = kept({ places: 1 })
+  keeper.want([ann, bob])
+  t.alike(told.dialled, [ann, bob])
+  links.add(ann)
+  keeper.connected(ann)
+  t.alike(told.left, [bob])
+  const early = told.refreshes
+  clock.advance(600_000)
+  t.alike(told.dialled, [ann, bob], 'not one dial in ten minutes')
+  t.ok(told.refreshes - early <= 60, `${told.refreshes - early} refreshes, as when all is well`)
+  links.delete(ann)
+  keeper.lost(ann)
+  t.alike(told.dialled, [ann, bob, bob])
 })
 
 test('who is lost a second time is dialled as fast as at the first', (t) => {

@@ -14,6 +14,7 @@ import { bytesToText, keyToText } from '../../../src/kit/ids.js'
 import { chainOf } from '../../../src/domain/membership/chain.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
+import { failsWith } from '../../support/fails.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { keyText } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
@@ -167,6 +168,8 @@ test('with all links taken a node sends members away, and takes the next when on
   await second.seen.link(first.id)
   t.absent(second.seen.opened.some((link) => link.peer === owner.id))
   t.is(owner.mesh.links.list().length, 1)
+  // At once, not after its hour.
+  await failsWith(t, 'PEER_OFFLINE', () => owner.mesh.links.dial(second.id, 3_600_000))
   await first.close()
   await second.seen.link(owner.id)
   t.pass('there is a place now')
