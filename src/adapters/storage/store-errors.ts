@@ -44,7 +44,7 @@ const BY_WORDS: readonly (readonly [RegExp, Fault])[] = [
   [/^invalid device file|corruption|another corestore is stored here/i, DAMAGED]
 ]
 
-const LOCKED = /could not be locked|while lock file|resource temporarily unavailable/i
+const LOCKED = /lock hold by|could not be locked|while lock file|resource temporarily unavailable/i
 
 /**
  * Any error of the file system or the store engine as a NodeError with a next step.

@@ -1,0 +1,256 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import RocksDB from 'rocksdb-native'
+import { NodeError } from '../../kit/errors.js'
+import type { Ledger, LedgerChange, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
+import { assertChanges } from './ledger-keys.js'
+import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
+import { encodeCommit } from './ledger-record.js'
+import type { JournalCommit } from './ledger-record.js'
+import { storeError } from './store-errors.js'
+
+/** Bytes of a journal file after which a new one is begun. */
+const JOURNAL_BYTES = 8 * 1024 * 1024
+/** Bytes of the table in memory of the store. */
+const TABLE_BYTES = 4 * 1024 * 1024
+/** Commits that share one write. */
+const MAX_GROUP = 1024
+/** Bytes of records that share one write, beyond the first. */
+const MAX_GROUP_BYTES = 8 * 1024 * 1024
+/** The number of the last commit in the store; before every key of a {@link Ledger}. */
+const NUMBER_KEY = Buffer.from(' commits')
+
+/** What a commit that was promised survives: the end of the process, or the end of the machine's power as well. */
+export type LedgerDurability = 'process' | 'power'
+
+/** How a durable ledger is opened. */
+export interface DurableLedgerOptions {
+  /** Its directory; made 0700 when it is not there. */
+  readonly dir: string
+  readonly durability: LedgerDurability
+  /** A number of commits that the ledger once had, kept elsewhere: one that has fewer now is damaged or an old copy. */
+  readonly mark: { readonly read: () => Promise<number>; readonly write: (commits: number) => Promise<void> }
+}
+
+interface Waiting {
+  readonly changes: readonly LedgerChange[]
+  readonly done: () => void
+  readonly failed: (error: NodeError) => void
+}
+
+/**
+ * Opens the ledger of a directory: a journal, fsynced once for all commits that wait together, before a key-value store.
+ * Commits that the store does not have yet are brought in from the journal.
+ * @throws NodeError STORE_DAMAGED, DISK_FULL, NO_PERMISSION, STORE_LOCKED
+ */
+export async function openDurableLedger(options: DurableLedgerOptions): Promise<Ledger> {
+  const { dir } = options
+  try {
+    await fs.mkdir(path.join(dir, 'store'), { recursive: true, mode: 0o700 })
+    const store = new RocksDB(path.join(dir, 'store'), { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: 2, maxOpenFiles: 64 })
+    await store.ready()
+    try {
+      return await DurableLedger.open(store, options)
+    } catch (error) {
+      await store.close({ force: true })
+      throw error
+    }
+  } catch (error) {
+    throw storeError(error, dir)
+  }
+}
+
+class DurableLedger implements Ledger {
+  readonly #options: DurableLedgerOptions
+  readonly #store: RocksDB
+  readonly #journal: LedgerJournal
+  /** Number of the last commit that was promised. */
+  #last: number
+  #waiting: Waiting[] = []
+  #writing: Promise<void> | null = null
+  #checkpoint: Promise<void> | null = null
+  /** Set when neither the journal nor the store tells any more what is there. */
+  #broken: NodeError | null = null
+  #isClosed = false
+
+  private constructor(
+    options: DurableLedgerOptions,
+    parts: { readonly store: RocksDB; readonly journal: LedgerJournal; readonly last: number }
+  ) {
+    this.#options = options
+    this.#store = parts.store
+    this.#journal = parts.journal
+    this.#last = parts.last
+  }
+
+  static async open(store: RocksDB, options: DurableLedgerOptions): Promise<DurableLedger> {
+    const { dir, durability, mark } = options
+    const files = await journalFiles(dir)
+    const kept = await storedNumber(store)
+    const missing = await commitsBehind(files, kept)
+    for (const commit of missing) await write(store, [commit])
+    const last = kept + missing.length
+    if (last < (await mark.read())) throw damagedError(dir)
+    await store.flush()
+    const journal = await LedgerJournal.begin(dir, last + 1, { isSynced: durability === 'power' })
+    for (const file of files) if (file !== journal.file) await fs.rm(file)
+    await mark.write(last)
+    return new DurableLedger(options, { store, journal, last })
+  }
+
+  async get(key: string): Promise<Uint8Array | null> {
+    return this.#read(() => this.#store.get(Buffer.from(key)))
+  }
+
+  async list({ from, to, limit }: LedgerRange): Promise<LedgerEntry[]> {
+    if (limit <= 0 || from >= to) return []
+    return this.#read(async () => {
+      const entries: LedgerEntry[] = []
+      const range = { gte: Buffer.from(from), lt: Buffer.from(to), limit, capacity: Math.min(limit, 256) }
+      for await (const { key, value } of this.#store.iterator(range)) entries.push({ key: Buffer.from(key).toString(), value })
+      return entries
+    })
+  }
+
+  commit(changes: readonly LedgerChange[]): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the ledger is closed'))
+    assertChanges(changes)
+    return new Promise((done, failed) => {
+      this.#waiting.push({ changes, done, failed })
+      this.#writing ??= this.#writeAll()
+    })
+  }
+
+  async compact(): Promise<void> {
+    await this.#read(async () => {
+      await this.#store.flush()
+      await this.#store.compactRange()
+    })
+  }
+
+  async size(): Promise<LedgerSize> {
+    return { commits: this.#last, bytes: await bytesOf(this.#options.dir) }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    await this.#writing
+    await this.#checkpoint
+    await this.#journal.close()
+    await this.#store.close({ force: true })
+    if (this.#broken === null) await this.#options.mark.write(this.#last)
+  }
+
+  async #read<T>(run: () => Promise<T>): Promise<T> {
+    try {
+      return await run()
+    } catch (error) {
+      throw storeError(error, this.#options.dir)
+    }
+  }
+
+  /** One group after the other; what was called while one was written waits for the next, and shares it. */
+  async #writeAll(): Promise<void> {
+    // Those who call in the same turn share the first write as well.
+    await Promise.resolve()
+    while (this.#waiting.length > 0) {
+      const { group, commits, records } = this.#nextGroup()
+      try {
+        await this.#writeGroup(commits, records)
+        for (const { done } of group) done()
+      } catch (error) {
+        const fault = storeError(error, this.#options.dir)
+        const others = this.#waiting.splice(0)
+        for (const { failed } of [...group, ...others]) failed(fault)
+      }
+    }
+    this.#writing = null
+  }
+
+  #nextGroup(): { readonly group: Waiting[]; readonly commits: JournalCommit[]; readonly records: Uint8Array[] } {
+    const commits: JournalCommit[] = []
+    const records: Uint8Array[] = []
+    let bytes = 0
+    for (const { changes } of this.#waiting) {
+      if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
+      const commit = { number: this.#last + commits.length + 1, promised: this.#last, changes }
+      const record = encodeCommit(commit)
+      commits.push(commit)
+      records.push(record)
+      bytes += record.byteLength
+    }
+    return { group: this.#waiting.splice(0, commits.length), commits, records }
+  }
+
+  async #writeGroup(commits: readonly JournalCommit[], records: readonly Uint8Array[]): Promise<void> {
+    if (this.#broken !== null) throw this.#broken
+    const before = this.#journal.bytes
+    await this.#journal.append(records).catch((error: unknown) => this.#breakUnless(before, error))
+    try {
+      await write(this.#store, commits)
+    } catch (error) {
+      // Nobody shall find after a restart what was told to have failed.
+      await this.#journal.undo(before).catch((cause: unknown) => this.#breakUnless(before, cause))
+      throw error
+    }
+    this.#last += commits.length
+    if (this.#journal.bytes >= JOURNAL_BYTES) await this.#rotate()
+  }
+
+  /** What could not be taken back leaves it open what is there: only opening the ledger anew tells. */
+  #breakUnless(size: number, error: unknown): never {
+    if (this.#journal.bytes !== size) this.#broken = storeError(error, this.#options.dir)
+    throw error
+  }
+
+  /** A full file goes once the store has on disk what it holds. A failure leaves a journal that is longer than it need be. */
+  async #rotate(): Promise<void> {
+    if (this.#checkpoint !== null) return
+    try {
+      const last = this.#last
+      const full = await this.#journal.rotate(last + 1)
+      this.#checkpoint = this.#finishCheckpoint(full, last).finally(() => {
+        this.#checkpoint = null
+      })
+    } catch {
+      // The next commit tries again.
+    }
+  }
+
+  async #finishCheckpoint(file: string, last: number): Promise<void> {
+    try {
+      await this.#store.flush()
+      await this.#options.mark.write(last)
+      await fs.rm(file)
+    } catch {
+      // The file stays until the next start, which reads it once more.
+    }
+  }
+}
+
+async function write(store: RocksDB, commits: readonly JournalCommit[]): Promise<void> {
+  const batch = store.write({ autoDestroy: true })
+  for (const { changes } of commits) {
+    for (const { key, value } of changes) {
+      if (value === null) batch.tryDelete(Buffer.from(key))
+      else batch.tryPut(Buffer.from(key), value)
+    }
+  }
+  batch.tryPut(NUMBER_KEY, Buffer.from(String(commits.at(-1)?.number ?? 0)))
+  await batch.flush()
+}
+
+async function storedNumber(store: RocksDB): Promise<number> {
+  const bytes = await store.get(NUMBER_KEY)
+  return bytes === null ? 0 : Number(Buffer.from(bytes).toString())
+}
+
+async function bytesOf(dir: string): Promise<number> {
+  let bytes = 0
+  for (const entry of await fs.readdir(dir, { recursive: true, withFileTypes: true })) {
+    // Files come and go while the store tidies up.
+    if (entry.isFile()) bytes += (await fs.stat(path.join(entry.parentPath, entry.name)).catch(() => ({ size: 0 }))).size
+  }
+  return bytes
+}

@@ -1,0 +1,132 @@
+import { constants } from 'node:fs'
+import fs from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+import path from 'node:path'
+import { NodeError } from '../../kit/errors.js'
+import { syncDir } from './atomic-file.js'
+import { readJournal } from './ledger-record.js'
+import type { JournalCommit } from './ledger-record.js'
+
+const NAME = /^journal-\d{12}$/
+
+/** The journal of a ledger: commits in the order they were made, in files named after their first number. */
+export class LedgerJournal {
+  readonly #dir: string
+  readonly #isSynced: boolean
+  #file: string
+  #handle: FileHandle
+  #size = 0
+
+  private constructor(parts: { readonly dir: string; readonly isSynced: boolean; readonly file: string; readonly handle: FileHandle }) {
+    this.#dir = parts.dir
+    this.#isSynced = parts.isSynced
+    this.#file = parts.file
+    this.#handle = parts.handle
+  }
+
+  /** Begins a new file for the commits from `first` on. `isSynced`: each append is on disk when it resolves. */
+  static async begin(dir: string, first: number, { isSynced }: { readonly isSynced: boolean }): Promise<LedgerJournal> {
+    const opened = await create(dir, first)
+    return new LedgerJournal({ dir, isSynced, ...opened })
+  }
+
+  /** The file that grows. */
+  get file(): string {
+    return this.#file
+  }
+
+  /** Its bytes. */
+  get bytes(): number {
+    return this.#size
+  }
+
+  /** Writes records behind the last; when it rejects none of them is there. */
+  async append(records: readonly Uint8Array[]): Promise<void> {
+    const from = this.#size
+    try {
+      for (const part of inCalls(records)) {
+        const { bytesWritten } = await this.#handle.writev(part, this.#size)
+        this.#size += bytesWritten
+        if (bytesWritten < lengthOf(part)) throw Object.assign(new Error('a write was cut short'), { code: 'ENOSPC' })
+      }
+      if (this.#isSynced) await this.#handle.datasync()
+    } catch (error) {
+      await this.undo(from)
+      throw error
+    }
+  }
+
+  /** Takes back what was written behind a place. @throws what the system says; the file then has to be opened anew. */
+  async undo(to: number): Promise<void> {
+    await this.#handle.truncate(to)
+    if (this.#isSynced) await this.#handle.datasync()
+    this.#size = to
+  }
+
+  /** Goes on in a new file; resolves to the one that is full. */
+  async rotate(first: number): Promise<string> {
+    const full = { file: this.#file, handle: this.#handle }
+    const next = await create(this.#dir, first)
+    this.#file = next.file
+    this.#handle = next.handle
+    this.#size = 0
+    await full.handle.close()
+    return full.file
+  }
+
+  /** Closes the file. */
+  async close(): Promise<void> {
+    await this.#handle.close()
+  }
+}
+
+/** The journal files of a directory, oldest first. */
+export async function journalFiles(dir: string): Promise<string[]> {
+  const names = (await fs.readdir(dir)).filter((name) => NAME.test(name)).sort()
+  return names.map((name) => path.join(dir, name))
+}
+
+/**
+ * The commits of journal files that come behind commit `kept`, without a gap. An unfinished end, which nobody was promised,
+ * is left out. @throws NodeError STORE_DAMAGED when one that was promised cannot be read
+ */
+export async function commitsBehind(files: readonly string[], kept: number): Promise<JournalCommit[]> {
+  const commits: JournalCommit[] = []
+  let promised = 0
+  for (const file of files) {
+    for (const commit of readJournal(await fs.readFile(file))) {
+      promised = Math.max(promised, commit.promised)
+      if (commit.number === kept + commits.length + 1) commits.push(commit)
+    }
+  }
+  if (promised > kept + commits.length) throw damagedError(path.dirname(files[0] ?? ''))
+  return commits
+}
+
+/** The error of a ledger that has lost what it promised. */
+export function damagedError(place: string): NodeError {
+  return new NodeError('STORE_DAMAGED', `the ledger ${place} has lost what it held`, {
+    next: ['a2a-node restore <backup>', 'a2a-node start --home <new directory> --join <code>']
+  })
+}
+
+async function create(dir: string, first: number): Promise<{ file: string; handle: FileHandle }> {
+  const file = path.join(dir, `journal-${String(first).padStart(12, '0')}`)
+  // Not in append mode: what a failed try left is overwritten at its place. One of the same name holds nothing that was promised.
+  const handle = await fs.open(file, constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC, 0o600)
+  await syncDir(dir)
+  return { file, handle }
+}
+
+/** One call of the system takes at most 1,024 buffers. */
+function inCalls(records: readonly Uint8Array[]): Uint8Array[][] {
+  const all: Uint8Array[][] = []
+  for (let at = 0; at < records.length; at += 1024) all.push(records.slice(at, at + 1024))
+  return all
+}
+
+function lengthOf(records: readonly Uint8Array[]): number {
+  let length = 0
+  for (const { byteLength } of records) length += byteLength
+  return length
+}

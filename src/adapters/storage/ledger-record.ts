@@ -1,0 +1,81 @@
+import { crc32 } from 'node:zlib'
+import c from 'compact-encoding'
+import type { LedgerChange } from '../../ports/ledger.js'
+
+/** One commit as the journal holds it. */
+export interface JournalCommit {
+  /** Counts from 1, without gaps. */
+  readonly number: number
+  /** Every commit up to this one had been promised when this one was written. */
+  readonly promised: number
+  readonly changes: readonly LedgerChange[]
+}
+
+const MARK = 0x4c_32_41_6a
+/** Mark, length and checksum of the body, four bytes each. */
+const HEAD = 12
+
+/** A commit as a record: mark, length, checksum, body. */
+export function encodeCommit({ number, promised, changes }: JournalCommit): Uint8Array {
+  const state = c.state()
+  c.uint.preencode(state, number)
+  c.uint.preencode(state, promised)
+  c.uint.preencode(state, changes.length)
+  for (const { key, value } of changes) {
+    c.string.preencode(state, key)
+    c.bool.preencode(state, value !== null)
+    if (value !== null) c.buffer.preencode(state, value)
+  }
+  const record = Buffer.allocUnsafe(HEAD + state.end)
+  const body = c.state(HEAD, HEAD + state.end, record)
+  c.uint.encode(body, number)
+  c.uint.encode(body, promised)
+  c.uint.encode(body, changes.length)
+  for (const { key, value } of changes) {
+    c.string.encode(body, key)
+    c.bool.encode(body, value !== null)
+    if (value !== null) c.buffer.encode(body, value)
+  }
+  record.writeUInt32LE(MARK, 0)
+  record.writeUInt32LE(state.end, 4)
+  record.writeUInt32LE(crc32(record.subarray(HEAD)), 8)
+  return record
+}
+
+/** Every whole record of a journal file, whatever happened to it, in the order they stand. Never throws. */
+export function readJournal(bytes: Buffer): JournalCommit[] {
+  const mark = Buffer.alloc(4)
+  mark.writeUInt32LE(MARK)
+  const commits: JournalCommit[] = []
+  for (let at = bytes.indexOf(mark); at !== -1; at = bytes.indexOf(mark, at)) {
+    const record = recordAt(bytes, at)
+    if (record !== null) commits.push(record.commit)
+    at = record?.end ?? at + 1
+  }
+  return commits
+}
+
+function recordAt(bytes: Buffer, at: number): { readonly commit: JournalCommit; readonly end: number } | null {
+  if (at + HEAD > bytes.byteLength || bytes.readUInt32LE(at) !== MARK) return null
+  const end = at + HEAD + bytes.readUInt32LE(at + 4)
+  if (end > bytes.byteLength || crc32(bytes.subarray(at + HEAD, end)) !== bytes.readUInt32LE(at + 8)) return null
+  try {
+    return { commit: decodeBody(c.state(at + HEAD, end, bytes)), end }
+  } catch {
+    // A checksum that fits by chance.
+    return null
+  }
+}
+
+function decodeBody(state: ReturnType<typeof c.state>): JournalCommit {
+  const number = c.uint.decode(state)
+  const promised = c.uint.decode(state)
+  const changes: LedgerChange[] = []
+  for (let left = c.uint.decode(state); left > 0; left--) {
+    const key = c.string.decode(state)
+    // An empty value is decoded as none.
+    const value = c.bool.decode(state) ? (c.buffer.decode(state) ?? new Uint8Array(0)) : null
+    changes.push({ key, value })
+  }
+  return { number, promised, changes }
+}

@@ -1,0 +1,205 @@
+import type { RetryPolicy } from './retry-policy.js'
+import { retryDelay } from './retry-policy.js'
+
+/** Messages of one lane under way at once. */
+export const WINDOW = 256
+/** Bytes of them, beyond the first. */
+export const WINDOW_BYTES = 4 * 1024 * 1024
+/** Largest number of a message that is taken from a receiver; a hundred thousand a second for a thousand years are fewer. */
+export const MAX_SEQ = 2 ** 52
+
+/** A message of a lane that its receiver has not acknowledged. */
+export interface Unacked {
+  readonly seq: number
+  readonly messageId: string
+  /** Of the message as it is sent. */
+  readonly bytes: number
+  /** Unix milliseconds; then it is given up. */
+  readonly expiresAt: number
+  /** It was given up, but others before it were not: its number is sent without it. */
+  readonly isVoid: boolean
+}
+
+/** The sending end of a lane: the ordered messages of one agent to another. Owned by whoever steps it. */
+export interface LaneSender {
+  /** Number of the next new message; the first is 1. */
+  next: number
+  /** Every number up to this one is acknowledged or given up. */
+  acked: number
+  /** Those behind it that are in the ledger, in order. */
+  live: Unacked[]
+  /** `greeting`: the receiver has yet to say what it has. `lost`: what it says cannot be, so nothing goes over this link. */
+  link: 'down' | 'greeting' | 'up' | 'lost'
+  /** Were the numbers changed for this link? An honest receiver needs that once. */
+  isRenumbered: boolean
+  /** Highest number that was sent over this link. */
+  sent: number
+  /** When the receiver is asked what it has; null while nothing is under way. */
+  askAt: number | null
+  /** Times in a row that nothing came back. */
+  retries: number
+}
+
+/** What happens at the sending end. */
+export type SenderInput =
+  /** Messages are in the ledger, in order, behind those that are. */
+  | { readonly type: 'recorded'; readonly messages: readonly Unacked[] }
+  /** Messages that had a number could not be recorded; nor was any behind them. */
+  | { readonly type: 'unrecorded' }
+  | { readonly type: 'up' }
+  | { readonly type: 'down' }
+  /** The receiver says which number it has last, and which message bore it (null: it does not say). */
+  | { readonly type: 'ack'; readonly ack: number; readonly messageId: string | null }
+  /** The numbers were changed in the ledger. */
+  | { readonly type: 'renumbered'; readonly first: number }
+  /** The channel has no room for this number and those behind it. */
+  | { readonly type: 'full'; readonly seq: number }
+  /** Time passed, or there is room again. `chance` in [0, 1). */
+  | { readonly type: 'tick'; readonly chance: number }
+
+/** What the owner of a sending end does next. */
+export type SenderEffect =
+  /** Tell the receiver {@link baseOf} the lane and ask what it has. */
+  | { readonly type: 'greet' }
+  | { readonly type: 'send'; readonly messages: readonly Unacked[] }
+  /** These were given up: tell their senders. */
+  | { readonly type: 'expired'; readonly messages: readonly Unacked[] }
+  /** Remove these from the ledger: they are acknowledged or given up. */
+  | { readonly type: 'forget'; readonly messages: readonly Unacked[] }
+  /** Remove the content of these from the ledger, not their numbers. */
+  | { readonly type: 'blank'; readonly messages: readonly Unacked[] }
+  /** The receiver has other messages under these numbers: this end lost its memory. Number all from `first` on, then say so. */
+  | { readonly type: 'renumber'; readonly first: number }
+
+/** How long a sender waits for a sign before it asks: 2 s, then up to 2 s, 4 s, ... 60 s more, without end. */
+export const ASK_POLICY: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 2000,
+  maxDelayMs: 60_000,
+  backoffMultiplier: 2
+}
+
+/** A sending end as the ledger has it, without a link. */
+export function openSender({ next, acked }: Pick<LaneSender, 'next' | 'acked'>, live: readonly Unacked[]): LaneSender {
+  return { next, acked, live: [...live], link: 'down', isRenumbered: false, sent: 0, askAt: null, retries: 0 }
+}
+
+/** The lowest number that the receiver can still get. */
+export function baseOf({ live, acked }: LaneSender): number {
+  return live[0]?.seq ?? acked + 1
+}
+
+/** Moves a sending end. It changes the lane and gives what to do. */
+export function stepSender(lane: LaneSender, input: SenderInput, now: number): SenderEffect[] {
+  switch (input.type) {
+    case 'recorded':
+      lane.live.push(...input.messages)
+      // A lane without anything under way has not asked yet; its first message does.
+      return lane.link === 'greeting' && lane.askAt === null ? ask(lane, now) : send(lane, now)
+    case 'unrecorded':
+      lane.next = Math.max(lane.acked, lane.live.at(-1)?.seq ?? 0) + 1
+      return []
+    case 'up':
+      Object.assign(lane, { link: 'greeting', isRenumbered: false, sent: 0, retries: 0, askAt: null })
+      return ask(lane, now)
+    case 'down':
+      Object.assign(lane, { link: 'down', sent: 0, askAt: null })
+      return []
+    case 'ack':
+      return acknowledged(lane, input, now)
+    case 'renumbered':
+      return renumbered(lane, input.first, now)
+    case 'full':
+      lane.sent = Math.min(lane.sent, input.seq - 1)
+      return []
+    case 'tick':
+      return [...expire(lane, now), ...again(lane, input.chance, now)]
+  }
+}
+
+function ask(lane: LaneSender, now: number): SenderEffect[] {
+  if (lane.live.length === 0) return []
+  lane.askAt = now + ASK_POLICY.baseDelayMs
+  return [{ type: 'greet' }]
+}
+
+function acknowledged(lane: LaneSender, { ack, messageId }: { ack: number; messageId: string | null }, now: number): SenderEffect[] {
+  if (lane.link === 'down' || lane.link === 'lost' || !Number.isSafeInteger(ack) || ack < 0 || ack > MAX_SEQ) return []
+  if (lane.link === 'greeting') {
+    if (isOfAnother(lane, ack, messageId)) return foreign(lane, ack)
+    // Only what it lacks is sent.
+    Object.assign(lane, { link: 'up', sent: ack, retries: 0, askAt: null })
+  } else if (ack > lane.sent) {
+    return []
+  }
+  return [...settle(lane, ack), ...send(lane, now)]
+}
+
+/** Does the receiver have what this end never sent it? Then this end lost its memory, and counts anew what it counted before. */
+function isOfAnother(lane: LaneSender, ack: number, messageId: string | null): boolean {
+  if (ack >= lane.next) return true
+  const mine = lane.live.find(({ seq }) => seq === ack)
+  return mine !== undefined && messageId !== null && mine.messageId !== messageId
+}
+
+function foreign(lane: LaneSender, ack: number): SenderEffect[] {
+  lane.link = lane.isRenumbered ? 'lost' : 'greeting'
+  lane.askAt = null
+  return lane.isRenumbered ? [] : [{ type: 'renumber', first: ack + 1 }]
+}
+
+function renumbered(lane: LaneSender, first: number, now: number): SenderEffect[] {
+  lane.live = lane.live.map((message, at) => ({ ...message, seq: first + at }))
+  Object.assign(lane, { acked: first - 1, next: first + lane.live.length, isRenumbered: true, sent: 0 })
+  return lane.link === 'greeting' ? ask(lane, now) : []
+}
+
+function settle(lane: LaneSender, ack: number): SenderEffect[] {
+  const kept = lane.live.findIndex(({ seq }) => seq > ack)
+  const messages = lane.live.splice(0, kept === -1 ? lane.live.length : kept)
+  if (messages.length === 0) return []
+  Object.assign(lane, { acked: Math.max(lane.acked, ack), retries: 0, askAt: null })
+  return [{ type: 'forget', messages }]
+}
+
+/** Sends what the window has room for. */
+function send(lane: LaneSender, now: number): SenderEffect[] {
+  if (lane.link !== 'up' || lane.live.length === 0) return []
+  lane.askAt ??= now + ASK_POLICY.baseDelayMs
+  const messages: Unacked[] = []
+  let bytes = 0
+  for (const message of lane.live.slice(0, WINDOW)) {
+    bytes += message.bytes
+    if (bytes > WINDOW_BYTES && bytes > message.bytes) break
+    if (message.seq > lane.sent) messages.push(message)
+  }
+  const last = messages.at(-1)
+  if (last === undefined) return []
+  lane.sent = last.seq
+  return [{ type: 'send', messages }]
+}
+
+/** Nothing came back for too long: what the receiver has by now is asked, so that only what it lacks goes once more. */
+function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
+  if (lane.live.length === 0) lane.askAt = null
+  if (lane.link === 'down' || lane.link === 'lost' || lane.askAt === null || now < lane.askAt) return send(lane, now)
+  lane.link = 'greeting'
+  lane.askAt = now + ASK_POLICY.baseDelayMs + retryDelay(ASK_POLICY, lane.retries++, chance)
+  return [{ type: 'greet' }]
+}
+
+/** Gives up what is past its time: from the front without a trace, further behind as a number without content. */
+function expire(lane: LaneSender, now: number): SenderEffect[] {
+  const isOver = ({ expiresAt, isVoid }: Unacked): boolean => isVoid || expiresAt <= now
+  const firstLive = lane.live.findIndex((message) => !isOver(message))
+  const front = lane.live.splice(0, firstLive === -1 ? lane.live.length : firstLive)
+  lane.acked = Math.max(lane.acked, front.at(-1)?.seq ?? 0)
+  const blank = lane.live.filter((message) => !message.isVoid && isOver(message))
+  if (blank.length > 0) lane.live = lane.live.map((message) => (isOver(message) ? { ...message, isVoid: true, bytes: 0 } : message))
+  const expired = [...front.filter(({ isVoid }) => !isVoid), ...blank]
+  const effects: SenderEffect[] = []
+  if (expired.length > 0) effects.push({ type: 'expired', messages: expired })
+  if (front.length > 0) effects.push({ type: 'forget', messages: front })
+  if (blank.length > 0) effects.push({ type: 'blank', messages: blank })
+  return effects
+}

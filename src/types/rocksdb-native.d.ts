@@ -1,0 +1,37 @@
+declare module 'rocksdb-native' {
+  export interface RocksOptions {
+    readonly createIfMissing?: boolean
+    readonly maxBackgroundJobs?: number
+    readonly maxOpenFiles?: number
+    /** Bytes of a table in memory before it is written out. */
+    readonly writeBufferSize?: number
+  }
+
+  export interface RocksRange {
+    readonly gte?: Uint8Array
+    readonly lt?: Uint8Array
+    readonly limit?: number
+    /** Entries that one read of the iterator gives. */
+    readonly capacity?: number
+  }
+
+  export interface RocksWriteBatch {
+    tryPut(key: Uint8Array, value: Uint8Array): void
+    tryDelete(key: Uint8Array): void
+    flush(): Promise<void>
+    destroy(): void
+  }
+
+  /** A key-value store in order of the keys' bytes. */
+  export default class RocksDB {
+    constructor(path: string, options?: RocksOptions)
+    ready(): Promise<void>
+    get(key: Uint8Array): Promise<Uint8Array | null>
+    iterator(range: RocksRange): AsyncIterable<{ readonly key: Uint8Array; readonly value: Uint8Array }>
+    write(options?: { readonly capacity?: number; readonly autoDestroy?: boolean }): RocksWriteBatch
+    /** Writes tables in memory to files, fsynced. */
+    flush(): Promise<void>
+    compactRange(): Promise<void>
+    close(options?: { readonly force?: boolean }): Promise<void>
+  }
+}

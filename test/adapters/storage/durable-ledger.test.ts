@@ -1,0 +1,170 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import fc from 'fast-check'
+import { openDurableLedger } from '../../../src/adapters/storage/durable-ledger.js'
+import type { LedgerDurability } from '../../../src/adapters/storage/durable-ledger.js'
+import { utf8 } from '../../../src/kit/ids.js'
+import type { Ledger } from '../../../src/ports/ledger.js'
+import { ledgerContract } from '../../contracts/ledger.js'
+import { failsWith } from '../../support/fails.js'
+import { holds } from '../../support/holds.js'
+import { tempDir } from '../../support/tmp.js'
+
+for (const durability of ['process', 'power'] as const) {
+  ledgerContract(`durable ledger (${durability})`, async (t) => {
+    const { open } = await home(t, durability)
+    return open()
+  })
+}
+
+test('what was committed is there after the next start, and the count goes on', async (t) => {
+  const { open } = await home(t)
+  const first = await open()
+  for (let at = 1; at <= 50; at++) await first.commit([numbered(at)])
+  await first.close()
+  const second = await open()
+  t.is((await second.size()).commits, 50)
+  t.alike(await keysOf(second), keys(50))
+  await second.commit([numbered(51)])
+  t.is((await second.size()).commits, 51)
+})
+
+test('a crash at any moment leaves every commit that was promised, whole, and none behind a gap', async (t) => {
+  const { dir, open } = await home(t)
+  const ledger = await open()
+  for (let at = 1; at <= 20; at++) await ledger.commit([numbered(at), { key: `twin/${at}`, value: utf8('x') }])
+  const [journal] = await journals(dir)
+  const bytes = await fs.readFile(path.join(dir, journal ?? ''))
+  const property = fc.asyncProperty(fc.nat(bytes.byteLength), fc.uint8Array({ maxLength: 40 }), async (length, torn) => {
+    // The store has nothing yet: all comes from the journal, of which the end did not get to the disk as it was written.
+    const crashed = await home(t)
+    await fs.mkdir(crashed.dir, { recursive: true })
+    await fs.writeFile(path.join(crashed.dir, journal ?? ''), Buffer.concat([bytes.subarray(0, length), torn]))
+    const after = await crashed.open()
+    const found = await keysOf(after)
+    const twins = await after.list({ from: 'twin/', to: 'twin0', limit: 100 })
+    await after.close()
+    return found.join() === keys(found.length).join() && twins.length === found.length && found.length <= 20
+  })
+  await holds(t, property, 100)
+})
+
+test('any change of a byte before the last commits is found, unless the store has them already', async (t) => {
+  const { dir, open } = await home(t)
+  const ledger = await open()
+  for (let at = 1; at <= 10; at++) await ledger.commit([numbered(at)])
+  const [journal] = await journals(dir)
+  const good = await fs.readFile(path.join(dir, journal ?? ''))
+  const promised = Math.floor((good.byteLength / 10) * 8)
+  const property = fc.asyncProperty(fc.nat(promised), fc.integer({ min: 1, max: 255 }), async (at, change) => {
+    const damaged = await home(t)
+    await fs.mkdir(damaged.dir, { recursive: true })
+    const bad = Buffer.from(good)
+    bad[at] = (bad[at] ?? 0) ^ change
+    await fs.writeFile(path.join(damaged.dir, journal ?? ''), bad)
+    const code = await damaged.open().then(
+      (opened) => opened.close().then(() => 'opened'),
+      (error: { code: string }) => error.code
+    )
+    return code === 'STORE_DAMAGED'
+  })
+  await holds(t, property, 100)
+  await fs.writeFile(path.join(dir, journal ?? ''), good.fill(0, 0, promised))
+  await ledger.close()
+  t.alike(await keysOf(await open()), keys(10))
+})
+
+test('a ledger that was put back to what it was before is found', async (t) => {
+  const { dir, open } = await home(t)
+  const before = await open()
+  await before.commit([numbered(1)])
+  await before.close()
+  await fs.cp(dir, `${dir}-old`, { recursive: true })
+  const after = await open()
+  await after.commit([numbered(2)])
+  await after.close()
+  await fs.rm(dir, { recursive: true })
+  await fs.rename(`${dir}-old`, dir)
+  await failsWith(t, 'STORE_DAMAGED', open)
+})
+
+test('the journal is given back as it grows; nothing is lost by it', async (t) => {
+  const { dir, open } = await home(t, 'process')
+  const ledger = await open()
+  const value = new Uint8Array(1024 * 1024)
+  for (let at = 1; at <= 40; at++) await ledger.commit([{ key: `large/${at % 4}`, value }, numbered(at)])
+  await ledger.close()
+  const left = await journals(dir)
+  t.ok(left.length <= 2, `${left.length} files`)
+  t.alike(await keysOf(await open()), keys(40))
+})
+
+test('a second opener is told that the ledger is in use', async (t) => {
+  const { open } = await home(t)
+  await open()
+  await failsWith(t, 'STORE_LOCKED', open)
+})
+
+test('removed entries give their room back', async (t) => {
+  const { open } = await home(t, 'process')
+  const ledger = await open()
+  const value = crypto.getRandomValues(new Uint8Array(32 * 1024))
+  for (let at = 0; at < 200; at++) await ledger.commit([{ key: `large/${at}`, value }])
+  await ledger.compact()
+  const { bytes: full } = await ledger.size()
+  for (let at = 0; at < 200; at++) await ledger.commit([{ key: `large/${at}`, value: null }])
+  await ledger.compact()
+  await ledger.close()
+  const again = await open()
+  const { bytes: empty } = await again.size()
+  t.ok(empty < full / 10, `${full} bytes, then ${empty}`)
+})
+
+interface Home {
+  readonly dir: string
+  readonly open: () => Promise<Ledger>
+}
+
+/** A place for a ledger; those that were opened are closed before it goes. */
+async function home(t: Assert, durability: LedgerDurability = 'power'): Promise<Home> {
+  const dir = path.join(await tempDir(t), 'ledger')
+  let commits = 0
+  const mark = {
+    read: () => Promise.resolve(commits),
+    write: (number: number) => {
+      commits = number
+      return Promise.resolve()
+    }
+  }
+  return {
+    dir,
+    open: async () => {
+      const ledger = await openDurableLedger({ dir, durability, mark })
+      t.teardown(() => ledger.close())
+      return ledger
+    }
+  }
+}
+
+function numbered(at: number): { key: string; value: Uint8Array } {
+  return { key: keyOf(at), value: utf8(`value ${at}`) }
+}
+
+function keyOf(at: number): string {
+  return `key/${String(at).padStart(4, '0')}`
+}
+
+function keys(count: number): string[] {
+  return Array.from({ length: count }, (_, at) => keyOf(at + 1))
+}
+
+async function keysOf(ledger: Ledger): Promise<string[]> {
+  const entries = await ledger.list({ from: 'key/', to: 'key0', limit: 1000 })
+  return entries.map(({ key }) => key)
+}
+
+async function journals(dir: string): Promise<string[]> {
+  return (await fs.readdir(dir)).filter((name) => name.startsWith('journal-'))
+}

@@ -1,0 +1,91 @@
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import fc from 'fast-check'
+import { utf8 } from '../../src/kit/ids.js'
+import type { Ledger, LedgerChange, LedgerEntry } from '../../src/ports/ledger.js'
+import { failsWith } from '../support/fails.js'
+import { holds } from '../support/holds.js'
+
+const ALL = { from: '!', to: '~~', limit: 10_000 }
+
+/** What every ledger keeps. `open` gives an empty one. */
+export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger>): void {
+  test(`${name}: what was committed is read, in the order of the keys; what was removed is gone`, async (t) => {
+    const ledger = await open(t)
+    await ledger.commit([put('b', 'two'), put('a', 'one'), put('c', '')])
+    t.alike(texts(await ledger.list(ALL)), ['a=one', 'b=two', 'c='])
+    await ledger.commit([
+      { key: 'b', value: null },
+      { key: 'nothing', value: null }
+    ])
+    t.is(await ledger.get('b'), null)
+    t.alike(texts(await ledger.list(ALL)), ['a=one', 'c='])
+  })
+
+  test(`${name}: a range ends before its end, and gives no more than it may`, async (t) => {
+    const ledger = await open(t)
+    await ledger.commit(['a/1', 'a/2', 'a/3', 'b/1'].map((key) => put(key, key)))
+    t.alike(texts(await ledger.list({ from: 'a/2', to: 'b/', limit: 10 })), ['a/2=a/2', 'a/3=a/3'])
+    t.alike(texts(await ledger.list({ from: 'a/', to: 'b/', limit: 2 })), ['a/1=a/1', 'a/2=a/2'])
+    t.alike(await ledger.list({ from: 'b/', to: 'a/', limit: 2 }), [])
+    t.alike(await ledger.list({ ...ALL, limit: 0 }), [])
+  })
+
+  test(`${name}: any commits give what a map gives that takes their changes in order`, async (t) => {
+    const key = fc.constantFrom('a', 'b', 'c/1', 'c/2', 'd')
+    const value = fc.option(fc.uint8Array({ maxLength: 20 }), { nil: null })
+    const commits = fc.array(fc.array(fc.record({ key, value }), { maxLength: 6 }), { maxLength: 20 })
+    const property = fc.asyncProperty(commits, async (all) => {
+      const ledger = await open(t)
+      const expected = new Map<string, Uint8Array>()
+      // Not awaited one by one: they take effect in the order of the calls.
+      await Promise.all(all.map((changes) => ledger.commit(changes)))
+      for (const change of all.flat()) apply(expected, change)
+      const entries = await ledger.list(ALL)
+      await ledger.close()
+      return same(entries, expected)
+    })
+    await holds(t, property, 100)
+  })
+
+  test(`${name}: a value is what it was when it was committed`, async (t) => {
+    const ledger = await open(t)
+    const value = utf8('before')
+    const committed = ledger.commit([{ key: 'a', value }])
+    await committed
+    value.fill(0)
+    t.alike(await ledger.get('a'), utf8('before'))
+  })
+
+  test(`${name}: commits are counted; a bad key and a closed ledger are refused`, async (t) => {
+    const ledger = await open(t)
+    await ledger.commit([put('a', 'one')])
+    await ledger.commit([put('a', 'two')])
+    t.is((await ledger.size()).commits, 2)
+    for (const key of ['', 'a b', 'ä', 'a\n', 'x'.repeat(513)]) await failsWith(t, 'INTERNAL', () => ledger.commit([put(key, '')]))
+    await ledger.compact()
+    t.alike(await ledger.get('a'), utf8('two'))
+    await ledger.close()
+    await ledger.close()
+    await failsWith(t, 'INTERNAL', () => ledger.commit([put('a', 'three')]))
+  })
+}
+
+function put(key: string, text: string): LedgerChange {
+  return { key, value: utf8(text) }
+}
+
+function texts(entries: readonly LedgerEntry[]): string[] {
+  return entries.map(({ key, value }) => `${key}=${Buffer.from(value).toString()}`)
+}
+
+function apply(map: Map<string, Uint8Array>, { key, value }: LedgerChange): void {
+  if (value === null) map.delete(key)
+  else map.set(key, value)
+}
+
+function same(entries: readonly LedgerEntry[], expected: ReadonlyMap<string, Uint8Array>): boolean {
+  const keys = [...expected.keys()].sort()
+  if (keys.join() !== entries.map(({ key }) => key).join()) return false
+  return entries.every(({ key, value }) => Buffer.compare(value, expected.get(key) ?? new Uint8Array([1])) === 0)
+}
