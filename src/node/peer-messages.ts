@@ -20,6 +20,9 @@ import type { Swarms } from './swarms.js'
 import type { Ways } from './ways.js'
 import type { Work } from './work.js'
 
+/** Reliable delivery is built, but not offered yet: whoever uses it speaks another version. */
+const NO_LANES = 'no lanes here'
+
 /** Who is told of what peers do and say. */
 export interface PeerMessagesParts {
   readonly telemetry: Telemetry
@@ -100,14 +103,16 @@ export class PeerMessages implements PeersHandlers {
   onMessage(peer: NodeId, message: ChannelMessage): string | null {
     if (this.#isStopped) return null
     if (message.kind === 'envelope') this.#parts.inbox.receive(peer, message.bytes)
+    if (message.kind === 'reliable') return NO_LANES
     if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
     if (!control.ok) return control.reason
+    if (control.name === 'greet' || control.name === 'ack') return NO_LANES
     this.#onControl(peer, control)
     return null
   }
 
-  #onControl(peer: NodeId, control: ControlMessage): void {
+  #onControl(peer: NodeId, control: Exclude<ControlMessage, { name: 'greet' | 'ack' }>): void {
     const { approvals, peerCards, lookups, passing, requests, routes, self, swarms, ways, work } = this.#parts
     switch (control.name) {
       case 'cards':

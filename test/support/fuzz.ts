@@ -69,10 +69,14 @@ function demand(holds: boolean, what: string): void {
 
 function frames(): FuzzTarget {
   let state: FrameReader = FRESH_READER
+  const ofLane = { source: 'text', target: 'text', seq: 7, base: 5, messageId: 'msg_1', requestId: 'req_1' }
   const samples = [
     ...encodeMessage({ kind: 'envelope', bytes: encodeEnvelope(envelope) }, () => 1),
     ...encodeMessage({ kind: 'envelope', bytes: new Uint8Array(70_000) }, () => 7),
     ...encodeMessage({ kind: 'ping', nonce: 12 }, () => 1),
+    ...encodeMessage({ kind: 'reliable', frame: { ...ofLane, envelope: encodeEnvelope(envelope) } }, () => 1),
+    ...encodeMessage({ kind: 'reliable', frame: { ...ofLane, envelope: new Uint8Array(70_000) } }, () => 9),
+    ...encodeMessage({ kind: 'reliable', frame: { ...ofLane, envelope: null } }, () => 1),
     ...encodeMessage({ kind: 'control', name: 'cancel', body: { requestId: 'req_1#1' } }, () => 1)
   ]
   const take = (bytes: Uint8Array): boolean => {
@@ -154,6 +158,8 @@ function controls(): FuzzTarget {
     ['cards', { cards: [signedCard(ann, card)], all: ['text'] }],
     ['cards-removed', { agents: [{ id: 'text', revision: 2 }] }],
     ['heartbeat', { requests: ['req_1#1'], waiting: [] }],
+    ['greet', { lanes: [{ source: 'text', target: 'text', base: 5 }] }],
+    ['ack', { lanes: [{ source: 'text', target: 'text', ack: 4, messageId: 'msg_1' }] }],
     ['lookup', { id: 'look_1', agentId: 'text', capability: null }],
     ['found', { id: 'look_1', cards: [] }],
     ['way', { id: 'way_1', to: bob.id, isFurther: true }],

@@ -1,7 +1,10 @@
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import { MAX_HEAD_BYTES } from '../reliable/frame.js'
 
 /** Size of every chunk but the last, in bytes; longer envelopes are cut here. */
 export const CHUNK_BYTES = 65_536
+/** Bytes of a message in chunks: an envelope, and what a lane says of it. */
+export const MAX_WHOLE_BYTES = ENVELOPE_LIMITS.maxBytes + MAX_HEAD_BYTES
 /** Bytes of unfinished messages that one peer may leave with this node. */
 export const MAX_PARTIAL_BYTES = 2 * ENVELOPE_LIMITS.maxBytes
 /** Messages that one peer may have under way at once. */
@@ -53,7 +56,7 @@ function chunkFault(streams: ChunkStreams, chunk: Chunk, size: number): string |
   const { byteLength } = chunk.bytes
   // Small chunks would let a peer make this node hold far more than the bytes it sent.
   if (chunk.isLast ? byteLength === 0 || byteLength > CHUNK_BYTES : byteLength !== CHUNK_BYTES) return 'a chunk of a wrong size'
-  if (size > ENVELOPE_LIMITS.maxBytes) return 'a message in chunks is too large'
+  if (size > MAX_WHOLE_BYTES) return 'a message in chunks is too large'
   if (chunk.isLast) return null
   if (!streams.open.has(chunk.streamId) && streams.open.size >= MAX_STREAMS) return 'too many messages in chunks at once'
   return streams.bytes + byteLength > MAX_PARTIAL_BYTES ? 'too many bytes of unfinished messages' : null

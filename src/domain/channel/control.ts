@@ -33,6 +33,11 @@ export const MAX_HEARTBEAT_KEYS = 1000
 /** Agents that one control message names. */
 export const MAX_NAMED_AGENTS = 1000
 
+/** Lanes that one control message names. */
+export const MAX_NAMED_LANES = 500
+
+const Sequence = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
+
 /** The control messages of a channel: a table of names and what each carries. Cards are checked by their room. */
 export const CONTROL_SCHEMAS = {
   /** Signed cards of the sender's agents. `all`: the ids of every agent it has now, others are gone; null when it does not say. */
@@ -72,6 +77,12 @@ export const CONTROL_SCHEMAS = {
     code: z.enum(UNDELIVERED_CODES),
     rule: z.string().max(256),
     left: z.int().min(0).max(ENVELOPE_LIMITS.maxHops)
+  }),
+  /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
+  greet: z.object({ lanes: z.array(z.object({ source: AgentId, target: AgentId, base: Sequence })).max(MAX_NAMED_LANES) }),
+  /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. */
+  ack: z.object({
+    lanes: z.array(z.object({ source: AgentId, target: AgentId, ack: Sequence, messageId: Id.nullable() })).max(MAX_NAMED_LANES)
   })
 } as const satisfies Record<string, z.ZodType>
 

@@ -3,7 +3,8 @@ import { NodeError } from '../../kit/errors.js'
 import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
-import { CHUNK_BYTES, takeChunk, type ChunkStreams } from './chunks.js'
+import { decodeReliable, encodeReliable, type ReliableFrame } from '../reliable/frame.js'
+import { CHUNK_BYTES, MAX_WHOLE_BYTES, takeChunk, type ChunkStreams } from './chunks.js'
 import { isControlName, type ControlName } from './control.js'
 
 /** What travels on a channel. */
@@ -12,6 +13,11 @@ export type ChannelMessage =
       readonly kind: 'envelope'
       /** As encodeEnvelope gives it; on arrival not yet decoded. */
       readonly bytes: Uint8Array
+    }
+  | {
+      /** A message of a lane: recorded by its sender, and sent until it is acknowledged. */
+      readonly kind: 'reliable'
+      readonly frame: ReliableFrame
     }
   | { readonly kind: 'ping'; readonly nonce: number }
   | { readonly kind: 'pong'; readonly nonce: number }
@@ -23,7 +29,7 @@ export type ChannelMessage =
     }
 
 /** First byte of a frame. */
-export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4 } as const
+export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4, reliable: 5 } as const
 
 /** Largest JSON body of a control frame in bytes. */
 export const MAX_CONTROL_BYTES = 131_072
@@ -32,7 +38,9 @@ const MAX_CONTROL_NAME = 32
 /** Largest frame that a peer may send: a control frame with its name. */
 export const MAX_FRAME_BYTES = MAX_CONTROL_BYTES + 64
 
+/** Bits of a chunk's flags: it is the last one; its message is one of a lane. */
 const LAST = 1
+const OF_LANE = 2
 
 /**
  * A message as frames, in the order to send them. An envelope over 64 KiB becomes several chunks under a fresh stream
@@ -42,7 +50,9 @@ const LAST = 1
 export function encodeMessage(message: ChannelMessage, nextStreamId: () => number): Uint8Array[] {
   switch (message.kind) {
     case 'envelope':
-      return message.bytes.byteLength <= CHUNK_BYTES ? [prefixed(FRAME.envelope, message.bytes)] : chunked(message.bytes, nextStreamId())
+      return large(FRAME.envelope, message.bytes, nextStreamId)
+    case 'reliable':
+      return large(FRAME.reliable, encodeReliable(message.frame), nextStreamId)
     case 'ping':
       return [numbered(FRAME.ping, message.nonce)]
     case 'pong':
@@ -63,9 +73,15 @@ function numbered(kind: number, value: number): Uint8Array {
   return prefixed(kind, c.encode(c.uint, value))
 }
 
-function chunked(bytes: Uint8Array, streamId: number): Uint8Array[] {
-  const { maxBytes } = ENVELOPE_LIMITS
-  if (bytes.byteLength > maxBytes) throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${maxBytes} bytes`)
+/** One frame, or chunks of what is too large for one. */
+function large(kind: typeof FRAME.envelope | typeof FRAME.reliable, bytes: Uint8Array, nextStreamId: () => number): Uint8Array[] {
+  if (bytes.byteLength <= CHUNK_BYTES) return [prefixed(kind, bytes)]
+  const most = kind === FRAME.reliable ? MAX_WHOLE_BYTES : ENVELOPE_LIMITS.maxBytes
+  if (bytes.byteLength > most) throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${ENVELOPE_LIMITS.maxBytes} bytes`)
+  return chunked(bytes, nextStreamId(), kind === FRAME.reliable ? OF_LANE : 0)
+}
+
+function chunked(bytes: Uint8Array, streamId: number, flags: number): Uint8Array[] {
   const frames: Uint8Array[] = []
   const id = c.encode(c.uint, streamId)
   for (let at = 0; at < bytes.byteLength; at += CHUNK_BYTES) {
@@ -73,7 +89,7 @@ function chunked(bytes: Uint8Array, streamId: number): Uint8Array[] {
     const frame = new Uint8Array(2 + id.byteLength + part.byteLength)
     frame[0] = FRAME.chunk
     frame.set(id, 1)
-    frame[1 + id.byteLength] = at + CHUNK_BYTES >= bytes.byteLength ? LAST : 0
+    frame[1 + id.byteLength] = at + CHUNK_BYTES >= bytes.byteLength ? flags | LAST : flags
     frame.set(part, 2 + id.byteLength)
     frames.push(frame)
   }
@@ -126,6 +142,9 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
     case FRAME.envelope:
       if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'an envelope frame is too large')
       return whole(state, { kind: 'envelope', bytes: frame.subarray(1) })
+    case FRAME.reliable:
+      if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'a frame of a lane is too large')
+      return readReliable(state, frame.subarray(1))
     case FRAME.chunk:
       return readChunk(state, cursor, frame)
     case FRAME.ping:
@@ -144,11 +163,20 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
 function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame: Uint8Array): FrameReading {
   const streamId = c.uint.decode(cursor)
   const flags = c.uint8.decode(cursor)
-  if (flags > LAST) return fault(state, 'a chunk with unknown flags')
-  const taken = takeChunk(state.streams, { streamId, isLast: flags === LAST, bytes: frame.subarray(cursor.start) })
+  if (flags > (LAST | OF_LANE)) return fault(state, 'a chunk with unknown flags')
+  const taken = takeChunk(state.streams, { streamId, isLast: (flags & LAST) !== 0, bytes: frame.subarray(cursor.start) })
   if (!taken.ok) return fault({ streams: taken.streams }, taken.reason)
-  const message: ChannelMessage | null = taken.whole === null ? null : { kind: 'envelope', bytes: taken.whole }
-  return { state: { streams: taken.streams }, message, fault: null }
+  const next = { streams: taken.streams }
+  if (taken.whole === null) return { state: next, message: null, fault: null }
+  // The last chunk says what the whole is.
+  if ((flags & OF_LANE) !== 0) return readReliable(next, taken.whole)
+  if (taken.whole.byteLength > ENVELOPE_LIMITS.maxBytes) return fault(next, 'a message in chunks is too large')
+  return whole(next, { kind: 'envelope', bytes: taken.whole })
+}
+
+function readReliable(state: FrameReader, bytes: Uint8Array): FrameReading {
+  const frame = decodeReliable(bytes)
+  return frame === null ? fault(state, 'a message of a lane is malformed') : whole(state, { kind: 'reliable', frame })
 }
 
 function readControl(state: FrameReader, frame: Uint8Array): FrameReading {

@@ -23,8 +23,8 @@ export const KEYS = {
   receiver: (lane: string): string => `lane-in/${lane}`,
   /** A message that is not acknowledged, without its content. */
   message: (lane: string, seq: number): string => `out/${lane}/${padded(seq)}`,
-  /** Its content. */
-  content: (lane: string, seq: number): string => `out-content/${lane}/${padded(seq)}`
+  /** Its content: the number may change, the content does not. */
+  content: (messageId: string): string => `out-content/${messageId}`
 } as const
 
 /** The range of all keys of a kind, e.g. `out`. */

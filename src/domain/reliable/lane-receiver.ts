@@ -61,7 +61,7 @@ export function openReceiver<T>({ contig, lastId }: Pick<LaneReceiver<T>, 'conti
   return { contig, lastId, taken: contig, dead: 0, waiting: new Map(), waitingBytes: 0, unacked: 0, ackAt: null, isGreeted: false }
 }
 
-/** Moves a receiving end. It changes the lane and gives what to do. */
+/** Moves a receiving end. It changes the lane and gives what to do. `now`: monotonic milliseconds. */
 export function stepReceiver<T>(lane: LaneReceiver<T>, input: ReceiverInput<T>, now: number): ReceiverEffect<T>[] {
   switch (input.type) {
     case 'arrived':

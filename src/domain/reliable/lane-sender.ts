@@ -54,8 +54,8 @@ export type SenderInput =
   | { readonly type: 'renumbered'; readonly first: number }
   /** The channel has no room for this number and those behind it. */
   | { readonly type: 'full'; readonly seq: number }
-  /** Time passed, or there is room again. `chance` in [0, 1). */
-  | { readonly type: 'tick'; readonly chance: number }
+  /** Time passed, or there is room again. `chance` in [0, 1); `wall`: unix milliseconds. */
+  | { readonly type: 'tick'; readonly chance: number; readonly wall: number }
 
 /** What the owner of a sending end does next. */
 export type SenderEffect =
@@ -80,7 +80,8 @@ export const ASK_POLICY: RetryPolicy = {
 }
 
 /** A sending end as the ledger has it, without a link. */
-export function openSender({ next, acked }: Pick<LaneSender, 'next' | 'acked'>, live: readonly Unacked[]): LaneSender {
+export function openSender(next: number, live: readonly Unacked[]): LaneSender {
+  const acked = (live[0]?.seq ?? next) - 1
   return { next, acked, live: [...live], link: 'down', isRenumbered: false, sent: 0, askAt: null, retries: 0 }
 }
 
@@ -89,7 +90,7 @@ export function baseOf({ live, acked }: LaneSender): number {
   return live[0]?.seq ?? acked + 1
 }
 
-/** Moves a sending end. It changes the lane and gives what to do. */
+/** Moves a sending end. It changes the lane and gives what to do. `now`: monotonic milliseconds, for the waits. */
 export function stepSender(lane: LaneSender, input: SenderInput, now: number): SenderEffect[] {
   switch (input.type) {
     case 'recorded':
@@ -113,7 +114,7 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
       lane.sent = Math.min(lane.sent, input.seq - 1)
       return []
     case 'tick':
-      return [...expire(lane, now), ...again(lane, input.chance, now)]
+      return [...expire(lane, input.wall), ...again(lane, input.chance, now)]
   }
 }
 
@@ -189,8 +190,8 @@ function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
 }
 
 /** Gives up what is past its time: from the front without a trace, further behind as a number without content. */
-function expire(lane: LaneSender, now: number): SenderEffect[] {
-  const isOver = ({ expiresAt, isVoid }: Unacked): boolean => isVoid || expiresAt <= now
+function expire(lane: LaneSender, wall: number): SenderEffect[] {
+  const isOver = ({ expiresAt, isVoid }: Unacked): boolean => isVoid || expiresAt <= wall
   const firstLive = lane.live.findIndex((message) => !isOver(message))
   const front = lane.live.splice(0, firstLive === -1 ? lane.live.length : firstLive)
   lane.acked = Math.max(lane.acked, front.at(-1)?.seq ?? 0)

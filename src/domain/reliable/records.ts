@@ -15,7 +15,7 @@ export interface RecordCodec<T> {
 }
 
 /** What the ledger holds of the sending end of a lane. */
-export const senderRecord: RecordCodec<Pick<LaneSender, 'next' | 'acked'>> = record(struct({ next: c.uint, acked: c.uint }))
+export const senderRecord: RecordCodec<Pick<LaneSender, 'next'>> = record(struct({ next: c.uint }))
 
 /** What the ledger holds of the receiving end of a lane. */
 export const receiverRecord: RecordCodec<Pick<LaneReceiver<unknown>, 'contig' | 'lastId'>> = record(

@@ -16,7 +16,9 @@ const good: ControlMessage[] = [
   { name: 'found', body: { id: 'l1', cards: [] } },
   { name: 'way', body: { id: 'w1', to: KEY, isFurther: true } },
   { name: 'way-found', body: { id: 'w1', further: null } },
-  { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } }
+  { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } },
+  { name: 'greet', body: { lanes: [{ source: 'host', target: 'text', base: 3 }] } },
+  { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } }
 ]
 
 test('every control message of the table is taken as it was sent', (t) => {
@@ -35,6 +37,8 @@ test('a body that misses a member or breaks a bound is refused', (t) => {
   t.is(decodeControl('undelivered', word).ok, true)
   for (const change of [{ code: 'INTERNAL' }, { left: 9 }, { rule: 'r'.repeat(257) }])
     t.is(decodeControl('undelivered', { ...word, ...change }).ok, false)
+  t.is(decodeControl('ack', { lanes: [{ source: 'a', target: 'b', ack: 0.5, messageId: null }] }).ok, false)
+  t.is(decodeControl('greet', { lanes: Array.from({ length: 501 }, () => ({ source: 'a', target: 'b', base: 1 })) }).ok, false)
 })
 
 test('names of the prototype are no control messages', (t) => {

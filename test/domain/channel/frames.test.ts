@@ -35,10 +35,29 @@ function envelopeOf(size: number, seed = 0): ChannelMessage {
   return { kind: 'envelope', bytes: Uint8Array.from({ length: size }, (_, i) => (i * 31 + seed) & 255) }
 }
 
+const arbId = fc.stringMatching(/^[!-~]{1,64}$/)
+const arbSequence = fc.integer({ min: 1, max: 2 ** 52 })
+const arbContent = fc.oneof(
+  fc.uint8Array({ minLength: 1, maxLength: 300 }),
+  fc.integer({ min: 1, max: 200_000 }).map((size) => new Uint8Array(size))
+)
+
+const arbReliable: fc.Arbitrary<ChannelMessage> = fc
+  .record({
+    source: fc.stringMatching(/^[a-z0-9._-]{1,64}$/),
+    target: fc.constantFrom('text', 'operator'),
+    numbers: fc.tuple(arbSequence, arbSequence),
+    messageId: arbId,
+    requestId: fc.option(arbId),
+    envelope: fc.option(arbContent)
+  })
+  .map(({ numbers: [a, b], ...rest }) => ({ kind: 'reliable', frame: { ...rest, seq: Math.max(a, b), base: Math.min(a, b) } }))
+
 const arbMessage: fc.Arbitrary<ChannelMessage> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('envelope' as const), bytes: fc.uint8Array({ maxLength: 300 }) }) },
   { weight: 1, arbitrary: fc.tuple(fc.integer({ min: 1, max: 5 }), fc.nat()).map(([parts, seed]) => envelopeOf(parts * 50_000, seed)) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('ping' as const, 'pong' as const), nonce: fc.maxSafeNat() }) },
+  { weight: 3, arbitrary: arbReliable },
   {
     weight: 2,
     arbitrary: fc
@@ -48,6 +67,10 @@ const arbMessage: fc.Arbitrary<ChannelMessage> = fc.oneof(
 )
 
 function plain(message: ChannelMessage): unknown {
+  if (message.kind === 'reliable') {
+    const { envelope } = message.frame
+    return { ...message.frame, envelope: envelope === null ? null : Buffer.from(envelope).toString('base64') }
+  }
   return message.kind === 'envelope' ? { kind: 'envelope', bytes: Buffer.from(message.bytes).toString('base64') } : { ...message }
 }
 

@@ -26,12 +26,12 @@ class World {
   #count = 0
   /** The sender's disk. */
   #rows: Unacked[] = []
-  #stored = { next: 1, acked: 0 }
-  #backup: { rows: Unacked[]; stored: { next: number; acked: number } } | null = null
+  #next = 1
+  #backup: { rows: Unacked[]; next: number } | null = null
   /** The receiver's disk. */
   #disk: { contig: number; lastId: string | null } = { contig: 0, lastId: null }
   #acked = 0
-  #sender: LaneSender = openSender(this.#stored, [])
+  #sender: LaneSender = openSender(1, [])
   #receiver: LaneReceiver<boolean> = openReceiver(this.#disk)
   /** What was taken and is not on the receiver's disk yet. */
   #committing: Arrived<boolean>[][] = []
@@ -41,7 +41,7 @@ class World {
     const message = { seq: this.#sender.next++, messageId, bytes: 1, expiresAt: this.#now + ttl, isVoid: false }
     this.written.push(messageId)
     this.#rows.push(message)
-    this.#stored = { ...this.#stored, next: this.#sender.next }
+    this.#next = this.#sender.next
     this.#send({ type: 'recorded', messages: [message] })
   }
 
@@ -66,18 +66,18 @@ class World {
 
   crashSender(): void {
     this.down()
-    this.#sender = openSender(this.#stored, this.#rows)
+    this.#sender = openSender(this.#next, this.#rows)
   }
 
   /** The sender's disk is what it was before. What it wrote since is gone. */
   backUp(): void {
-    this.#backup = { rows: [...this.#rows], stored: { ...this.#stored } }
+    this.#backup = { rows: [...this.#rows], next: this.#next }
   }
 
   restore(): void {
     if (this.#backup === null) return
     this.#rows = this.#backup.rows
-    this.#stored = this.#backup.stored
+    this.#next = this.#backup.next
     this.#backup = null
     this.crashSender()
   }
@@ -126,7 +126,7 @@ class World {
 
   pass(ms: number): void {
     this.#now += ms
-    this.#send({ type: 'tick', chance: 0.5 })
+    this.#send({ type: 'tick', chance: 0.5, wall: this.#now })
     this.#receive({ type: 'tick' })
   }
 
@@ -173,7 +173,6 @@ class World {
   #forget(messages: readonly Unacked[]): void {
     const gone = new Set(messages.map(({ seq }) => seq))
     this.#rows = this.#rows.filter(({ seq }) => !gone.has(seq))
-    this.#stored = { ...this.#stored, acked: this.#sender.acked }
   }
 
   #blank(messages: readonly Unacked[]): void {
@@ -183,7 +182,7 @@ class World {
 
   #renumber(first: number): void {
     this.#rows = this.#rows.map((row, at) => ({ ...row, seq: first + at }))
-    this.#stored = { acked: first - 1, next: first + this.#rows.length }
+    this.#next = first + this.#rows.length
     this.#send({ type: 'renumbered', first })
   }
 
@@ -263,7 +262,7 @@ test('whatever is lost, repeated, reordered or crashes, every message arrives on
 })
 
 test('a receiver that claims what was never sent cannot make its sender forget it', (t) => {
-  const lane = openSender({ next: 4, acked: 0 }, [1, 2, 3].map(unacked))
+  const lane = openSender(4, [1, 2, 3].map(unacked))
   stepSender(lane, { type: 'up' }, 0)
   stepSender(lane, { type: 'ack', ack: 0, messageId: null }, 0)
   stepSender(lane, { type: 'full', seq: 2 }, 0)
@@ -274,12 +273,12 @@ test('a receiver that claims what was never sent cannot make its sender forget i
 })
 
 test('numbers are changed once a link: a receiver that never agrees gets nothing more over it', (t) => {
-  const lane = openSender({ next: 2, acked: 0 }, [unacked(1)])
+  const lane = openSender(2, [unacked(1)])
   stepSender(lane, { type: 'up' }, 0)
   t.alike(stepSender(lane, { type: 'ack', ack: 7, messageId: 'other' }, 0), [{ type: 'renumber', first: 8 }])
   t.alike(stepSender(lane, { type: 'renumbered', first: 8 }, 0), [{ type: 'greet' }])
   t.alike(stepSender(lane, { type: 'ack', ack: 100, messageId: 'other' }, 0), [])
-  t.alike(stepSender(lane, { type: 'tick', chance: 0 }, 100_000), [])
+  t.alike(stepSender(lane, { type: 'tick', chance: 0, wall: 0 }, 100_000), [])
   t.is(lane.live[0]?.seq, 8)
   t.alike(stepSender(lane, { type: 'up' }, 200_000), [{ type: 'greet' }])
 })

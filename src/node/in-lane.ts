@@ -1,0 +1,159 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import { KEYS, laneText } from '../domain/reliable/keys.js'
+import type { Lane } from '../domain/reliable/keys.js'
+import { ACK_AFTER_MS, openReceiver, stepReceiver } from '../domain/reliable/lane-receiver.js'
+import type { Arrived, LaneReceiver, ReceiverInput } from '../domain/reliable/lane-receiver.js'
+import { receiverRecord } from '../domain/reliable/records.js'
+import type { Ledger, LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** A message of a lane on its way in. */
+export interface LaneMessage {
+  readonly lane: Lane
+  readonly messageId: string
+  /** Of the request that it belongs to; null for none. */
+  readonly requestId: string | null
+  /** The encoded envelope, not looked at yet. */
+  readonly envelope: Uint8Array
+}
+
+/** What a message changes in the ledger, and what is done once that is durable. */
+export interface Admission {
+  readonly changes: readonly LedgerChange[]
+  done(): void
+}
+
+/** What the receiving end of a lane needs. */
+export interface InLaneParts {
+  readonly clock: Clock
+  readonly ledger: Pick<Ledger, 'get'>
+  readonly telemetry: Telemetry
+  /** Commits changes. @throws NodeError what the ledger refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+  /** Says what a message changes. */
+  admit(message: LaneMessage): Promise<Admission>
+  /** Tells the lane's sender which number is here last. */
+  acknowledge(lane: Lane, at: { readonly ack: number; readonly messageId: string | null }): void
+}
+
+type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly envelope: Uint8Array | null }
+
+/** The receiving end of one lane: makes what arrives durable, in order, and acknowledges it. */
+export class InLane {
+  readonly #lane: Lane
+  readonly #text: string
+  readonly #parts: InLaneParts
+  /** null while it is read from the ledger. */
+  #state: LaneReceiver<Content> | null = null
+  /** What happened meanwhile. */
+  #early: ReceiverInput<Content>[] = []
+  #toCommit: Arrived<Content>[] = []
+  #isCommitting = false
+  #ackTimer: Timer | null = null
+
+  constructor(parts: InLaneParts, lane: Lane) {
+    this.#lane = lane
+    this.#text = laneText(lane)
+    this.#parts = parts
+    void this.#open()
+  }
+
+  /** Does nothing wait here? Then it may be closed, and opened again when needed. */
+  get isIdle(): boolean {
+    return (
+      this.#state !== null &&
+      this.#toCommit.length === 0 &&
+      !this.#isCommitting &&
+      this.#state.waiting.size === 0 &&
+      this.#state.ackAt === null
+    )
+  }
+
+  /** Tells the lane what happened. */
+  step(input: ReceiverInput<Content>): void {
+    if (this.#state === null) {
+      this.#early.push(input)
+      return
+    }
+    for (const effect of stepReceiver(this.#state, input, this.#parts.clock.monotonic())) {
+      if (effect.type === 'take') this.#take(effect.messages)
+      else this.#parts.acknowledge(this.#lane, { ack: this.#state.contig, messageId: this.#state.lastId })
+    }
+    if (this.#state.ackAt !== null) this.#ackTimer ??= this.#parts.clock.after(ACK_AFTER_MS, () => this.#tick())
+  }
+
+  /** Ends its timer. What is not acknowledged is when its sender asks. */
+  close(): void {
+    this.#parts.clock.clear(this.#ackTimer)
+  }
+
+  #tick(): void {
+    this.#ackTimer = null
+    this.step({ type: 'tick' })
+  }
+
+  async #open(): Promise<void> {
+    try {
+      const bytes = await this.#parts.ledger.get(KEYS.receiver(this.#text))
+      this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
+    } catch (error) {
+      this.#note('a lane could not be read', error)
+      // Its sender asks again; what has no number here yet is taken from where the sender is.
+      this.#state = openReceiver<Content>({ contig: 0, lastId: null })
+    }
+    for (const input of this.#early.splice(0)) this.step(input)
+  }
+
+  #take(messages: readonly Arrived<Content>[]): void {
+    this.#toCommit.push(...messages)
+    if (!this.#isCommitting) void this.#commitAll()
+  }
+
+  /** One commit for all that came while the last one was written. */
+  async #commitAll(): Promise<void> {
+    this.#isCommitting = true
+    while (this.#toCommit.length > 0) {
+      const messages = this.#toCommit
+      this.#toCommit = []
+      await this.#commit(messages)
+    }
+    this.#isCommitting = false
+  }
+
+  async #commit(messages: readonly Arrived<Content>[]): Promise<void> {
+    const last = messages.at(-1)
+    if (last === undefined) return
+    try {
+      const admissions: Admission[] = []
+      for (const message of messages) admissions.push(...(await this.#admit(message)))
+      const value = receiverRecord.encode({ contig: last.seq, lastId: last.messageId })
+      await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: KEYS.receiver(this.#text), value }])
+      this.step({ type: 'committed', seq: last.seq, messageId: last.messageId })
+      for (const admission of admissions) this.#finish(admission)
+    } catch (error) {
+      this.#note('messages could not be recorded; their sender will send them again', error)
+      this.#toCommit = []
+      this.step({ type: 'failed' })
+    }
+  }
+
+  async #admit({ messageId, content }: Arrived<Content>): Promise<Admission[]> {
+    if (content.envelope === null) return []
+    return [await this.#parts.admit({ lane: this.#lane, messageId, requestId: content.requestId, envelope: content.envelope })]
+  }
+
+  /** What is recorded is not undone by a fault in what follows: the next start does it. */
+  #finish(admission: Admission): void {
+    try {
+      admission.done()
+    } catch (error) {
+      this.#note('a recorded message could not be handled', error)
+    }
+  }
+
+  #note(what: string, error: unknown): void {
+    this.#parts.telemetry.count('errors', 'lane')
+    this.#parts.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
+  }
+}

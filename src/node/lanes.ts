@@ -1,0 +1,299 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { ChannelMessage } from '../domain/channel/frames.js'
+import { MAX_NAMED_LANES } from '../domain/channel/control.js'
+import type { ControlBody } from '../domain/channel/control.js'
+import type { ReliableFrame } from '../domain/reliable/frame.js'
+import { laneText, rangeOf, readMessageKey } from '../domain/reliable/keys.js'
+import type { Lane } from '../domain/reliable/keys.js'
+import type { Unacked } from '../domain/reliable/lane-sender.js'
+import { messageRecord, senderRecord } from '../domain/reliable/records.js'
+import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { parseAddress } from './directory.js'
+import { InLane } from './in-lane.js'
+import type { InLaneParts } from './in-lane.js'
+import { OutLane } from './out-lane.js'
+import type { GivenUp, Outgoing } from './out-lane.js'
+
+/** Messages that may wait for one node; then OVERLOADED. */
+const MAX_WAITING = 10_000
+/** Bytes of them. */
+const MAX_WAITING_BYTES = 256 * 1024 * 1024
+/** Milliseconds between two looks at lanes with messages under way. */
+const TICK_MS = 500
+/** Milliseconds that removals wait for a commit to share. */
+const TIDY_MS = 100
+/** Changes that wait for it. */
+const MAX_TIDY = 512
+/** Receiving ends of one node that are kept open. */
+const MAX_OPEN = 1024
+/** Entries that one read of the ledger gives. */
+const PAGE = 1000
+
+/** What reliable delivery needs. */
+export interface LanesParts extends Pick<InLaneParts, 'admit'> {
+  readonly clock: Clock
+  readonly ledger: Ledger
+  readonly telemetry: Telemetry
+  readonly self: NodeId
+  /** In [0, 1). */
+  readonly chance: () => number
+  isOnline(peer: NodeId): boolean
+  /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
+  send(peer: NodeId, message: ChannelMessage): void
+  onGivenUp(messages: readonly GivenUp[]): void
+}
+
+/** What goes to one node in one message, gathered for the rest of the turn. */
+interface Gathered {
+  readonly greets: Map<string, ControlBody<'greet'>['lanes'][number]>
+  readonly acks: Map<string, ControlBody<'ack'>['lanes'][number]>
+}
+
+/** Every lane of this node: what it sends and what it gets that must not be lost. */
+export class Lanes {
+  readonly #parts: LanesParts
+  readonly #out = new Map<NodeId, Map<string, OutLane>>()
+  readonly #in = new Map<NodeId, Map<string, InLane>>()
+  readonly #gathered = new Map<NodeId, Gathered>()
+  #tidying = new Map<string, LedgerChange>()
+  #tidyTimer: Timer | null = null
+  #timer: Timer | null = null
+
+  private constructor(parts: LanesParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
+  static async open(parts: LanesParts): Promise<Lanes> {
+    const lanes = new Lanes(parts)
+    const live = new Map<string, (Unacked & { requestId: string | null })[]>()
+    for await (const { key, value } of entries(parts.ledger, 'out')) {
+      const { lane, seq } = readMessageKey(key)
+      live.set(lane, [...(live.get(lane) ?? []), { seq, ...messageRecord.decode(value) }])
+    }
+    for await (const { key, value } of entries(parts.ledger, 'lane-out')) {
+      const text = key.slice('lane-out/'.length)
+      const lane = readLane(text)
+      if (lane !== null) lanes.#addOut(lane, { ...senderRecord.decode(value), live: live.get(text) ?? [] })
+    }
+    return lanes
+  }
+
+  /** Begins to look after what is under way. */
+  start(): void {
+    this.#timer = this.#parts.clock.every(TICK_MS, () => {
+      for (const lanes of this.#out.values()) for (const lane of lanes.values()) lane.tick()
+    })
+  }
+
+  /** Ends all timers, and makes what was to be tidied durable. */
+  async stop(): Promise<void> {
+    const { clock } = this.#parts
+    clock.clear(this.#timer)
+    clock.clear(this.#tidyTimer)
+    for (const lanes of this.#in.values()) for (const lane of lanes.values()) lane.close()
+    if (this.#tidying.size > 0) await this.#commit([])
+  }
+
+  /**
+   * Records a message together with other changes, and delivers it: now, or when its node is there.
+   * @throws NodeError OVERLOADED; what the ledger refuses. Then none of it is there.
+   */
+  async record(lane: Lane, message: Outgoing, also: readonly LedgerChange[] = []): Promise<void> {
+    const load = this.load(lane.target.nodeId)
+    if (load.count >= MAX_WAITING || load.bytes >= MAX_WAITING_BYTES) {
+      throw new NodeError('OVERLOADED', 'too many messages wait for this node')
+    }
+    await this.#outLane(lane).record(message, also)
+  }
+
+  /** Messages that a node has not acknowledged, and their bytes. */
+  load(peer: NodeId): { readonly count: number; readonly bytes: number } {
+    const load = { count: 0, bytes: 0 }
+    for (const lane of this.#out.get(peer)?.values() ?? []) {
+      load.count += lane.load.count
+      load.bytes += lane.load.bytes
+    }
+    return load
+  }
+
+  /** A node is there, over a link that is new. */
+  onLink(peer: NodeId): void {
+    this.#gathered.delete(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'up' })
+  }
+
+  /** A node is gone. */
+  onOffline(peer: NodeId): void {
+    this.#gathered.delete(peer)
+    for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+  }
+
+  /** A message of a lane from a peer. */
+  onMessage(peer: NodeId, frame: ReliableFrame): void {
+    const { seq, base, messageId, requestId, envelope } = frame
+    const content = { requestId, envelope }
+    this.#inLane(peer, frame)?.step({
+      type: 'arrived',
+      message: { seq, base, messageId, bytes: envelope?.byteLength ?? 0, content }
+    })
+  }
+
+  /** A peer asks what is here of its lanes. */
+  onGreet(peer: NodeId, { lanes }: ControlBody<'greet'>): void {
+    for (const lane of lanes) this.#inLane(peer, lane)?.step({ type: 'greeted' })
+  }
+
+  /** A peer says what it has of this node's lanes. */
+  onAck(peer: NodeId, { lanes }: ControlBody<'ack'>): void {
+    const ofPeer = this.#out.get(peer)
+    for (const { source, target, ack, messageId } of lanes) {
+      const text = laneText({ source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: peer } })
+      ofPeer?.get(text)?.step({ type: 'ack', ack, messageId })
+    }
+  }
+
+  #outLane(lane: Lane): OutLane {
+    const known = this.#out.get(lane.target.nodeId)?.get(laneText(lane))
+    if (known !== undefined) return known
+    const fresh = this.#addOut(lane, { next: 1, live: [] })
+    if (this.#parts.isOnline(lane.target.nodeId)) fresh.step({ type: 'up' })
+    return fresh
+  }
+
+  #addOut(lane: Lane, stored: ConstructorParameters<typeof OutLane>[2]): OutLane {
+    const peer = lane.target.nodeId
+    const { clock, ledger, telemetry, chance, send, onGivenUp } = this.#parts
+    const { source, target } = lane
+    const out = new OutLane(
+      {
+        clock,
+        ledger,
+        telemetry,
+        chance,
+        onGivenUp,
+        send: (frame) => send(peer, { kind: 'reliable', frame }),
+        greet: (base) => this.#gather(peer).greets.set(laneText(lane), { source: source.agentId, target: target.agentId, base }),
+        commit: (changes) => this.#commit(changes),
+        tidy: (changes) => this.#tidy(changes)
+      },
+      lane,
+      stored
+    )
+    const ofPeer = this.#out.get(peer) ?? new Map<string, OutLane>()
+    this.#out.set(peer, ofPeer.set(laneText(lane), out))
+    return out
+  }
+
+  #inLane(peer: NodeId, { source, target }: Pick<ReliableFrame, 'source' | 'target'>): InLane | null {
+    const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.#parts.self } }
+    const ofPeer = this.#in.get(peer) ?? new Map<string, InLane>()
+    this.#in.set(peer, ofPeer)
+    const known = ofPeer.get(laneText(lane))
+    if (known !== undefined) return known
+    if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
+    const { clock, ledger, telemetry, admit } = this.#parts
+    const fresh = new InLane(
+      { clock, ledger, telemetry, admit, commit: (changes) => this.#commit(changes), acknowledge: (to, at) => this.#acknowledge(to, at) },
+      lane
+    )
+    ofPeer.set(laneText(lane), fresh)
+    return fresh
+  }
+
+  #acknowledge({ source, target }: Lane, at: { readonly ack: number; readonly messageId: string | null }): void {
+    this.#gather(source.nodeId).acks.set(laneText({ source, target }), { source: source.agentId, target: target.agentId, ...at })
+  }
+
+  /** What this turn has to say to a node goes in one message. */
+  #gather(peer: NodeId): Gathered {
+    const known = this.#gathered.get(peer)
+    if (known !== undefined) return known
+    const fresh: Gathered = { greets: new Map(), acks: new Map() }
+    this.#gathered.set(peer, fresh)
+    void Promise.resolve().then(() => {
+      if (this.#gathered.get(peer) !== fresh) return
+      this.#gathered.delete(peer)
+      this.#say(peer, fresh)
+    })
+    return fresh
+  }
+
+  /** Nothing of it has to get there: what is not heard is asked again. */
+  #say(peer: NodeId, { greets, acks }: Gathered): void {
+    const { send, telemetry } = this.#parts
+    try {
+      for (const lanes of inParts([...acks.values()])) send(peer, { kind: 'control', name: 'ack', body: { lanes } })
+      for (const lanes of inParts([...greets.values()])) send(peer, { kind: 'control', name: 'greet', body: { lanes } })
+    } catch (error) {
+      telemetry.log('debug', 'a lane could not be asked or answered', { peer, reason: messageOf(error) })
+    }
+  }
+
+  #tidy(changes: readonly LedgerChange[]): void {
+    for (const change of changes) this.#tidying.set(change.key, change)
+    if (this.#tidying.size >= MAX_TIDY) this.#tidyNow()
+    else this.#tidyTimer ??= this.#parts.clock.after(TIDY_MS, () => this.#tidyNow())
+  }
+
+  #tidyNow(): void {
+    this.#commit([]).catch((error: unknown) => {
+      this.#parts.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
+      this.#tidyTimer ??= this.#parts.clock.after(TIDY_MS, () => this.#tidyNow())
+    })
+  }
+
+  /** Commits changes, behind those that waited for a commit to share. */
+  async #commit(changes: readonly LedgerChange[]): Promise<void> {
+    this.#parts.clock.clear(this.#tidyTimer)
+    this.#tidyTimer = null
+    const tidied = this.#tidying
+    this.#tidying = new Map()
+    try {
+      await this.#parts.ledger.commit([...tidied.values(), ...changes])
+    } catch (error) {
+      // They wait for the next; what was changed since counts.
+      this.#tidying = new Map([...tidied, ...this.#tidying])
+      throw error
+    }
+  }
+}
+
+/** The lane of such a text; null when it is none. */
+function readLane(text: string): Lane | null {
+  const [source, target] = text.split('>').map(parseAddress)
+  return source === undefined || source === null || target === undefined || target === null ? null : { source, target }
+}
+
+/** One control message names so many lanes at most. */
+function inParts<T>(lanes: readonly T[]): T[][] {
+  const all: T[][] = []
+  for (let at = 0; at < lanes.length; at += MAX_NAMED_LANES) all.push(lanes.slice(at, at + MAX_NAMED_LANES))
+  return all
+}
+
+async function* entries(ledger: Ledger, kind: string): AsyncGenerator<LedgerEntry> {
+  const { from, to } = rangeOf(kind)
+  for (let next = from; ; ) {
+    const page = await ledger.list({ from: next, to, limit: PAGE })
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined || page.length < PAGE) return
+    // The first key behind it.
+    next = `${last.key}!`
+  }
+}
+
+/** Makes room for another; false when all are in use. */
+function closeIdle(lanes: Map<string, InLane>): boolean {
+  for (const [text, lane] of lanes) {
+    if (!lane.isIdle) continue
+    lane.close()
+    lanes.delete(text)
+    return true
+  }
+  return false
+}

@@ -1,0 +1,242 @@
+import type { Clock } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import { KEYS, laneText } from '../domain/reliable/keys.js'
+import type { Lane } from '../domain/reliable/keys.js'
+import { baseOf, openSender, stepSender } from '../domain/reliable/lane-sender.js'
+import type { LaneSender, SenderEffect, SenderInput, Unacked } from '../domain/reliable/lane-sender.js'
+import { messageRecord, senderRecord } from '../domain/reliable/records.js'
+import type { ReliableFrame } from '../domain/reliable/frame.js'
+import type { Ledger, LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** A message to be recorded and delivered. */
+export interface Outgoing {
+  readonly messageId: string
+  /** Of the request that it belongs to; null for none. */
+  readonly requestId: string | null
+  /** The encoded envelope. */
+  readonly envelope: Uint8Array
+  /** Unix milliseconds; not delivered by then, it is given up. */
+  readonly expiresAt: number
+}
+
+/** A message that was given up. */
+export type GivenUp = Pick<Outgoing, 'messageId' | 'requestId'>
+
+/** What the sending end of a lane needs. */
+export interface OutLaneParts {
+  readonly clock: Clock
+  readonly ledger: Pick<Ledger, 'get'>
+  readonly telemetry: Telemetry
+  /** In [0, 1). */
+  readonly chance: () => number
+  /** Sends a message of the lane to its node. @throws NodeError when it was not sent. */
+  send(frame: ReliableFrame): void
+  /** Tells its node the lowest number that comes, and asks which it has. */
+  greet(base: number): void
+  /** Commits changes, behind those that were to be tidied. @throws NodeError what the ledger refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+  /** Makes changes when there is time, or with the next commit. A crash before them does no harm. */
+  tidy(changes: readonly LedgerChange[]): void
+  onGivenUp(messages: readonly GivenUp[]): void
+}
+
+/** What the ledger holds of a message, and its number. */
+type Known = Unacked & { readonly requestId: string | null }
+
+/** The sending end of one lane: keeps its machine, its records and its messages on their way together. */
+export class OutLane {
+  readonly lane: Lane
+  readonly #text: string
+  readonly #parts: OutLaneParts
+  readonly #state: LaneSender
+  readonly #requests = new Map<string, string | null>()
+  /** Contents that were recorded a moment ago, so that they need not be read again. */
+  readonly #fresh = new Map<string, Uint8Array>()
+  readonly #recording = new Set<Promise<void>>()
+  #renumbering: Promise<void> | null = null
+  #bytes: number
+  #toSend: Unacked[] = []
+  #isSending = false
+
+  constructor(parts: OutLaneParts, lane: Lane, stored: { readonly next: number; readonly live: readonly Known[] }) {
+    this.lane = lane
+    this.#text = laneText(lane)
+    this.#parts = parts
+    this.#state = openSender(stored.next, stored.live)
+    this.#bytes = bytesOf(stored.live)
+    for (const { messageId, requestId } of stored.live) this.#requests.set(messageId, requestId)
+  }
+
+  /** Messages that are not acknowledged, and their bytes. */
+  get load(): { readonly count: number; readonly bytes: number } {
+    return { count: this.#state.live.length, bytes: this.#bytes }
+  }
+
+  /**
+   * Records a message together with other changes. When it resolves all of it is durable, and the message on its way.
+   * @throws NodeError what the ledger refuses; then none of it is there.
+   */
+  async record(message: Outgoing, also: readonly LedgerChange[]): Promise<void> {
+    while (this.#renumbering !== null) await this.#renumbering
+    const { messageId, requestId, envelope, expiresAt } = message
+    const seq = this.#state.next++
+    const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false }
+    const commit = this.#parts.commit([
+      ...also,
+      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ ...known, requestId }) },
+      { key: KEYS.content(messageId), value: envelope },
+      { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }
+    ])
+    this.#recording.add(commit)
+    try {
+      await commit
+    } catch (error) {
+      this.step({ type: 'unrecorded' })
+      throw error
+    } finally {
+      this.#recording.delete(commit)
+    }
+    this.#bytes += known.bytes
+    this.#requests.set(messageId, requestId)
+    this.#fresh.set(messageId, envelope)
+    this.step({ type: 'recorded', messages: [known] })
+    // What did not leave at once is read when it does.
+    if (this.#state.sent < seq) this.#fresh.delete(messageId)
+  }
+
+  /** Tells the lane what happened. */
+  step(input: SenderInput): void {
+    for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) this.#perform(effect)
+  }
+
+  /** Time passed. */
+  tick(): void {
+    if (this.#state.live.length === 0 && this.#state.askAt === null) return
+    this.step({ type: 'tick', chance: this.#parts.chance(), wall: this.#parts.clock.now() })
+  }
+
+  #perform(effect: SenderEffect): void {
+    switch (effect.type) {
+      case 'greet':
+        return this.#parts.greet(baseOf(this.#state))
+      case 'send':
+        this.#toSend.push(...effect.messages)
+        return this.#sendAll()
+      case 'expired':
+        return this.#parts.onGivenUp(
+          effect.messages.map(({ messageId }) => ({ messageId, requestId: this.#requests.get(messageId) ?? null }))
+        )
+      case 'forget':
+        return this.#forget(effect.messages)
+      case 'blank':
+        return this.#blank(effect.messages)
+      case 'renumber':
+        this.#renumbering ??= this.#renumber(effect.first).finally(() => {
+          this.#renumbering = null
+        })
+    }
+  }
+
+  #forget(messages: readonly Unacked[]): void {
+    this.#bytes -= bytesOf(messages)
+    const changes = messages.flatMap(({ seq, messageId }) => {
+      this.#requests.delete(messageId)
+      this.#fresh.delete(messageId)
+      return [
+        { key: KEYS.message(this.#text, seq), value: null },
+        { key: KEYS.content(messageId), value: null }
+      ]
+    })
+    this.#parts.tidy(changes)
+  }
+
+  #blank(messages: readonly Unacked[]): void {
+    this.#parts.tidy(
+      messages.flatMap((message) => {
+        this.#fresh.delete(message.messageId)
+        const requestId = this.#requests.get(message.messageId) ?? null
+        return [
+          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ ...message, requestId }) },
+          { key: KEYS.content(message.messageId), value: null }
+        ]
+      })
+    )
+  }
+
+  /** New numbers for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. */
+  async #renumber(first: number): Promise<void> {
+    await Promise.allSettled(this.#recording)
+    const { live } = this.#state
+    const changes: LedgerChange[] = live.map(({ seq }) => ({ key: KEYS.message(this.#text, seq), value: null }))
+    for (const [at, message] of live.entries()) {
+      const record = messageRecord.encode({ ...message, requestId: this.#requests.get(message.messageId) ?? null })
+      changes.push({ key: KEYS.message(this.#text, first + at), value: record })
+    }
+    const value = senderRecord.encode({ next: first + live.length })
+    try {
+      await this.#parts.commit([...changes, { key: KEYS.sender(this.#text), value }])
+      this.step({ type: 'renumbered', first })
+    } catch (error) {
+      // The next link asks again.
+      this.#note('a lane could not be numbered anew', error)
+    }
+  }
+
+  /** One after the other, in order; what has to be read first holds up those behind it. */
+  #sendAll(): void {
+    if (this.#isSending) return
+    while (this.#toSend.length > 0) {
+      const [message] = this.#toSend
+      if (message === undefined) return
+      const envelope = message.isVoid ? null : this.#fresh.get(message.messageId)
+      if (envelope === undefined) return void this.#readAndSend(message)
+      this.#sendOne(message, envelope)
+    }
+  }
+
+  async #readAndSend(message: Unacked): Promise<void> {
+    this.#isSending = true
+    const envelope = await this.#parts.ledger.get(KEYS.content(message.messageId)).catch((error: unknown) => {
+      this.#note('a message could not be read', error)
+      return null
+    })
+    this.#isSending = false
+    // The link may have gone meanwhile, or the message may have been acknowledged.
+    if (this.#toSend[0] === message) this.#sendOne(message, envelope)
+    this.#sendAll()
+  }
+
+  #sendOne(message: Unacked, envelope: Uint8Array | null): void {
+    this.#toSend.shift()
+    this.#fresh.delete(message.messageId)
+    const { source, target } = this.lane
+    const { seq, messageId } = message
+    const requestId = this.#requests.get(messageId) ?? null
+    try {
+      this.#parts.send({
+        source: source.agentId,
+        target: target.agentId,
+        seq,
+        base: baseOf(this.#state),
+        messageId,
+        requestId,
+        envelope
+      })
+    } catch {
+      // It waits for room, or for the next link.
+      this.#toSend = []
+      this.step({ type: 'full', seq })
+    }
+  }
+
+  #note(what: string, error: unknown): void {
+    this.#parts.telemetry.log('error', what, { lane: this.#text, reason: messageOf(error) })
+  }
+}
+
+function bytesOf(messages: readonly Unacked[]): number {
+  let sum = 0
+  for (const { bytes } of messages) sum += bytes
+  return sum
+}
