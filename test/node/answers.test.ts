@@ -39,6 +39,8 @@ async function scene(t: Assert): Promise<Scene> {
       node.core.conversations.allows = () => true
       node.core.conversations.isAwaited = () => true
       await world.link(here, node)
+      // Large ones wait for the channel one after the other.
+      await world.pass(5000, 1000)
       return node.counted('messages_delivered', 'response')
     }
   }
