@@ -358,3 +358,20 @@ test('a peer that does not come back in time loses what waited for it', async (t
   t.is(here.peers.channel(b.id), null)
   t.alike(here.told, ['online', 'offline', 'given up: 10'])
 })
+
+test('what is lost with a channel leaves its room to others', async (t) => {
+  const { net, a, b, side, clock } = scene(t)
+  const here = await side(a)
+  await side(b)
+  const large: ChannelMessage = { kind: 'envelope', bytes: new Uint8Array(4 * 1024 * 1024) }
+  for (let round = 0; round < 8; round++) {
+    const [link] = net.connect(a.id, b.id)
+    link.send = () => false
+    link.drained = () => new Promise(() => {})
+    here.peers.send(b.id, large)
+    here.peers.send(b.id, large)
+    net.disconnect(a.id, b.id)
+    clock.advance(60_000)
+    t.is(here.told.at(-1), 'given up: 2')
+  }
+})
