@@ -9,8 +9,11 @@ import { durationOption, given, type Given, type Options, textOption } from './o
 import { jsonText, type Output, plainText } from './output.js'
 import { type Cell, printTable } from './render.js'
 
+/** What became of a target that took the message. */
+const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
+
 /** Outcomes of a broadcast's target that are shown as well. */
-const GOOD: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED', 'SKIPPED'])
+const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED'])
 
 /** The options that `send` and `call` share. */
 export function replyOptions(
@@ -63,7 +66,6 @@ async function printText(output: Output, reply: Reply): Promise<void> {
     ])
     await printTable(output, ['AGENT', 'OUTCOME', 'RULE'], rows)
     if (reply.outcome === 'FAILED') output.error(failureOf(reply).toBody())
-    if (reply.outcome === 'PARTIAL') output.note('partly done: it failed at some of them')
     return
   }
   if (reply.outcome === 'QUEUED') {
@@ -93,6 +95,7 @@ function failureOf(reply: Reply): NodeError {
 
 function exitCode(reply: Reply): number {
   if (reply.outcome === 'UNKNOWN') return EXIT.timedOut
+  if (reply.outcome === 'FAILED' && reply.targets?.some(({ outcome }) => TAKEN.has(outcome)) === true) return EXIT.partly
   if (reply.outcome === 'FAILED') return reply.error === null ? EXIT.failed : EXIT_CODES[NodeError.fromBody(reply.error).code]
-  return reply.outcome === 'PARTIAL' ? EXIT.partly : EXIT.ok
+  return EXIT.ok
 }

@@ -298,8 +298,8 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
     if (type === 'notification' && card.origin === 'local') await outcome
   }
   const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
-  const outcome = broadcastOutcome(targets)
-  const error = outcome === 'FAILED' ? new NodeError('DELIVERY_FAILED', 'no agent took the message').toBody() : null
+  const error = broadcastError(targets)?.toBody() ?? null
+  const outcome = error === null ? 'COMPLETED' : 'FAILED'
   const id = ids.next('req')
   const latencyMs = elapsed(node, from)
   return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
@@ -310,11 +310,12 @@ const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
 
 type Outcome = Omit<NonNullable<Reply['targets']>[number], 'agent'>
 
-/** A target that a rule leaves out is as it should be; one that failed is not. */
-function broadcastOutcome(targets: readonly Outcome[]): Reply['outcome'] {
+/** A target that a rule leaves out is as it should be, unless there is no other; one that failed is not. */
+function broadcastError(targets: readonly Outcome[]): NodeError | null {
   const untaken = targets.filter(({ outcome }) => !TAKEN.has(outcome))
-  if (targets.length > 0 && untaken.length === targets.length) return 'FAILED'
-  return untaken.some(({ rule }) => rule === null) ? 'PARTIAL' : 'COMPLETED'
+  if (targets.length > 0 && untaken.length === targets.length) return new NodeError('DELIVERY_FAILED', 'no agent took the message')
+  const failed = untaken.filter(({ rule }) => rule === null).length
+  return failed === 0 ? null : new NodeError('DELIVERY_FAILED', `partly done: it failed at ${failed} of ${targets.length} agents`)
 }
 
 async function toOne(

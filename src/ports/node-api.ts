@@ -149,8 +149,8 @@ export interface Reply {
   /** `id@node name`, or `*` for a broadcast. */
   readonly agent: string
   readonly taskId: string | null
-  /** `PARTIAL`: a broadcast that some took and that failed at others; those whom a rule leaves out do not count. */
-  readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED' | 'PARTIAL'
+  /** A broadcast is `FAILED` when it failed at any target, or none took it; those whom a rule leaves out do not count otherwise. */
+  readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED'
   readonly payload: unknown
   readonly error: ErrorBody | null
   readonly latencyMs: number

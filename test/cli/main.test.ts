@@ -260,15 +260,39 @@ const REPLY = {
   latencyMs: 12
 } as const
 
+const TOOK = { agent: 'a', outcome: 'COMPLETED', rule: null } as const
+
 test('send and call exit by the outcome', async (t: Assert) => {
   const error = new NodeError('TIER_VIOLATION', 'L1 may not open to L2').toBody()
+  const partly = new NodeError('DELIVERY_FAILED', 'partly done: it failed at 1 of 2 agents').toBody()
   const replies = [
     { reply: { ...REPLY, outcome: 'COMPLETED' }, code: 0 },
     { reply: { ...REPLY, outcome: 'FAILED', payload: null, error }, code: 5 },
     { reply: { ...REPLY, outcome: 'FAILED', payload: null }, code: 1 },
     { reply: { ...REPLY, outcome: 'UNKNOWN', payload: null }, code: 6 },
     { reply: { ...REPLY, outcome: 'QUEUED', payload: null }, code: 0 },
-    { reply: { ...REPLY, outcome: 'PARTIAL', agent: '*', targets: [{ agent: 'a', outcome: 'TASK_FAILED', rule: null }] }, code: 8 },
+    {
+      reply: {
+        ...REPLY,
+        outcome: 'FAILED',
+        payload: null,
+        error: partly,
+        agent: '*',
+        targets: [TOOK, { agent: 'b', outcome: 'TASK_FAILED', rule: null }]
+      },
+      code: 8
+    },
+    {
+      reply: {
+        ...REPLY,
+        outcome: 'FAILED',
+        payload: null,
+        error,
+        agent: '*',
+        targets: [{ agent: 'b', outcome: 'TASK_FAILED', rule: null }]
+      },
+      code: 5
+    },
     { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'REFUSED', rule: 'tier' }] }, code: 0 }
   ] as const
   for (const { reply, code } of replies) {

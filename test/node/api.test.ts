@@ -187,7 +187,8 @@ test('a broadcast lists every target with what became of it', async (t) => {
   const asking = owner.api().call('message.send', { agent: '*', text: 'hello' })
   await world.settle()
   const reply = await asking
-  t.is(reply.outcome, 'PARTIAL', 'it failed at one; those that a rule leaves out do not count')
+  t.is(reply.outcome, 'FAILED')
+  t.is(reply.error?.message, 'partly done: it failed at 1 of 5 agents', 'those that a rule leaves out do not count as failed')
   t.alike(Object.fromEntries((reply.targets ?? []).map((one) => [one.agent, one.outcome])), {
     'text@peer': 'COMPLETED',
     'dumb@peer': 'SKIPPED',

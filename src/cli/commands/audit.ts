@@ -25,7 +25,7 @@ async function verify({ output, paths }: CommandContext, options: Options): Prom
     throw new NodeError('USAGE', '--verify checks every line; it takes neither --since nor --peer')
   const { brokenText, verifyAudit } = await import('../../audit.js')
   const check = await verifyAudit(paths().audit)
-  if (output.json) output.object('audit-check@1', check)
+  if (output.json) output.object('audit-check@1', { ...check, brokenAt: check.broken[0]?.line ?? null })
   else if (check.ok) output.print(`${output.paint('green', 'ok')}  ${plural(check.entries, 'line')}, no link of the chains is broken`)
   else {
     for (const one of check.broken) output.print(`${output.paint('red', 'broken')}  ${brokenText(one)}`)

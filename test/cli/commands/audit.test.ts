@@ -108,7 +108,7 @@ test('--peer takes the name or id of a member, the key of a stranger; --since a 
 test('audit and audit --verify work without a running node', async (t: Assert) => {
   const home = await tempDir(t)
   const none = await run(['audit', '--verify', '--json'], { home })
-  t.alike([none.code, JSON.parse(none.stdout)], [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, broken: [] }])
+  t.alike([none.code, JSON.parse(none.stdout)], [0, { schema: 'a2a-node/audit-check@1', ok: true, entries: 0, broken: [], brokenAt: null }])
   t.is((await run(['audit'], { home })).stderr, 'nothing is on record\n')
   await write(home)
   t.is(linesOf((await run(['audit', '--json'], { home })).stdout).length, 3)
@@ -126,7 +126,7 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
   const json = await run(['audit', '--verify', '--json'], { home })
   t.alike(
     [json.code, JSON.parse(json.stdout)],
-    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken: [{ chain: 'audit', line: 2 }] }]
+    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken: [{ chain: 'audit', line: 2 }], brokenAt: 2 }]
   )
   const text = await run(['audit', '--verify'], { home })
   t.alike(
