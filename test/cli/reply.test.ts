@@ -1,0 +1,77 @@
+import test, { type Assert } from 'brittle'
+import { NodeError } from '../../src/kit/errors.js'
+import { fakeHome } from './command-line.js'
+
+const REPLY = {
+  requestId: 'req_1',
+  correlationId: 'req_1',
+  agent: 'text@gpu-box',
+  taskId: 'task_1',
+  payload: { words: 2 },
+  error: null,
+  latencyMs: 12
+} as const
+
+const TOOK = { agent: 'a', outcome: 'COMPLETED', rule: null } as const
+
+test('send and call exit by the outcome', async (t: Assert) => {
+  const error = new NodeError('TIER_VIOLATION', 'L1 may not open to L2').toBody()
+  const partly = new NodeError('DELIVERY_FAILED', 'partly done: it failed at 1 of 2 agents').toBody()
+  const replies = [
+    { reply: { ...REPLY, outcome: 'COMPLETED' }, code: 0 },
+    { reply: { ...REPLY, outcome: 'FAILED', payload: null, error }, code: 5 },
+    { reply: { ...REPLY, outcome: 'FAILED', payload: null }, code: 1 },
+    { reply: { ...REPLY, outcome: 'UNKNOWN', payload: null }, code: 6 },
+    { reply: { ...REPLY, outcome: 'QUEUED', payload: null }, code: 0 },
+    {
+      reply: {
+        ...REPLY,
+        outcome: 'FAILED',
+        payload: null,
+        error: partly,
+        agent: '*',
+        targets: [TOOK, { agent: 'b', outcome: 'TASK_FAILED', rule: null }]
+      },
+      code: 8
+    },
+    {
+      reply: {
+        ...REPLY,
+        outcome: 'FAILED',
+        payload: null,
+        error,
+        agent: '*',
+        targets: [{ agent: 'b', outcome: 'TASK_FAILED', rule: null }]
+      },
+      code: 5
+    },
+    { reply: { ...REPLY, outcome: 'COMPLETED', agent: '*', targets: [{ agent: 'a', outcome: 'REFUSED', rule: 'tier' }] }, code: 0 }
+  ] as const
+  for (const { reply, code } of replies) {
+    const { run: cli, close } = await fakeHome(t, { calls: { 'message.call': () => reply } })
+    const json = await cli(['call', 'text', 'text.stats', '{}', '--json'])
+    t.is(json.code, code, reply.outcome)
+    t.is((JSON.parse(json.stdout) as { outcome: string }).outcome, reply.outcome)
+    const text = await cli(['call', 'text', 'text.stats', '{}'])
+    t.is(text.code, code)
+    t.is(text.stderr.includes('partly done'), code === 8, 'the text says what the code says')
+    await close()
+  }
+})
+
+test('send and call read stdin for -, and pass their flags', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, {
+    calls: { 'message.call': () => ({ ...REPLY, outcome: 'COMPLETED' }), 'message.send': () => ({ ...REPLY, outcome: 'QUEUED' }) }
+  })
+  const called = await cli(['call', '-', 'text.stats', '-', '--timeout', '5s', '--justification', 'urgent'], { stdin: '{"text":"hi"}' })
+  t.is(called.stdout, '{\n  "words": 2\n}\n')
+  const sent = await cli(['send', '*', '-', '--type', 'notification', '--no-wait'], { stdin: 'hello\n' })
+  t.is(sent.stdout, 'task_1\n')
+  t.alike(
+    fake.seen.map((one) => one.params),
+    [
+      { agent: null, capability: 'text.stats', input: { text: 'hi' }, justification: 'urgent', timeoutMs: 5000 },
+      { agent: '*', text: 'hello\n', type: 'notification', wait: false }
+    ]
+  )
+})
