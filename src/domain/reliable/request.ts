@@ -1,0 +1,125 @@
+import { retryDelay } from './retry-policy.js'
+import type { RetryPolicy } from './retry-policy.js'
+
+/**
+ * How a request stands, at either end. The spec's outcome UNKNOWN is every one that is neither COMPLETED nor FAILED:
+ * `pending` (nothing has begun, as far as this end knows), `started` (its handler was begun) and `unknown` (nobody can
+ * say whether the work was done; a late outcome still counts).
+ */
+export type RequestStatus = 'pending' | 'started' | 'unknown' | 'completed' | 'failed'
+
+/** Ends that nothing follows. */
+export const SETTLED: ReadonlySet<RequestStatus> = new Set(['completed', 'failed'])
+
+/** A request at the node whose agent does the work. */
+export interface CalleeRequest {
+  readonly status: RequestStatus
+  /** Times that its handler was begun. */
+  readonly runs: number
+  /** May it be run again when nobody knows whether it was done? */
+  readonly isRepeatable: boolean
+}
+
+/** What becomes of a message about a request: the handler runs, the message joins a run, or what is known is told. */
+export type ArrivalVerdict = 'run' | 'join' | 'tell' | 'absent'
+
+/**
+ * What a message about a request means. One that was never seen runs, unless its caller only asks after it (`query`):
+ * then there is nothing to tell. One that is here never runs twice at once, nor after its end.
+ */
+export function arrive(known: CalleeRequest | null, kind: 'request' | 'query'): ArrivalVerdict {
+  if (known === null) return kind === 'request' ? 'run' : 'absent'
+  return known.status === 'pending' || known.status === 'started' ? 'join' : 'tell'
+}
+
+/** Its handler begins. That has to be durable before it does anything, unless it may be repeated. */
+export function begin(request: CalleeRequest): CalleeRequest {
+  return { ...request, status: 'started', runs: request.runs + 1 }
+}
+
+/** Its handler has ended. */
+export function end(request: CalleeRequest, outcome: 'completed' | 'failed'): CalleeRequest {
+  return { ...request, status: outcome }
+}
+
+/** What the next start makes of a request without an end: it runs (again), or nobody can say whether it was done. */
+export function recover(request: CalleeRequest): 'run' | 'unknown' | 'nothing' {
+  if (request.status === 'pending') return 'run'
+  if (request.status !== 'started') return 'nothing'
+  return request.isRepeatable ? 'run' : 'unknown'
+}
+
+/** A request at the node that asked. */
+export interface CallerRequest {
+  readonly status: RequestStatus
+  readonly isRepeatable: boolean
+  /** Times that it was sent, or asked after. */
+  readonly tries: number
+  /** Unix milliseconds; then its outcome is unknown. */
+  readonly deadline: number
+  /** Unix milliseconds of the next try; null for none. */
+  readonly retryAt: number | null
+  /** Unix milliseconds; then nobody asks any more, and what is known of it may go. */
+  readonly expiresAt: number
+}
+
+/** What happens to a request at the node that asked. */
+export type CallerInput =
+  /** Its callee says how it ended. `unknown`: it cannot say, and does not run it again. */
+  | { readonly type: 'outcome'; readonly outcome: 'completed' | 'failed' | 'unknown' }
+  /** Time passed. `chance` in [0, 1). */
+  | { readonly type: 'tick'; readonly chance: number }
+
+/** What the owner of a request does next. */
+export type CallerEffect =
+  /** Send it once more, under its own id: `query` only asks how it stands. */
+  | { readonly type: 'send'; readonly kind: 'request' | 'query' }
+  /** Tell whoever waits. `isLate`: after the outcome was said to be unknown. */
+  | { readonly type: 'tell'; readonly status: 'completed' | 'failed' | 'unknown'; readonly isLate: boolean }
+
+/** How often a request without an outcome is asked for again, unless told otherwise: 5 tries in all, after up to 5 s, 10 s, 20 s and 40 s. */
+export const REQUEST_POLICY: RetryPolicy = { maxAttempts: 5, baseDelayMs: 5000, maxDelayMs: 60_000, backoffMultiplier: 2 }
+
+/** A request that is sent for the first time. */
+export function ask(parts: Pick<CallerRequest, 'isRepeatable' | 'deadline' | 'expiresAt'>): CallerRequest {
+  return { ...parts, status: 'pending', tries: 1, retryAt: null }
+}
+
+/** Moves a request at the node that asked. The same state comes back when nothing changes. `now`: unix milliseconds. */
+export function stepCaller(
+  request: CallerRequest,
+  input: CallerInput,
+  { now, policy = REQUEST_POLICY }: { readonly now: number; readonly policy?: RetryPolicy }
+): { readonly request: CallerRequest; readonly effects: readonly CallerEffect[] } {
+  if (SETTLED.has(request.status)) return { request, effects: [] }
+  if (input.type === 'outcome') return told(request, input.outcome)
+  if (request.status === 'pending') {
+    if (now < request.deadline) return { request, effects: [] }
+    const next = { ...request, status: 'unknown' as const }
+    return { request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) }, effects: [tell('unknown', false)] }
+  }
+  if (request.retryAt === null || now < request.retryAt) return { request, effects: [] }
+  const next = { ...request, tries: request.tries + 1 }
+  const effect: CallerEffect = { type: 'send', kind: request.isRepeatable ? 'request' : 'query' }
+  return { request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) }, effects: [effect] }
+}
+
+function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {
+  const isLate = request.status === 'unknown'
+  // Whoever cannot say now will never be able to.
+  if (outcome === 'unknown' && isLate) return { request: { ...request, retryAt: null }, effects: [] }
+  return { request: { ...request, status: outcome, retryAt: null }, effects: [tell(outcome, isLate)] }
+}
+
+function retryAt(
+  { tries, expiresAt }: CallerRequest,
+  { now, policy, chance }: { readonly now: number; readonly policy: RetryPolicy; readonly chance: number }
+): number | null {
+  if (tries >= policy.maxAttempts) return null
+  const at = now + retryDelay(policy, tries - 1, chance)
+  return at < expiresAt ? at : null
+}
+
+function tell(status: 'completed' | 'failed' | 'unknown', isLate: boolean): CallerEffect {
+  return { type: 'tell', status, isLate }
+}

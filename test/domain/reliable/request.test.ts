@@ -1,0 +1,214 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { arrive, ask, begin, end, recover, REQUEST_POLICY, SETTLED, stepCaller } from '../../../src/domain/reliable/request.js'
+import type { CalleeRequest, CallerInput, CallerRequest } from '../../../src/domain/reliable/request.js'
+import { holds } from '../../support/holds.js'
+
+type ToCallee = 'request' | 'query'
+type ToCaller = 'completed' | 'failed' | 'unknown'
+
+interface Options {
+  readonly isRepeatable: boolean
+  /** Is it asked for again when no outcome comes? */
+  readonly hasRetries: boolean
+}
+
+/** One request between two nodes. What a node commits is there after a crash, all of it or none; messages ride on lanes. */
+class World {
+  readonly faults: string[] = []
+  readonly told: string[] = []
+  /** How often the handler began to work: what the outside sees. */
+  effects = 0
+  #now = 0
+  readonly #options: Options
+  /** Disk of the caller: the record, and what its lane has not delivered. */
+  #caller: { readonly request: CallerRequest; readonly outbox: readonly ToCallee[] }
+  /** Disk of the callee. */
+  #callee: { readonly request: CalleeRequest | null; readonly outbox: readonly ToCaller[] } = { request: null, outbox: [] }
+  #isRunning = false
+  #ended: 'completed' | 'failed' | null = null
+  hasLost = false
+  /** The effects that there may be at most: what was delivered before the disk was lost must not run again. */
+  #most = Number.POSITIVE_INFINITY
+
+  constructor(options: Options) {
+    this.#options = options
+    const { isRepeatable } = options
+    this.#caller = { request: ask({ isRepeatable, deadline: 30_000, expiresAt: 10_000_000 }), outbox: ['request'] }
+  }
+
+  /** The next message of the caller's lane arrives. `isAcked`: its acknowledgement does as well. */
+  toCallee(isCommitted: boolean): void {
+    const [message, ...outbox] = this.#caller.outbox
+    if (message === undefined) return
+    const known = this.#callee.request
+    const verdict = arrive(known, message)
+    if (!isCommitted) return this.crashCallee()
+    if (verdict === 'run') {
+      this.#callee = { ...this.#callee, request: { status: 'pending', runs: 0, isRepeatable: this.#options.isRepeatable } }
+      this.#run()
+    } else if (verdict === 'absent') this.#callee = { ...this.#callee, outbox: [...this.#callee.outbox, 'unknown'] }
+    else if (verdict === 'tell' && known !== null) this.#callee = { ...this.#callee, outbox: [...this.#callee.outbox, outcomeOf(known)] }
+    this.#caller = { ...this.#caller, outbox }
+  }
+
+  /** The handler has ended, and its outcome is committed together with the message that tells it. */
+  finish(outcome: 'completed' | 'failed', isCommitted: boolean): void {
+    const { request } = this.#callee
+    if (!this.#isRunning || request === null) return
+    if (!isCommitted) return this.crashCallee()
+    this.#isRunning = false
+    this.#ended = outcome
+    this.#callee = { request: end(request, outcome), outbox: [...this.#callee.outbox, outcome] }
+  }
+
+  toCaller(isCommitted: boolean): void {
+    const [outcome, ...outbox] = this.#callee.outbox
+    if (outcome === undefined || !isCommitted) return
+    this.#callee = { ...this.#callee, outbox }
+    this.#step({ type: 'outcome', outcome })
+  }
+
+  pass(ms: number): void {
+    this.#now += ms
+    if (this.#options.hasRetries) this.#step({ type: 'tick', chance: 0.5 })
+  }
+
+  /** All that was not committed is gone; the next start goes on. */
+  crashCallee(): void {
+    this.#isRunning = false
+    const { request } = this.#callee
+    if (request === null) return
+    const next = recover(request)
+    if (next === 'run') this.#run()
+    if (next === 'unknown') {
+      this.#callee = { request: { ...request, status: 'unknown' }, outbox: [...this.#callee.outbox, 'unknown'] }
+    }
+  }
+
+  /** The callee's disk is empty. */
+  loseCallee(): void {
+    this.hasLost = true
+    const isDelivered = this.#callee.request !== null && !this.#caller.outbox.includes('request')
+    if (isDelivered && !this.#options.isRepeatable) this.#most = Math.min(this.#most, this.effects)
+    this.#isRunning = false
+    this.#ended = null
+    this.#callee = { request: null, outbox: [] }
+  }
+
+  settle(): void {
+    for (let round = 0; round < 40; round++) {
+      this.toCallee(true)
+      this.finish('completed', true)
+      this.toCaller(true)
+      this.pass(60_000)
+    }
+  }
+
+  check(): void {
+    const { request } = this.#caller
+    if (this.told.filter((one) => one !== 'unknown').length > 1) this.faults.push('two outcomes were told')
+    if (!this.#options.isRepeatable && this.effects > 1) this.faults.push('what may not be repeated ran twice')
+    if (request.tries > REQUEST_POLICY.maxAttempts) this.faults.push('it was tried too often')
+  }
+
+  /** After everything has come to rest. */
+  checkEnd(): void {
+    const { status } = this.#caller.request
+    const callee = this.#callee.request?.status ?? null
+    if (this.effects > this.#most) this.faults.push('what was delivered before the disk was lost ran again')
+    if (SETTLED.has(status) && !this.hasLost && callee !== status) this.faults.push(`the ends disagree: ${status}, ${callee}`)
+    if (this.#options.isRepeatable && !this.hasLost && !SETTLED.has(status)) this.faults.push(`it ended as ${status}`)
+    if (!this.#options.hasRetries || this.hasLost) return
+    if (!SETTLED.has(status) && status !== 'unknown') this.faults.push(`it ended as ${status}`)
+  }
+
+  #run(): void {
+    const { request } = this.#callee
+    if (request === null) return
+    if (this.#isRunning) this.faults.push('it runs twice at once')
+    if (SETTLED.has(request.status) || this.#ended !== null) this.faults.push('it runs after its end')
+    this.#callee = { ...this.#callee, request: begin(request) }
+    this.#isRunning = true
+    this.effects++
+  }
+
+  #step(input: CallerInput): void {
+    const { request, effects } = stepCaller(this.#caller.request, input, { now: this.#now })
+    const sent = effects.flatMap((effect) => (effect.type === 'send' ? [effect.kind] : []))
+    for (const effect of effects) if (effect.type === 'tell') this.told.push(effect.status)
+    this.#caller = { request, outbox: [...this.#caller.outbox, ...sent] }
+  }
+}
+
+function outcomeOf({ status }: CalleeRequest): ToCaller {
+  return status === 'completed' || status === 'failed' ? status : 'unknown'
+}
+
+const deeds = fc.oneof(
+  fc.boolean().map((isGood) => (world: World) => world.toCallee(isGood)),
+  fc.boolean().map((isGood) => (world: World) => world.toCaller(isGood)),
+  fc.tuple(fc.constantFrom('completed' as const, 'failed' as const), fc.boolean()).map(
+    ([outcome, isGood]) =>
+      (world: World) =>
+        world.finish(outcome, isGood)
+  ),
+  fc.constantFrom(1000, 31_000, 90_000).map((ms) => (world: World) => world.pass(ms)),
+  fc.constant((world: World) => world.crashCallee())
+)
+const loss = fc.constant((world: World) => world.loseCallee())
+
+function runs(options: Options, all: readonly ((world: World) => void)[]): void {
+  const world = new World(options)
+  for (const deed of all) {
+    deed(world)
+    if (!world.hasLost) world.check()
+  }
+  world.settle()
+  if (!world.hasLost) world.check()
+  world.checkEnd()
+  if (world.faults.length > 0) throw new Error(world.faults.join('; '))
+}
+
+for (const isRepeatable of [true, false]) {
+  for (const hasRetries of [true, false]) {
+    const what = `${isRepeatable ? 'a repeatable' : 'an unrepeatable'} request ${hasRetries ? 'with' : 'without'} retries`
+    test(`${what}: through any crashes it has one outcome on which both ends agree, and never runs twice at once or after its end`, async (t) => {
+      await holds(
+        t,
+        fc.property(fc.array(deeds, { maxLength: 60, size: 'max' }), (all) => runs({ isRepeatable, hasRetries }, all)),
+        1000
+      )
+    })
+
+    test(`${what}: a callee that loses its disk leaves none that waits for ever`, async (t) => {
+      const property = fc.property(fc.array(fc.oneof(deeds, deeds, loss), { maxLength: 60, size: 'max' }), (all) =>
+        runs({ isRepeatable, hasRetries }, all)
+      )
+      await holds(t, property, 1000)
+    })
+  }
+}
+
+test('the waits between tries at most double up to a minute; the fifth try is the last', (t) => {
+  let request = ask({ isRepeatable: true, deadline: 100, expiresAt: 10_000_000 })
+  const waits: number[] = []
+  let now = 100
+  for (let round = 0; round < 8; round++) {
+    const step = stepCaller(request, { type: 'tick', chance: 0.999_999 }, { now })
+    request = step.request
+    if (request.retryAt === null) break
+    waits.push(request.retryAt - now)
+    now = request.retryAt
+  }
+  t.alike(waits, [4999, 9999, 19_999, 39_999])
+  t.is(request.tries, 5)
+  t.is(request.status, 'unknown')
+})
+
+test('nothing is asked for any more once it has expired', (t) => {
+  const request = ask({ isRepeatable: true, deadline: 100, expiresAt: 2000 })
+  const { request: next } = stepCaller(request, { type: 'tick', chance: 0.9 }, { now: 100 })
+  t.is(next.status, 'unknown')
+  t.is(next.retryAt, null)
+})
