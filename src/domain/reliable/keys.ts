@@ -1,3 +1,5 @@
+import { bytesToText, utf8 } from '../../kit/ids.js'
+import type { Hash } from '../../kit/sign.js'
 import { addressText } from '../card/card.js'
 import type { AgentAddress } from '../card/card.js'
 
@@ -7,6 +9,8 @@ export interface Lane {
   readonly target: AgentAddress
 }
 
+/** Bytes of the hash that names a request: enough that no peer finds two that share them. */
+const NAME_BYTES = 16
 /** Digits of a number in a key, so that keys are in the order of the numbers. */
 const DIGITS = 16
 
@@ -24,8 +28,49 @@ export const KEYS = {
   /** A message that is not acknowledged, without its content. */
   message: (lane: string, seq: number): string => `out/${lane}/${padded(seq)}`,
   /** Its content: the number may change, the content does not. */
-  content: (messageId: string): string => `out-content/${messageId}`
+  content: (messageId: string): string => `out-content/${messageId}`,
+  /** A request, by its name (see {@link requestName}). */
+  request: (name: string): string => `request/${name}`,
+  /** What it was asked with, and what came of it. */
+  input: (name: string): string => `request-in/${name}`,
+  result: (name: string): string => `request-out/${name}`,
+  /** Present while it has no outcome, in the order they were made. */
+  open: (createdAt: number, name: string): string => `request-open/${padded(createdAt)}/${name}`,
+  /** When it is asked for again. */
+  due: (retryAt: number, name: string): string => `request-due/${padded(retryAt)}/${name}`,
+  /** When all of it may go. */
+  expiry: (expiresAt: number, name: string): string => `request-expiry/${padded(expiresAt)}/${name}`
 } as const
+
+/** What a request is called in the ledger: 26 characters of its end, who asks, who is asked, its id and attempt. */
+export function requestName(
+  request: {
+    readonly role: 'caller' | 'callee'
+    readonly source: string
+    readonly target: string
+    readonly requestId: string
+    readonly attempt: number
+  },
+  hash: Hash
+): string {
+  const { role, source, target, requestId, attempt } = request
+  // As JSON no two requests look alike, whatever characters a peer puts into an id.
+  const digest = hash(utf8(JSON.stringify([role, source, target, requestId, attempt])))
+  return bytesToText(digest.subarray(0, NAME_BYTES))
+}
+
+/** The range of keys of an index up to a time, that time included. */
+export function rangeUpTo(
+  kind: 'request-open' | 'request-due' | 'request-expiry',
+  time: number
+): { readonly from: string; readonly to: string } {
+  return { from: `${kind}/`, to: `${kind}/${padded(time + 1)}` }
+}
+
+/** The name of the request of a key of an index. */
+export function nameOfIndexKey(key: string): string {
+  return key.slice(key.indexOf('/', key.indexOf('/') + 1) + 1)
+}
 
 /** The range of all keys of a kind, e.g. `out`. */
 export function rangeOf(kind: string): { readonly from: string; readonly to: string } {

@@ -1,8 +1,10 @@
 import c from 'compact-encoding'
 import type { Codec } from 'compact-encoding'
 import { NodeError } from '../../kit/errors.js'
+import type { ErrorBody } from '../../kit/errors.js'
 import type { LaneReceiver } from './lane-receiver.js'
 import type { LaneSender, Unacked } from './lane-sender.js'
+import type { RequestStatus } from './request.js'
 
 /** First byte of every record; another one is of another version of this program. */
 const VERSION = 1
@@ -31,6 +33,58 @@ export interface MessageRecord extends Omit<Unacked, 'seq'> {
 /** See {@link MessageRecord}. */
 export const messageRecord: RecordCodec<MessageRecord> = record(
   struct({ messageId: c.string, requestId: orNull(c.string), bytes: c.uint, expiresAt: c.uint, isVoid: c.bool })
+)
+
+/** What the ledger holds of a request beside its input and its result, at either end. Times are unix milliseconds. */
+export interface RequestRecord {
+  readonly role: 'caller' | 'callee'
+  readonly requestId: string
+  readonly attempt: number
+  /** Addresses of the agent that asks and of the one that is asked. */
+  readonly source: string
+  readonly target: string
+  /** null: the default capability. */
+  readonly capability: string | null
+  readonly description: string
+  /** Of the swarm whose item it is; null for none. */
+  readonly swarm: string | null
+  readonly correlationId: string
+  readonly taskId: string | null
+  readonly status: RequestStatus
+  readonly isRepeatable: boolean
+  /** Times that it was sent (caller) or begun (callee). */
+  readonly tries: number
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly deadline: number
+  readonly retryAt: number | null
+  readonly expiresAt: number
+  readonly error: ErrorBody | null
+}
+
+/** See {@link RequestRecord}. */
+export const requestRecord: RecordCodec<RequestRecord> = record(
+  struct({
+    role: oneOf(['caller', 'callee']),
+    requestId: c.string,
+    attempt: c.uint,
+    source: c.string,
+    target: c.string,
+    capability: orNull(c.string),
+    description: c.string,
+    swarm: orNull(c.string),
+    correlationId: c.string,
+    taskId: orNull(c.string),
+    status: oneOf(['pending', 'started', 'unknown', 'completed', 'failed']),
+    isRepeatable: c.bool,
+    tries: c.uint,
+    createdAt: c.uint,
+    updatedAt: c.uint,
+    deadline: c.uint,
+    retryAt: orNull(c.uint),
+    expiresAt: c.uint,
+    error: orNull(json<ErrorBody>())
+  })
 )
 
 type Fields<T> = { readonly [K in keyof T]: Codec<T[K]> }
@@ -65,6 +119,28 @@ function orNull<T>(codec: Codec<T>): Codec<T | null> {
       if (value !== null) codec.encode(state, value)
     },
     decode: (state) => (c.bool.decode(state) ? codec.decode(state) : null)
+  }
+}
+
+/** One of a few words, as the number of its place. */
+function oneOf<T extends string>(words: readonly T[]): Codec<T> {
+  return {
+    preencode: (state, value) => c.uint.preencode(state, words.indexOf(value)),
+    encode: (state, value) => c.uint.encode(state, words.indexOf(value)),
+    decode(state) {
+      const word = words[c.uint.decode(state)]
+      if (word === undefined) throw new Error('no such word')
+      return word
+    }
+  }
+}
+
+/** What this node wrote itself, as JSON; the caller names its type. */
+function json<T>(): Codec<T> {
+  return {
+    preencode: (state, value) => c.string.preencode(state, JSON.stringify(value)),
+    encode: (state, value) => c.string.encode(state, JSON.stringify(value)),
+    decode: (state) => JSON.parse(c.string.decode(state)) as T
   }
 }
 

@@ -1,0 +1,122 @@
+import { fromUtf8, utf8 } from '../kit/ids.js'
+import type { Hash } from '../kit/sign.js'
+import { KEYS, nameOfIndexKey, rangeUpTo, requestName } from '../domain/reliable/keys.js'
+import { requestRecord } from '../domain/reliable/records.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+import { SETTLED } from '../domain/reliable/request.js'
+import type { Ledger, LedgerChange } from '../ports/ledger.js'
+
+/** Entries that one read of the ledger gives, and requests that one commit removes. */
+const PAGE = 500
+const NO_VALUE = new Uint8Array(0)
+
+/** What belongs to a request beside its record. */
+export interface RequestContents {
+  /** What it was asked with. */
+  readonly input?: Uint8Array
+  /** What came of it. */
+  readonly result?: Uint8Array
+}
+
+/** The requests of a ledger: their records, and the indexes that say which have no outcome, which are due and which may go. */
+export class RequestBook {
+  readonly #ledger: Ledger
+  readonly #hash: Hash
+
+  constructor(ledger: Ledger, hash: Hash) {
+    this.#ledger = ledger
+    this.#hash = hash
+  }
+
+  /** What a request is called here. */
+  name(request: Parameters<typeof requestName>[0]): string {
+    return requestName(request, this.#hash)
+  }
+
+  /** The changes that put a record in the place of the one before (null: there was none). Commit them with what depends on it. */
+  changes(before: RequestRecord | null, after: RequestRecord, { input, result }: RequestContents = {}): LedgerChange[] {
+    const name = this.name(after)
+    const here = indexKeys(name, after)
+    const gone = before === null ? [] : [KEYS.expiry(before.expiresAt, name), ...indexKeys(name, before)]
+    const expiry = KEYS.expiry(after.expiresAt, name)
+    return [
+      ...gone.filter((key) => key !== expiry && !here.includes(key)).map((key) => ({ key, value: null })),
+      ...here.map((key) => ({ key, value: NO_VALUE })),
+      // What else is to be removed with it need not be looked for then.
+      { key: expiry, value: utf8(here.join('\n')) },
+      { key: KEYS.request(name), value: requestRecord.encode(after) },
+      ...(input === undefined ? [] : [{ key: KEYS.input(name), value: input }]),
+      ...(result === undefined ? [] : [{ key: KEYS.result(name), value: result }])
+    ]
+  }
+
+  /** A record by the name of its request; null when there is none. @throws NodeError STORE_DAMAGED */
+  async get(name: string): Promise<RequestRecord | null> {
+    const bytes = await this.#ledger.get(KEYS.request(name))
+    return bytes === null ? null : requestRecord.decode(bytes)
+  }
+
+  /** What a request was asked with; null when that is no longer kept. */
+  input(name: string): Promise<Uint8Array | null> {
+    return this.#ledger.get(KEYS.input(name))
+  }
+
+  /** What came of a request; null for nothing, or when that is no longer kept. */
+  result(name: string): Promise<Uint8Array | null> {
+    return this.#ledger.get(KEYS.result(name))
+  }
+
+  /** Requests without an outcome that were made up to a time (unix milliseconds; default: all), oldest first. */
+  pending(olderThan = Number.MAX_SAFE_INTEGER - 1): AsyncGenerator<RequestRecord> {
+    return this.#indexed('request-open', olderThan)
+  }
+
+  /** Requests that are to be asked for again by now, the longest due first. */
+  due(now: number): AsyncGenerator<RequestRecord> {
+    return this.#indexed('request-due', now)
+  }
+
+  /** Removes every request that has expired by now, with all that belongs to it; the number of them. */
+  async purgeExpired(now: number): Promise<number> {
+    let purged = 0
+    const { from, to } = rangeUpTo('request-expiry', now)
+    // Not from the start each time: a store reads past what was removed a moment ago.
+    for (let next = from; ; ) {
+      const page = await this.#ledger.list({ from: next, to, limit: PAGE })
+      const last = page.at(-1)
+      if (last === undefined) return purged
+      next = last.key
+      const changes: LedgerChange[] = []
+      for (const { key, value } of page) {
+        const name = nameOfIndexKey(key)
+        const indexes = fromUtf8(value)
+          .split('\n')
+          .filter((one) => one !== '')
+        for (const one of [key, KEYS.request(name), KEYS.input(name), KEYS.result(name), ...indexes])
+          changes.push({ key: one, value: null })
+      }
+      await this.#ledger.commit(changes)
+      purged += page.length
+    }
+  }
+
+  async *#indexed(kind: 'request-open' | 'request-due', time: number): AsyncGenerator<RequestRecord> {
+    const { from, to } = rangeUpTo(kind, time)
+    for (let next = from; ; ) {
+      const page = await this.#ledger.list({ from: next, to, limit: PAGE })
+      for (const { key } of page) {
+        const record = await this.get(nameOfIndexKey(key))
+        if (record !== null) yield record
+      }
+      const last = page.at(-1)
+      if (last === undefined || page.length < PAGE) return
+      // The first key behind it.
+      next = `${last.key}!`
+    }
+  }
+}
+
+function indexKeys(name: string, { status, createdAt, retryAt }: RequestRecord): string[] {
+  const open = SETTLED.has(status) ? [] : [KEYS.open(createdAt, name)]
+  return retryAt === null ? open : [...open, KEYS.due(retryAt, name)]
+}
