@@ -102,6 +102,8 @@ class AuditFile implements Audit {
   }
 
   #add(entries: readonly AuditEntry[]): void {
+    // A repeat: the timers run already.
+    if (entries.length === 0) return
     const room = MAX_WAITING - this.#waiting.length
     this.#waiting.push(...entries.slice(0, room))
     this.#dropped += Math.max(0, entries.length - room)
@@ -118,6 +120,7 @@ class AuditFile implements Audit {
   #endWindows(): void {
     this.#windowTimer = null
     this.#add(this.#windows.ended(this.#parts.clock.now()))
+    this.#schedule(GATHER_MS)
   }
 
   #writeLater(): void {

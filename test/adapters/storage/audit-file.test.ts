@@ -335,7 +335,7 @@ test('a disk that refuses is told, nothing is thrown, and the lines come when it
 })
 
 test('when the disk does not keep up, lines are dropped, counted, and their number put on record', async (t) => {
-  const { dir, audit } = await open(t, { repeatKey: () => null })
+  const { dir, audit } = await open(t, { repeats: null })
   for (let i = 0; i < 12_000; i++) audit.append({ ...refusal, recipient: `r${i}` })
   await audit.close()
   const lines = await linesOf(dir)
