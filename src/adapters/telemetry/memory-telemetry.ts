@@ -27,6 +27,11 @@ export interface TelemetryOptions {
   readonly write: (line: string) => void
 }
 
+/** A count that is raised in place: no map is written to for each message. */
+interface Counter {
+  value: number
+}
+
 interface Timing {
   count: number
   sumMs: number
@@ -37,7 +42,7 @@ interface Timing {
 export class MemoryTelemetry implements Telemetry {
   readonly #options: TelemetryOptions
   readonly #write: (record: LogRecord) => void
-  readonly #counters = new Map<MetricName, Map<string | null, number>>()
+  readonly #counters = new Map<MetricName, Map<string | null, Counter>>()
   readonly #timings = new Map<MetricName, Timing>()
 
   constructor(options: TelemetryOptions) {
@@ -62,18 +67,18 @@ export class MemoryTelemetry implements Telemetry {
   }
 
   count(name: MetricName, label?: string, by = 1): void {
-    const known = this.#counters.get(name)
-    const before = known?.get(label ?? null)
-    if (known !== undefined && before !== undefined) known.set(label ?? null, before + by)
-    else this.#countNew(name, label, by)
+    const counter = this.#counters.get(name)?.get(label ?? null) ?? this.#counterOf(name, label)
+    counter.value += by
   }
 
-  #countNew(name: MetricName, label: string | undefined, by: number): void {
-    const labels = this.#counters.get(name) ?? new Map<string | null, number>()
+  #counterOf(name: MetricName, label: string | undefined): Counter {
+    const labels = this.#counters.get(name) ?? new Map<string | null, Counter>()
     this.#counters.set(name, labels)
     const wanted = label === undefined || LABEL.test(label) ? (label ?? null) : 'other'
     const key = labels.has(wanted) || labels.size < MAX_LABELS ? wanted : 'other'
-    labels.set(key, (labels.get(key) ?? 0) + by)
+    const counter = labels.get(key) ?? { value: 0 }
+    labels.set(key, counter)
+    return counter
   }
 
   time(name: MetricName, durationMs: number): void {
@@ -85,7 +90,7 @@ export class MemoryTelemetry implements Telemetry {
   }
 
   snapshot(): MetricsSnapshot {
-    const counters = [...this.#counters].flatMap(([name, labels]) => [...labels].map(([label, value]) => ({ name, label, value })))
+    const counters = [...this.#counters].flatMap(([name, labels]) => [...labels].map(([label, { value }]) => ({ name, label, value })))
     const timings = [...this.#timings].map(([name, timing]) => ({ name, ...timing }))
     return { counters, timings }
   }

@@ -12,9 +12,12 @@ export function isTier(value: unknown): value is Tier {
   return value === 0 || value === 1 || value === 2 || value === 3
 }
 
+/** One text a tier: every exchange across tiers names two, and equal texts that are one are compared at once. */
+const TEXTS: readonly [TierText, TierText, TierText, TierText] = ['L0', 'L1', 'L2', 'L3']
+
 /** 1 becomes 'L1'. */
 export function tierText(tier: Tier): TierText {
-  return `L${tier}`
+  return TEXTS[tier]
 }
 
 /** 'L1' (or 'l1') becomes 1; anything else null. */
