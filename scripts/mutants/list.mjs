@@ -230,7 +230,7 @@ export const MUTANTS = [
   {
     name: 'a routed message tells of no event',
     file: 'src/node/traffic.ts',
-    find: 'this.#decided(told, path, duration)',
+    find: 'this.#decided(header, path, duration)',
     put: 'void path',
     test: 'node/traffic',
     title: property(17)
@@ -254,7 +254,7 @@ export const MUTANTS = [
   {
     name: 'messages that came in are not counted',
     file: 'src/node/traffic.ts',
-    find: "this.#emit('message-received', this.#safe(header))",
+    find: "this.#emit('message-received', header)",
     put: 'void header',
     test: 'node/traffic',
     title: property(32)

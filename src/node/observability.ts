@@ -1,4 +1,5 @@
 import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
 import { MESSAGE_TYPES } from '../domain/envelope/envelope.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 
@@ -30,6 +31,9 @@ export interface A2ALogEvent {
   readonly timestamp: number
 }
 
+/** An event as it is given: what does not apply to it is absent or undefined. */
+type Given = { readonly [K in keyof A2ALogEvent]: A2ALogEvent[K] | undefined } & Pick<A2ALogEvent, 'type' | 'timestamp'>
+
 /** Sums of the events since the start or the last reset (spec a2a-mcp-mesh, A2AMetrics). */
 export interface A2AMetrics {
   readonly totalMessagesSent: number
@@ -52,12 +56,15 @@ interface Mean {
   count: number
 }
 
+/** A kept event: as it was given, and as it is told once somebody has read it. */
+type Kept = Given & { told: A2ALogEvent | null }
+
 /**
  * Counts what happens to messages and tools and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
  * follows from the events it was given. Bounded: 1,000 events, 1,000 tool names.
  */
 export class A2AObservability {
-  readonly #recent: A2ALogEvent[] = []
+  readonly #recent: Kept[] = []
   #next = 0
   #sent = 0
   #received = 0
@@ -70,8 +77,8 @@ export class A2AObservability {
   #invocations = 0
 
   /** Takes an event. Never throws; a duration that is no time does not count. */
-  emit(event: A2ALogEvent): void {
-    this.#recent[this.#next] = { ...event }
+  emit(event: Given): void {
+    this.#recent[this.#next] = kept(event)
     this.#next = (this.#next + 1) % KEPT_EVENTS
     if (event.type === 'tool-invocation') return this.#tool(event)
     if (event.type === 'error' || event.success === false) this.#errors++
@@ -99,10 +106,10 @@ export class A2AObservability {
     }
   }
 
-  /** The newest events, oldest of them first: at most `limit`, all that are kept (1,000) without one. */
+  /** The newest events, oldest of them first, safe to show: at most `limit`, all that are kept (1,000) without one. */
   getRecentEvents(limit: number = KEPT_EVENTS): A2ALogEvent[] {
     const inOrder = [...this.#recent.slice(this.#next), ...this.#recent.slice(0, this.#next)]
-    return limit >= 1 ? inOrder.slice(-Math.floor(limit)) : []
+    return limit >= 1 ? inOrder.slice(-Math.floor(limit)).map((one) => (one.told = toldOf(one))) : []
   }
 
   /** Begins every sum anew; the events stay. */
@@ -118,13 +125,28 @@ export class A2AObservability {
     this.#tools = { sum: 0, count: 0 }
   }
 
-  #tool({ toolName = 'unnamed', duration, success }: A2ALogEvent): void {
+  #tool({ toolName = 'unnamed', duration, success }: Given): void {
     this.#invocations++
     if (success === false) this.#toolErrors++
     add(this.#tools, duration)
     const name = this.#byTool.has(toolName) || this.#byTool.size < MAX_TOOLS ? toolName : 'other'
     this.#byTool.set(name, (this.#byTool.get(name) ?? 0) + 1)
   }
+}
+
+/** Every member by its name: faster than copying whatever is there, and every message makes some. */
+function kept(event: Given): Kept {
+  const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
+  return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, told: null }
+}
+
+/** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */
+function toldOf({ told, ...given }: Kept): A2ALogEvent {
+  if (told !== null) return told
+  const members = Object.entries(given).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, typeof value === 'string' ? shown(value) : value])
+  ) as unknown as A2ALogEvent
 }
 
 function add(mean: Mean, duration: number | undefined): void {

@@ -9,9 +9,6 @@ import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
 
-/** Texts that need no cleaning. */
-const PLAIN = /^[\x20-\x7e]{0,256}$/
-
 /** What noting messages needs. */
 export interface TrafficParts {
   readonly clock: Clock
@@ -41,8 +38,6 @@ export interface Passage {
 /** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
 export class Traffic {
   readonly #parts: TrafficParts
-  /** What the last header that needed no cleaning says; not the header itself, which may be a whole message. */
-  #plain: { readonly [K in 'id' | 'correlationId' | 'sender' | 'recipient']: string | undefined } | null = null
 
   constructor(parts: TrafficParts) {
     this.#parts = parts
@@ -52,11 +47,11 @@ export class Traffic {
   sent(passage: Passage, path: RoutingPath): void {
     const { telemetry } = this.#parts
     const duration = this.#elapsed(passage)
-    const told = this.#safe(passage.header)
-    telemetry.count('messages_sent', told.type)
+    const { header } = passage
+    telemetry.count('messages_sent', header.type)
     telemetry.time('routing_ms', duration)
-    this.#emit('message-sent', told)
-    this.#decided(told, path, duration)
+    this.#emit('message-sent', header)
+    this.#decided(header, path, duration)
     // Within this node the road in puts it on record.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
@@ -65,7 +60,7 @@ export class Traffic {
   /** A message that could be read came in, whatever becomes of it. */
   received(header: TrafficHeader): void {
     this.#parts.telemetry.count('messages_received', header.type)
-    this.#emit('message-received', this.#safe(header))
+    this.#emit('message-received', header)
   }
 
   /** Bytes came in that are no message. */
@@ -78,7 +73,7 @@ export class Traffic {
   delivered(passage: Passage): void {
     this.#parts.telemetry.count('messages_delivered', passage.header.type)
     // Of a message within this node the road out has told already.
-    if (passage.peer !== null) this.#decided(this.#safe(passage.header), 'remote', this.#elapsed(passage))
+    if (passage.peer !== null) this.#decided(passage.header, 'remote', this.#elapsed(passage))
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
   }
@@ -93,29 +88,9 @@ export class Traffic {
 
   /** A message did not pass the rules, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
-    const told = this.#safe(header)
-    this.#decided(told, path, null)
-    this.#parts.telemetry.log('debug', 'a message was refused', { code, ...lineFields(told) })
-  }
-
-  /** What a peer says of itself, made safe to show. Honest headers are so already; each is looked at once, though told of often. */
-  #safe(header: TrafficHeader): TrafficHeader {
-    const { id, correlationId, sender, recipient, type, metadata } = header
-    const known = this.#plain
-    if (id === known?.id && correlationId === known?.correlationId && sender === known?.sender && recipient === known.recipient)
-      return header
-    if (isPlain(header)) {
-      this.#plain = { id, correlationId, sender, recipient }
-      return header
-    }
-    return {
-      type,
-      sender: shown(sender),
-      recipient: shown(recipient),
-      ...(id === undefined ? {} : { id: shown(id) }),
-      ...(correlationId === undefined ? {} : { correlationId: shown(correlationId) }),
-      ...(metadata === undefined ? {} : { metadata })
-    }
+    const { telemetry } = this.#parts
+    this.#decided(header, path, null)
+    if (telemetry.logs('debug')) telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
   }
 
   #elapsed({ since }: Passage): number {
@@ -123,25 +98,24 @@ export class Traffic {
   }
 
   #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader): void {
-    const event: A2ALogEvent = { type, sender, recipient, messageType, timestamp: this.#parts.clock.now() }
-    this.#parts.observability.emit(id === undefined ? event : Object.assign(event, { envelopeId: id }))
+    const { observability, clock } = this.#parts
+    observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: clock.now() })
   }
 
   /** `duration` is null for what did not pass. */
   #decided({ id, sender, recipient, type: messageType, metadata }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
-    const success = duration !== null
-    const event: A2ALogEvent = {
+    this.#parts.observability.emit({
       type: 'routing-decision',
+      envelopeId: id,
       sender,
       recipient,
       messageType,
       routingPath,
-      success,
+      hops: metadata?.hops,
+      duration: duration ?? undefined,
+      success: duration !== null,
       timestamp: this.#parts.clock.now()
-    }
-    if (id !== undefined) Object.assign(event, { envelopeId: id })
-    if (metadata?.hops !== undefined) Object.assign(event, { hops: metadata.hops })
-    this.#parts.observability.emit(success ? Object.assign(event, { duration }) : event)
+    })
   }
 
   #acrossTiers(code: 'sent' | 'received' | 'local' | 'passed-on', { peer, header, from, to, rule }: Passage): void {
@@ -162,7 +136,7 @@ export class Traffic {
 
   #line(message: string, { header, rule }: Passage): void {
     const { telemetry } = this.#parts
-    if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(this.#safe(header)), rule })
+    if (telemetry.logs('debug')) telemetry.log('debug', message, { ...lineFields(header), rule })
   }
 }
 
@@ -179,10 +153,15 @@ export function hopsOf({ metadata }: TrafficHeader): { readonly hops?: string } 
 
 /** What a log line says of a message: enough to follow its thread over all nodes. */
 function lineFields({ id, correlationId, sender, recipient, type }: TrafficHeader): Record<string, unknown> {
-  return { correlationId: correlationId ?? id ?? null, message: id ?? null, type, sender, recipient }
+  return {
+    correlationId: safe(correlationId ?? id),
+    message: safe(id),
+    type,
+    sender: shown(sender),
+    recipient: shown(recipient)
+  }
 }
 
-function isPlain({ id, correlationId, sender, recipient }: TrafficHeader): boolean {
-  if (!PLAIN.test(sender) || !PLAIN.test(recipient)) return false
-  return (id === undefined || PLAIN.test(id)) && (correlationId === undefined || PLAIN.test(correlationId))
+function safe(text: string | undefined): string | null {
+  return text === undefined ? null : shown(text)
 }

@@ -71,6 +71,14 @@ test('what its caller does to an event later changes nothing', (t: Assert) => {
   t.is(observability.getRecentEvents()[0]?.sender, 'a@b')
 })
 
+test('texts of an event are safe to show, and what does not apply is no member of it', (t: Assert) => {
+  const observability = new A2AObservability()
+  observability.emit({ type: 'error', sender: 'a\u001b[31m\n@b\u202e', recipient: undefined, hops: undefined, timestamp: 1 })
+  const [event] = observability.getRecentEvents()
+  t.alike(event, { type: 'error', sender: 'a[31m @b', timestamp: 1 })
+  t.is(observability.getRecentEvents()[0], event, 'and the same one however often it is read')
+})
+
 test('tools beyond a thousand names are counted together', (t: Assert) => {
   const observability = new A2AObservability()
   for (let i = 0; i < 1500; i++) observability.emit({ type: 'tool-invocation', toolName: `t${i}`, timestamp: 0 })
