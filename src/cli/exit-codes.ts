@@ -38,6 +38,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   STORE_LOCKED: 9,
   PORT_IN_USE: 9,
   FILE_EXISTS: 9,
+  CONFLICT: 9,
   NO_PERMISSION: 78,
   DISK_FULL: 78,
   STORE_DAMAGED: 78,

@@ -46,6 +46,7 @@ export const ERROR_CODES = {
   STORE_DAMAGED: { retryable: false, next: ['a2a-node start --home <new directory> --join <code>'] },
   CONFIG_INVALID: { retryable: false, next: ['a2a-node config check'] },
   PATH_TOO_LONG: { retryable: false, next: ['a2a-node start --home <shorter directory>'] },
+  CONFLICT: { retryable: false, next: ['a2a-node status'] },
   FILE_EXISTS: { retryable: false, next: ['a2a-node agents check <file>'] },
   AGENT_FILE_INVALID: { retryable: false, next: ['a2a-node agents check <file>'] },
   USAGE: { retryable: false, next: ['a2a-node --help'] },

@@ -1,4 +1,5 @@
 import { NodeError } from '../kit/errors.js'
+import { canonicalJson } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import type { MeshSettings, SettingsRecord } from '../domain/membership/types.js'
@@ -43,12 +44,23 @@ export function showSettings(node: NodeCore): MeshSettingsInfo {
 
 /**
  * Sets what holds for the whole mesh; what is not given stays. Signed by the owner into the log, so every node follows it.
- * @throws NodeError FORBIDDEN unless this node is the owner; AGENT_NOT_FOUND, AMBIGUOUS_NAME for the allow list; TIMEOUT.
+ * What is in force already is not signed again.
+ * @throws NodeError FORBIDDEN unless this node is the owner; CONFLICT for a `serial` that is not the newest; AGENT_NOT_FOUND,
+ * AMBIGUOUS_NAME for the allow list; TIMEOUT.
  */
-export async function setSettings(node: NodeCore, { tiers, sandboxes, reset }: Calls['mesh.set']['params']): Promise<MeshSettingsInfo> {
+export async function setSettings(
+  node: NodeCore,
+  { tiers, sandboxes, serial, reset }: Calls['mesh.set']['params']
+): Promise<Calls['mesh.set']['result']> {
   const { membership, log, clock, settings: shipped } = node.parts
   if (membership.nodeId !== membership.owner) throw new NodeError('FORBIDDEN', 'only the owner of the mesh sets what holds for it')
-  const { tierRules, sandbox } = reset === true ? shipped.rules : node.router.meshRules()
+  const newest = log.view().settings?.serial ?? 0
+  if (serial !== undefined && serial !== newest)
+    throw new NodeError('CONFLICT', `those are the settings of serial ${serial}; the newest are ${newest}: begin with them`, {
+      next: ['a2a-node mesh show --json']
+    })
+  const inForce = meshRulesOf(node.router.meshRules())
+  const { tierRules, sandbox } = reset === true ? meshRulesOf(shipped.rules) : inForce
   const settings: MeshSettings = {
     tierRules:
       tiers?.map(({ from, to, justification }) => ({
@@ -61,9 +73,14 @@ export async function setSettings(node: NodeCore, { tiers, sandboxes, reset }: C
         ? sandbox
         : { enforced: sandboxes.enforced, crossSandboxAllowList: sandboxes.allow.map((target) => targetOf(node, target)) }
   }
+  if (canonicalJson(settings) === canonicalJson(inForce)) return { ...showSettings(node), changed: false }
   const { mesh } = membership.certificate().body
-  await log.submit({ kind: 'settings', mesh, settings, serial: (log.view().settings?.serial ?? 0) + 1, at: clock.now() })
-  return showSettings(node)
+  await log.submit({ kind: 'settings', mesh, settings, serial: newest + 1, at: clock.now() })
+  return { ...showSettings(node), changed: true }
+}
+
+function meshRulesOf({ tierRules, sandbox }: MeshSettings): MeshSettings {
+  return { tierRules, sandbox }
 }
 
 /** An agent id on any node stays as it is; `id@node` becomes the address that messages carry. */

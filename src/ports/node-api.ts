@@ -206,13 +206,15 @@ export interface Calls {
   }
   'mesh.settings': { params: Record<string, never>; result: MeshSettingsInfo }
   'mesh.set': {
-    /** What is not given stays; `reset` begins with what is shipped. */
+    /** What is not given stays; `reset` begins with what is shipped; `serial`: what it is to be made of. */
     params: {
       readonly tiers?: readonly { readonly from: Tier; readonly to: readonly Tier[]; readonly justification: boolean }[]
       readonly sandboxes?: { readonly enforced: boolean; readonly allow: readonly string[] }
+      readonly serial?: number
       readonly reset?: boolean
     }
-    result: MeshSettingsInfo
+    /** `changed` false: that was in force before, and nothing was signed. */
+    result: MeshSettingsInfo & { readonly changed: boolean }
   }
   'invite.list': { params: Record<string, never>; result: { readonly invites: readonly InviteInfo[] } }
   'invite.revoke': { params: { readonly id: string }; result: InviteInfo }

@@ -90,6 +90,41 @@ test('the owner replaces the tier table and the allow list for every node, and t
     t.is((await a.cli(['mesh', 'set', '-'], bad)).code, 2, bad)
 })
 
+test('mesh set refuses keys it does not know and settings that were made of older ones, and signs nothing that is in force', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = await mesh.meshOf('a')
+  const sandboxes = { enforced: true, allow: ['text'] }
+  const slips: [object, string][] = [
+    [{ sandboxs: sandboxes, tiers: undefined, sandboxes }, 'did you mean sandboxes?'],
+    [{ sandboxes, tires: [] }, 'did you mean tiers?'],
+    [{ sandboxes: { ...sandboxes, alow: [] } }, 'did you mean allow?'],
+    [{ sandboxes: { ...sandboxes, allow: [1] } }, 'sandboxes is not'],
+    [{ sandboxes: { enforced: true } }, 'sandboxes is not'],
+    [{ sandboxes, extra: 1 }, 'has no key "extra"'],
+    [{ schema: 'a2a-node/peers@1', sandboxes }, 'schema is a2a-node/mesh@1'],
+    [{ serial: 'x', sandboxes }, 'serial is the number']
+  ]
+  for (const [slip, said] of slips) {
+    const refused = await a.cli(['mesh', 'set', '-'], JSON.stringify(slip))
+    t.is(refused.code, 2, said)
+    t.ok(refused.stderr.includes(said), refused.stderr)
+  }
+  const shipped = await a.json<MeshSettingsInfo>(['mesh', 'show'])
+  t.is(shipped.serial, 0, 'nothing was signed')
+  const row = { ...shipped.tiers[0], extra: true }
+  t.is((await a.cli(['mesh', 'set', '-'], JSON.stringify({ tiers: [row, ...shipped.tiers.slice(1)] }))).code, 2, 'a row of tiers as well')
+
+  const set = await a.json<MeshSettingsInfo & { changed: boolean }>(['mesh', 'set', '-'], JSON.stringify({ ...shipped, sandboxes }))
+  t.alike({ serial: set.serial, changed: set.changed }, { serial: 1, changed: true })
+  const again = await a.cli(['mesh', 'set', '-'], JSON.stringify(set))
+  t.is(again.code, 0)
+  t.ok(again.stderr.includes('nothing was changed'), again.stderr)
+  t.is((await a.json<MeshSettingsInfo>(['mesh', 'show'])).serial, 1)
+  const late = await a.cli(['mesh', 'set', '-', '--json'], JSON.stringify({ ...shipped, sandboxes: { enforced: false, allow: [] } }))
+  t.is(late.code, 9, 'somebody was faster')
+  t.is(JSON.parse(late.stderr).error.code, 'CONFLICT')
+})
+
 test('an admin renames a member and changes its tier; everybody sees it', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')

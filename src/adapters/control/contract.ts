@@ -68,6 +68,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
       .refine((rules) => new Set(rules.map(({ from }) => from)).size === 4 && rules.length === 4, 'one rule for each of the four tiers')
       .exactOptional(),
     sandboxes: z.strictObject({ enforced: z.boolean(), allow: z.array(z.string().min(1).max(128)).max(256) }).exactOptional(),
+    serial: z.int().min(0).exactOptional(),
     reset: z.boolean().exactOptional()
   }),
   'agents.list': z.strictObject({ origin: z.enum(['local', 'remote']).exactOptional() }),

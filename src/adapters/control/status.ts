@@ -34,6 +34,7 @@ export const HTTP_STATUS: Readonly<Record<ErrorCode, number>> = {
   STORE_LOCKED: 409,
   PORT_IN_USE: 409,
   FILE_EXISTS: 409,
+  CONFLICT: 409,
   NO_PERMISSION: 500,
   DISK_FULL: 507,
   STORE_DAMAGED: 500,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { isRecord, parseJson } from '../../kit/json.js'
-import { shown } from '../../kit/text.js'
+import { nearest, shown } from '../../kit/text.js'
 import type { Calls, MeshSettingsInfo } from '../../ports/node-api.js'
 import { tierFromText, type Tier } from '../../adapters/control/terms.js'
 import type { Action } from '../context.js'
@@ -19,12 +19,20 @@ type Change = Calls['mesh.set']['params']
 /** `mesh show`: what the owner set for every node, else what is shipped. */
 export const showMesh: Action = async ({ output, api }) => tell(output, await api().call('mesh.settings', {}))
 
+/** What `mesh show --json` prints beside the settings; `serial` is checked, so that nobody undoes a change not seen. */
+const SHOWN = { schema: 'a2a-node/mesh@1', keys: ['schema', 'serial', 'changedAt', 'changed'] } as const
+
 /** `mesh set <file|->`: the JSON of `mesh show --json`, changed; a member that is not there stays as it is. */
 export const setMesh: Action = async ({ output, api }, [file = '']) =>
-  tell(output, await api().call('mesh.set', changeOf(file, await textOf(file))))
+  tellSet(output, await api().call('mesh.set', changeOf(file, await textOf(file))))
 
 /** `mesh reset`: as shipped. */
-export const resetMesh: Action = async ({ output, api }) => tell(output, await api().call('mesh.set', { reset: true }))
+export const resetMesh: Action = async ({ output, api }) => tellSet(output, await api().call('mesh.set', { reset: true }))
+
+async function tellSet(output: Output, info: Calls['mesh.set']['result']): Promise<number> {
+  if (!info.changed) output.note('that was in force already; nothing was changed')
+  return await tell(output, info)
+}
 
 async function tell(output: Output, info: MeshSettingsInfo): Promise<number> {
   if (output.json) {
@@ -61,9 +69,14 @@ function changeOf(file: string, text: string): Change {
   const json = parseJson(text)
   if (!json.ok) throw fault(file, json.reason)
   if (!isRecord(json.value)) throw fault(file, 'not an object with tiers or sandboxes')
-  const { tiers, sandboxes } = json.value
+  const { schema, serial, tiers, sandboxes } = json.value
+  checkKeys(file, json.value, { known: [...SHOWN.keys, 'tiers', 'sandboxes'], of: 'the file' })
+  if (schema !== undefined && schema !== SHOWN.schema) throw fault(file, `schema is ${SHOWN.schema}, or left out`)
+  if (serial !== undefined && !(Number.isSafeInteger(serial) && Number(serial) >= 0))
+    throw fault(file, 'serial is the number that mesh show tells, or left out')
   if (tiers === undefined && sandboxes === undefined) throw fault(file, 'neither tiers nor sandboxes are in it')
   return {
+    ...(serial === undefined ? {} : { serial: Number(serial) }),
     ...(tiers === undefined ? {} : { tiers: tiersOf(file, tiers) }),
     ...(sandboxes === undefined ? {} : { sandboxes: sandboxesOf(file, sandboxes) })
   }
@@ -74,6 +87,7 @@ function tiersOf(file: string, value: unknown): NonNullable<Change['tiers']> {
   return value.map((row: unknown) => {
     if (!isRecord(row) || !Array.isArray(row['to']) || typeof row['justification'] !== 'boolean')
       throw fault(file, 'a row of tiers is not {"from": "L1", "to": ["L0"], "justification": false}')
+    checkKeys(file, row, { known: ['from', 'to', 'justification'], of: 'a row of tiers' })
     return { from: tierOf(file, row['from']), to: row['to'].map((one) => tierOf(file, one)), justification: row['justification'] }
   })
 }
@@ -85,9 +99,20 @@ function tierOf(file: string, value: unknown): Tier {
 }
 
 function sandboxesOf(file: string, value: unknown): NonNullable<Change['sandboxes']> {
-  if (!isRecord(value) || typeof value['enforced'] !== 'boolean' || !Array.isArray(value['allow']))
+  if (isRecord(value)) checkKeys(file, value, { known: ['enforced', 'allow'], of: 'sandboxes' })
+  const { enforced, allow } = isRecord(value) ? value : {}
+  if (typeof enforced !== 'boolean' || !Array.isArray(allow) || !allow.every((one) => typeof one === 'string'))
     throw fault(file, 'sandboxes is not {"enforced": true, "allow": ["agent", "agent@node"]}')
-  return { enforced: value['enforced'], allow: value['allow'].map(String) }
+  return { enforced, allow }
+}
+
+/** A key that nobody knows is a slip: what it was to say would silently not hold. */
+function checkKeys(file: string, value: object, { known, of }: { readonly known: readonly string[]; readonly of: string }): void {
+  const strange = Object.keys(value).find((key) => !known.includes(key))
+  if (strange === undefined) return
+  const [near] = nearest(strange, known)
+  const hint = near === undefined ? ` (${known.join(', ')})` : `; did you mean ${near}?`
+  throw fault(file, `${of} has no key ${shown(JSON.stringify(strange), 40)}${hint}`)
 }
 
 function fault(file: string, reason: string): NodeError {
