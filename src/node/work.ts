@@ -215,7 +215,9 @@ export class Work {
       isRunning: false,
       isAwaited: !isNotification,
       threads: [threadOf(incoming)],
-      abort: new Abort(),
+      abort: new Abort((error) =>
+        this.#parts.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
+      ),
       lostAt: null
     }
     this.#inFlight.add(piece)
