@@ -26,6 +26,7 @@ import type { Conversations } from './conversations.js'
 import { threadOf } from './inbox.js'
 import type { Incoming, Thread } from './inbox.js'
 import type { Listeners } from './listeners.js'
+import type { Draft } from './outbox.js'
 import { findAgent, pickCapable } from './targets.js'
 import type { NameParts, TargetParts } from './targets.js'
 
@@ -64,6 +65,8 @@ interface Entry {
   /** From this node to the other side of the proposal. */
   readonly thread: Thread
   readonly timer: Timer
+  /** Its answer is being sent. */
+  isAnswering: boolean
 }
 
 type Handler = (proposal: TaskProposal) => void
@@ -100,7 +103,8 @@ export class Negotiations {
     const entry: Entry = {
       proposal: createProposal(fields, clock.now()),
       thread: { sender, recipient, correlationId },
-      timer: clock.after(draft.deadlineMs, () => this.#timedOut(this.#made, correlationId))
+      timer: clock.after(draft.deadlineMs, () => this.#timedOut(this.#made, correlationId)),
+      isAnswering: false
     }
     this.#made.set(correlationId, entry)
     try {
@@ -128,9 +132,19 @@ export class Negotiations {
     if (!(estimatedCompletionMs > 0)) throw new NodeError('USAGE', 'the estimated completion is a positive number of milliseconds')
     const entry = this.#get(proposalId)
     const agentId = addressText(entry.thread.sender)
-    this.#answer(entry, { type: 'accept', agentId, estimatedCompletionMs })
-    this.#keepOpen(entry)
-    await this.#parts.outbox.send({ ...entry.thread, type: 'task-accept', payload: acceptPayload(entry.proposal) })
+    const input: ProposalInput = { type: 'accept', agentId, estimatedCompletionMs }
+    let isOpen = false
+    try {
+      await this.#answer(entry, input, (accepted) => {
+        // The other side may go on along the thread at once.
+        this.#keepOpen(entry)
+        isOpen = true
+        return { ...entry.thread, type: 'task-accept', payload: acceptPayload(accepted) }
+      })
+    } catch (error) {
+      if (isOpen) this.#end(entry)
+      throw error
+    }
   }
 
   /**
@@ -140,8 +154,8 @@ export class Negotiations {
   async reject(proposalId: string, reason: string, alternative?: string): Promise<void> {
     if (reason.trim() === '') throw new NodeError('USAGE', 'a rejection has a reason: a code or a short text')
     const entry = this.#get(proposalId)
-    this.#answer(entry, { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) })
-    await this.#parts.outbox.send({ ...entry.thread, type: 'task-reject', payload: rejectPayload(entry.proposal) })
+    const input: ProposalInput = { type: 'reject', reason, ...(alternative === undefined ? {} : { alternative }) }
+    await this.#answer(entry, input, (rejected) => ({ ...entry.thread, type: 'task-reject', payload: rejectPayload(rejected) }))
     this.#end(entry)
   }
 
@@ -228,7 +242,7 @@ export class Negotiations {
     const proposerAgentId = addressText(thread.recipient)
     const proposal = createProposal({ ...fields, proposalId: correlationId, correlationId, proposerAgentId }, clock.now())
     const timer = clock.after(deadlineMs, () => this.#timedOut(this.#received, correlationId))
-    this.#received.set(correlationId, { proposal, thread, timer })
+    this.#received.set(correlationId, { proposal, thread, timer, isAnswering: false })
     return proposal
   }
 
@@ -254,17 +268,37 @@ export class Negotiations {
     if (entry.proposal.status !== 'accepted') this.#end(entry)
   }
 
-  /** @throws NodeError PROPOSAL_TIMEOUT, USAGE. */
-  #answer(entry: Entry, input: ProposalInput): void {
-    const before = entry.proposal.status
-    this.#step(entry, input, this.#parts.clock.now())
-    if (entry.proposal.status === 'timed-out') throw new NodeError('PROPOSAL_TIMEOUT', 'the deadline of the proposal has passed')
-    if (before !== 'pending') throw new NodeError('USAGE', `the proposal is ${before} already`)
+  /**
+   * Answers a proposal once its answer is on its way: one that could not be sent may be given again, while there is time.
+   * @throws NodeError PROPOSAL_TIMEOUT, USAGE; what the road out refuses.
+   */
+  async #answer(entry: Entry, input: ProposalInput, draft: (answered: TaskProposal) => Draft): Promise<void> {
+    const { clock, outbox } = this.#parts
+    const now = clock.now()
+    const step = stepProposal(entry.proposal, input, now)
+    const status = step.ok ? step.proposal.status : entry.proposal.status
+    if (status === 'timed-out') {
+      this.#step(entry, input, now)
+      throw new NodeError('PROPOSAL_TIMEOUT', 'the deadline of the proposal has passed')
+    }
+    if (!step.ok || entry.isAnswering) throw new NodeError('USAGE', `the proposal is ${entry.isAnswering ? 'answered' : status} already`)
+    entry.isAnswering = true
+    try {
+      await outbox.send(draft(step.proposal))
+      // As of when it was given: the deadline may have passed while it was sent.
+      this.#step(entry, input, now)
+    } catch (error) {
+      entry.isAnswering = false
+      if (entry.proposal.createdAt + entry.proposal.deadlineMs <= clock.now()) this.#timedOut(this.#received, entry.proposal.proposalId)
+      throw error
+    }
+    entry.isAnswering = false
   }
 
   #timedOut(table: ReadonlyMap<string, Entry>, id: string): void {
     const entry = table.get(id)
-    if (entry === undefined) return
+    // An answer on its way was given in time.
+    if (entry === undefined || entry.isAnswering) return
     const { createdAt, deadlineMs } = entry.proposal
     // The wall clock may have been set back meanwhile; the timer has not.
     this.#step(entry, { type: 'tick' }, createdAt + deadlineMs)

@@ -266,3 +266,37 @@ test('while as many proposals wait as are kept, a further one is refused', async
   t.absent(peer.core.conversations.allows(here.id, 'late'))
   t.is(received.length, 1000)
 })
+
+test('an answer that could not be sent may be given again, while there is time', async (t) => {
+  const { world, here, peer, asks, answers, received, draft } = await scene(t)
+  answers.negotiator.onProposalReceived('bot', (proposal) => received.push(proposal))
+  const { proposalId } = await asks.negotiator.propose({ ...draft, deadlineMs: 60_000 })
+  await world.settle()
+  const statuses = (): (string | undefined)[] => [asks, answers].map(({ negotiator }) => negotiator.getProposal(proposalId)?.status)
+  for (const link of [...peer.links.open]) link.close('test')
+  await world.settle()
+  const [accepted, again] = [answers.negotiator.accept(proposalId, 1000), answers.negotiator.accept(proposalId, 1000)]
+  const failures = Promise.all([failsWith(t, 'PEER_OFFLINE', () => accepted), failsWith(t, 'USAGE', () => again)])
+  await world.pass(10_000)
+  await failures
+  t.alike(statuses(), ['pending', 'pending'])
+  await world.link(here, peer)
+  const answered = answers.negotiator.accept(proposalId, 1000)
+  await world.settle()
+  await answered
+  t.alike(statuses(), ['accepted', 'accepted'])
+  await failsWith(t, 'USAGE', () => answers.negotiator.reject(proposalId, 'too late'))
+})
+
+test('an answer that could not be sent before the deadline leaves the proposal timed out', async (t) => {
+  const { world, peer, asks, answers, draft } = await scene(t)
+  answers.negotiator.onProposalReceived('bot', () => {})
+  const { proposalId } = await asks.negotiator.propose({ ...draft, deadlineMs: 1000 })
+  await world.settle()
+  for (const link of [...peer.links.open]) link.close('test')
+  await world.settle()
+  const failure = failsWith(t, 'PEER_OFFLINE', () => answers.negotiator.accept(proposalId, 1000))
+  await world.pass(10_000)
+  await failure
+  t.is(answers.negotiator.getProposal(proposalId)?.status, 'timed-out')
+})
