@@ -54,7 +54,7 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     const committed = ledger.commit([{ key: 'a', value }])
     await committed
     value.fill(0)
-    t.alike(await ledger.get('a'), utf8('before'))
+    t.is(textOf(await ledger.get('a')), 'before')
   })
 
   test(`${name}: commits are counted; a bad key and a closed ledger are refused`, async (t) => {
@@ -64,11 +64,15 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     t.is((await ledger.size()).commits, 2)
     for (const key of ['', 'a b', 'ä', 'a\n', 'x'.repeat(513)]) await failsWith(t, 'INTERNAL', () => ledger.commit([put(key, '')]))
     await ledger.compact()
-    t.alike(await ledger.get('a'), utf8('two'))
+    t.is(textOf(await ledger.get('a')), 'two')
     await ledger.close()
     await ledger.close()
     await failsWith(t, 'INTERNAL', () => ledger.commit([put('a', 'three')]))
   })
+}
+
+function textOf(value: Uint8Array | null): string {
+  return Buffer.from(value ?? []).toString()
 }
 
 function put(key: string, text: string): LedgerChange {
