@@ -6,7 +6,6 @@ import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
-import { MAX_CARDS } from '../domain/membership/fold-card.js'
 import { namedCapabilities } from '../domain/policy/asked.js'
 import type { Tier } from '../domain/routing/tier.js'
 import { requestPayloadSchema } from '../domain/task/payloads.js'
@@ -22,6 +21,7 @@ import type { Incoming } from './inbox.js'
 import type { Listeners } from './listeners.js'
 import type { Draft, Outbox } from './outbox.js'
 import type { OwnCards } from './own-cards.js'
+import { surplusReason } from './problems.js'
 
 /** How long replies to what a program sent may come, in milliseconds. */
 const REPLY_TTL_MS = 600_000
@@ -112,7 +112,7 @@ export class Attached {
     try {
       await this.#parts.news.refresh()
       if (ownCards.surplus().includes(id))
-        throw new NodeError('USAGE', `this node has ${MAX_CARDS - 1} agents, and the mesh takes no more of one`)
+        throw new NodeError('USAGE', `the mesh takes no more agents of this node: ${surplusReason(ownCards)}`)
     } catch (error) {
       await close().catch(() => {})
       throw error

@@ -81,13 +81,10 @@ export class CardNews {
     return cards.filter(({ body }) => this.#parts.visibility.isToldTo(body, peer))
   }
 
-  /** In as few frames as fit; the last one says which agents there are in all. */
+  /** In as few frames as fit; a last one of its own says which agents there are in all, since their ids may fill it. */
   #tell(peer: NodeId, signed: readonly SignedCard[], all: readonly string[] | null): void {
-    const groups = grouped(signed)
-    for (const [index, cards] of groups.entries()) {
-      const isLast = index === groups.length - 1
-      this.#send(peer, 'cards', { cards, all: isLast && all !== null ? [...all] : null })
-    }
+    for (const cards of grouped(signed)) this.#send(peer, 'cards', { cards, all: null })
+    if (all !== null && all.length > 0) this.#send(peer, 'cards', { cards: [], all: [...all] })
   }
 
   #send<N extends 'cards' | 'cards-removed'>(peer: NodeId, name: N, body: ControlBody<N>): void {

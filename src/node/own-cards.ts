@@ -5,8 +5,8 @@ import type { Sign } from '../kit/sign.js'
 import { addressText } from '../domain/card/card.js'
 import type { CardBody } from '../domain/card/card.js'
 import type { AgentRegistry } from '../domain/card/registry.js'
-import { validateCard } from '../domain/card/schema.js'
-import { MAX_CARDS } from '../domain/membership/fold-card.js'
+import { cardBytes, validateCard } from '../domain/card/schema.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../domain/membership/fold-card.js'
 import { seal } from '../domain/membership/signing.js'
 import type { Certificate, EntryBody, SignedCard } from '../domain/membership/types.js'
 import { weakest } from '../domain/routing/tier.js'
@@ -109,7 +109,7 @@ export class OwnCards {
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const certificate = this.#parts.membership.certificate().body
     const wanted = [operatorCard(certificate), ...definitions.map((one) => cardOf(one, certificate))].filter((one) => this.#isValid(one))
-    const bodies = this.#ordered(wanted).slice(0, MAX_CARDS)
+    const bodies = this.#fitting(this.#ordered(wanted))
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
     const changed = bodies.filter((body) => this.#revise(next, body))
     const ids = new Set(bodies.map((body) => body.id))
@@ -140,6 +140,21 @@ export class OwnCards {
     const isNew = ({ id }: Unrevised): boolean =>
       id !== OPERATOR && (this.#revisions[id] === undefined || this.#revisions[id].gone === true)
     return [...bodies.filter((one) => !isNew(one)), ...bodies.filter(isNew)]
+  }
+
+  /** Those for which the mesh has room, in their order: what is too large leaves its room to those behind it. */
+  #fitting(bodies: readonly Unrevised[]): readonly Unrevised[] {
+    let bytes = 0
+    const fit = bodies.filter((body) => {
+      const known = this.#own.get(body.id)
+      // Others may take this card before they let go of what one that shrinks has now. No revision is longer than this one.
+      const sizes = [{ ...body, revision: Number.MAX_SAFE_INTEGER }, ...(known === undefined ? [] : [known.body])].map(cardBytes)
+      const size = Math.max(...sizes.map((one) => one ?? 0))
+      if (bytes + size > MAX_CARDS_BYTES) return false
+      bytes += size
+      return true
+    })
+    return fit.slice(0, MAX_CARDS)
   }
 
   /** Agents are checked where they are read; one that still does not fit must not keep the others from their cards. */

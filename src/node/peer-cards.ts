@@ -4,8 +4,8 @@ import { isRecord } from '../kit/json.js'
 import type { Verify } from '../kit/sign.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentRegistry } from '../domain/card/registry.js'
-import { checkSignedCard } from '../domain/card/schema.js'
-import { MAX_CARDS } from '../domain/membership/fold-card.js'
+import { cardBytes, checkSignedCard } from '../domain/card/schema.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../domain/membership/fold-card.js'
 import type { Certificate, MembershipView, SignedCard } from '../domain/membership/types.js'
 import type { Telemetry } from '../ports/telemetry.js'
 
@@ -142,6 +142,8 @@ export class PeerCards {
     if (known === undefined && registry.ofNode(nodeId).length >= MAX_CARDS) return this.#refuse(key, 'too many cards')
     const checked = checkSignedCard(signed, { certificate, verify })
     if (!checked.ok) return this.#refuse(key, checked.reason)
+    const bytes = registry.bytesOf(nodeId, id) + (cardBytes(checked.card) ?? 0)
+    if (bytes > MAX_CARDS_BYTES) return this.#refuse(key, 'too many bytes of cards')
     this.#gone.delete(address)
     registry.merge(checked.card, nodeId, clock.now())
     return null

@@ -1,5 +1,5 @@
 import { shellWord } from '../kit/text.js'
-import { MAX_CARDS } from '../domain/membership/fold-card.js'
+import { MAX_CARDS, MAX_CARDS_BYTES } from '../domain/membership/fold-card.js'
 import type { Problem } from '../ports/node-api.js'
 import type { AgentHost } from './agents.js'
 import type { OwnCards } from './own-cards.js'
@@ -14,12 +14,19 @@ export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost
     message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
     next: `a2a-node agents check ${shellWord(one.file)}`
   }))
-  return [...faults, ...surplusProblem(ownCards.surplus())]
+  return [...faults, ...surplusProblem(ownCards)]
 }
 
-function surplusProblem(ids: readonly string[]): Problem[] {
+/** Why the mesh takes no more agents of this node, and what to do: there are too many, or their cards are too large together. */
+export function surplusReason(ownCards: OwnCards): string {
+  if (ownCards.own().length >= MAX_CARDS) return `it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
+  return `it takes ${MAX_CARDS_BYTES / 1024 ** 2} MiB of cards of one node: shorten descriptions and schemas, or remove the files of some`
+}
+
+function surplusProblem(ownCards: OwnCards): Problem[] {
+  const ids = ownCards.surplus()
   if (ids.length === 0) return []
   const more = ids.length > NAMED ? ` and ${ids.length - NAMED} more` : ''
-  const message = `not in the mesh: ${ids.slice(0, NAMED).join(', ')}${more}; it takes ${MAX_CARDS - 1} agents of one node: remove the files of some`
+  const message = `not in the mesh: ${ids.slice(0, NAMED).join(', ')}${more}; ${surplusReason(ownCards)}`
   return [{ code: 'TOO_MANY_AGENTS', message, next: 'a2a-node agents --local' }]
 }

@@ -2,6 +2,7 @@ import test from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
 import { checkSignedCard } from '../../src/domain/card/schema.js'
 import { actor, verify } from '../support/membership.js'
+import type { AgentDefinition } from '../../src/ports/agent-runtime.js'
 import { failsWith } from '../support/fails.js'
 import { capability, agentDefinition, echo } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
@@ -225,6 +226,30 @@ test('agents for which the mesh has no room get no card, and the node says which
   here.source.set([echo('b'), ...full.slice(1)])
   await world.settle()
   t.alike([known().length, known().includes('a'), known().includes('b')], [MAX_CARDS, false, true], 'also where only the peer hears of it')
+})
+
+test('cards that are too large together are not announced, in words of their own; smaller ones are', async (t) => {
+  const world = new World(t)
+  const large = (id: string, length = 60_000): AgentDefinition =>
+    agentDefinition(id, { capabilities: [capability('c', { inputSchema: { title: 'x'.repeat(length) } })] })
+  const full = Array.from({ length: 69 }, (_, i) => large(`m${i}`))
+  const here = await world.member('here', { agents: full.map((one) => echo(one.id, one)) })
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const known = (): string[] => peer.core.registry.ofNode(here.id).map((one) => one.id)
+  const logged = (): string[] => [...(world.log.view().cards.get(here.id)?.keys() ?? [])]
+  for (const ids of [known(), logged()]) t.is(ids.length, 70)
+  here.source.set([...full, large('n'), large('small', 10)].map((one) => echo(one.id, one)))
+  await world.settle()
+  const { problems } = await here.api().call('node.status', {})
+  t.alike(
+    problems.map(({ code, message }) => `${code} ${message}`),
+    [
+      'TOO_MANY_AGENTS not in the mesh: n; it takes 4 MiB of cards of one node: shorten descriptions and schemas, or remove the files of some'
+    ]
+  )
+  for (const ids of [known(), logged()]) t.alike([ids.length, ids.includes('n'), ids.includes('small')], [71, false, true])
+  t.is(peer.lines.length, 0, 'nothing is announced that others drop')
 })
 
 test('a new agent never takes the place of one that is announced, also over restarts', async (t) => {

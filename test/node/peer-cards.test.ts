@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { echo } from '../support/fake-agents.js'
+import { capability, echo } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { forgeControl } from '../support/forge.js'
 import { holds } from '../support/holds.js'
@@ -150,17 +150,38 @@ test('an older revision changes nothing', async (t) => {
   t.absent(here.core.registry.getByAddress(`a@${peer.id}`))
 })
 
-test('a peer speaks for its own agents only, and has at most 256', async (t) => {
+test('a peer speaks for its own agents only, and has at most 1,024', async (t) => {
   const world = new World(t)
   const here = await world.member('here', { agents: [echo('mine')] })
   const peer = await world.member('peer')
   await world.link(here, peer)
   here.core.peerCards.removedByPeer(peer.id, [{ id: 'mine', revision: 99 }])
   t.ok(here.core.registry.getByAddress(`mine@${here.id}`))
-  const many = Array.from({ length: 300 }, (_, index) => signedCard(peer.actor, cardBody(`a${index}`)))
-  here.core.peerCards.fromPeer(peer.id, many.slice(0, 150), null)
-  here.core.peerCards.fromPeer(peer.id, many.slice(150), null)
-  t.is(here.core.registry.ofNode(peer.id).length, 256)
+  const many = Array.from({ length: 1100 }, (_, index) => signedCard(peer.actor, cardBody(`a${index}`)))
+  here.core.peerCards.fromPeer(peer.id, many.slice(0, 500), null)
+  here.core.peerCards.fromPeer(peer.id, many.slice(500), null)
+  t.is(here.core.registry.ofNode(peer.id).length, 1024)
+})
+
+test('a peer has at most 4 MiB of cards, however it changes them', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here')
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  const tell = (id: string, revision: number, length: number): boolean => {
+    const large = capability('c', { inputSchema: { title: 'x'.repeat(length) } })
+    here.core.peerCards.fromPeer(peer.id, [signedCard(peer.actor, cardBody(id, { revision, capabilities: [large] }))], null)
+    return here.core.registry.getByAddress(`${id}@${peer.id}`)?.revision === revision
+  }
+  let count = 0
+  while (tell(`a${count}`, 1, 60_000)) count++
+  t.is(count, 69)
+  t.ok(tell('a0', 2, 10), 'a smaller one makes room')
+  t.ok(tell('more', 1, 60_000))
+  t.absent(tell('a0', 3, 60_000), 'a newer card may not take what is not there')
+  here.core.peerCards.removedByPeer(peer.id, [{ id: 'a1', revision: 1 }])
+  t.ok(tell('a0', 4, 60_000), 'a removal makes room')
+  t.ok(here.core.registry.bytesOf(peer.id) <= 4 * 1024 ** 2)
 })
 
 test('the cards of a revoked node are gone, and it brings none back', async (t) => {
@@ -214,6 +235,6 @@ test('a message full of what are no cards is one line of log with their number',
   forgeControl(peer, here, { name: 'cards', body: { cards: strong, all: null } })
   await world.settle()
   t.is(here.lines.length, 2)
-  t.ok(here.lines[0]?.includes('count=256') && here.lines[1]?.includes('count=20'), here.lines.join(''))
-  t.is(here.counted('errors', 'card'), 276)
+  t.ok(here.lines[0]?.includes('count=1000') && here.lines[1]?.includes('count=20'), here.lines.join(''))
+  t.is(here.counted('errors', 'card'), 1020)
 })

@@ -3,7 +3,7 @@ import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import type { Tier } from '../routing/tier.js'
 import { type AgentAddress, type AgentCard, addressText, type CardBody } from './card.js'
-import { cardBodyOf, validateCard } from './schema.js'
+import { cardBodyOf, cardBytes, validateCard } from './schema.js'
 
 /** Version of {@link AgentRegistry.serialize}'s form. */
 const SCHEMA = 1
@@ -32,6 +32,9 @@ export class AgentRegistry {
   readonly #cards = new Map<string, RegisteredCard>()
   /** By node, then by agent id: found without making an address. */
   readonly #places = new Map<NodeId, Map<string, RegisteredCard>>()
+  /** Bytes of the cards of each node together, and of each card as it was counted. */
+  readonly #bytes = new Map<NodeId, number>()
+  readonly #sizes = new WeakMap<RegisteredCard, number>()
   readonly #byId = new CardIndex<string>()
   readonly #byCapability = new CardIndex<string>()
   readonly #byTier = new CardIndex<Tier>()
@@ -81,6 +84,7 @@ export class AgentRegistry {
     this.#cards.delete(address)
     this.#places.get(known.nodeId)?.delete(known.id)
     if (this.#places.get(known.nodeId)?.size === 0) this.#places.delete(known.nodeId)
+    this.#count(known.nodeId, -this.#sizeOf(known))
     this.#unindex(known)
     return true
   }
@@ -120,6 +124,12 @@ export class AgentRegistry {
   /** The cards of a node. */
   ofNode(nodeId: NodeId): readonly RegisteredCard[] {
     return this.#byNode.get(nodeId)
+  }
+
+  /** Bytes of the cards of a node together, without that of one agent. Each counts as the UTF-8 of its body's canonical JSON. */
+  bytesOf(nodeId: NodeId, except?: string): number {
+    const left = except === undefined ? undefined : this.get({ agentId: except, nodeId })
+    return (this.#bytes.get(nodeId) ?? 0) - this.#sizeOf(left)
   }
 
   /** Every card. */
@@ -162,11 +172,23 @@ export class AgentRegistry {
     const known = this.#cards.get(address)
     const stored: RegisteredCard = { ...card, nodeId, address }
     if (known !== undefined) this.#unindex(known, stored)
+    this.#sizes.set(stored, cardBytes(cardBodyOf(card)) ?? 0)
+    this.#count(nodeId, this.#sizeOf(stored) - this.#sizeOf(known))
     this.#cards.set(address, stored)
     const ofNode = this.#places.get(nodeId) ?? new Map<string, RegisteredCard>()
     this.#places.set(nodeId, ofNode.set(card.id, stored))
     for (const [index, keys] of this.#placesOf(stored)) for (const key of keys) index.put(key, stored)
     return stored
+  }
+
+  #sizeOf(card: RegisteredCard | undefined): number {
+    return card === undefined ? 0 : (this.#sizes.get(card) ?? 0)
+  }
+
+  #count(nodeId: NodeId, bytes: number): void {
+    const sum = (this.#bytes.get(nodeId) ?? 0) + bytes
+    if (sum === 0) this.#bytes.delete(nodeId)
+    else this.#bytes.set(nodeId, sum)
   }
 
   /** Takes a card out of the indexes, save where `next` takes its place (which keeps the order). */

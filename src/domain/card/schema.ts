@@ -156,7 +156,8 @@ function grantFault(card: CardBody, by: NodeId, certificate: Certificate): strin
   return null
 }
 
-function cardBytes(card: CardBody): number | null {
+/** Bytes of a card: the UTF-8 of its canonical JSON; null when it has none. */
+export function cardBytes(card: CardBody): number | null {
   try {
     return utf8(canonicalJson(card)).byteLength
   } catch {

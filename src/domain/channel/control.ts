@@ -30,8 +30,8 @@ export function isUndeliveredCode(code: ErrorCode): code is (typeof UNDELIVERED_
 /** Keys of requests in one heartbeat. */
 export const MAX_HEARTBEAT_KEYS = 1000
 
-/** Agents that one control message names. */
-export const MAX_NAMED_AGENTS = 1000
+/** Agents that one control message names: all that a node may have. */
+export const MAX_NAMED_AGENTS = 1024
 
 /** Lanes that one control message names. */
 export const MAX_NAMED_LANES = 500

@@ -21,10 +21,12 @@ export interface CardTombstone {
 
 /** The cards of one node. */
 export interface CardIndexRecord {
-  /** Agent ids of its cards, in log order; at most 256. */
+  /** Agent ids of its cards, in log order; at most 1,024. */
   readonly live: readonly string[]
   /** How many tombstones it has. */
   readonly tombstones: number
+  /** Bytes of its cards together; at most 4 MiB. */
+  readonly bytes: number
 }
 
 /** Is the value at a card's key a tombstone? */
@@ -88,7 +90,8 @@ export class Records {
 
   /** The cards that a node has. */
   cardIndex(nodeId: NodeId): CardIndexRecord {
-    return this.#read<CardIndexRecord>(cardIndexKey(nodeId)) ?? { live: [], tombstones: 0 }
+    // A view that is older than the bound on bytes has none.
+    return { live: [], tombstones: 0, bytes: 0, ...this.#read<Partial<CardIndexRecord>>(cardIndexKey(nodeId)) }
   }
 
   #read<T>(key: string): T | null {

@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
-import { MAX_CARDS, MAX_TOMBSTONES } from '../../../src/domain/membership/fold-card.js'
+import { cardBytes } from '../../../src/domain/card/schema.js'
+import { MAX_CARDS, MAX_CARDS_BYTES, MAX_TOMBSTONES } from '../../../src/domain/membership/fold-card.js'
 import { cardIndexKey } from '../../../src/domain/membership/keys.js'
 import { actor, cardBody, founded } from '../../support/membership.js'
 
@@ -49,7 +50,7 @@ test('a removal that comes before its card keeps it out', (t: Assert) => {
   t.is(log.view().cards.size, 0)
 })
 
-test('a node has at most 256 cards, and may put one in the place of a removed one', (t: Assert) => {
+test('a node has at most 1,024 cards, and may put one in the place of a removed one', (t: Assert) => {
   const log = founded()
   for (let i = 0; i < MAX_CARDS; i++) log.card(owner, cardBody(`agent${i}`))
   t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
@@ -60,9 +61,39 @@ test('a node has at most 256 cards, and may put one in the place of a removed on
   t.is(log.view().cards.get(owner.id)?.size, MAX_CARDS)
 })
 
+test('the cards of a node have at most 4 MiB together, whatever is replaced, removed or appended again', (t: Assert) => {
+  const log = founded()
+  const card = (id: string, revision: number, length: number): string | null => {
+    const capability = { id: 'c', name: 'c', description: '', inputSchema: { title: 'x'.repeat(length) }, outputSchema: true }
+    return log.card(owner, cardBody(id, { revision, capabilities: [capability] })).skipped
+  }
+  const held = (): number => {
+    const cards = [...(log.view().cards.get(owner.id)?.values() ?? [])]
+    const bytes = cards.reduce((sum, { body }) => sum + (cardBytes(body) ?? 0), 0)
+    t.is((log.records.get(cardIndexKey(owner.id)) as { bytes: number }).bytes, bytes, 'the record knows them')
+    return bytes
+  }
+  let count = 0
+  while (card(`agent${count}`, 1, 60_000) === null) count++
+  const full = held()
+  t.ok(full <= MAX_CARDS_BYTES && full + 61_000 > MAX_CARDS_BYTES, `${count} cards of ${full} bytes`)
+  t.is(card('small', 1, 10), null, 'what fits is taken')
+  t.ok(card('small', 2, 60_000), 'also a newer card is refused when it is too large')
+  t.is(card('agent0', 2, 10), null, 'a smaller one makes room')
+  t.ok(card('agent0', 1, 60_000), 'the old one, appended once more')
+  t.is(card('small', 2, 50_000), null)
+  held()
+  log.uncard(owner, 'agent1', 1)
+  log.uncard(owner, 'agent1', 1)
+  held()
+  t.is(card('agent1', 2, 50_000), null, 'so does a removal, once')
+  t.ok(card('more', 1, 60_000))
+  held()
+})
+
 test('a node leaves at most 4,096 tombstones', (t: Assert) => {
   const log = founded()
-  log.records.set(cardIndexKey(owner.id), { live: [], tombstones: MAX_TOMBSTONES - 1 })
+  log.records.set(cardIndexKey(owner.id), { live: [], tombstones: MAX_TOMBSTONES - 1, bytes: 0 })
   log.card(owner, cardBody('kept'))
   t.is(log.uncard(owner, 'last', 1).skipped, null)
   t.ok(log.uncard(owner, 'kept', 1).skipped)
