@@ -94,7 +94,7 @@ export class Outbox {
     const sender = this.#sender(draft)
     const envelope = this.#stamp(draft, sender)
     const question = this.#question(draft, sender)
-    const rule = this.#decide(question, envelope)
+    const rule = passed(this.#decide(question, envelope))
     await this.#record(envelope)
     const to = draft.recipient.nodeId
     const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
@@ -114,12 +114,17 @@ export class Outbox {
     this.#delivery.close()
   }
 
-  /** Refuses a message as {@link Outbox.send} would, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
+  /** Refuses a message as {@link Outbox.send} would, also on record, without sending it. @throws NodeError by the rules; AGENT_NOT_FOUND. */
   check(draft: DraftHead): void {
-    this.#decide(this.#question(draft, this.#sender(draft)))
+    passed(this.judge(draft))
   }
 
-  /** What the rules of this node say of a message, without sending it. @throws NodeError AGENT_NOT_FOUND. */
+  /** As {@link Outbox.verdict}, and a refusal goes on record. @throws NodeError AGENT_NOT_FOUND. */
+  judge(draft: DraftHead): Verdict {
+    return this.#decide(this.#question(draft, this.#sender(draft)))
+  }
+
+  /** What the rules of this node say of a message, without sending it and without a record. @throws NodeError AGENT_NOT_FOUND. */
   verdict(draft: DraftHead): Verdict {
     return this.#parts.router.ask(this.#question(draft, this.#sender(draft)))
   }
@@ -168,15 +173,14 @@ export class Outbox {
     }
   }
 
-  /** The rule that lets it pass. */
-  #decide(question: RoutingQuestion, envelope?: A2AEnvelope): string {
+  #decide(question: RoutingQuestion, envelope?: A2AEnvelope): Verdict {
     const { router } = this.#parts
     const verdict = router.decide(question)
-    if (verdict.allowed) return verdict.rule
+    if (verdict.allowed) return verdict
     const { code, rule, reason } = verdict
     const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
     router.record('refusal', { code, rule, reason }, { peer: null, header })
-    throw new NodeError(code, reason, { data: { rule } })
+    return verdict
   }
 
   /** Where the ledger will keep what must not be lost. Today nothing is kept. */
@@ -201,6 +205,12 @@ export class Outbox {
       throw error
     }
   }
+}
+
+/** The rule that lets a message pass. @throws NodeError what the rules refuse. */
+function passed(verdict: Verdict): string {
+  if (verdict.allowed) return verdict.rule
+  throw new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
 }
 
 function claims({ tier, sandboxId }: RoutingParty, justification: string | undefined): EnvelopeMetadata {

@@ -54,6 +54,8 @@ export interface SwarmPlan extends SwarmRequest {
 export class Swarms {
   readonly #parts: SwarmsParts
   readonly #runs = new Map<string, SwarmRun>()
+  /** By running swarm: addresses of agents that the rules refuse, each on record once. */
+  readonly #refused = new Map<string, Set<string>>()
   #timer: Timer | null = null
 
   constructor(parts: SwarmsParts) {
@@ -64,7 +66,7 @@ export class Swarms {
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
       for (const run of this.#running()) {
-        const { allowed, leftOut } = this.#survey(run)
+        const { allowed, leftOut } = this.#survey(run, this.#refused.get(run.id))
         run.tick({ allowed, known: new Set([...allowed, ...leftOut.map((one) => one.agent)]) })
       }
       this.#showHeld()
@@ -85,7 +87,8 @@ export class Swarms {
   launch({ furtherCapabilities = [], ...request }: SwarmPlan, onBehalfOf?: CertifiedPower): string {
     const { ids, tasks, events } = this.#parts
     const capabilities = [request.capability, ...furtherCapabilities]
-    const survey = this.#survey({ request, capabilities, onBehalfOf })
+    const refused = new Set<string>()
+    const survey = this.#survey({ request, capabilities, onBehalfOf }, refused)
     if (survey.allowed.length === 0) throw this.#nobody(request, survey)
     const items = itemsOf(request, survey.allowed)
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
@@ -99,6 +102,7 @@ export class Swarms {
     const hooks = { onEnd: (ended: SwarmRun) => this.#ended(ended), hasRoom: (bytes: number) => this.#hasRoom(bytes) }
     const run = new SwarmRun({ ...this.#parts, ...hooks }, { id, taskId, request, capabilities, items, ...survey, ...by })
     this.#runs.set(id, run)
+    this.#refused.set(id, refused)
     this.#trim(0)
     return id
   }
@@ -143,7 +147,10 @@ export class Swarms {
    */
   invite(id: string, agent: string): void {
     const run = this.#get(id)
-    const { allowed, leftOut } = this.#survey(run)
+    const refused = this.#refused.get(run.id)
+    // Who asks once more is refused once more.
+    refused?.delete(agent)
+    const { allowed, leftOut } = this.#survey(run, refused)
     if (allowed.includes(agent)) return run.invite(agent)
     const rule = leftOut.find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
     throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} cannot take part: ${rule}`)
@@ -192,7 +199,11 @@ export class Swarms {
     for (const run of this.#running()) run.lost(peer)
   }
 
-  #survey({ request, capabilities, onBehalfOf }: Pick<SwarmRun, 'request' | 'capabilities' | 'onBehalfOf'>): Survey {
+  /** `refused`: agents whose refusal is on record; others are put there. */
+  #survey(
+    { request, capabilities, onBehalfOf }: Pick<SwarmRun, 'request' | 'capabilities' | 'onBehalfOf'>,
+    refused = new Set<string>()
+  ): Survey {
     const { registry, peers, outbox, self, visibility } = this.#parts
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
     const sender = { agentId: OPERATOR, nodeId: self }
@@ -210,20 +221,16 @@ export class Swarms {
         continue
       }
       const recipient = { agentId: card.id, nodeId: card.nodeId }
-      const verdict = outbox.verdict({
-        sender,
-        recipient,
-        type: 'task-proposal',
-        capability: request.capability,
-        ...justified(request),
-        ...by
-      })
+      const draft = { sender, recipient, type: 'task-proposal', capability: request.capability, ...justified(request), ...by } as const
+      const verdict = outbox.verdict(draft)
       if (verdict.allowed) {
         allowed.push(card.address)
-      } else {
-        leaveOut(card, verdict.rule)
-        refusals.push(verdict.code)
+        continue
       }
+      if (!refused.has(card.address)) outbox.judge(draft)
+      refused.add(card.address)
+      leaveOut(card, verdict.rule)
+      refusals.push(verdict.code)
     }
     return { allowed, leftOut, refusals }
   }
@@ -242,6 +249,7 @@ export class Swarms {
 
   #ended(run: SwarmRun): void {
     const { tasks, events } = this.#parts
+    this.#refused.delete(run.id)
     const { counts } = run.info()
     events.add('swarm', 'a swarm ended', { swarm: run.id, status: run.status, ...counts })
     if (run.status === 'completed' || run.status === 'partial') return tasks.complete(run.taskId, { status: run.status, counts })

@@ -61,18 +61,21 @@ export function pickCapable(parts: TargetParts, { capabilities, mayBeAway = fals
   if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   const isHere = (card: RegisteredCard): boolean => card.nodeId === self
   const isAway = (card: RegisteredCard): boolean => !isHere(card) && !peers.isOnline(card.nodeId)
-  let refusal: NodeError | null = null
+  const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
+  let refused: RegisteredCard | null = null
   const usable = cards.filter((card) => {
     if (isAway(card) && !mayBeAway) return false
-    const verdict = parts.outbox.verdict({ ...draft, capability: first, recipient: { agentId: card.id, nodeId: card.nodeId } })
-    if (!verdict.allowed) refusal ??= new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })
-    return verdict.allowed
+    const { allowed } = parts.outbox.verdict(draftTo(card))
+    if (!allowed) refused ??= card
+    return allowed
   })
   const load = (card: RegisteredCard): number => (isHere(card) ? agents.load(card.id).running : 0)
   const byReach = (a: RegisteredCard, b: RegisteredCard): number => Number(isAway(a)) - Number(isAway(b))
   const [best] = usable.sort((a, b) => byReach(a, b) || load(a) - load(b) || Number(isHere(b)) - Number(isHere(a)))
   if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
-  throw refusal ?? new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
+  // What nobody may be sent is refused like what was sent to one, and stands on record.
+  if (refused !== null) parts.outbox.check(draftTo(refused))
+  throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
 }
 
 function hasAll(card: RegisteredCard, capabilities: readonly string[]): boolean {

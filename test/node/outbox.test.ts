@@ -3,7 +3,7 @@ import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
 import { decodeEnvelope } from '../../src/domain/envelope/codec.js'
 import type { Draft } from '../../src/node/outbox.js'
 import { failsWith } from '../support/fails.js'
-import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, SETTINGS, World } from '../support/fake-node.js'
 
 async function pair(t: Assert): Promise<{ world: World; here: FakeNode; peer: FakeNode; draft: Draft }> {
@@ -160,4 +160,40 @@ test('refusals in a flood are all on record, but do not fill the events', async 
   await here.core.outbox.send(refused).catch(() => {})
   t.is(shown(), 21)
   t.is(here.core.events.recent().at(-1)?.data['notShownBefore'], 30)
+})
+
+test('a call to whoever has a capability that nobody may be sent is refused on record: audit, metric and event', async (t) => {
+  const { here, peer } = await pair(t)
+  await failsWith(t, 'TIER_VIOLATION', () => here.api().call('message.call', { agent: null, capability: 'weak.do', input: {} }))
+  const [line, ...others] = here.audit.of('refusal')
+  t.alike([line?.code, line?.recipient, others.length], ['TIER_VIOLATION', `weak@${peer.id}`, 0])
+  t.is(here.counted('messages_refused', 'TIER_VIOLATION'), 1)
+  t.is(here.core.events.recent().filter((one) => one.type === 'refusal').length, 1)
+})
+
+test('a request that would wait for its peer and is refused by the rules is on record once', async (t) => {
+  const { world, here, peer } = await pair(t)
+  world.net.disconnect(here.id, peer.id)
+  const call = { agent: 'weak@peer', capability: 'weak.do', input: {}, wait: false }
+  await failsWith(t, 'TIER_VIOLATION', () => here.api().call('message.call', call))
+  t.alike(
+    here.audit.of('refusal').map(({ recipient }) => recipient),
+    [`weak@${peer.id}`]
+  )
+})
+
+test('agents that the rules keep out of a swarm are refused on record, each once a swarm and each time it is invited', async (t) => {
+  const world = new World(t)
+  const shared = [capability('x.do')]
+  const here = await world.member('here', { agents: [new FakeAgent(agentDefinition('text', { capabilities: shared }))] })
+  const peer = await world.member('peer', { agents: [echo('weak', { tier: 3, capabilities: shared })] })
+  await world.link(here, peer)
+  const { id } = await here.api().call('swarm.start', { goal: 'g', capability: 'x.do', strategy: 'each', input: {} })
+  const seen = (): string[] => here.audit.of('refusal').map(({ recipient, messageType }) => `${messageType} ${recipient}`)
+  const line = `task-proposal weak@${peer.id}`
+  t.alike(seen(), [line])
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => here.core.swarms.invite(id, `weak@${peer.id}`))
+  t.alike(seen(), [line, line])
+  await world.pass(1500)
+  t.alike(seen(), [line, line])
 })
