@@ -12,6 +12,11 @@ export function fromBase64(text: string): Uint8Array | null {
   return toBase64(bytes) === text ? bytes : null
 }
 
+/** Are they the same bytes? */
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return b4a.equals(a, b)
+}
+
 /** Part of ES2024 that every supported Node has and the pure compiler library does not know yet. */
 interface WellFormed {
   isWellFormed(): boolean

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorCode } from '../kit/errors.js'
 import { Emitter } from '../kit/events.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
@@ -70,6 +71,15 @@ const AWAY: Refusal = {
 }
 
 /**
+ * How the end of a wait goes on record: as an approval when a person decided on it, and as a refusal
+ * when nobody did. A peer causes as many of those as it likes, and repeats of them share a line.
+ */
+interface Noted {
+  readonly kind: 'approval' | 'refusal'
+  readonly why: string
+}
+
+/**
  * Messages that a policy rule has wait for a person. Each leaves the list exactly once: allowed (and decided on anew), denied,
  * timed out, canceled, or because its sender is gone.
  */
@@ -134,7 +144,7 @@ export class Approvals {
     const one = await this.#decided(text, 'allow', { by, remember })
     const refusal = this.#refusalNow(one)
     if (refusal !== null) {
-      this.#refuse(one, refusal, `allowed by ${by}, but refused by the rules in force now`)
+      this.#refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     }
     this.#pass(one, one.rule, `allowed by ${by}${remember ? ', remembered' : ''}`)
@@ -145,7 +155,7 @@ export class Approvals {
   async deny(text: string, { by, remember }: ApprovalChoice): Promise<Waiting> {
     const one = await this.#decided(text, 'deny', { by, remember })
     const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person of the receiving node denied it' }
-    this.#refuse(one, refusal, `denied by ${by}${remember ? ', remembered' : ''}`)
+    this.#refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remember ? ', remembered' : ''}` })
     return one
   }
 
@@ -256,19 +266,20 @@ export class Approvals {
   }
 
   #end(one: Waiting, refusal: Refusal, why: string): void {
-    if (this.#take(one)) this.#refuse(one, refusal, why)
+    if (this.#take(one)) this.#refuse(one, refusal, { kind: 'refusal', why })
   }
 
   #drop(one: Waiting, code: 'CANCELED' | 'REVOKED', why: string): void {
     if (!this.#take(one)) return
-    this.#note(one, { code, rule: one.rule, reason: why }, why)
+    this.#notPassed(one, code)
+    this.#note(one, { code, rule: one.rule }, { kind: 'refusal', why })
     const { peer, header } = one.incoming
     if (header.type === 'notification') return
     for (const { correlationId } of one.threads) this.#parts.conversations.end(peer, correlationId)
   }
 
   #pass(one: Waiting, rule: string, why: string): void {
-    this.#note(one, { code: 'ALLOWED', rule, reason: why }, why)
+    this.#note(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
     const [, ...others] = one.threads
     const { incoming, question } = one
     const repeats = one.request === null ? [] : others
@@ -282,11 +293,10 @@ export class Approvals {
     }
   }
 
-  #refuse(one: Waiting, { code, rule, reason }: Refusal, why: string): void {
-    const { telemetry, traffic, work } = this.#parts
-    telemetry.count('messages_refused', code)
-    traffic.refused(code, one.incoming.header)
-    this.#note(one, { code, rule, reason }, why)
+  #refuse(one: Waiting, { code, rule, reason }: Refusal, line: Noted): void {
+    const { work } = this.#parts
+    this.#notPassed(one, code)
+    this.#note(one, { code, rule }, line)
     const error = new NodeError(code, reason, { data: { rule } }).toBody()
     for (const thread of one.threads) {
       // A response waits for a sender who is away, an error does not.
@@ -306,13 +316,19 @@ export class Approvals {
     this.#changes.emit(null)
   }
 
-  #note(one: Waiting, outcome: { readonly code: string; readonly rule: string; readonly reason: string }, why: string): void {
+  #notPassed(one: Waiting, code: ErrorCode): void {
+    const { telemetry, traffic } = this.#parts
+    telemetry.count('messages_refused', code)
+    traffic.refused(code, one.incoming.header)
+  }
+
+  #note(one: Waiting, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
     const { audit, events, directory, telemetry, self } = this.#parts
     const { peer, sender, recipient, header } = one.incoming
     const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
     telemetry.count('approvals', outcome.code)
     audit.append({
-      kind: 'approval',
+      kind,
       code: outcome.code,
       rule: outcome.rule,
       reason: `${one.id} ${why}${what}`,

@@ -105,9 +105,16 @@ export class PolicyBook {
     const { policy, clock, directory, self } = this.#parts
     const { sender, recipient } = incoming
     const { capability, sideEffect } = question
+    const isAllowed = choice.decision === 'allow'
     // Without a capability the rule would be for all of them.
     if (capability === null)
       throw new NodeError('USAGE', 'a message that names no capability cannot be remembered; write the rule yourself')
+    // A rule that allows asks for no reason, and this was seen with one.
+    if (isAllowed && question.justification !== null && question.sender.tier > question.target.tier)
+      throw new NodeError(
+        'USAGE',
+        'what is allowed for its justification cannot be remembered; allow it this once, or write the rule yourself'
+      )
     await policy.refresh()
     const beforeLine = choice.askingLine()
     if (beforeLine === null) return
@@ -115,9 +122,9 @@ export class PolicyBook {
       from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [(question.certified ?? question.sender).tier] },
       to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
       capability: [capability],
-      type: null,
-      // What may do more one day is not what was allowed.
-      sideEffect: choice.decision === 'allow' && sideEffect !== null ? [sideEffect] : null,
+      // What comes another way, or may do more one day, is not what was allowed.
+      type: isAllowed ? [incoming.header.type] : null,
+      sideEffect: isAllowed && sideEffect !== null ? [sideEffect] : null,
       decision: choice.decision
     }
     const day = new Date(clock.now()).toISOString().slice(0, 10)

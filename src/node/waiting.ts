@@ -1,3 +1,4 @@
+import { sameBytes } from '../kit/bytes.js'
 import type { Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
@@ -125,7 +126,7 @@ function isEqual(a: unknown, b: unknown, depth = 0): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null || depth > MAX_DEPTH) return false
   if (a instanceof Uint8Array || b instanceof Uint8Array) {
-    return a instanceof Uint8Array && b instanceof Uint8Array && a.byteLength === b.byteLength && a.every((byte, at) => byte === b[at])
+    return a instanceof Uint8Array && b instanceof Uint8Array && sameBytes(a, b)
   }
   const [left, right] = [a, b].map((one) => new Map<string, unknown>(Object.entries(one)))
   if (left === undefined || right === undefined || Array.isArray(a) !== Array.isArray(b) || left.size !== right.size) return false

@@ -44,7 +44,7 @@ test('a remembered permission is for the side effect that a person saw', async (
   await world.settle()
   await peer.api().call('approvals.allow', { id: await firstWaiting(peer), remember: true })
   await world.settle()
-  t.ok(peer.policy.text.includes('capability: text.do, sideEffect: read, decision: allow }'), peer.policy.text)
+  t.ok(peer.policy.text.includes('capability: text.do, type: request, sideEffect: read, decision: allow }'), peer.policy.text)
   peer.source.set([can('exec')])
   await world.pass(2000)
   void callText(owner)

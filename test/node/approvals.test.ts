@@ -4,12 +4,12 @@ import { createLayer } from '../../src/node/layer.js'
 import { ASK, approvalScene, callText, firstWaiting, taskState, waitingOf } from '../support/approval-scene.js'
 import { failsWith } from '../support/fails.js'
 import { echo } from '../support/fake-agents.js'
-import type { FakeNode } from '../support/fake-node.js'
+import { type FakeNode, World } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
 
-/** Code and reason of each approval on record. */
-function approvalsOnRecord(node: FakeNode): string[] {
-  return node.audit.events.filter((one) => one.kind === 'approval').map((one) => `${one.code}: ${one.reason?.replace(/^\S+ /, '')}`)
+/** How waits ended, on record as decided by a person (`approval`) or by nobody (`refusal`). */
+function approvalsOnRecord(node: FakeNode, kind: 'approval' | 'refusal' = 'approval'): string[] {
+  return node.audit.events.filter((one) => one.kind === kind).map((one) => `${one.code}: ${one.reason?.replace(/^\S+ /, '')}`)
 }
 
 test('a message that a rule asks about waits, its sender sees that, and once it is allowed it runs', async (t) => {
@@ -90,7 +90,7 @@ test('what nobody decides in time is denied with its own code', async (t) => {
   t.is((await reply).error?.code, 'APPROVAL_TIMEOUT')
   t.is(agent.tasks.length, 0)
   t.alike(await waitingOf(peer), [])
-  t.alike(approvalsOnRecord(peer), ['APPROVAL_TIMEOUT: nobody decided in time: text.do'])
+  t.alike(approvalsOnRecord(peer, 'refusal'), ['APPROVAL_TIMEOUT: nobody decided in time: text.do'])
 })
 
 test('the sender takes a request back by canceling, and when its own time is over', async (t) => {
@@ -108,7 +108,7 @@ test('the sender takes a request back by canceling, and when its own time is ove
   t.alike([outcome, error?.message], ['UNKNOWN', 'nobody allowed it in time; it was taken back'])
   t.alike(await waitingOf(peer), [])
   t.is(agent.tasks.length, 0)
-  t.alike(approvalsOnRecord(peer), ['CANCELED: canceled by its sender: text.do', 'CANCELED: canceled by its sender: text.do'])
+  t.alike(approvalsOnRecord(peer, 'refusal'), ['CANCELED: canceled by its sender: text.do', 'CANCELED: canceled by its sender: text.do'])
 })
 
 test('a peer cancels its own requests only', async (t) => {
@@ -147,7 +147,7 @@ test('a sender that is put out of the mesh leaves nothing that could be allowed'
   await owner.api().call('peers.revoke', { peer: 'other' })
   await world.settle()
   t.alike(await waitingOf(peer), [])
-  t.alike(approvalsOnRecord(peer), ['REVOKED: its sender was put out of the mesh: text.do'])
+  t.alike(approvalsOnRecord(peer, 'refusal'), ['REVOKED: its sender was put out of the mesh: text.do'])
   t.is(agent.tasks.length, 0)
 })
 
@@ -242,7 +242,10 @@ test('--remember writes a rule for exactly this sender, agent and capability, be
   const [head = '', comment = '', rule = '', ...rest] = peer.policy.text.split('\n')
   t.is(`${head}\n${comment}\n${rest.join('\n')}`, ASK, 'all else stays as it was')
   t.ok(rule.startsWith('  - { from: { node: ') && rule.includes(`${owner.id}, agent: operator, tier: L0 }`), rule)
-  t.ok(rule.includes(`to: { node: ${peer.id}, agent: text }, capability: text.do, sideEffect: exec, decision: allow } # `), rule)
+  t.ok(
+    rule.includes(`to: { node: ${peer.id}, agent: text }, capability: text.do, type: request, sideEffect: exec, decision: allow } # `),
+    rule
+  )
   const second = callText(owner)
   await world.settle()
   t.is((await second).outcome, 'COMPLETED', 'nobody is asked again')
@@ -358,4 +361,54 @@ test('decisions need the right to administer, looking does not', async (t) => {
   await failsWith(t, 'FORBIDDEN', () => sender.call('approvals.allow', { id: 'app_1' }))
   await failsWith(t, 'FORBIDDEN', () => sender.call('approvals.deny', { id: 'app_1' }))
   await failsWith(t, 'APPROVAL_NOT_FOUND', () => peer.api().call('approvals.allow', { id: 'app_nothing' }))
+})
+
+test('a permission that a person gave for a reason is not remembered: the next has to give one too', async (t) => {
+  const world = new World(t)
+  const asks = 'rules:\n  - decision: ask\n    from: {tier: L3}\n'
+  const here = await world.member('here', { terms: { tier: 1 }, agents: [echo('text')], policy: asks })
+  const weak = await world.member('weak', { terms: { tier: 3 } })
+  await world.link(here, weak)
+  forge(weak, here, { metadata: { tier: 3, justification: 'the ticket 42' } })
+  await world.settle()
+  const id = await firstWaiting(here)
+  await failsWith(t, 'USAGE', () => here.api().call('approvals.allow', { id, remember: true }))
+  t.is(here.policy.text, asks)
+  await here.api().call('approvals.allow', { id })
+  forge(weak, here, { metadata: { tier: 3 } })
+  await world.settle()
+  t.alike(
+    here.audit.of('refusal').map(({ code }) => code),
+    ['ESCALATION_REQUIRED']
+  )
+})
+
+test('a remembered permission is for messages of its type', async (t) => {
+  const { world, owner, peer, agent } = await approvalScene(t)
+  const first = callText(owner)
+  await world.settle()
+  await peer.api().call('approvals.allow', { id: await firstWaiting(peer), remember: true })
+  await world.settle()
+  await first
+  forge(owner, peer, { type: 'notification', payload: { input: 1 }, metadata: { tier: 0 } })
+  await world.settle()
+  t.is((await waitingOf(peer)).length, 1)
+  t.is(agent.tasks.length, 1)
+})
+
+test('whatever becomes of what waits, it is counted once, as delivered or as refused', async (t) => {
+  const { world, owner, peer } = await approvalScene(t)
+  const counted = (): number =>
+    peer.core.parts.telemetry
+      .snapshot()
+      .counters.filter(({ name }) => name === 'messages_delivered' || name === 'messages_refused')
+      .reduce((sum, { value }) => sum + value, 0)
+  const before = counted()
+  forge(owner, peer, { payload: request('r1'), metadata: { tier: 0 } })
+  await world.settle()
+  t.is(counted(), before, 'it waits')
+  forgeControl(owner, peer, { name: 'cancel', body: { requestId: 'r1#1' } })
+  await world.settle()
+  t.is(counted(), before + 1, 'it was canceled')
+  t.is(peer.counted('messages_refused', 'CANCELED'), 1)
 })
