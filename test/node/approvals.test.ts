@@ -4,7 +4,7 @@ import { createLayer } from '../../src/node/layer.js'
 import { ASK, approvalScene, callText, firstWaiting, taskState, waitingOf } from '../support/approval-scene.js'
 import { failsWith } from '../support/fails.js'
 import { echo } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import type { FakeNode } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
 
 /** How waits ended, on record as decided by a person (`approval`) or by nobody (`refusal`). */
@@ -361,54 +361,4 @@ test('decisions need the right to administer, looking does not', async (t) => {
   await failsWith(t, 'FORBIDDEN', () => sender.call('approvals.allow', { id: 'app_1' }))
   await failsWith(t, 'FORBIDDEN', () => sender.call('approvals.deny', { id: 'app_1' }))
   await failsWith(t, 'APPROVAL_NOT_FOUND', () => peer.api().call('approvals.allow', { id: 'app_nothing' }))
-})
-
-test('a permission that a person gave for a reason is not remembered: the next has to give one too', async (t) => {
-  const world = new World(t)
-  const asks = 'rules:\n  - decision: ask\n    from: {tier: L3}\n'
-  const here = await world.member('here', { terms: { tier: 1 }, agents: [echo('text')], policy: asks })
-  const weak = await world.member('weak', { terms: { tier: 3 } })
-  await world.link(here, weak)
-  forge(weak, here, { metadata: { tier: 3, justification: 'the ticket 42' } })
-  await world.settle()
-  const id = await firstWaiting(here)
-  await failsWith(t, 'USAGE', () => here.api().call('approvals.allow', { id, remember: true }))
-  t.is(here.policy.text, asks)
-  await here.api().call('approvals.allow', { id })
-  forge(weak, here, { metadata: { tier: 3 } })
-  await world.settle()
-  t.alike(
-    here.audit.of('refusal').map(({ code }) => code),
-    ['ESCALATION_REQUIRED']
-  )
-})
-
-test('a remembered permission is for messages of its type', async (t) => {
-  const { world, owner, peer, agent } = await approvalScene(t)
-  const first = callText(owner)
-  await world.settle()
-  await peer.api().call('approvals.allow', { id: await firstWaiting(peer), remember: true })
-  await world.settle()
-  await first
-  forge(owner, peer, { type: 'notification', payload: { input: 1 }, metadata: { tier: 0 } })
-  await world.settle()
-  t.is((await waitingOf(peer)).length, 1)
-  t.is(agent.tasks.length, 1)
-})
-
-test('whatever becomes of what waits, it is counted once, as delivered or as refused', async (t) => {
-  const { world, owner, peer } = await approvalScene(t)
-  const counted = (): number =>
-    peer.core.parts.telemetry
-      .snapshot()
-      .counters.filter(({ name }) => name === 'messages_delivered' || name === 'messages_refused')
-      .reduce((sum, { value }) => sum + value, 0)
-  const before = counted()
-  forge(owner, peer, { payload: request('r1'), metadata: { tier: 0 } })
-  await world.settle()
-  t.is(counted(), before, 'it waits')
-  forgeControl(owner, peer, { name: 'cancel', body: { requestId: 'r1#1' } })
-  await world.settle()
-  t.is(counted(), before + 1, 'it was canceled')
-  t.is(peer.counted('messages_refused', 'CANCELED'), 1)
 })
