@@ -173,7 +173,8 @@ async function openAudit({ options: { home }, clock, telemetry, unwind }: StartP
 
 /** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
 function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
-  return openPolicyFile({ file: home.policyFile, log: (level, message, fields) => telemetry.log(level, message, fields) })
+  const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
+  return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
 }
 
 interface NodeMaking {

@@ -128,6 +128,10 @@ test('a node does not start with a broken policy: exit 78, file and line', async
   const { code, stderr } = await mesh.run(['--home', home, 'start'])
   t.is(code, 78)
   t.ok(stderr.includes(`${path.join(home, 'policy.yaml')}:2: decision: takes allow, ask or deny  [CONFIG_INVALID]`), stderr)
+  await fs.rm(path.join(home, 'policy.yaml'))
+  const gone = await mesh.run(['--home', home, 'start', '--detach'])
+  t.is(gone.code, 78, 'nor when the file is gone')
+  t.ok(gone.stderr.includes('it is gone') && gone.stderr.includes(`touch ${path.join(home, 'policy.yaml')}`), gone.stderr)
 })
 
 test('policy test names the deciding rule with file and line, or the tier rule; what no row allows is denied', async (t) => {

@@ -21,16 +21,25 @@ const MAX_LOOKS = 20
 export interface PolicyFileOptions {
   /** Absolute path. */
   readonly file: string
-  log(level: 'info' | 'warn', message: string, fields: Readonly<Record<string, unknown>>): void
+  /** Absolute path of an empty file of the node's own: it stands there once this node had a policy file. */
+  readonly seen: string
+  log(level: 'info' | 'warn' | 'error', message: string, fields: Readonly<Record<string, unknown>>): void
 }
 
 /**
- * Opens the policy file. One that is not there means no rules.
- * @throws NodeError CONFIG_INVALID naming file and line; NO_PERMISSION.
+ * Opens the policy file. One that is not there means no rules, unless this node had one before: then its rules are unknown.
+ * @throws NodeError CONFIG_INVALID naming file and line, or that it is gone; NO_PERMISSION, DISK_FULL.
  */
 export async function openPolicyFile(options: PolicyFileOptions): Promise<PolicySource> {
-  const { file } = options
+  const { file, log } = options
   const text = await readText(file)
+  if (text !== null) await remember(options)
+  else if ((await readIfThere(options.seen)) !== null) {
+    log('error', 'the policy file is gone: its rules are unknown', { file })
+    throw new NodeError('CONFIG_INVALID', `${file}: this node had a policy file, and it is gone: what it forbade would be allowed`, {
+      next: [`ls -l ${shellWord(file)}   # bring the file back`, `touch ${shellWord(file)}   # or go on without rules: an empty file`]
+    })
+  }
   const reading = readPolicy(text ?? '')
   if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, fault: null } })
   const { faults } = reading
@@ -38,6 +47,16 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
   const step = `less +${first.line ?? 1} ${shellWord(file)}   # the policy file; mend it, then start again`
   throw new NodeError('CONFIG_INVALID', `${placeOf(file, first.line)}: ${first.reason}${more}`, { data: { faults }, next: [step] })
+}
+
+/** A file that is gone at the next start is then told from one that never was. */
+async function remember({ seen }: PolicyFileOptions): Promise<void> {
+  if ((await readIfThere(seen)) !== null) return
+  try {
+    await replaceFile(seen, '')
+  } catch (error) {
+    throw storeError(error, path.dirname(seen))
+  }
 }
 
 function placeOf(file: string, line: number | null): string {
@@ -138,6 +157,7 @@ class PolicyFile implements PolicySource {
     if (this.#isClosed) return
     try {
       const text = await this.#settled()
+      if (text !== null && this.#text === null) await remember(this.#options)
       if (text !== this.#text || this.#state.fault !== null) this.#take(text)
     } catch (error) {
       this.#fail({ line: null, reason: messageOf(error) })

@@ -19,7 +19,7 @@ interface Opened {
 async function opened(t: Assert, text: string | null): Promise<Opened> {
   const file = path.join(await tempDir(t), 'policy.yaml')
   if (text !== null) await fs.writeFile(file, text)
-  const source = await openPolicyFile({ file, log: () => {} })
+  const source = await openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
   // Watching alone keeps no process alive.
   const alive = setInterval(() => {}, 1000)
   t.teardown(() => {
@@ -76,14 +76,39 @@ test('a broken or vanished file leaves the last good rules and says what is wron
 test('a broken file is not opened: CONFIG_INVALID with file and line', async (t) => {
   const file = path.join(await tempDir(t), 'policy.yaml')
   await fs.writeFile(file, 'rules:\n  - decision: no\n')
-  const error = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, log: () => {} }))
+  const error = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
   t.ok(error.message.startsWith(`${file}:2: decision:`), error.message)
   t.ok(error.next[0]?.startsWith(`less +2 ${file} `), 'and a command that shows the place')
   await fs.writeFile(file, `#${' '.repeat(300_000)}`)
-  await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, log: () => {} }))
+  await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
   await fs.rm(file)
   await fs.mkdir(file)
-  await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, log: () => {} }))
+  await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+})
+
+test('a file that was there once and is gone at the next start is not taken for no rules', async (t) => {
+  const { file, source, next } = await opened(t, null)
+  const logged: string[] = []
+  const again = (): Promise<PolicySource> =>
+    openPolicyFile({ file, seen: `${file}.seen`, log: (level, message) => logged.push(`${level}: ${message}`) })
+  const fresh = await again()
+  t.is(fresh.state().rules.length, 0, 'a node that never had one starts without')
+  fresh.close()
+  await fs.writeFile(file, DENY)
+  await next()
+  source.close()
+  await fs.rm(file)
+  const error = await failsWith(t, 'CONFIG_INVALID', again)
+  t.ok(error.message.includes('it is gone'), error.message)
+  t.ok(
+    error.next.some((step) => step.startsWith(`touch ${file}`)),
+    error.next.join()
+  )
+  t.alike(logged, ['error: the policy file is gone: its rules are unknown'])
+  await fs.writeFile(file, '')
+  const empty = await again()
+  t.teardown(() => empty.close())
+  t.alike(empty.state(), { file, rules: [], fault: null }, 'an empty one means no rules')
 })
 
 const RULE = { from: ANYBODY, to: ANYBODY, capability: ['a.b'], type: null, sideEffect: null, decision: 'allow' } as const
@@ -93,7 +118,7 @@ test('an inserted rule is on disk and told; a link stays a link', async (t) => {
   await fs.writeFile(path.join(dir, 'real.yaml'), '# mine\nrules:\n  - decision: ask\n')
   const file = path.join(dir, 'policy.yaml')
   await fs.symlink('real.yaml', file)
-  const source = await openPolicyFile({ file, log: () => {} })
+  const source = await openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
   t.teardown(() => source.close())
   await source.insert(RULE, { beforeLine: 3, note: 'why' })
   t.is(
@@ -102,7 +127,7 @@ test('an inserted rule is on disk and told; a link stays a link', async (t) => {
   )
   t.ok((await fs.lstat(file)).isSymbolicLink())
   t.is(source.state().rules.length, 2)
-  t.alike((await fs.readdir(dir)).sort(), ['policy.yaml', 'real.yaml'])
+  t.alike((await fs.readdir(dir)).sort(), ['policy.yaml', 'policy.yaml.seen', 'real.yaml'])
 })
 
 test('a file that was broken meanwhile takes no rule and is left as it is', async (t) => {
