@@ -97,6 +97,23 @@ export async function amendPeer(
   return showPeer(node, nodeId)
 }
 
+/** Gives a member another name. @throws NodeError as {@link amendPeer}. */
+export async function renamePeer(
+  node: NodeCore,
+  nodeId: NodeId,
+  change: { readonly name: string; readonly by: CertifiedPower }
+): Promise<Calls['peers.rename']['result']> {
+  const before = node.policy.named()
+  const detail = await amendPeer(node, nodeId, change)
+  const { file } = node.policy.state()
+  const changed = before.filter((one) => one.nodeId !== null && node.directory.nodeOfName(one.name) !== one.nodeId)
+  const policy = changed.map(({ line, name }) => {
+    const now = node.directory.nodeOfName(name)
+    return { file, line, name: shown(name, 64), means: now === null ? null : node.directory.ref(now).name }
+  })
+  return { ...detail, policy }
+}
+
 /** Two of one name could not be told apart: what one of them is called would change too, and scripts that name it fail. */
 function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
   if (cleanName(name) !== name || name.includes('@'))

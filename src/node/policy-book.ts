@@ -68,10 +68,16 @@ export class PolicyBook {
 
   /** Names of nodes in the rules that no node has now: what is said of them is said of nobody. A key is never one of them. */
   warnings(): PolicyWarning[] {
+    return this.named().flatMap(({ line, name, nodeId }) => (nodeId === null ? [{ line, name }] : []))
+  }
+
+  /** Every name of a node in the rules, with the node that has it now. Keys are none. */
+  named(): (PolicyWarning & { readonly nodeId: NodeId | null })[] {
     const { directory } = this.#parts
-    const isUnknown = (name: string): boolean => !isKeyText(name) && directory.nodeOfName(name) === null
     return this.state().rules.flatMap(({ line, from, to }) =>
-      [...new Set([...(from.node ?? []), ...(to.node ?? [])])].filter(isUnknown).map((name) => ({ line, name }))
+      [...new Set([...(from.node ?? []), ...(to.node ?? [])])]
+        .filter((name) => !isKeyText(name))
+        .map((name) => ({ line, name, nodeId: directory.nodeOfName(name) }))
     )
   }
 

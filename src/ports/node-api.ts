@@ -4,7 +4,7 @@ import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { LinkPath } from './mesh.js'
-import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult } from './policy-api.js'
+import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult, RenamedInPolicy } from './policy-api.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
@@ -189,7 +189,11 @@ export interface Calls {
   'node.config': { params: Record<string, never>; result: { readonly path: string; readonly config: unknown } }
   'peers.list': { params: { readonly all?: boolean }; result: { readonly peers: readonly PeerInfo[] } }
   'peers.show': { params: { readonly peer: string }; result: PeerDetail }
-  'peers.rename': { params: { readonly peer: string; readonly name: string }; result: PeerDetail }
+  'peers.rename': {
+    params: { readonly peer: string; readonly name: string }
+    /** `policy`: the rules of this node that named it, or another, by a name that changed its meaning. */
+    result: PeerDetail & { readonly policy: readonly RenamedInPolicy[] }
+  }
   'peers.tier': { params: { readonly peer: string; readonly tier: Tier }; result: PeerDetail }
   'peers.revoke': {
     params: { readonly peer: string; readonly reason?: string }

@@ -25,6 +25,14 @@ export interface PolicyWarning {
   readonly name: string
 }
 
+/** A rule of this node whose name of a node means another one, or nobody, since a node was renamed. */
+export interface RenamedInPolicy extends PolicyWarning {
+  /** Absolute path. */
+  readonly file: string
+  /** Name of the node that it means now; null for nobody. */
+  readonly means: string | null
+}
+
 /** `policy show`: the rules in force, in their order. */
 export interface PolicyInfo {
   /** Absolute path, whether the file is there or not. */

@@ -223,6 +223,21 @@ test('the code of a local network is said to work on this machine only', async (
   t.is((JSON.parse((await cli(['invite', '--json'])).stdout) as Record<string, unknown>)['network'], 'local')
 })
 
+test('who renames a node is told which rules of its own named it', async (t: Assert) => {
+  const renamed = [
+    { file: '/config/policy.yaml', line: 12, name: 'gpu-box', means: null },
+    { file: '/config/policy.yaml', line: 14, name: 'gpu-box', means: 'phone' }
+  ]
+  const { run: cli } = await fakeHome(t, { peers: [peer('gpu-box')], renamed })
+  const { code, stdout, stderr } = await cli(['peers', 'rename', 'gpu-box', 'big'])
+  t.alike([code, stdout], [0, 'gpu-box is now called big\n'])
+  t.is(
+    stderr,
+    'warning  /config/policy.yaml:12: "gpu-box" means nobody now: the rule no longer holds for it\n' +
+      'warning  /config/policy.yaml:14: "gpu-box" means phone now, another node\n'
+  )
+})
+
 test('membership commands pass what was typed and tell what became of it', async (t: Assert) => {
   const { run: cli, fake } = await fakeHome(t, { peers: [peer('gpu-box')] })
   t.is((await cli(['peers', 'rename', 'gpu-box', 'big'])).stdout, 'gpu-box is now called big\n')

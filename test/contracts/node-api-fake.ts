@@ -17,7 +17,7 @@ import type {
   Watches
 } from '../../src/ports/node-api.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
-import type { ApprovalInfo, MessageEvent } from '../../src/ports/policy-api.js'
+import type { ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
 import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
 
 const KEY = 'y'.repeat(52)
@@ -38,6 +38,8 @@ export interface FakeState {
   readonly events?: readonly EventInfo[]
   readonly status?: Partial<StatusInfo>
   readonly approvals?: readonly ApprovalInfo[]
+  /** What a rename tells of the policy. */
+  readonly renamed?: readonly RenamedInPolicy[]
   /** What a send or call is told to wait for before its reply. */
   readonly waiting?: readonly MessageEvent<Reply>[]
   /** Replace single calls. */
@@ -144,7 +146,7 @@ export class FakeNodeApi implements NodeApi {
       'node.config': () => ({ path: '/fake/config.yaml', config: {} }),
       'peers.list': () => ({ peers: this.#peers() }),
       'peers.show': ({ peer }) => this.#peer(peer),
-      'peers.rename': ({ peer, name }) => ({ ...this.#peer(peer), name }),
+      'peers.rename': ({ peer, name }) => ({ ...this.#peer(peer), name, policy: this.#state.renamed ?? [] }),
       'peers.tier': ({ peer, tier }) => ({ ...this.#peer(peer), tier: `L${tier}` }),
       'peers.revoke': ({ peer, reason }) => ({
         ...this.#peer(peer),

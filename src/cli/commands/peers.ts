@@ -1,6 +1,6 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
-import type { PeerDetail, PeerInfo } from '../../ports/node-api.js'
+import type { Calls, PeerDetail, PeerInfo } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../live.js'
@@ -82,7 +82,15 @@ function styleOf(status: PeerInfo['status']): 'green' | 'red' | 'dim' {
 /** `peers rename <peer> <name>`. */
 export const renamePeer: Action = async (context, [peer = '', name = '']) => {
   const detail = await context.api().call('peers.rename', { peer, name: nameArgument(name) })
-  return told(context.output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
+  const { output } = context
+  told(output, detail, `${shown(peer)} is now called ${shown(detail.name)}`)
+  if (!output.json) for (const one of detail.policy) output.note(`${output.paintNote('yellow', 'warning')}  ${ruleText(one)}`)
+  return EXIT.ok
+}
+
+function ruleText({ file, line, name, means }: Calls['peers.rename']['result']['policy'][number]): string {
+  const now = means === null ? 'nobody now: the rule no longer holds for it' : `${shown(means)} now, another node`
+  return `${shown(file, 1000)}:${line}: "${shown(name, 64)}" means ${now}`
 }
 
 /** `peers tier <peer> <L>`. */
