@@ -8,6 +8,7 @@ import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
+import { tierText } from '../domain/routing/tier.js'
 import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
@@ -335,7 +336,9 @@ export class Approvals {
       ...(peer === self ? {} : { peer }),
       sender: addressText(sender),
       recipient: addressText(recipient),
-      messageType: header.type
+      messageType: header.type,
+      sourceTier: tierText(one.question.sender.tier),
+      targetTier: tierText(one.question.target.tier)
     })
     const name = directory.namer()
     events.add('approval', `a message that waited for approval: ${outcome.code}`, {

@@ -21,6 +21,7 @@ import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Forwarded } from './forwarded.js'
 import type { Passing } from './passing.js'
+import { refusedArrival } from './router.js'
 import type { Refusal, Router } from './router.js'
 import type { Traffic } from './traffic.js'
 
@@ -352,8 +353,8 @@ export class Inbox {
   }
 
   #refuse(arrival: Arrival, refusal: Refusal): void {
-    const { peer, header } = arrival
-    this.#parts.router.record('refusal', refusal, { peer, header })
+    const { router, directory } = this.#parts
+    router.record('refusal', refusal, refusedArrival(directory, arrival))
     this.#answer(arrival, refusal)
   }
 

@@ -179,7 +179,8 @@ export class Outbox {
     if (verdict.allowed) return verdict
     const { code, rule, reason } = verdict
     const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
-    router.record('refusal', { code, rule, reason }, { peer: null, header })
+    const tiers = { from: question.sender.tier, to: question.target.tier }
+    router.record('refusal', { code, rule, reason }, { peer: null, header, ...tiers })
     return verdict
   }
 

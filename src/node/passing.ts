@@ -19,6 +19,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
+import { refusedArrival } from './router.js'
 import type { Refusal, Router } from './router.js'
 import type { Routes } from './routes.js'
 import type { Traffic } from './traffic.js'
@@ -94,9 +95,9 @@ export class Passing {
   pass(passenger: Passenger, luggage: Luggage): void {
     const refusal = this.#take(passenger, luggage)
     if (refusal === null) return
-    const { peer, header } = passenger
-    this.#parts.router.record('refusal', refusal, { peer, header })
-    this.refuse(header, refusal)
+    const { router, directory } = this.#parts
+    router.record('refusal', refusal, refusedArrival(directory, passenger))
+    this.refuse(passenger.header, refusal)
   }
 
   /** Tells a node that its message is not carried on, by the neighbour that brought it. */

@@ -2,11 +2,15 @@ import type { Clock } from '../kit/clock.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
+import type { AgentAddress } from '../domain/card/card.js'
 import { decide } from '../domain/routing/decide.js'
-import type { RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
+import type { RoutingParty, RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
 import type { RoutingPolicy } from '../domain/routing/policy-verdict.js'
+import { tierText } from '../domain/routing/tier.js'
+import type { Tier } from '../domain/routing/tier.js'
 import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import { hopsOf } from './traffic.js'
@@ -24,6 +28,16 @@ export interface Refusal {
 
 /** What a refused message says of itself; null for one that could not be read. */
 export type RefusedHeader = TrafficHeader | null
+
+/** Whose message was refused. */
+export interface RefusedFrom {
+  /** Its node; null for a message of this node. */
+  readonly peer: NodeId | null
+  readonly header: RefusedHeader
+  /** Effective tiers of sender and recipient, where they are known. */
+  readonly from?: Tier
+  readonly to?: Tier
+}
 
 /** What deciding needs. */
 export interface RouterParts {
@@ -98,25 +112,28 @@ export class Router {
   }
 
   /**
-   * Puts a refusal on record: counted, in the audit log, among the events. `peer` is null for a message of this node;
-   * `strike` means one that an honest peer cannot have sent.
+   * Puts a refusal on record: counted, in the audit log, among the events. A line of a message of this node names the other
+   * node as its peer; `strike` means one that an honest peer cannot have sent.
    */
-  record(kind: 'refusal' | 'strike', refusal: Refusal, from: { readonly peer: NodeId | null; readonly header: RefusedHeader }): void {
+  record(kind: 'refusal' | 'strike', refusal: Refusal, from: RefusedFrom): void {
     const { telemetry, audit } = this.#parts
-    const { peer, header } = from
+    const { header, from: source, to } = from
+    const peer = from.peer ?? otherNode(header)
     telemetry.count('messages_refused', refusal.code)
     audit.append({
       kind,
       ...refusal,
       ...(peer === null ? {} : { peer }),
-      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type, ...hopsOf(header) })
+      ...(header === null ? {} : { sender: header.sender, recipient: header.recipient, messageType: header.type, ...hopsOf(header) }),
+      ...(source === undefined ? {} : { sourceTier: tierText(source) }),
+      ...(to === undefined ? {} : { targetTier: tierText(to) })
     })
     if (header !== null) this.#parts.traffic.refused(refusal.code, header)
     this.#tell(refusal, from)
   }
 
   /** A flood of refusals must not push everything else out of the events. */
-  #tell({ code, rule, reason }: Refusal, { peer, header }: { peer: NodeId | null; header: RefusedHeader }): void {
+  #tell({ code, rule, reason }: Refusal, { peer, header }: RefusedFrom): void {
     const { clock, directory, events } = this.#parts
     const second = Math.floor(clock.monotonic() / 1000)
     if (second !== this.#second) this.#inSecond = 0
@@ -136,4 +153,24 @@ export class Router {
     })
     this.#unshown = 0
   }
+}
+
+/** What is on record of a message that came in and was verified. */
+export function refusedArrival(
+  directory: Directory,
+  {
+    peer,
+    header,
+    party,
+    recipient
+  }: Pick<RefusedFrom, 'peer' | 'header'> & { readonly party: RoutingParty; readonly recipient: AgentAddress }
+): RefusedFrom {
+  const to = directory.party(recipient)?.tier
+  return { peer, header, from: party.tier, ...(to === undefined ? {} : { to }) }
+}
+
+/** The node that a message of this node was for; null within this one. */
+function otherNode(header: RefusedHeader): NodeId | null {
+  const to = header === null ? undefined : parseAddress(header.recipient)?.nodeId
+  return to === undefined || to === parseAddress(header?.sender ?? '')?.nodeId ? null : to
 }

@@ -61,6 +61,7 @@ test('what the rules refuse never leaves, and is on record here', async (t) => {
   const [event] = here.audit.events
   t.is(event?.rule, 'tier: L1 may open to L0, L1')
   t.is(event?.recipient, `weak@${peer.id}`)
+  t.alike([event?.peer, event?.sourceTier, event?.targetTier], [peer.id, 'L1', 'L3'], 'whom it was for, and their tiers')
   t.is(here.counted('routing_decisions', 'TIER_VIOLATION'), 1)
   const shown = here.core.events.recent().find((one) => one.type === 'refusal')
   t.alike(shown?.data, { code: 'TIER_VIOLATION', rule: 'tier: L1 may open to L0, L1', sender: 'operator@here', recipient: 'weak@peer' })

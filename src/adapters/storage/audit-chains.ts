@@ -4,7 +4,7 @@ const MIB = 1024 * 1024
 
 /** When events of a chain share a line. Both compare members that are few: a peer could vary the others for ever. */
 export interface RepeatRules {
-  /** Events of the same peer, or both of none. */
+  /** Events of the same peer, or both of none. Such that differ in nothing else share a line, others once they are too many. */
   readonly isRepeat: (one: AuditEvent, other: AuditEvent) => boolean
   /** Events of anybody, once too many kinds of repeats came. */
   readonly isRepeatInFlood: (one: AuditEvent, other: AuditEvent) => boolean
@@ -25,7 +25,7 @@ export interface AuditChain {
   readonly repeats: RepeatRules | null
 }
 
-/** Who is refused by which rule; whom and what it wanted is not part of it. */
+/** Who is refused by which rule. */
 const BY_RULE: RepeatRules = {
   isRepeat: (one, other) => one.code === other.code && one.rule === other.rule && one.kind === other.kind,
   isRepeatInFlood: (one, other) => one.code === other.code && one.kind === other.kind

@@ -14,8 +14,10 @@ export interface ChainHead {
 
 /** What one line says: an event, how often it came, when. */
 export interface AuditEntry extends AuditEvent {
-  /** ISO time; of the last one, where `count` is given. */
+  /** ISO time; of the first one, where `count` is given. */
   readonly at: string
+  /** Names of the members that are left out because the events of this line differ in them; absent when it lost none. */
+  readonly several?: readonly string[]
   /** How many equal events this line stands for; absent for one. */
   readonly count?: number
 }
@@ -63,9 +65,9 @@ export function nextLine(entry: AuditEntry, head: ChainHead): AuditLine {
 }
 
 /** The text of a line in the file, without its newline. There is exactly one text for a line. */
-export function lineText({ seq, at, kind, count, prev, hash, ...rest }: AuditLine): string {
+export function lineText({ seq, at, kind, several, count, prev, hash, ...rest }: AuditLine): string {
   const texts = TEXTS.map((name) => [name, rest[name]] as const)
-  return JSON.stringify({ seq, at, kind, ...Object.fromEntries(texts), count, prev, hash })
+  return JSON.stringify({ seq, at, kind, ...Object.fromEntries(texts), several, count, prev, hash })
 }
 
 /** Reads a line back; null when it is not exactly what {@link lineText} makes of some line whose hash is right. */
@@ -84,6 +86,8 @@ export function parseLine(text: string): AuditLine | null {
 function isLine(value: unknown): value is AuditLine {
   if (!isRecord(value) || !Number.isSafeInteger(value['seq']) || !KINDS.includes(String(value['kind']))) return false
   const texts = ['at', 'code', 'prev', 'hash'].every((name) => typeof value[name] === 'string')
+  const { several } = value
+  if (several !== undefined && !(Array.isArray(several) && several.every((name) => typeof name === 'string'))) return false
   return texts && (value['count'] === undefined || Number.isSafeInteger(value['count']))
 }
 

@@ -5,6 +5,9 @@ import { parseLine } from './audit-line.js'
 import type { AuditLine } from './audit-line.js'
 import { segmentFiles } from './audit-segments.js'
 
+/** Lines that are put in order at once: more than a chain writes in the time that its repeats wait for their line. */
+const IN_ORDER = 2048
+
 /** A line of the log and the chain that it stands in. */
 export interface ReadLine extends AuditLine {
   readonly chain: string
@@ -27,7 +30,7 @@ export interface AuditQuery {
  * what it writes meanwhile may or may not be among them. Damaged lines come where they stand.
  */
 export async function* readAudit(dir: string, query: AuditQuery = {}): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {
-  const readers = AUDIT_CHAINS.map(({ name }) => linesOfChain(dir, name, query))
+  const readers = AUDIT_CHAINS.map(({ name }) => inOrder(linesOfChain(dir, name, query)))
   try {
     const heads = await Promise.all(readers.map((reader) => reader.next()))
     for (;;) {
@@ -54,6 +57,21 @@ function earliest(heads: readonly Head[]): number {
     if (best === -1 || at < bestAt) [best, bestAt] = [index, at]
   }
   return best
+}
+
+/** Puts lines of one chain in the order of their time: one with a count was written when the last of its events had come. */
+async function* inOrder(lines: ReturnType<typeof linesOfChain>): ReturnType<typeof linesOfChain> {
+  const held: { readonly at: string; readonly line: ReadLine | DamagedLine }[] = []
+  let latest = ''
+  for await (const line of lines) {
+    // A damaged one stays where it stands.
+    const at = 'damaged' in line ? latest : line.at
+    if (at > latest) latest = at
+    const place = held.findLastIndex((one) => one.at <= at) + 1
+    held.splice(place, 0, { at, line })
+    if (held.length > IN_ORDER) yield* held.splice(0, 1).map((one) => one.line)
+  }
+  for (const { line } of held) yield line
 }
 
 async function* linesOfChain(dir: string, name: string, query: AuditQuery): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {

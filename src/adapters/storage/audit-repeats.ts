@@ -3,31 +3,49 @@ import type { AuditChain, RepeatRules } from './audit-chains.js'
 import { keptEvent } from './audit-line.js'
 import type { AuditEntry } from './audit-line.js'
 
-/** Windows open at once; what comes beyond them is counted by what its chain takes in a flood, whoever it is of. */
+/** Windows open at once; what comes beyond them is folded by what its chain takes in a flood, whoever it is of. */
 export const MAX_WINDOWS = 256
+/** Kinds of real repeats of one peer at once; what it varies beyond them is folded by what its chain tells of a peer. */
+export const MAX_OF_PEER = 16
 
 interface Window {
-  /** Those that it is found among: of its peer, or of anybody in a flood. */
+  /** Those that it is found among. */
   readonly group: Window[]
+  /** The windows of its peer; null for one of a flood. */
+  readonly peer: PeerWindows | null
+  readonly isFolded: boolean
   readonly endsAt: number
   /** The first event, without what later ones did not share with it. */
   common: AuditEvent
-  /** Members that are there and that all of them shared so far. */
-  shared: readonly (typeof VARYING)[number][]
-  lastAt: number
+  /** Members that may differ and that all of them shared so far. */
+  shared: readonly Varying[]
+  /** When the first of the repeats came. */
+  firstAt: number
   repeats: number
 }
 
-/** What a line may lose when it stands for several events that differ in it. */
-const VARYING = ['rule', 'reason', 'peer', 'by', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier', 'hops'] as const
+interface PeerWindows {
+  /** Of events that are the same in all that tells them apart, by their recipient. */
+  readonly exact: Map<string | undefined, Window[]>
+  /** Of those beyond {@link MAX_OF_PEER}. */
+  readonly folded: Window[]
+  /** How many of both there are. */
+  open: number
+}
+
+/** What a line may lose when it stands for several events that differ in it: of real repeats little, of folded ones all. */
+const LOOSE = ['reason', 'by', 'hops'] as const
+const VARYING = [...LOOSE, 'rule', 'peer', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
+type Varying = (typeof VARYING)[number]
 
 const NONE: readonly AuditEntry[] = []
 const NO_WINDOWS: readonly Window[] = []
 
 /**
  * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become one
- * line with `count` when it ends, with those members that all of them share. However keys vary, a window's time makes at most
- * {@link MAX_WINDOWS} times two lines and two for each key of a flood. Times in unix milliseconds are passed in.
+ * line with `count` when it ends. Real repeats keep all that tells them apart; events that vary too much are folded, and the
+ * line says by `several` in what they differ. However keys vary, a window's time makes at most {@link MAX_WINDOWS} times two
+ * lines and two for each key of a flood. Times in unix milliseconds are passed in.
  */
 export class RepeatWindows {
   readonly #chain: Pick<AuditChain, 'windowMs' | 'repeats'>
@@ -35,7 +53,7 @@ export class RepeatWindows {
   readonly #open = new Set<Window>()
   /** The one of them that ends first. */
   #first: Window | null = null
-  readonly #ofPeer = new Map<string | undefined, Window[]>()
+  readonly #peers = new Map<string | undefined, PeerWindows>()
   readonly #ofFlood: Window[] = []
 
   constructor(chain: Pick<AuditChain, 'windowMs' | 'repeats'>) {
@@ -47,12 +65,12 @@ export class RepeatWindows {
     const entries = this.ended(now)
     const { repeats } = this.#chain
     if (repeats !== null) {
-      const { group, window } = this.#find(event, repeats)
-      if (window === null) this.#begin(event, group, now)
-      else {
+      const window = this.#find(event, repeats)
+      if (window !== null) {
         add(window, event, now)
         return entries
       }
+      this.#begin(event, now)
     }
     return [...entries, entryOf(keptEvent(event), now)]
   }
@@ -75,29 +93,48 @@ export class RepeatWindows {
     return this.#first?.endsAt ?? null
   }
 
-  /** The window that the event falls into, or null and the group in which one may be opened. */
-  #find(event: AuditEvent, { isRepeat, isRepeatInFlood }: RepeatRules): { group: Window[]; window: Window | null } {
-    const ofPeer = this.#ofPeer.get(event.peer)
-    for (const window of ofPeer ?? NO_WINDOWS) if (isRepeat(window.common, event)) return { group: window.group, window }
-    if (this.#open.size < MAX_WINDOWS) return { group: ofPeer ?? [], window: null }
-    for (const window of this.#ofFlood) if (isRepeatInFlood(window.common, event)) return { group: window.group, window }
-    return { group: this.#ofFlood, window: null }
+  /** The window that the event falls into; null when one is to be opened for it. */
+  #find(event: AuditEvent, { isRepeat, isRepeatInFlood }: RepeatRules): Window | null {
+    const peer = this.#peers.get(event.peer)
+    for (const window of peer?.exact.get(event.recipient) ?? NO_WINDOWS)
+      if (isSame(window.common, event) && isRepeat(window.common, event)) return window
+    const hasRoom = this.#open.size < MAX_WINDOWS
+    if (hasRoom && (peer === undefined || peer.open < MAX_OF_PEER)) return null
+    for (const window of peer?.folded ?? NO_WINDOWS) if (isRepeat(window.common, event)) return window
+    if (hasRoom) return null
+    for (const window of this.#ofFlood) if (isRepeatInFlood(window.common, event)) return window
+    return null
   }
 
-  #begin(event: AuditEvent, group: Window[], now: number): void {
-    const shared = VARYING.filter((name) => event[name] !== undefined)
-    const window: Window = { group, common: { ...event }, shared, endsAt: now + this.#chain.windowMs, lastAt: now, repeats: 0 }
+  #begin(event: AuditEvent, now: number): void {
+    const { group, peer, isFolded } = this.#place(event)
+    const shared = isFolded ? VARYING : LOOSE
+    const endsAt = now + this.#chain.windowMs
+    const window: Window = { group, peer, isFolded, common: { ...event }, shared, endsAt, firstAt: now, repeats: 0 }
     this.#open.add(window)
     this.#first ??= window
     group.push(window)
-    if (group !== this.#ofFlood) this.#ofPeer.set(event.peer, group)
+    if (peer !== null) peer.open++
+  }
+
+  /** Where a window for the event is opened. */
+  #place({ peer: key, recipient }: AuditEvent): Pick<Window, 'group' | 'peer' | 'isFolded'> {
+    if (this.#open.size >= MAX_WINDOWS) return { group: this.#ofFlood, peer: null, isFolded: true }
+    const peer = this.#peers.get(key) ?? { exact: new Map<string | undefined, Window[]>(), folded: [], open: 0 }
+    this.#peers.set(key, peer)
+    if (peer.open >= MAX_OF_PEER) return { group: peer.folded, peer, isFolded: true }
+    const group = peer.exact.get(recipient) ?? []
+    peer.exact.set(recipient, group)
+    return { group, peer, isFolded: false }
   }
 
   #close(window: Window): void {
-    const { group, common } = window
+    const { group, peer, common, isFolded } = window
     this.#open.delete(window)
     group.splice(group.indexOf(window), 1)
-    if (group.length === 0 && group !== this.#ofFlood) this.#ofPeer.delete(common.peer)
+    if (peer === null) return
+    if (!isFolded && group.length === 0) peer.exact.delete(common.recipient)
+    if (--peer.open === 0) this.#peers.delete(common.peer)
   }
 
   #staysOpen({ endsAt }: Window, now: number): boolean {
@@ -106,9 +143,14 @@ export class RepeatWindows {
   }
 }
 
+/** Is an event the same, in what no rule of a chain compares? Both are of one peer and for one recipient. */
+function isSame(one: AuditEvent, other: AuditEvent): boolean {
+  if (one.sender !== other.sender || one.messageType !== other.messageType) return false
+  return one.sourceTier === other.sourceTier && one.targetTier === other.targetTier
+}
+
 function add(window: Window, event: AuditEvent, now: number): void {
-  window.repeats++
-  window.lastAt = now
+  if (window.repeats++ === 0) window.firstAt = now
   const { common, shared } = window
   for (const name of shared) if (common[name] !== event[name]) return differ(window, event)
 }
@@ -121,9 +163,10 @@ function differ(window: Window, event: AuditEvent): void {
   window.common = Object.fromEntries(Object.entries(common).filter(([name]) => !lost.has(name))) as unknown as AuditEvent
 }
 
-function repeatsOf({ common, lastAt, repeats }: Window): AuditEntry[] {
+function repeatsOf({ common, shared, isFolded, firstAt, repeats }: Window): AuditEntry[] {
   if (repeats === 0) return []
-  const entry = entryOf(keptEvent(common), lastAt)
+  const several = (isFolded ? VARYING : LOOSE).filter((name) => !shared.includes(name))
+  const entry = { ...entryOf(keptEvent(common), firstAt), ...(several.length === 0 ? {} : { several }) }
   return [repeats === 1 ? entry : { ...entry, count: repeats }]
 }
 

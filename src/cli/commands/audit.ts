@@ -107,33 +107,23 @@ function addressOf(address: string | undefined, names: Names): string | null {
 }
 
 function jsonOf(line: ReadLine, names: Names): object {
-  const { chain, seq, at, kind, code, count = 1, hash } = line
+  const { chain, seq, at, kind, code, count = 1, several = [], hash } = line
   const { rule = null, reason = null, messageType = null, sourceTier = null, targetTier = null } = line
   const who = { peer: refOf(line.peer, names), by: refOf(line.by, names) }
   const ends = { sender: addressOf(line.sender, names), recipient: addressOf(line.recipient, names) }
   const hops = (line.hops?.split(' ') ?? []).map((one) => refOf(one, names))
-  return { at, kind, code, count, rule, reason, ...who, ...ends, hops, messageType, sourceTier, targetTier, chain, seq, hash }
+  return { at, kind, code, count, several, rule, reason, ...who, ...ends, hops, messageType, sourceTier, targetTier, chain, seq, hash }
 }
 
 const STYLES: Readonly<Record<string, Style>> = { refusal: 'yellow', strike: 'red', membership: 'cyan', approval: 'green' }
 
 function textOf(output: Output, line: ReadLine, names: Names): string {
-  const { at, kind, code, count = 1, sourceTier, targetTier } = line
-  const [sender, recipient] = [line.sender, line.recipient].map((one) => shortAddress(addressOf(one, names)))
-  const tiers = sourceTier === undefined && targetTier === undefined ? null : `${sourceTier ?? '*'} to ${targetTier ?? '*'}`
+  const { at, kind, code, count = 1 } = line
   const parts = [
-    refOf(line.peer, names)?.name ?? null,
+    refOf(line.peer, names)?.name ?? severalOf(line, 'peer'),
     line.by === undefined ? null : `by ${refOf(line.by, names)?.name ?? ''}`,
-    sender === null && recipient === null ? null : `${sender ?? '*'} -> ${recipient ?? '*'}`,
-    line.hops === undefined
-      ? null
-      : `via ${line.hops
-          .split(' ')
-          .map((one) => refOf(one, names)?.name)
-          .join(', ')}`,
-    line.messageType ?? null,
-    tiers,
-    line.rule === undefined ? null : `[${line.rule}]`,
+    ...passageOf(line, names),
+    line.rule === undefined ? severalOf(line, 'rule') : `[${line.rule}]`,
     line.reason ?? null,
     count > 1 ? `(${count} times)` : null
   ].filter((part) => part !== null)
@@ -141,6 +131,37 @@ function textOf(output: Output, line: ReadLine, names: Names): string {
   const [what, name] = [kind.padEnd(10), shown(code, 40).padEnd(18)]
   const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - what.length - name.length - 6)
   return `${output.paint('dim', time)}  ${output.paint(STYLES[kind] ?? null, what)}  ${name}  ${shown(parts.join('  '), left)}`
+}
+
+/** Whose message it was, to whom, by whom it came, its type and tiers. */
+function passageOf(line: ReadLine, names: Names): (string | null)[] {
+  const { sourceTier, targetTier } = line
+  const ends = (['sender', 'recipient'] as const).map((one) => shortAddress(addressOf(line[one], names)) ?? severalOf(line, one))
+  const tiers = [sourceTier ?? severalOf(line, 'sourceTier'), targetTier ?? severalOf(line, 'targetTier')]
+  const hops = line.hops?.split(' ').map((one) => refOf(one, names)?.name)
+  const pair = (both: readonly (string | null)[], between: string): string | null =>
+    both.every((one) => one === null) ? null : both.map((one) => one ?? '-').join(between)
+  return [
+    pair(ends, ' -> '),
+    hops === undefined ? null : `via ${hops.join(', ')}`,
+    line.messageType ?? severalOf(line, 'messageType'),
+    pair(tiers, ' to ')
+  ]
+}
+
+const SEVERAL: Readonly<Record<string, string>> = {
+  peer: 'several nodes',
+  sender: 'several',
+  recipient: 'several',
+  messageType: 'several types',
+  rule: '[several rules]',
+  sourceTier: 'several',
+  targetTier: 'several'
+}
+
+/** What stands in the place of a member in which the events of a line differ; null where it was never there. */
+function severalOf({ several = [] }: ReadLine, name: string): string | null {
+  return several.includes(name) ? (SEVERAL[name] ?? null) : null
 }
 
 function shortAddress(address: string | null | undefined): string | null {

@@ -41,6 +41,23 @@ test('the lines of all chains and files come in the order of their time', async 
   t.alike(await codes(dir, clock.now() - 5000), written.slice(-5))
 })
 
+test('a line with a count stands where the first of its events came, though it is written after them', async (t) => {
+  const { dir, clock, audit } = await log(t, 1_000_000)
+  const event = { kind: 'refusal', peer: 'p' } as const
+  audit.append({ ...event, code: 'often' })
+  clock.advance(1000)
+  audit.append({ ...event, code: 'often' })
+  audit.append({ ...event, code: 'often' })
+  for (const code of ['one', 'two']) {
+    clock.advance(1000)
+    audit.append({ ...event, code })
+  }
+  clock.advance(20_000)
+  audit.append({ ...event, code: 'last' })
+  await audit.close()
+  t.alike(await codes(dir), ['often', 'often', 'one', 'two', 'last'])
+})
+
 test('a log that is not there has no lines', async (t) => {
   t.alike(await codes(path.join(await tempDir(t), 'none')), [])
 })

@@ -2,15 +2,12 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { AUDIT_CHAINS } from '../../../src/adapters/storage/audit-chains.js'
 import type { AuditEntry } from '../../../src/adapters/storage/audit-line.js'
-import { RepeatWindows } from '../../../src/adapters/storage/audit-repeats.js'
+import { MAX_OF_PEER, RepeatWindows } from '../../../src/adapters/storage/audit-repeats.js'
 import type { AuditEvent } from '../../../src/ports/audit.js'
 import { holds } from '../../support/holds.js'
 
-/** Members that tell events of a chain apart; events that differ in one of them never share a line. */
-const TELLING = {
-  audit: ['kind', 'code', 'rule', 'peer'],
-  exchanges: ['code', 'rule', 'peer', 'sourceTier', 'targetTier', 'messageType']
-} as const
+/** Members that tell events apart; events that differ in one of them never share a line, unless they vary too much. */
+const TELLING = ['kind', 'code', 'rule', 'peer', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
 
 const few = (...texts: readonly string[]): fc.Arbitrary<string> => fc.constantFrom(...texts)
 
@@ -21,6 +18,7 @@ const arbEvent = fc.record(
     rule: few('r1', 'r2'),
     peer: few('p1', 'p2'),
     sender: few('s1', 's2'),
+    recipient: few('r1', 'r2'),
     messageType: few('request', 'notification'),
     sourceTier: fc.constantFrom('L0' as const, 'L1' as const),
     targetTier: fc.constantFrom('L2' as const, 'L3' as const)
@@ -28,7 +26,12 @@ const arbEvent = fc.record(
   { requiredKeys: ['kind', 'code'], noNullPrototype: true }
 )
 
-const arbStream = fc.array(fc.record({ event: arbEvent, waitMs: few('0', '1', '900', '70000').map(Number) }), { maxLength: 80 })
+/** Events of so few kinds that none is folded. */
+const arbStream = fc
+  .array(arbEvent, { minLength: 1, maxLength: MAX_OF_PEER })
+  .chain((kinds) =>
+    fc.array(fc.record({ event: fc.constantFrom(...kinds), waitMs: few('0', '1', '900', '70000').map(Number) }), { maxLength: 80 })
+  )
 
 test('events that a chain tells apart never share a line, those of a window do, and each is counted once', async (t: Assert) => {
   const arbName = fc.constantFrom('audit' as const, 'exchanges' as const)
@@ -36,7 +39,7 @@ test('events that a chain tells apart never share a line, those of a window do, 
     const chain = AUDIT_CHAINS.find((one) => one.name === name)
     if (chain === undefined) throw new Error('no such chain')
     const windows = new RepeatWindows(chain)
-    const keyOf = (event: AuditEvent): string => TELLING[name].map((member) => event[member] ?? '-').join(' ')
+    const keyOf = (event: AuditEvent): string => TELLING.map((member) => event[member] ?? '-').join(' ')
     const lines: AuditEntry[] = []
     const events = new Map<string, number>()
     // Lines that may be: two a window, and windows are opened by the first event that comes after the last one ended.
@@ -60,12 +63,45 @@ test('events that a chain tells apart never share a line, those of a window do, 
   await holds(t, property, 300)
 })
 
-test('a line names a sender only while all its events have the same one', (t: Assert) => {
+function someWindows(t: Assert): RepeatWindows {
   const [chain] = AUDIT_CHAINS
-  if (chain === undefined) return t.fail()
-  const windows = new RepeatWindows(chain)
-  const event = { kind: 'refusal', code: 'c', rule: 'r', peer: 'p', sender: 's1', recipient: 'x' } as const
-  for (const sender of ['s1', 's1', 's2']) windows.take({ ...event, sender }, 1)
-  const [line, ...others] = windows.ended(Number.POSITIVE_INFINITY)
-  t.alike([line?.count, line?.sender, line?.recipient, others.length], [2, undefined, 'x', 0])
+  if (chain === undefined) t.fail()
+  return new RepeatWindows(chain ?? { windowMs: 0, repeats: null })
+}
+
+const REFUSAL = { kind: 'refusal', code: 'c', rule: 'r', peer: 'p', sender: 's', recipient: 'x', messageType: 'request' } as const
+
+test('different messages of one peer have lines of their own, and say all of themselves', (t: Assert) => {
+  const some = someWindows(t)
+  const events = [
+    REFUSAL,
+    { ...REFUSAL, recipient: 'y' },
+    { ...REFUSAL, messageType: 'notification' },
+    { ...REFUSAL, sender: 'z' }
+  ] as const
+  const lines = events.flatMap((event, index) => some.take(event, index))
+  t.alike(
+    lines.map(({ at: _at, ...rest }) => rest),
+    events
+  )
+  t.alike(some.ended(Number.POSITIVE_INFINITY), [])
+})
+
+test('a line with a count has the time of the first that it counts', (t: Assert) => {
+  const some = someWindows(t)
+  for (const now of [1000, 2000, 3000]) some.take(REFUSAL, now)
+  const [line, ...others] = some.ended(Number.POSITIVE_INFINITY)
+  t.alike([line?.count, line?.at, line?.recipient, line?.several, others.length], [2, '1970-01-01T00:00:02.000Z', 'x', undefined, 0])
+})
+
+test('what a peer varies beyond a bound is one line that says in what its events differ, and still whose they were', (t: Assert) => {
+  const some = someWindows(t)
+  const many = 100
+  const first = Array.from({ length: many }, (_, i) => some.take({ ...REFUSAL, recipient: `x${i}`, reason: `${i}` }, i)).flat()
+  t.is(first.length, MAX_OF_PEER + 1, 'the first of those that are folded has a line of its own too')
+  some.take({ ...REFUSAL, peer: 'honest' }, many)
+  const [line, ...others] = some.ended(Number.POSITIVE_INFINITY)
+  t.alike([line?.peer, line?.sender, line?.recipient, line?.count], ['p', 's', undefined, many - MAX_OF_PEER - 1])
+  t.alike([...(line?.several ?? [])].sort(), ['reason', 'recipient'])
+  t.is(others.length, 0)
 })

@@ -72,6 +72,7 @@ test('audit --json is one typed object a line', async (t: Assert) => {
     kind: 'membership',
     code: 'revoked',
     count: 1,
+    several: [],
     rule: null,
     reason: '"gpu-box": lost',
     peer: { id: GPU, name: 'gpu-box' },
@@ -86,6 +87,22 @@ test('audit --json is one typed object a line', async (t: Assert) => {
     seq: 1
   })
   t.is(refusal?.['sender'], 'text@gpu-box')
+})
+
+test('lines of different messages name each, those of a flood say that they stand for several, and --peer finds both', async (t: Assert) => {
+  const { run: cli, home } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  const towards = { kind: 'refusal', code: 'TIER_VIOLATION', peer: GPU, sender: `a@${'y'.repeat(52)}`, messageType: 'request' } as const
+  const tiers = { sourceTier: 'L1', targetTier: 'L3' } as const
+  await write(
+    home,
+    [...Array(40).keys()].map((i) => ({ ...towards, ...tiers, recipient: `r${i}@${GPU}` }))
+  )
+  const { stdout } = await cli(['audit', '--peer', 'gpu-box'])
+  t.absent(stdout.includes('*'))
+  t.ok(stdout.includes('gpu-box  a@laptop -> r1@gpu-box  request  L1 to L3'), stdout)
+  t.ok(/gpu-box {2}a@laptop -> several {2}request {2}L1 to L3 {2}\(23 times\)/.test(stdout), stdout)
+  const lines = linesOf((await cli(['audit', '--peer', 'gpu-box', '--json'])).stdout)
+  t.alike([lines.at(-1)?.['recipient'], lines.at(-1)?.['several']], [null, ['recipient']])
 })
 
 test('--peer takes the name or id of a member, the key of a stranger; --since a time', async (t: Assert) => {
