@@ -1,6 +1,7 @@
 // One-line faults in rules that are built, and the test that must notice each.
 
 import { HOPS_MUTANTS } from './hops.mjs'
+import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { RECORD_MUTANTS } from './records.mjs'
 
@@ -357,5 +358,6 @@ export const MUTANTS = [
   },
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
+  ...PLACES_MUTANTS,
   ...RECORD_MUTANTS
 ]

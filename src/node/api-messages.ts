@@ -46,7 +46,7 @@ export function showAgent(node: NodeCore, text: string, by: CertifiedPower): Age
 
 function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {
   const isHere = card.origin === 'local'
-  const isOnline = isHere || node.peers.isOnline(card.nodeId)
+  const isOnline = isHere || node.presence.isOnline(card.nodeId)
   const load = isHere ? node.agents.load(card.id) : null
   const party = node.directory.party({ agentId: card.id, nodeId: card.nodeId })
   return {
@@ -326,7 +326,7 @@ async function toOne(
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {
     if (type === 'request' && defaultCapability(card) === null) return { outcome: 'SKIPPED', rule: 'it has no capability' }
-    if (card.origin === 'remote' && !node.peers.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
+    if (card.origin === 'remote' && !node.presence.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
     if (type === 'notification') {
       await post(node, target, question)
       return { outcome: 'DELIVERED', rule: null }

@@ -247,12 +247,13 @@ function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
   const link = node.peers.link(nodeId)
   const isRevoked = (member?.revoked ?? null) !== null
   const rttMs = link?.rttMs() ?? null
-  const lastSeenAt = node.peers.lastSeenAt(nodeId)
+  const isOnline = nodeId === membership.nodeId || node.presence.isOnline(nodeId)
+  const lastSeenAt = node.presence.lastSeenAt(nodeId)
   return {
     ...node.directory.ref(nodeId),
     tier: tierText(certificate?.maxTier ?? 3),
-    status: isRevoked ? 'revoked' : link !== null || nodeId === membership.nodeId ? 'online' : 'offline',
-    path: isRevoked ? null : (link?.path ?? null),
+    status: isRevoked ? 'revoked' : isOnline ? 'online' : 'offline',
+    path: isRevoked ? null : (link?.path ?? (isOnline && nodeId !== membership.nodeId ? 'relayed' : null)),
     rttMs: isRevoked || rttMs === null ? null : rounded(rttMs),
     agents: node.registry
       .ofNode(nodeId)

@@ -70,7 +70,7 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     version: facts.version,
     home: facts.home,
     network: facts.network,
-    mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.peers.online().length },
+    mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
     agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },

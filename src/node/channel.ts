@@ -75,6 +75,11 @@ export class PeerChannel {
     this.#pump()
   }
 
+  /** Does something wait here, or in the stream's buffer? */
+  get isBusy(): boolean {
+    return this.#queue.length > 0 || this.#pumping || this.#isBehind
+  }
+
   /** Queues what another link could not send, with the room it holds. */
   resume({ message, bytes }: Unsent): void {
     this.#queue.push({ message, frames: encodeMessage(message, () => this.#nextStreamId++), bytes })

@@ -83,6 +83,11 @@ export class Channels {
     return [...this.#open.values()].map((one) => one.channel)
   }
 
+  /** Is a channel to an agent of the peer open, or opening? */
+  has(peer: NodeId): boolean {
+    return this.#ofPeer(peer).length > 0
+  }
+
   /** Closes every channel. */
   async closeAll(): Promise<void> {
     await Promise.all(this.listChannels().map((one) => one.close()))

@@ -55,6 +55,11 @@ export class Conversations {
     return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.monotonic())
   }
 
+  /** Is any exchange with the peer open? */
+  isOpenWith(peer: NodeId): boolean {
+    return this.#exchanges.isOpenWith(peer, this.#clock.monotonic())
+  }
+
   /** Did the exchange of that thread end lately? Then its reply is only late, not forged. */
   hasEnded(peer: NodeId, correlationId: string | undefined): boolean {
     return correlationId !== undefined && this.#ended.has(keyOf(peer, correlationId))

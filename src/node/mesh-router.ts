@@ -153,10 +153,10 @@ export class MeshRouter {
 
   /** Each copy has an id of its own; the thread tells that they belong together. */
   async #oneOfAll({ made, ...draft }: Draft, since: number): Promise<RoutingResult> {
-    const { peers, self } = this.#parts
+    const { presence, self } = this.#parts
     const { recipient } = draft
     const correlationId = draft.correlationId ?? made?.id
-    const isAway = recipient.nodeId !== self && !peers.isOnline(recipient.nodeId)
+    const isAway = recipient.nodeId !== self && !presence.isOnline(recipient.nodeId)
     if (!isAway) return this.#toOne({ ...draft, isBroadcast: true, ...(correlationId === undefined ? {} : { correlationId }) }, since)
     const error = new NodeError('PEER_OFFLINE', 'the peer is not connected')
     return this.#failed(error, { path: 'broadcast', targetAgentId: addressText(recipient), since })

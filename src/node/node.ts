@@ -31,6 +31,7 @@ import { PeerCards } from './peer-cards.js'
 import { PeerMessages } from './peer-messages.js'
 import { Peers } from './peers.js'
 import { PolicyBook } from './policy-book.js'
+import { Presence } from './presence.js'
 import { Requests } from './requests.js'
 import { Router } from './router.js'
 import { Routes } from './routes.js'
@@ -55,6 +56,7 @@ interface Tables {
   readonly ownCards: OwnCards
   readonly peerCards: PeerCards
   readonly peers: Peers
+  readonly presence: Presence
   readonly directory: Directory
   readonly visibility: Visibility
   readonly lookups: Lookups
@@ -100,7 +102,7 @@ export function createNode(parts: NodeParts): NodeCore {
   const roads = createRoads(parts, tables)
   const core = { ...tables, ...roads }
   const { agents, approvals, attached, channels, conversations, negotiations, news } = core
-  const { outbox, ownCards, peers, policy, requests, swarms, work } = core
+  const { outbox, ownCards, peers, policy, presence, requests, swarms, work } = core
   const members = new Members({ ...parts, ...tables })
   const changes = new MemberChanges({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
@@ -123,10 +125,11 @@ export function createNode(parts: NodeParts): NodeCore {
       })
       for (const part of [work, requests, swarms]) part.start()
       await peers.start(messages)
+      presence.start()
     },
     close: async () => {
       await channels.closeAll()
-      for (const part of [messages, members, approvals, swarms, requests, work, negotiations, peers]) await part.stop()
+      for (const part of [messages, members, presence, approvals, swarms, requests, work, negotiations, peers]) await part.stop()
       for (const part of [policy, ownCards, news, outbox, conversations]) part.close()
       await Promise.all([agents.close(), changes.stop()])
     }
@@ -156,6 +159,7 @@ function createTables(parts: NodeParts): Tables {
     ownCards,
     peerCards,
     peers,
+    presence: new Presence({ ...parts, peers, events }),
     directory,
     agents,
     conversations,

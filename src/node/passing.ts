@@ -100,6 +100,12 @@ export class Passing {
     this.refuse(passenger.header, refusal)
   }
 
+  /** Is an exchange open that is carried from or to the node? */
+  isOpenWith(node: NodeId): boolean {
+    const now = this.#parts.clock.monotonic()
+    return this.#exchanges.isAnyOpen(({ peer, correlationId }) => peer === node || correlationId.startsWith(`${node}/`), now)
+  }
+
   /** Tells a node that its message is not carried on, by the neighbour that brought it. */
   refuse({ sender, recipient, id, metadata }: EnvelopeHeader, { code, rule }: Refusal): void {
     const [origin, to] = [parseAddress(sender)?.nodeId, parseAddress(recipient)?.nodeId]

@@ -32,6 +32,8 @@ export class PeerLine {
   #unsent: Unsent[] = []
   readonly #pace: TokenBucket
   readonly #life: ChannelLife
+  /** Monotonic milliseconds. */
+  #usedAt = 0
 
   constructor(parts: PeerLineParts) {
     this.#parts = parts
@@ -53,6 +55,21 @@ export class PeerLine {
     return this.#channels.at(-1) ?? null
   }
 
+  /** When its newest link opened, or was used last. Monotonic milliseconds. */
+  get usedAt(): number {
+    return this.#usedAt
+  }
+
+  /** Does something wait to be sent? */
+  get isBusy(): boolean {
+    return this.#unsent.length > 0 || this.#channels.some((one) => one.isBusy)
+  }
+
+  /** It is used for more than keeping it alive. */
+  used(): void {
+    this.#usedAt = this.#parts.clock.monotonic()
+  }
+
   /** The channel over this link. */
   over(link: Link): PeerChannel | undefined {
     return this.#channels.find((one) => one.link.id === link.id)
@@ -60,6 +77,7 @@ export class PeerLine {
 
   /** A new link. Returns whether it is the only one. */
   opened(link: Link): boolean {
+    this.used()
     this.#channels = [...this.#channels, new PeerChannel(link, { ...this.#parts, pace: this.#pace })]
     if (this.#channels.length > 1) return false
     this.#life.step({ type: 'acknowledged' })

@@ -6,6 +6,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import type { Approvals } from './approvals.js'
 import type { CardNews } from './card-news.js'
 import type { Channels } from './channels.js'
+import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { Inbox } from './inbox.js'
@@ -14,6 +15,7 @@ import type { OwnCards } from './own-cards.js'
 import type { PeerCards } from './peer-cards.js'
 import type { PeersHandlers } from './peers.js'
 import type { Passing } from './passing.js'
+import type { Presence } from './presence.js'
 import type { Requests } from './requests.js'
 import type { Routes } from './routes.js'
 import type { Swarms } from './swarms.js'
@@ -38,6 +40,8 @@ export interface PeerMessagesParts {
   readonly swarms: Swarms
   readonly approvals: Approvals
   readonly channels: Channels
+  readonly conversations: Conversations
+  readonly presence: Presence
   readonly self: NodeId
   readonly routes: Routes
   readonly ways: Ways
@@ -77,9 +81,10 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.ownCards.publish()
   }
 
-  onOffline(peer: NodeId): void {
+  onOffline(peer: NodeId, isRest: boolean): void {
     if (this.#isStopped) return
-    this.#note(peer, 'offline')
+    this.#parts.presence.onOffline(peer, isRest)
+    this.#note(peer, isRest ? 'online without a link' : 'offline')
     this.#parts.routes.onOffline(peer)
     this.#parts.peerCards.onOffline(peer)
     this.#parts.swarms.onOffline(peer)
@@ -87,6 +92,11 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.work.onOffline(peer)
     this.#parts.approvals.onOffline(peer)
     this.#parts.channels.onOffline(peer)
+  }
+
+  isInUse(peer: NodeId): boolean {
+    const { channels, conversations, passing, requests } = this.#parts
+    return conversations.isOpenWith(peer) || requests.has(peer) || channels.has(peer) || passing.isOpenWith(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {
@@ -113,7 +123,7 @@ export class PeerMessages implements PeersHandlers {
   }
 
   #onControl(peer: NodeId, control: Exclude<ControlMessage, { name: 'greet' | 'ack' }>): void {
-    const { approvals, peerCards, lookups, passing, requests, routes, self, swarms, ways, work } = this.#parts
+    const { approvals, peerCards, lookups, passing, presence, requests, routes, self, swarms, ways, work } = this.#parts
     switch (control.name) {
       case 'cards':
         return peerCards.fromPeer(peer, control.body.cards, control.body.all)
@@ -136,12 +146,16 @@ export class PeerMessages implements PeersHandlers {
         return routes.onWay(peer, control.body)
       case 'way-found':
         return routes.onWayFound(peer, control.body)
+      case 'linked':
+        return presence.onLinked(peer, control.body)
+      case 'linked-to':
+        return presence.onLinkedTo(peer, control.body)
       case 'undelivered':
         return control.body.origin === self ? ways.onUndelivered(peer, control.body) : passing.relay(control.body)
     }
   }
 
-  #note(peer: NodeId, state: 'online' | 'offline'): void {
+  #note(peer: NodeId, state: 'online' | 'online without a link' | 'offline'): void {
     const { events, directory, telemetry } = this.#parts
     const { name } = directory.ref(peer)
     events.add('peer', `a peer is ${state}`, { peer: name, id: peer })

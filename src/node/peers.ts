@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
+import { type LinkUse, spareLink } from '../domain/membership/neighbours.js'
 import type { Certificate, MemberRecord, MembershipView } from '../domain/membership/types.js'
 import { activeMembers } from '../domain/membership/view.js'
 import type { Link, Links, MemberLog } from '../ports/mesh.js'
@@ -33,8 +34,10 @@ export interface PeersHandlers {
   onOnline(peer: NodeId): void
   /** A further link to a peer that has one: the same process again, or one that has just started anew. */
   onRelinked(peer: NodeId): void
-  /** Its last link is gone. */
-  onOffline(peer: NodeId): void
+  /** Its last link is gone. `isRest`: nobody used it, and it made room for another. */
+  onOffline(peer: NodeId, isRest: boolean): void
+  /** Is something under way with it? */
+  isInUse(peer: NodeId): boolean
   /** It did not come back in time: the channel is closed, and so many messages that waited for it are lost. */
   onGivenUp(peer: NodeId, lost: number): void
   /** What is wrong with a message that no honest peer sends; null when nothing is. */
@@ -66,7 +69,8 @@ export class Peers {
     await links.start({
       onOpen: (link) => this.#opened(link),
       onFrame: (link, frame) => this.#frame(link, frame),
-      onClose: (link) => this.#closed(link)
+      onClose: (link, _reason, isRest) => this.#closed(link, isRest),
+      spare: () => this.#spare()
     })
     this.#stop = log.onChange((view) => this.#want(view))
     this.#want(log.view())
@@ -120,6 +124,7 @@ export class Peers {
     const channel = this.#newest(peer)
     if (channel === null) throw new NodeError('PEER_OFFLINE', 'the peer is not connected', { data: { peer } })
     channel.send(message)
+    if (isUse(message)) this.#lines.get(peer)?.used()
   }
 
   /** Sees to a link: dials when there is none. @throws NodeError PEER_OFFLINE. */
@@ -181,23 +186,47 @@ export class Peers {
     })
   }
 
-  #closed(link: Link): void {
-    const wasLast = this.#lines.get(link.peer)?.closed(link) ?? null
+  #closed(link: Link, isRest: boolean): void {
+    const { peer } = link
+    const wasLast = this.#lines.get(peer)?.closed(link) ?? null
     if (wasLast === null) return
     this.#generation++
-    this.#lastSeen.set(link.peer, this.#parts.clock.now())
-    if (wasLast) this.#handlers?.onOffline(link.peer)
+    this.#lastSeen.set(peer, this.#parts.clock.now())
+    if (!wasLast) return
+    this.#handlers?.onOffline(peer, isRest)
+    // Its other end could not know, and nobody else looks for the peer now.
+    if (isRest && this.#isInUse(peer)) this.reach(peer).catch(() => {})
+  }
+
+  /** The link that nobody needs; one that is closing counts no more. */
+  #spare(): Link | null {
+    const links: LinkUse[] = []
+    for (const [peer, line] of this.#lines)
+      if (line.newest?.link.closed === false) links.push({ peer, usedAt: line.usedAt, isBusy: () => this.#isInUse(peer) })
+    const spare = spareLink(links, this.#parts.clock.monotonic())
+    return spare === null ? null : this.link(spare)
+  }
+
+  #isInUse(peer: NodeId): boolean {
+    const isPinged = [...this.#pings.keys()].some((key) => key.startsWith(`${peer}/`))
+    return isPinged || this.#lines.get(peer)?.isBusy === true || this.#handlers?.isInUse(peer) === true
   }
 
   #frame(link: Link, frame: Uint8Array): void {
     const channel = this.#lines.get(link.peer)?.over(link)
     const message = channel?.receive(frame) ?? null
+    if (message === null || isUse(message)) this.#lines.get(link.peer)?.used()
     if (channel === undefined || message === null) return
     if (message.kind === 'ping') return channel.sendNow({ kind: 'pong', nonce: message.nonce })
     if (message.kind === 'pong') return this.#pings.get(pingKey(link.peer, message.nonce))?.(this.#parts.clock.monotonic())
     const fault = this.#handlers?.onMessage(link.peer, message) ?? null
     if (fault !== null) link.fault(fault)
   }
+}
+
+/** Cards, searches and heartbeats keep no link; what a heartbeat is about is an open exchange, which does. */
+function isUse({ kind }: ChannelMessage): boolean {
+  return kind === 'envelope' || kind === 'reliable'
 }
 
 /** A peer answers its own pings only. */

@@ -99,6 +99,11 @@ export class Requests {
     for (const request of requests) request.abandon()
   }
 
+  /** Is a request to the peer under way, or waiting for it? */
+  has(peer: NodeId): boolean {
+    return this.#lanes.has(peer)
+  }
+
   /** Cancels the request of a caller's task; false when it is not under way. */
   cancelTask(taskId: string): boolean {
     for (const request of this.#all()) {

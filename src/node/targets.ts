@@ -6,7 +6,7 @@ import type { AgentHost } from './agents.js'
 import type { Directory } from './directory.js'
 import type { Lookups } from './lookups.js'
 import type { DraftHead, Outbox } from './outbox.js'
-import type { Peers } from './peers.js'
+import type { Presence } from './presence.js'
 
 /** What finding a name needs. */
 export interface NameParts {
@@ -36,7 +36,7 @@ export async function findAgent(
 export interface TargetParts {
   readonly self: NodeId
   readonly registry: AgentRegistry
-  readonly peers: Peers
+  readonly presence: Presence
   readonly agents: AgentHost
   readonly outbox: Outbox
 }
@@ -55,12 +55,12 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
  * are away.
  */
 export function pickCapable(parts: TargetParts, { capabilities, mayBeAway = false, ...draft }: CapableDraft): AgentAddress {
-  const { self, registry, peers, agents } = parts
+  const { self, registry, presence, agents } = parts
   const [first, ...rest] = capabilities
   const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
   if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   const isHere = (card: RegisteredCard): boolean => card.nodeId === self
-  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !peers.isOnline(card.nodeId)
+  const isAway = (card: RegisteredCard): boolean => !isHere(card) && !presence.isOnline(card.nodeId)
   const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
   let refused: RegisteredCard | null = null
   const usable = cards.filter((card) => {

@@ -35,7 +35,10 @@ export interface Link {
 export interface LinkHandlers {
   onOpen(link: Link): void
   onFrame(link: Link, frame: Uint8Array): void
-  onClose(link: Link, reason: string): void
+  /** `isRest`: nobody used it, and one of its ends needed the place for another. The peer is there all the same. */
+  onClose(link: Link, reason: string, isRest: boolean): void
+  /** The link to close when another needs its place: one that nobody uses; null when all are in use. */
+  spare(): Link | null
 }
 
 /**
@@ -48,10 +51,15 @@ export type Strike = 'fault' | 'forged' | 'doubtful'
 export interface Links {
   /** Begins to listen and to look for members. Resolves when the listening side is up (not when peers are found). */
   start(handlers: LinkHandlers): Promise<void>
-  /** Dials a member by key, now. Resolves with the link (maybe one that was there). @throws NodeError PEER_OFFLINE after `timeoutMs`, at once without a place for it. */
+  /**
+   * Dials a member by key, now; where all places are taken, a link that nobody uses makes room for it. Resolves with the link
+   * (maybe one that was there). @throws NodeError PEER_OFFLINE after `timeoutMs`; at once when every link is in use.
+   */
   dial(peer: NodeId, timeoutMs: number): Promise<Link>
   /** The members the keeper should hold links to. Replaces the former list. */
   want(peers: readonly NodeId[]): void
+  /** Wanted members without a link by choice: there is no place for them here, or none for this node there. */
+  beyond(): readonly NodeId[]
   /** Counts a strike of a peer; with too many its links are cut and it is kept out for a while, longer each time. */
   strike(peer: NodeId, strike: Strike, reason: string): void
   /** Is it kept out now for its strikes? */

@@ -12,7 +12,7 @@ declare module 'hyperswarm' {
     readonly dht?: HyperDHT
     readonly keyPair?: KeyPair
     readonly seed?: Uint8Array
-    /** True denies and bans the key until `peer.ban(false)`. Must be synchronous. */
+    /** True denies and bans the key until `peer.ban(false)`. Must be synchronous. `payload`: null for a key that is to be dialled. */
     readonly firewall?: (remotePublicKey: Uint8Array, payload: unknown) => boolean
     /** Bounds what is dialled, not what comes in. Default 64. */
     readonly maxPeers?: number

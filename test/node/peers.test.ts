@@ -14,6 +14,8 @@ interface Side {
   /** What it was told, in order. */
   readonly told: string[]
   readonly messages: ChannelMessage[]
+  /** Peers with whom something is under way. */
+  readonly inUse: Set<string>
 }
 
 interface Scene {
@@ -47,10 +49,12 @@ function scene(t: Assert, others = 0): Scene {
       const peers = new Peers({ clock, telemetry, links, log: log.of(of), nodeId: of.id, giveUpMs: 60_000 })
       const told: string[] = []
       const messages: ChannelMessage[] = []
+      const inUse = new Set<string>()
       await peers.start({
         onOnline: () => told.push('online'),
         onRelinked: () => told.push('relinked'),
         onOffline: () => told.push('offline'),
+        isInUse: (peer) => inUse.has(peer),
         onGivenUp: (_peer, lost) => told.push(`given up: ${lost}`),
         onMessage: (_peer, message) => {
           messages.push(message)
@@ -58,7 +62,7 @@ function scene(t: Assert, others = 0): Scene {
         }
       })
       t.teardown(() => peers.stop())
-      return { peers, links, told, messages }
+      return { peers, links, told, messages, inUse }
     }
   }
 }
@@ -135,7 +139,7 @@ test('a close that is told twice counts once', async (t) => {
   await side(b)
   const [link] = net.connect(a.id, b.id)
   net.cut(link)
-  here.links.handlers?.onClose(link, 'again')
+  here.links.handlers?.onClose(link, 'again', false)
   t.alike(here.told, ['online', 'offline'])
 })
 

@@ -92,11 +92,11 @@ export class FakeLink implements Link {
   }
 
   /** The end of this end. */
-  end(reason: string): void {
+  end(reason: string, isRest = false): void {
     if (this.closed) return
     this.closed = true
     this.drain()
-    this.#owner.drop(this, reason)
+    this.#owner.drop(this, reason, isRest)
   }
 }
 
@@ -111,8 +111,12 @@ export class FakeLinks implements Links {
   readonly keptOut = new Set<NodeId>()
   /** How peers broke the protocol. */
   readonly faults: { readonly peer: NodeId; readonly reason: string }[] = []
+  /** Peers that were dialled, in order. */
+  readonly dialled: NodeId[] = []
   /** Peers that can be dialled now. */
   readonly reachable = new Set<NodeId>()
+  /** Peers for whom there is no place. */
+  withoutPlace: readonly NodeId[] = []
   readonly #net: FakeNet
 
   constructor(
@@ -129,6 +133,7 @@ export class FakeLinks implements Links {
   }
 
   dial(peer: NodeId): Promise<Link> {
+    this.dialled.push(peer)
     const known = this.open.find((one) => one.peer === peer)
     if (known !== undefined) return Promise.resolve(known)
     if (this.reachable.has(peer)) return Promise.resolve(this.#net.connect(this.nodeId, peer)[0])
@@ -137,6 +142,10 @@ export class FakeLinks implements Links {
 
   want(peers: readonly NodeId[]): void {
     this.wanted = peers
+  }
+
+  beyond(): readonly NodeId[] {
+    return this.withoutPlace.filter((peer) => !this.open.some((one) => one.peer === peer))
   }
 
   strike(peer: NodeId, strike: Strike): void {
@@ -157,9 +166,9 @@ export class FakeLinks implements Links {
   }
 
   /** A link has ended. */
-  drop(link: FakeLink, reason: string): void {
+  drop(link: FakeLink, reason: string, isRest = false): void {
     this.open.splice(this.open.indexOf(link), 1)
-    this.handlers?.onClose(link, reason)
+    this.handlers?.onClose(link, reason, isRest)
   }
 }
 
@@ -196,6 +205,12 @@ export class FakeNet {
   cut(link: FakeLink, reason = 'cut'): void {
     link.end(reason)
     link.other?.end(reason)
+  }
+
+  /** Ends a link that nobody uses, since its place is needed. */
+  rest(link: FakeLink): void {
+    link.end('idle', true)
+    link.other?.end('idle', true)
   }
 
   /** Ends every link between two nodes. */

@@ -164,6 +164,8 @@ function controls(): FuzzTarget {
     ['found', { id: 'look_1', cards: [] }],
     ['way', { id: 'way_1', to: bob.id, isFurther: true }],
     ['way-found', { id: 'way_1', further: 0 }],
+    ['linked', { id: 'link_1' }],
+    ['linked-to', { id: 'link_1', nodes: [bob.id] }],
     ['undelivered', { origin: ann.id, to: bob.id, id: 'msg_1', code: 'OVERLOADED', rule: 'hops: a rate', left: 7 }]
   ]
   const read = (value: unknown): boolean => Array.isArray(value) && decodeControl(String(value[0]), value[1]).ok

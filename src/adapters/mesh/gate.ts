@@ -18,6 +18,9 @@ import type { GateMessage, GateRefusal } from './hello.js'
 /** A stranger has this long to prove its membership, in milliseconds. */
 export const GATE_TIMEOUT_MS = 10_000
 
+/** What a member hears for whom there is no place. */
+export const FULL: GateRefusal = { code: 'OVERLOADED', reason: 'this node has as many links as it may' }
+
 /** What this node is in its mesh; absent while it pairs. */
 export interface GateIdentity {
   readonly meshKey: Uint8Array
@@ -93,6 +96,12 @@ export class Gate {
     if (this.#isDone) return
     this.#sendHello()
     this.#step()
+  }
+
+  /** Tells a peer that has passed why its stream ends; who ends it is the caller. */
+  dismiss(refusal: GateRefusal): void {
+    this.#isCut = true
+    this.#sendRefusal(refusal)
   }
 
   #open(): void {
@@ -177,7 +186,7 @@ export class Gate {
     const verdict = this.#judge(identity)
     if (verdict.verdict === 'refuse') return this.#refuse(verdict)
     if (verdict.verdict === 'wait') return
-    if (identity.isFull()) return this.#refuse({ code: 'OVERLOADED', reason: 'this node has as many links as it may' })
+    if (identity.isFull()) return this.#refuse(FULL)
     this.#ownVerdict = verdict.certificate
     this.#send({ type: 'passed' })
   }

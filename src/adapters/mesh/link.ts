@@ -35,6 +35,7 @@ export class StreamLink implements Link {
   readonly #channel: Channel | null
   #isClosed = false
   #closeReason: string | null = null
+  #isResting = false
   #waiting: (() => void)[] = []
 
   constructor(parts: LinkParts) {
@@ -78,6 +79,18 @@ export class StreamLink implements Link {
 
   fault(reason: string): void {
     this.#parts.onMalformed(reason)
+  }
+
+  /** Takes nothing more to send: the place is needed for another link. What the peer has sent is still read. */
+  rest(): void {
+    this.#isClosed = true
+    this.#isResting = true
+    this.#wake()
+  }
+
+  /** Did it end since nobody used it? */
+  get isResting(): boolean {
+    return this.#isResting
   }
 
   /** Why this end cut it; null when it did not. */

@@ -10,7 +10,7 @@ import { RateTable } from '../../kit/rate.js'
 import { formatDuration } from '../../kit/units.js'
 import { frameCost, MEMBER_RATE } from '../../domain/channel/cost.js'
 import type { MembershipView, SignedCertificate } from '../../domain/membership/types.js'
-import { EMPTY_VIEW, isActive, isWriter } from '../../domain/membership/view.js'
+import { EMPTY_VIEW, isActive, isRevoked, isWriter } from '../../domain/membership/view.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Link, LinkHandlers, Links, Strike } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
@@ -18,18 +18,25 @@ import { EntryCourier, handToAny } from './courier.js'
 import { Dials } from './dials.js'
 import { Door } from './door.js'
 import { FrameGuard } from './frame-guard.js'
-import { Gate } from './gate.js'
+import { FULL, Gate } from './gate.js'
 import type { CutCode, GateIdentity } from './gate.js'
+import type { GateRefusal } from './hello.js'
 import { Keeper } from './keeper.js'
 import { StreamLink } from './link.js'
 import { STREAM_TIMEOUT_MS } from './network.js'
+import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
+import type { PeerStream } from './peer-stream.js'
 import { Strikes } from './strikes.js'
 
 /** Links to members, at most, whatever is asked for. */
 export const MAX_LINKS = 64
 /** A cut stream may flush its last words for this long, in milliseconds. */
 const LINGER_MS = 250
+/** How long a writer may take to have a link when there is none to any, in milliseconds. */
+const WRITER_DIAL_MS = 2500
+/** What a peer hears whose link made room for another. */
+const IDLE: GateRefusal = { code: 'OVERLOADED', reason: 'nobody used this link, and another needs its place' }
 
 /** What the swarm needs. */
 export interface SwarmParts {
@@ -45,28 +52,6 @@ export interface SwarmParts {
   readonly maxLinks: number
   /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
   onRefused(refusal: AuditEvent): void
-}
-
-/** What the links need of the log, once there is one. */
-export interface MeshBinding {
-  readonly identity: Omit<GateIdentity, 'isReady' | 'isFull'>
-  readonly topic: Uint8Array
-  replicate(stream: NoiseStream): void
-  appendFor(entry: Uint8Array, peer: NodeId): Promise<boolean>
-  /** A link opened: waiting log entries may go now. */
-  onLink(): void
-}
-
-/** One stream to another node, from its first byte on. */
-interface PeerStream {
-  readonly stream: NoiseStream
-  readonly peer: NodeId
-  /** Was its key a member's when it came, by this node's view? */
-  readonly isMember: boolean
-  guard: FrameGuard | null
-  gate: Gate | null
-  /** What lies behind the gate; null for a stranger. */
-  session: null | { readonly link: StreamLink; readonly courier: EntryCourier }
 }
 
 /** What the gate learnt of a peer, and the multiplexer of its stream. */
@@ -95,6 +80,8 @@ export class SwarmLinks implements Links {
   #nextLinkId = 1
   /** How often a writer's word was not true: each time another one is asked first. */
   #liars = 0
+  /** How often a writer beyond the places was dialled: each time another one. */
+  #sought = 0
   #isClosing = false
 
   /** Makes the swarm on an open network. */
@@ -110,8 +97,10 @@ export class SwarmLinks implements Links {
       maxPeers: MAX_LINKS * 4,
       maxParallel: 16,
       // Only revoked keys are denied here, and only once they were told why: denying unknown ones would ban newcomers for good.
-      firewall: (key) => this.#told.has(keyToText(key)) && isRevoked(this.#binding?.identity.view(), keyToText(key))
+      firewall: (key, payload) => this.#denies(keyToText(key)) || (payload === null && !this.#welcomes(keyToText(key)))
     })
+    // Whom the swarm found and must not dial may come by itself all the same.
+    this.swarm.on('ban', (info) => info.ban(this.#denies(keyToText(info.publicKey))))
     this.swarm.on('connection', (stream) => this.#connected(stream))
   }
 
@@ -128,7 +117,7 @@ export class SwarmLinks implements Links {
       networkKind,
       isConnected: (peer) => this.#linkTo(peer) !== null,
       linkCount: () => this.list().length,
-      hasRoom: () => !this.#isFull()
+      places: this.#places()
     })
     network.onTakeover(() => this.#keeper?.refreshNow())
     this.review()
@@ -150,7 +139,7 @@ export class SwarmLinks implements Links {
   async dial(peer: NodeId, timeoutMs: number): Promise<Link> {
     const open = this.#linkTo(peer)
     if (open !== null) return open
-    if (this.#isFull()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
+    if (!this.#hasPlace()) throw new NodeError('PEER_OFFLINE', 'all places for links of this node are taken', { data: { peer } })
     const key = keyFromText(peer)
     const opened = this.#dials.wait(peer, timeoutMs)
     this.swarm.joinPeer(key)
@@ -164,6 +153,10 @@ export class SwarmLinks implements Links {
 
   want(peers: readonly NodeId[]): void {
     this.#keeper?.want(peers)
+  }
+
+  beyond(): readonly NodeId[] {
+    return this.#keeper?.beyond() ?? []
   }
 
   strike(peer: NodeId, strike: Strike, reason: string): void {
@@ -190,13 +183,21 @@ export class SwarmLinks implements Links {
    */
   courier(entry: Uint8Array, isAgain = false): Promise<boolean> {
     if (isAgain) this.#liars++
-    const view = this.#binding?.identity.view() ?? EMPTY_VIEW
+    const view = this.#view()
     const writers = [...this.#streams].flatMap(({ peer, session }) =>
       session !== null && (view.members.size === 0 || isWriter(view, peer)) ? [session.courier] : []
     )
+    if (writers.length === 0) this.#seekWriter(view)
     const first = writers.length === 0 ? 0 : this.#liars % writers.length
     const inTurn = [...writers.slice(first), ...writers.slice(0, first)]
     return handToAny(inTurn, entry, { clock: this.#parts.clock, atOnce: isAgain })
+  }
+
+  /** Those for whom there is no place have none either. */
+  #seekWriter(view: MembershipView): void {
+    const away = this.beyond().filter((peer) => isWriter(view, peer))
+    const writer = away[this.#sought++ % Math.max(1, away.length)]
+    if (writer !== undefined) this.dial(writer, WRITER_DIAL_MS).catch(() => {})
   }
 
   async close(): Promise<void> {
@@ -214,7 +215,7 @@ export class SwarmLinks implements Links {
       this.#parts.telemetry.count('strangers_cut', 'strikes')
       return stream.destroy()
     }
-    const isMember = isActive(this.#binding?.identity.view() ?? EMPTY_VIEW, peer)
+    const isMember = isActive(this.#view(), peer)
     const fault = this.#door.refuses({ peer, isInbound: !stream.isInitiator, isMember, strangers: this.#strangers() })
     if (fault !== null) {
       this.#parts.telemetry.count('strangers_cut', fault)
@@ -237,8 +238,67 @@ export class SwarmLinks implements Links {
     one.gate = new Gate({ stream, mux, software, clock, hash, verify, onPassed, onCut }, this.#identity())
   }
 
+  #places(): number {
+    return Math.min(this.#parts.maxLinks, MAX_LINKS)
+  }
+
   #isFull(): boolean {
-    return this.list().length >= Math.min(this.#parts.maxLinks, MAX_LINKS)
+    return this.list().filter((link) => !link.closed).length >= this.#places()
+  }
+
+  /** Is there a place for another link, or would one be made for it? */
+  #hasPlace(): boolean {
+    return !this.#isFull() || this.#spare() !== undefined
+  }
+
+  #spare(): PeerStream | undefined {
+    const link = this.#handlers?.spare() ?? null
+    return link === null ? undefined : [...this.#streams].find(({ session }) => session?.link === link)
+  }
+
+  /** Sees to a place, now. False: every link is in use. */
+  #makeRoom(): boolean {
+    if (!this.#isFull()) return true
+    const spare = this.#spare()
+    if (spare === undefined) return false
+    spare.gate?.dismiss(IDLE)
+    this.#rest(spare)
+    return true
+  }
+
+  /** Nobody uses this link, and its place is needed here or there: it ends, and neither end dials the other at once. */
+  #rest({ peer, stream, session }: PeerStream): void {
+    session?.link.rest()
+    this.#keeper?.rest(peer)
+    this.#end(stream)
+  }
+
+  /** Its last words still go out, then it ends for sure. */
+  #end(stream: NoiseStream): void {
+    stream.end()
+    this.#parts.clock.after(LINGER_MS, () => stream.destroy())
+  }
+
+  /** The peer says why this node has no link to it any more, or gets none. */
+  #heard(refusal: GateRefusal, peer: NodeId): void {
+    this.#binding?.identity.onRefused(refusal, peer)
+    if (refusal.code !== 'OVERLOADED') return
+    this.#keeper?.rest(peer)
+    this.#dials.refused(peer, refusal.reason)
+    for (const one of this.#streams) if (one.peer === peer && one.session !== null && !one.session.link.closed) this.#rest(one)
+  }
+
+  #view(): MembershipView {
+    return this.#binding?.identity.view() ?? EMPTY_VIEW
+  }
+
+  #denies(peer: NodeId): boolean {
+    return this.#told.has(peer) && isRevoked(this.#view(), peer)
+  }
+
+  /** May it be dialled, whoever found it? */
+  #welcomes(peer: NodeId): boolean {
+    return this.#keeper === null || this.#dials.awaits(peer) || this.#keeper.welcomes(peer)
   }
 
   #strangers(): number {
@@ -247,27 +307,35 @@ export class SwarmLinks implements Links {
 
   #identity(): GateIdentity | null {
     if (this.#binding === null) return null
-    return { ...this.#binding.identity, isReady: () => this.#handlers !== null, isFull: () => this.#isFull() }
+    return {
+      ...this.#binding.identity,
+      isReady: () => this.#handlers !== null,
+      isFull: () => !this.#hasPlace(),
+      onRefused: (refusal, peer) => this.#heard(refusal, peer)
+    }
   }
 
   #refused({ peer, stream }: PeerStream, code: CutCode, reason: string): void {
-    const { telemetry, clock } = this.#parts
+    const { telemetry } = this.#parts
     // Only keys that the log names: a revoked admin can make any number of certificates for others.
-    if (code === 'REVOKED' && isRevoked(this.#binding?.identity.view(), peer)) this.#told.add(peer)
+    if (code === 'REVOKED' && isRevoked(this.#view(), peer)) this.#told.add(peer)
     if (code === 'OVERLOADED') telemetry.count('strangers_cut', 'full')
     else if (code !== 'LEFT') {
       telemetry.count('strangers_cut', code)
       this.#parts.onRefused({ kind: 'refusal', code, rule: 'gate', reason, peer })
     }
-    // Its last words still go out, then it ends for sure.
-    stream.end()
-    clock.after(LINGER_MS, () => stream.destroy())
+    this.#end(stream)
   }
 
   #passed(one: PeerStream, shown: ShownAtGate): void {
     const binding = this.#binding
     const handlers = this.#handlers
-    if (this.#isClosing || binding === null || handlers === null || this.#isFull()) return one.stream.destroy()
+    if (this.#isClosing || binding === null || handlers === null) return one.stream.destroy()
+    // Its place was free when it was judged.
+    if (!this.#makeRoom()) {
+      one.gate?.dismiss(FULL)
+      return this.#end(one.stream)
+    }
     try {
       this.#admit(one, shown, { binding, handlers })
     } catch (error) {
@@ -319,14 +387,11 @@ export class SwarmLinks implements Links {
     if (session === null) return
     this.#parts.telemetry.count('links_closed')
     this.#keeper?.lost(peer)
-    this.#handlers?.onClose(session.link, session.link.closeReason ?? 'the stream ended')
+    const { link } = session
+    this.#handlers?.onClose(link, link.closeReason ?? (link.isResting ? IDLE.reason : 'the stream ended'), link.isResting)
   }
 
   #linkTo(peer: NodeId): Link | null {
     return this.list().find((link) => link.peer === peer && !link.closed) ?? null
   }
-}
-
-function isRevoked(view: MembershipView | undefined, nodeId: NodeId): boolean {
-  return (view?.members.get(nodeId)?.revoked ?? null) !== null
 }

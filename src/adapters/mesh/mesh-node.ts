@@ -7,14 +7,15 @@ import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign } from '../../kit/sign.js'
 import { chainOf, verifyChain } from '../../domain/membership/chain.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
-import { firstView, isAdmin } from '../../domain/membership/view.js'
+import { firstView, isAdmin, isRevoked } from '../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { GateRefusal } from './hello.js'
 import { refusedJoin } from './join.js'
-import type { MeshBinding, SwarmLinks } from './links.js'
+import type { SwarmLinks } from './links.js'
 import type { AutobaseLog } from './log.js'
+import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
 import { AdminPairing } from './pairing.js'
 import type { CodeNetwork } from './pairing.js'
@@ -271,7 +272,7 @@ export class MeshNode implements Mesh {
   /** Is it the word of one who could put this node out by the log, or whose admission of it was the one that failed? */
   #mayPutOut(peer: NodeId, code: ErrorCode): boolean {
     // Who has been put out has no word in it any more, not even about those whom it let in.
-    if ((this.log.view().members.get(peer)?.revoked ?? null) !== null) return false
+    if (isRevoked(this.log.view(), peer)) return false
     const own = this.#chain()?.[0]?.body
     const isLostInvite = code.startsWith('INVITE_')
     if (code !== 'REVOKED' && !isLostInvite) return false

@@ -33,6 +33,9 @@ export const MAX_HEARTBEAT_KEYS = 1000
 /** Agents that one control message names: all that a node may have. */
 export const MAX_NAMED_AGENTS = 1024
 
+/** Nodes that one control message names as those to whom there is a link. */
+export const MAX_NAMED_LINKS = 256
+
 /** Lanes that one control message names. */
 export const MAX_NAMED_LANES = 500
 
@@ -69,6 +72,10 @@ export const CONTROL_SCHEMAS = {
       .max(ENVELOPE_LIMITS.maxHops - 1)
       .nullable()
   }),
+  /** Asks to whom the receiver has links. */
+  linked: z.object({ id: Id }),
+  /** To whom the sender has links. */
+  'linked-to': z.object({ id: Id, nodes: z.array(NodeKey).max(MAX_NAMED_LINKS) }),
   /** A message of `origin` for the node `to` is not carried on. `left`: how many nodes may pass this word on. */
   undelivered: z.object({
     origin: NodeKey,

@@ -86,6 +86,11 @@ export function isActive(view: MembershipView, nodeId: NodeId): boolean {
   return view.members.get(nodeId)?.revoked === null
 }
 
+/** Was it admitted, and put out since? */
+export function isRevoked(view: MembershipView, nodeId: NodeId): boolean {
+  return (view.members.get(nodeId)?.revoked ?? null) !== null
+}
+
 /** May it invite: is it the owner or an admin, and not revoked? */
 export function isAdmin(view: MembershipView, nodeId: NodeId): boolean {
   return isActive(view, nodeId) && view.members.get(nodeId)?.certificate.body.mayInvite === true

@@ -71,6 +71,19 @@ export class Exchanges {
     return this.#live(key, now) !== null
   }
 
+  /** Is any exchange open that fits? */
+  isAnyOpen(fits: (key: ExchangeKey) => boolean, now: number): boolean {
+    for (const [peer, threads] of this.#byPeer)
+      for (const [correlationId, { expiresAt }] of threads) if (expiresAt > now && fits({ peer, correlationId })) return true
+    return false
+  }
+
+  /** Is any exchange with the peer open? */
+  isOpenWith(peer: string, now: number): boolean {
+    for (const { expiresAt } of this.#byPeer.get(peer)?.values() ?? []) if (expiresAt > now) return true
+    return false
+  }
+
   /** Notes a reply that passed: response, error, stream-end and task-reject end an opening, a task-accept keeps it open. */
   replied(key: ExchangeKey, type: MessageType): void {
     if (FINAL_REPLIES.has(type)) return this.close(key)

@@ -22,6 +22,18 @@ test('everybody who waits for a peer gets its link, the others go on waiting', a
   t.is(clock.pending, 0, 'no timer is left')
 })
 
+test('who has no place ends the wait at once, with its word', async (t) => {
+  const clock = new ManualClock()
+  const dials = new Dials(clock)
+  const [waiting, other] = [dials.wait(actor('ann').id, 100), dials.wait(actor('bob').id, 100)]
+  dials.refused(actor('ann').id, 'no place')
+  const error = await failsWith(t, 'PEER_OFFLINE', () => waiting)
+  t.ok(error.message.includes('no place'))
+  dials.opened(link('bob'))
+  t.is((await other).peer, link('bob').peer)
+  t.is(clock.pending, 0)
+})
+
 test('a link that comes too late changes nothing', async (t) => {
   const clock = new ManualClock()
   const dials = new Dials(clock)

@@ -8,7 +8,7 @@ const ann = actor('ann').id
 const bob = actor('bob').id
 
 /** A keeper over a swarm that only writes down what it is told. */
-function kept({ connected = [], places = 64 }: { connected?: readonly NodeId[]; places?: number } = {}) {
+function kept({ connected = [], places = 64, chance = 0.5 }: { connected?: readonly NodeId[]; places?: number; chance?: number } = {}) {
   const clock = new ManualClock()
   const links = new Set(connected)
   const told = { dialled: [] as NodeId[], left: [] as NodeId[], refreshes: 0, announces: 0 }
@@ -32,10 +32,10 @@ function kept({ connected = [], places = 64 }: { connected?: readonly NodeId[]; 
     swarm,
     clock,
     networkKind: 'local',
-    chance: () => 0.5,
+    chance: () => chance,
     isConnected: (peer) => links.has(peer),
     linkCount: () => links.size,
-    hasRoom: () => links.size < places
+    places
   })
   return { keeper, clock, links, told, peers }
 }
@@ -99,6 +99,92 @@ test('with all places taken nobody is dialled any more, by the swarm neither; on
   links.delete(ann)
   keeper.lost(ann)
   t.alike(told.dialled, [ann, bob, bob])
+})
+
+test('with links to half of the places, and more members than places, nobody is dialled in a quiet hour; all others are beyond', (t) => {
+  const members = Array.from({ length: 200 }, (_, place) => actor(`member ${place}`).id)
+  const connected = members.slice(0, 32)
+  const { keeper, clock, told } = kept({ connected })
+  keeper.want(members)
+  clock.advance(3_600_000)
+  t.alike(told.dialled, [])
+  t.absent(keeper.welcomes(members[199] as NodeId), 'nor does the swarm dial whom it finds')
+  t.is(keeper.beyond().length, 168)
+  t.absent(keeper.beyond().some((one) => connected.includes(one)))
+  t.absent(keeper.wants(members[199] as NodeId))
+})
+
+test('a node with too few links in a large mesh dials four at a time until it has half of its places, and lets the others go', (t) => {
+  const members = Array.from({ length: 200 }, (_, place) => actor(`member ${place}`).id)
+  const { keeper, clock, links, told } = kept()
+  keeper.want(members)
+  t.is(told.dialled.length, 4)
+  clock.advance(2000)
+  t.is(told.dialled.length, 4, 'while these may still come')
+  clock.advance(60_000 - 2000)
+  t.ok(told.dialled.length <= 4 * 25, `${told.dialled.length} dials in a minute in which nobody answers`)
+  for (const peer of members.slice(100, 132)) {
+    links.add(peer)
+    keeper.connected(peer)
+  }
+  const before = told.dialled.length
+  clock.advance(600_000)
+  t.is(told.dialled.length, before)
+})
+
+test('not everybody looks for the same members first', (t) => {
+  const members = Array.from({ length: 200 }, (_, place) => actor(`member ${place}`).id)
+  const first = [0.1, 0.9].map((chance) => {
+    const { keeper, told } = kept({ chance })
+    keeper.want(members)
+    return told.dialled
+  })
+  t.unlike(first[0], first[1])
+})
+
+test('who had no place, or made room, is left alone; where links are few for ten seconds, longer each time', (t) => {
+  const cat = actor('cat').id
+  const { keeper, clock, links, told } = kept({ connected: [ann, bob, cat] })
+  keeper.want([ann, bob, cat])
+  t.alike(keeper.beyond(), [])
+  t.ok(keeper.welcomes(ann))
+  t.ok(keeper.welcomes(actor('stranger').id))
+  keeper.rest(ann)
+  links.delete(ann)
+  keeper.lost(ann)
+  clock.advance(600_000)
+  t.alike(told.dialled, [], 'the other two are enough')
+  t.alike(keeper.beyond(), [ann])
+  t.ok(told.left.includes(ann))
+  t.absent(keeper.welcomes(ann), 'else the swarm would dial it by itself')
+  keeper.rest(bob)
+  links.delete(bob)
+  clock.advance(9000)
+  keeper.lost(bob)
+  t.alike(told.dialled, [ann], 'it has rested long enough')
+  clock.advance(31_000)
+  t.alike(new Set(told.dialled), new Set([ann, bob]))
+  keeper.rest(ann)
+  keeper.rest(bob)
+  const before = told.dialled.length
+  clock.advance(19_000)
+  t.is(told.dialled.length, before)
+  clock.advance(60_000)
+  t.ok(told.dialled.length > before)
+  keeper.want([ann, bob, cat, actor('new').id])
+  t.alike(keeper.beyond(), [], 'a change of members may have left a place')
+})
+
+test('a neighbour that is lost is dialled for a minute, although there are enough others', (t) => {
+  const members = Array.from({ length: 80 }, (_, place) => actor(`member ${place}`).id)
+  const { keeper, clock, links, told } = kept({ connected: members.slice(0, 40) })
+  keeper.want(members)
+  const [gone] = members as [NodeId]
+  links.delete(gone)
+  keeper.lost(gone)
+  clock.advance(3_600_000)
+  t.alike(new Set(told.dialled), new Set([gone]))
+  t.is(told.dialled.length, 17)
 })
 
 test('who is lost a second time is dialled as fast as at the first', (t) => {

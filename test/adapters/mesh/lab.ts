@@ -19,6 +19,10 @@ import { tempDir } from '../../support/tmp.js'
 export class LinkRecorder implements LinkHandlers {
   readonly opened: Link[] = []
   readonly closed: { readonly link: Link; readonly reason: string }[] = []
+  /** Links that made room for others. */
+  readonly rested: Link[] = []
+  /** The link that it would do without. */
+  spared: Link | null = null
   readonly frames: { readonly link: Link; readonly frame: Uint8Array }[] = []
   readonly #waiting = new Set<() => void>()
 
@@ -32,9 +36,14 @@ export class LinkRecorder implements LinkHandlers {
     this.#tell()
   }
 
-  onClose(link: Link, reason: string): void {
+  onClose(link: Link, reason: string, isRest: boolean): void {
     this.closed.push({ link, reason })
+    if (isRest) this.rested.push(link)
     this.#tell()
+  }
+
+  spare(): Link | null {
+    return this.spared
   }
 
   /** Resolves when the condition holds; looked at after each event. */

@@ -136,7 +136,8 @@ test('handlers that fail cost the link, not the process, and leave nothing behin
         throw new Error('a bug above')
       },
       onFrame: () => {},
-      onClose: () => resolve()
+      onClose: () => resolve(),
+      spare: () => null
     })
   })
   b.mesh.links.want([a.id])

@@ -16,6 +16,8 @@ const good: ControlMessage[] = [
   { name: 'found', body: { id: 'l1', cards: [] } },
   { name: 'way', body: { id: 'w1', to: KEY, isFurther: true } },
   { name: 'way-found', body: { id: 'w1', further: null } },
+  { name: 'linked', body: { id: 'l1' } },
+  { name: 'linked-to', body: { id: 'l1', nodes: [KEY] } },
   { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } },
   { name: 'greet', body: { lanes: [{ source: 'host', target: 'text', base: 3 }] } },
   { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } }
@@ -33,6 +35,8 @@ test('a body that misses a member or breaks a bound is refused', (t) => {
   t.is(decodeControl('cards-removed', { agents: [{ id: 'a', revision: -1 }] }).ok, false)
   t.is(decodeControl('way', { id: 'w1', to: 'no key', isFurther: true }).ok, false)
   t.is(decodeControl('way-found', { id: 'w1', further: 8 }).ok, false)
+  t.is(decodeControl('linked-to', { id: 'l1', nodes: ['no key'] }).ok, false)
+  t.is(decodeControl('linked-to', { id: 'l1', nodes: Array.from({ length: 257 }, () => KEY) }).ok, false)
   const word = { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: '', left: 1 }
   t.is(decodeControl('undelivered', word).ok, true)
   for (const change of [{ code: 'INTERNAL' }, { left: 9 }, { rule: 'r'.repeat(257) }])
