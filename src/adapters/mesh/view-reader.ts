@@ -6,6 +6,10 @@ import { buildView, EMPTY_VIEW } from '../../domain/membership/view.js'
 
 /** The view is rebuilt at most once in this time, in milliseconds: a rebuild reads all records. */
 const REBUILD_MS = 50
+/** After a rebuild that took long comes a rest of so many times that: who changes a large log often must not keep the node busy. */
+const REST_FACTOR = 4
+/** But no longer one, in milliseconds: a revocation must be seen soon. */
+const MAX_REST_MS = 1000
 
 /** Rebuilds the membership view from the log's records whenever they changed; it is never accumulated. */
 export class ViewReader {
@@ -18,8 +22,8 @@ export class ViewReader {
   /** One rebuild at a time; a change during a rebuild asks for one more. */
   #rebuilding: Promise<void> | null = null
   #isStale = false
-  /** When the view was rebuilt, monotonic milliseconds. */
-  #rebuiltAt = Number.NEGATIVE_INFINITY
+  /** When the view may be rebuilt again, monotonic milliseconds. */
+  #nextAt = Number.NEGATIVE_INFINITY
   #isClosed = false
 
   /** `bee`: the records as they are now. `onChange` must not throw. */
@@ -51,9 +55,9 @@ export class ViewReader {
 
   async #rebuild(): Promise<void> {
     while (this.#isStale && !this.#isClosed) {
-      const restMs = this.#rebuiltAt + REBUILD_MS - this.#clock.monotonic()
-      if (restMs > 0) {
-        await wait(this.#clock, restMs)
+      const from = this.#clock.monotonic()
+      if (this.#nextAt > from) {
+        await wait(this.#clock, this.#nextAt - from)
         continue
       }
       this.#isStale = false
@@ -64,6 +68,8 @@ export class ViewReader {
         await snapshot.close()
       }
       this.#onChange(this.#view)
+      const tookMs = this.#clock.monotonic() - from
+      this.#nextAt = Math.max(from + REBUILD_MS, from + tookMs + Math.min(MAX_REST_MS, REST_FACTOR * tookMs))
     }
   }
 
@@ -72,7 +78,6 @@ export class ViewReader {
     // A reorder of unsigned entries can leave the version as it was with other content.
     const hash = snapshot.core.length === 0 ? null : await snapshot.core.treeHash()
     if (snapshot.version === this.#version && hash !== null && this.#hash !== null && b4a.equals(hash, this.#hash)) return false
-    this.#rebuiltAt = this.#clock.monotonic()
     const records: [string, unknown][] = []
     for await (const { key, value } of snapshot.createReadStream()) records.push([key, value])
     this.#view = buildView(records)
