@@ -53,16 +53,16 @@ export const POLICY_MUTANTS = [
   {
     name: 'a remembered permission holds whatever the capability may do one day',
     file: 'src/node/policy-book.ts',
-    find: "choice.decision === 'allow' && sideEffect !== null",
-    put: "choice.decision === 'deny' && sideEffect !== null",
+    find: 'sideEffect: isAllowed && sideEffect !== null',
+    put: 'sideEffect: !isAllowed && sideEffect !== null',
     test: 'node/approvals.seen',
     title: 'a remembered permission is for the side effect that a person saw'
   },
   {
     name: 'nobody is told of names in rules that no node has',
     file: 'src/node/policy-book.ts',
-    find: '!isKeyText(name) && directory.nodeOfName(name) === null',
-    put: '!isKeyText(name) && directory.nodeOfName(name) === name',
+    find: 'nodeId === null ? [{ line, name }] : []',
+    put: 'nodeId === name ? [{ line, name }] : []',
     test: 'node/policy-book',
     title: 'a rule for a name that no node has is a warning, a problem, and told as soon as it is so'
   },
