@@ -1,6 +1,6 @@
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
-import type { SwarmEvent } from '../ports/swarm-api.js'
+import type { LeftOut, SwarmEvent } from '../ports/swarm-api.js'
 import { EXIT } from './exit-codes.js'
 import { Screen } from './live.js'
 import { jsonLine, type Output } from './output.js'
@@ -27,6 +27,7 @@ export class SwarmView {
   readonly #held = new Set<string>()
   readonly #failures: ItemEvent[] = []
   #swarm: Extract<SwarmEvent, { type: 'swarm' }> | null = null
+  #leftOut: readonly LeftOut[] = []
   #lost = 0
   #timer: ReturnType<typeof setTimeout> | null = null
 
@@ -55,7 +56,10 @@ export class SwarmView {
   }
 
   #count(event: SwarmEvent): void {
-    if (event.type === 'swarm') this.#swarm = event
+    if (event.type === 'swarm') {
+      this.#swarm = event
+      this.#leftOut = event.leftOut
+    } else if (event.type === 'left-out') this.#leftOut = [...this.#leftOut, event]
     else if (event.type === 'gap') this.#lost += event.lost
     else if (event.type === 'lease') this.#running.set(event.item, event.agent)
     else if (event.type === 'waiting') {
@@ -73,7 +77,7 @@ export class SwarmView {
 
   #draw(live: Screen, event: SwarmEvent): void {
     if (event.type === 'done') return this.close()
-    if (event.type === 'released' || event.type === 'waiting' || (event.type === 'item' && event.status === 'failed')) {
+    if (['released', 'waiting', 'left-out'].includes(event.type) || (event.type === 'item' && event.status === 'failed')) {
       live.clear()
       this.#output.note(progressLine(event) ?? '')
     }
@@ -111,9 +115,8 @@ export class SwarmView {
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', 'failed')}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
     if (this.#failures.length > FAILURES_SHOWN) output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
-    const leftOut = this.#swarm?.leftOut ?? []
-    if (leftOut.length > 0) output.print('left out')
-    for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', shown(one.rule))}`)
+    if (this.#leftOut.length > 0) output.print('left out')
+    for (const one of this.#leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
     output.print(`results: ${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
   }
@@ -136,6 +139,11 @@ function lineOf(output: Output, event: SwarmEvent): object {
   return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...output.hinted(event) } : event
 }
 
+/** Why an agent does not take part, with the code of its own node where that refused it. */
+export function ruleText({ code, rule }: Pick<LeftOut, 'code' | 'rule'>): string {
+  return `${code === undefined ? '' : `${shown(code)}  `}${shown(rule)}`
+}
+
 function cell(count: number): string {
   return count === 0 ? '-' : String(count)
 }
@@ -148,6 +156,8 @@ function progressLine(event: SwarmEvent): string | null {
   switch (event.type) {
     case 'swarm':
       return `swarm ${shown(event.id)}: ${plural(event.agents.length, 'agent')}${event.leftOut.length === 0 ? '' : `, ${event.leftOut.length} left out`}`
+    case 'left-out':
+      return `out     ${shown(event.agent, 60)}  ${ruleText(event)}`
     case 'lease':
       return `lease   ${shown(event.item, 60)}  ${shown(event.agent, 60)}${event.attempt > 1 ? `  attempt ${event.attempt}` : ''}`
     case 'waiting':

@@ -1,13 +1,15 @@
 import type { Clock, Timer } from '../kit/clock.js'
-import { asNodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
+import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { TaskRejectPayloadSchema } from '../domain/task/negotiation.js'
 import type { TaskProposalPayload } from '../domain/task/negotiation.js'
 import { errorBodySchema, offerAcceptSchema } from '../domain/task/payloads.js'
-import type { SwarmRequest } from '../ports/swarm-api.js'
+import type { LeftOut, SwarmRequest } from '../ports/swarm-api.js'
 import { OPERATOR } from './agents.js'
 import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
@@ -19,10 +21,12 @@ const OFFER_TIMEOUT_MS = 5000
 /** Leases wait for the first answers so long, in milliseconds: else the nearest agents would take a small swarm whole. */
 const RECRUIT_MS = 500
 
-/** An agent that could, but does not take part, and the rule or reason. */
-export interface LeftOut {
+/** An agent that does not take part after it was asked. */
+export interface Declined {
   readonly agent: string
-  readonly rule: string
+  readonly leftOut: LeftOut
+  /** What ends the items that only it may do. */
+  readonly error: ErrorBody
 }
 
 /** An agent that takes part, and how many runs it takes at once. */
@@ -54,7 +58,7 @@ export interface Offering {
   /** A later one accepts. */
   onAccepted(recruit: Recruit): void
   /** One declines, or its node does. */
-  onLeft(agent: string, reason: string): void
+  onLeft(declined: Declined): void
 }
 
 /** The offers of one swarm: who was asked to take part, and what each said. */
@@ -140,7 +144,7 @@ export class SwarmOffers {
       })
     } catch (error) {
       // The timer runs on: it is asked again when that is over.
-      this.#leaveOut(agent, asNodeError(error).message)
+      this.#leaveOut({ agent: this.#parts.directory.shownAddress(agent), rule: asNodeError(error).message })
     }
   }
 
@@ -162,7 +166,7 @@ export class SwarmOffers {
     if (this.#offered.get(agent) !== 'asked') return
     const accept = header.type === 'task-accept' ? offerAcceptSchema.safeParse(payload) : null
     if (accept?.success === true) this.#accepted({ agent, slots: accept.data.slots })
-    else this.#declined(agent, reasonOf(payload))
+    else this.#declined(agent, payload)
     // Nobody's answer is missing: no need to wait longer.
     if ([...this.#offered.values()].every((state) => state !== 'asked')) this.#recruited()
   }
@@ -175,10 +179,14 @@ export class SwarmOffers {
     else this.#recruits.push(recruit)
   }
 
-  #declined(agent: string, reason: string): void {
+  #declined(agent: string, payload: unknown): void {
+    const name = this.#parts.directory.shownAddress(agent)
+    const { code, rule } = reasonOf(payload)
+    const leftOut = { agent: name, rule, ...(code === null ? {} : { code }) }
     this.#offered.set(agent, 'refused')
-    this.#leaveOut(agent, reason)
-    this.#offering.onLeft(agent, reason)
+    this.#leaveOut(leftOut)
+    const message = `${name} does not take part: ${rule}`
+    this.#offering.onLeft({ agent, leftOut, error: new NodeError(code ?? 'NO_CAPABLE_AGENT', message, { data: { rule } }).toBody() })
   }
 
   #recruited(): void {
@@ -188,18 +196,19 @@ export class SwarmOffers {
     this.#offering.onRecruited(recruits)
   }
 
-  #leaveOut(agent: string, rule: string): void {
-    const name = this.#parts.directory.shownAddress(agent)
-    this.#leftOut = [...this.#leftOut.filter((one) => one.agent !== name), { agent: name, rule }]
+  #leaveOut(left: LeftOut): void {
+    this.#leftOut = [...this.#leftOut.filter((one) => one.agent !== left.agent), left]
   }
 }
 
-/** Why an offer was declined, by the agent or by its node. */
-function reasonOf(payload: unknown): string {
+/** Why an offer was declined: by the agent (no code), or by its node with the code and rule of that. */
+function reasonOf(payload: unknown): { readonly code: ErrorCode | null; readonly rule: string } {
   const reject = TaskRejectPayloadSchema.safeParse(payload)
-  if (reject.success) return `rejected: ${shown(reject.data.rejectionReason)}`
+  if (reject.success) return { code: null, rule: `rejected: ${shown(reject.data.rejectionReason)}` }
   const error = errorBodySchema.safeParse(payload)
-  return error.success ? `refused by its node: ${error.data.code}` : 'refused by its node'
+  if (!error.success) return { code: null, rule: 'refused by its node' }
+  const { code, message, data } = error.data
+  return { code, rule: shown(isRecord(data) && typeof data['rule'] === 'string' ? data['rule'] : message) }
 }
 
 /** The justification of a swarm's messages, when it has one. */

@@ -6,7 +6,7 @@ import type { NodeId } from '../kit/ids.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { createSwarm, stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
 import type { RunOutcome, SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'
-import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, SwarmStatus } from '../ports/swarm-api.js'
+import type { LeftOut, SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, SwarmStatus } from '../ports/swarm-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
@@ -17,7 +17,7 @@ import { sizeOf } from './size.js'
 import { sessionOf } from './swarm-session.js'
 import type { SwarmSession } from './swarm-session.js'
 import { justified, SwarmOffers } from './swarm-offers.js'
-import type { LeftOut, SwarmOffersParts } from './swarm-offers.js'
+import type { SwarmOffersParts } from './swarm-offers.js'
 
 /** What one swarm needs. */
 export interface SwarmRunParts extends SwarmOffersParts {
@@ -115,7 +115,10 @@ export class SwarmRun {
       leftOut,
       onRecruited: (agents) => this.#step({ type: 'recruited', agents }),
       onAccepted: (recruit) => this.#step({ type: 'accepted', ...recruit }),
-      onLeft: (agent, reason) => this.#step({ type: 'left', agent, reason })
+      onLeft: ({ agent, leftOut: left, error }) => {
+        this.#tell({ type: 'left-out', ...left })
+        this.#step({ type: 'left', agent, reason: left.rule, error })
+      }
     })
     this.#offers.offer(allowed)
   }

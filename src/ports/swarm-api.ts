@@ -1,10 +1,20 @@
-import type { ErrorBody } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 
 /** One element of a mapped input: its name as given and the input made of it. */
 export interface SwarmItemInput {
   readonly item: string
   /** JSON; Uint8Array members travel as bytes. */
   readonly input: unknown
+}
+
+/** An agent that could, but does not take part. */
+export interface LeftOut {
+  /** `id@node name`. */
+  readonly agent: string
+  /** The rule or reason. */
+  readonly rule: string
+  /** What its own node refused the offer with; absent when this node left it out, or the agent declined. */
+  readonly code?: ErrorCode
 }
 
 /** What `swarm run` asks. */
@@ -33,8 +43,10 @@ export type SwarmEvent =
       readonly type: 'swarm'
       readonly id: string
       readonly agents: readonly string[]
-      readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
+      readonly leftOut: readonly LeftOut[]
     }
+  /** One more is left out: it declined, or its node refused the offer. */
+  | ({ readonly type: 'left-out' } & LeftOut)
   | { readonly type: 'lease'; readonly item: string; readonly agent: string; readonly attempt: number }
   /** Its node says that the lease waits for a person there (`approval`), or that the work goes on (null). */
   | {
@@ -80,7 +92,7 @@ export interface SwarmInfo {
   readonly status: SwarmStatus
   /** `id@node name` of agents that hold or held a lease. */
   readonly participants: readonly string[]
-  readonly leftOut: readonly { readonly agent: string; readonly rule: string }[]
+  readonly leftOut: readonly LeftOut[]
   readonly counts: SwarmCounts
   /** Leases that are worked on. */
   readonly running: number

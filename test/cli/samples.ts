@@ -70,6 +70,7 @@ export function swarmEvents(status: 'completed' | 'partial' | 'failed' | 'cancel
     { type: 'released', item: 'b.txt', agent: 'text@gpu-box', attempt: 1, reason: 'the node is offline' },
     { type: 'lease', item: 'b.txt', agent: 'text@laptop', attempt: 2 },
     { type: 'item', item: 'b.txt', agent: 'text@laptop', attempt: 2, status: error === null ? 'completed' : 'failed', result: null, error },
+    { type: 'left-out', agent: 'text@cage', rule: 'policy.yaml:3: deny', code: 'POLICY_DENIED' },
     {
       type: 'done',
       id: 'swarm_fake',

@@ -28,6 +28,7 @@ test('people see who did what on which node, who was left out and by which rule'
   t.ok(/\nlaptop {3}text {3}2 {5}- {7}-\n/.test(ran.stdout), ran.stdout)
   t.ok(/\ngpu-box {2}text {3}- {5}- {7}1\n/.test(ran.stdout), ran.stdout)
   t.ok(ran.stdout.includes('left out\n  text@phone  tier: L1 may open to L0, L1'))
+  t.ok(ran.stdout.includes('text@cage  POLICY_DENIED  policy.yaml:3: deny'), 'also what its own node refused')
   t.ok(ran.stderr.includes('back    b.txt  text@gpu-box  the node is offline'))
 })
 

@@ -5,6 +5,8 @@ import type { Draft } from '../../src/node/outbox.js'
 import { type Recruit, SwarmOffers, type SwarmOffersParts } from '../../src/node/swarm-offers.js'
 import { countingIds } from '../support/counting-ids.js'
 import { ManualClock } from '../support/manual-clock.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
 import { actor } from '../support/membership.js'
 
 const AGENT = `text@${actor('ann').id}`
@@ -33,7 +35,7 @@ function offersOf(): { offers: SwarmOffers; handlers: ReplyHandler[]; told: stri
     leftOut: [],
     onRecruited: (recruits) => void recruited.push(recruits),
     onAccepted: ({ agent }) => void told.push(`accepted ${agent}`),
-    onLeft: (agent, reason) => void told.push(`left ${agent}: ${reason}`)
+    onLeft: ({ agent, leftOut }) => void told.push(`left ${agent}: ${leftOut.rule}`)
   })
   return { offers, handlers, told, recruited }
 }
@@ -58,4 +60,32 @@ test('an agent that was asked twice has one answer: the first counts, on whichev
   answer(handlers[1], 'task-accept')
   t.alike(told, [], 'a late word neither puts it out nor takes it twice')
   t.is(offers.leftOut.length, 0)
+})
+
+test('an agent whose node refuses the offer is left out with code and rule of that node, under the name of the node', async (t) => {
+  const capabilities = [capability('x.do')]
+  const world = new World(t)
+  const owner = await world.owner()
+  const agents = [new FakeAgent(agentDefinition('closed', { capabilities }))]
+  const closed = await world.member('closed', { agents, policy: 'rules:\n  - type: task-proposal\n    decision: deny\n' })
+  const open = await world.member('open', { agents: [echo('open', { capabilities })] })
+  await world.link(owner, closed, open)
+  const left = { agent: 'closed@closed', rule: 'policy.yaml:2: deny', code: 'POLICY_DENIED' }
+  for (const strategy of ['each', 'map'] as const) {
+    const items = strategy === 'map' ? { items: [{ item: 'a', input: 1 }] } : {}
+    const id = owner.core.swarms.launch({ goal: 'g', capability: 'x.do', strategy, ...items })
+    await world.pass(2000)
+    const { past } = owner.core.swarms.follow(id, () => {})
+    t.alike(
+      past.filter(({ type }) => type === 'left-out'),
+      [{ type: 'left-out', ...left }]
+    )
+    const { leftOut, status } = owner.core.swarms.show(id)
+    t.alike([leftOut, status], [[left], strategy === 'map' ? 'completed' : 'partial'])
+    const failed = owner.core.swarms.results(id).results.filter((one) => one.status === 'failed')
+    t.alike(
+      failed.map(({ item, error }) => [item, error?.code, error?.retryable, error?.message]),
+      strategy === 'map' ? [] : [['closed@closed', 'POLICY_DENIED', false, 'closed@closed does not take part: policy.yaml:2: deny']]
+    )
+  }
 })

@@ -6,6 +6,7 @@ import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, type Style } from '../output.js'
 import { type Cell, plural, printFacts, printTable } from '../render.js'
 import { followSwarm } from '../swarm-follow.js'
+import { ruleText } from '../swarm-view.js'
 import { agoText, timeText } from '../words.js'
 
 const STYLES: Readonly<Record<SwarmInfo['status'], Style>> = {
@@ -61,7 +62,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
     ['items', itemsText(info)],
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
-    ...info.leftOut.map((one) => ['left out', `${one.agent}: ${one.rule}`] as const)
+    ...info.leftOut.map((one) => ['left out', `${one.agent}: ${ruleText(one)}`] as const)
   ])
 }
 
