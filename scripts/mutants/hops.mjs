@@ -73,5 +73,21 @@ export const HOPS_MUTANTS = [
     put: 'this.#exchange({ sender, recipient, header }) !== undefined',
     test: 'node/passing',
     title: 'a reply is carried back along an exchange that was carried, once, and no other way'
+  },
+  {
+    name: 'an exchange with one agent of a node is one with all of them',
+    file: 'src/domain/routing/exchanges.ts',
+    find: 'from < to ? `${peer}\\n${from}\\n${to}\\n${correlationId}`',
+    put: "from !== '' ? `${peer}\\n${correlationId}`",
+    test: 'node/inbox.agents',
+    title: 'a stream to one agent is no way into another one of the node'
+  },
+  {
+    name: 'an operator may write along the exchanges of others',
+    file: 'src/domain/routing/exchanges.ts',
+    find: 'this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []',
+    put: '[...this.#byOpener.values()].flat()',
+    test: 'node/conversations',
+    title: 'whatever is open, a reply is let in only between the two agents of one exchange'
   }
 ]

@@ -141,7 +141,7 @@ export class Answers {
 
   async #send(thread: Thread, type: MessageType, payload: unknown): Promise<void> {
     await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload, isKept: type === 'response' })
-    this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
+    this.#parts.conversations.end(thread)
   }
 
   /** An agent that is not there, or no longer, has no voice: the operator speaks for the node. */
@@ -168,9 +168,9 @@ export class Answers {
   }
 
   /** The caller's deadline tells it the rest. */
-  #giveUp({ recipient, correlationId }: Thread, error: unknown): void {
-    this.#note(correlationId, error)
-    this.#parts.conversations.end(recipient.nodeId, correlationId)
+  #giveUp(thread: Thread, error: unknown): void {
+    this.#note(thread.correlationId, error)
+    this.#parts.conversations.end(thread)
   }
 
   #note(correlationId: string, error: unknown): void {

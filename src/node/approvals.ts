@@ -110,7 +110,7 @@ export class Approvals {
     const joining = this.#list.join(held)
     if (joining === 'full') return NO_ROOM
     if (joining === 'other') return OTHER
-    if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(incoming.peer, threadOf(incoming).correlationId)
+    if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(threadOf(incoming))
     if (joining === 'new') {
       const isIn = this.#list.add(held, () => {
         const id = ids.next('app')
@@ -274,9 +274,8 @@ export class Approvals {
     if (!this.#take(one)) return
     this.#notPassed(one, code)
     this.#note(one, { code, rule: one.rule }, { kind: 'refusal', why })
-    const { peer, header } = one.incoming
-    if (header.type === 'notification') return
-    for (const { correlationId } of one.threads) this.#parts.conversations.end(peer, correlationId)
+    if (one.incoming.header.type === 'notification') return
+    for (const thread of one.threads) this.#parts.conversations.end(thread)
   }
 
   #pass(one: Waiting, rule: string, why: string): void {
@@ -285,8 +284,7 @@ export class Approvals {
     const { incoming, question } = one
     const repeats = one.request === null ? [] : others
     // What is no request is let in once; nobody will answer on its other threads.
-    if (one.request === null && incoming.header.type !== 'notification')
-      for (const { correlationId } of others) this.#parts.conversations.end(incoming.peer, correlationId)
+    if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#parts.conversations.end(thread)
     this.#parts.inbox.pass({ incoming, question, rule })
     // The same request, sent again meanwhile: it joins the run, or gets its answer.
     for (const { correlationId } of repeats) {

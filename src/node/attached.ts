@@ -17,7 +17,7 @@ import type { Conversations, ReplyHandler } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import { threadOf } from './inbox.js'
-import type { Incoming } from './inbox.js'
+import type { Incoming, Thread } from './inbox.js'
 import type { Listeners } from './listeners.js'
 import type { Draft, Outbox } from './outbox.js'
 import type { OwnCards } from './own-cards.js'
@@ -144,7 +144,7 @@ export class Attached {
     const thread = threadOf(incoming)
     this.#deliver(program, incoming, async (payload) => {
       await this.#post({ ...thread, type: 'response', payload: responseTo(incoming.payload, payload) })
-      this.#parts.conversations.end(incoming.peer, thread.correlationId)
+      this.#parts.conversations.end(thread)
     })
     return true
   }
@@ -153,15 +153,15 @@ export class Attached {
     const { recipient: name, ...rest } = message
     const recipient = this.#target(name)
     const isAsking = OPENING_TYPES.has(message.type) && message.type !== 'notification'
-    const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler(recipient.nodeId, program) } } : {}
+    const replies = isAsking ? { replies: { ttlMs: REPLY_TTL_MS, handler: this.#replyHandler({ sender, recipient }, program) } } : {}
     const [capability] = namedCapabilities(message.type, message.payload)
     return await this.#parts.outbox.send({ sender, recipient, ...rest, capability, ...replies })
   }
 
   /** Gives replies to the program that asked; the last one ends the exchange. */
-  #replyHandler(peer: NodeId, program: AttachOptions): ReplyHandler {
+  #replyHandler(parties: Omit<Thread, 'correlationId'>, program: AttachOptions): ReplyHandler {
     return (header, payload) => {
-      if (FINAL_REPLIES.has(header.type)) this.#parts.conversations.end(peer, header.correlationId ?? '')
+      if (FINAL_REPLIES.has(header.type)) this.#parts.conversations.end({ ...parties, correlationId: header.correlationId ?? '' })
       this.#deliver(program, { header, payload }, () => Promise.reject(new NodeError('USAGE', 'a reply takes no reply')))
     }
   }

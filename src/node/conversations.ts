@@ -1,7 +1,11 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
+import { addressText } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
-import { Exchanges } from '../domain/routing/exchanges.js'
+import { Exchanges, exchangeText } from '../domain/routing/exchanges.js'
+import type { ExchangeKey } from '../domain/routing/exchanges.js'
+import { OPERATOR } from './agents.js'
+import type { Thread } from './inbox.js'
 
 /** Called with each reply on a thread. */
 export type ReplyHandler = (header: EnvelopeHeader, payload: unknown) => void
@@ -11,7 +15,10 @@ const SWEEP_MS = 30_000
 /** Ended exchanges that are remembered, to tell a late reply from one that nobody asked for. */
 const MAX_ENDED = 8192
 
-/** The open exchanges of this node, both ways: what lets a reply back in or out, and who waits for it. */
+/**
+ * The open exchanges of this node, both ways: what lets a reply back in or out, and who waits for it. Each is of two agents:
+ * of this node the `sender` of the thread, of the peer its `recipient`.
+ */
 export class Conversations {
   readonly #clock: Clock
   readonly #exchanges = new Exchanges()
@@ -25,34 +32,38 @@ export class Conversations {
   }
 
   /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
-  letIn(peer: NodeId, correlationId: string, ttlMs: number): boolean {
-    const now = this.#clock.monotonic()
-    this.#ended.delete(keyOf(peer, correlationId))
-    return this.#exchanges.open({ peer, correlationId, expiresAt: now + ttlMs }, now)
+  letIn(thread: Thread, ttlMs: number): boolean {
+    return this.#open(thread, inward(thread), ttlMs)
   }
 
   /**
    * This node sends an opening message: the peer's replies may come in, and go to `handler`. False: too many exchanges
    * are open.
    */
-  sentOut(peer: NodeId, correlationId: string, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
-    if (!this.letIn(peer, correlationId, options.ttlMs)) return false
-    this.#handlers.set(keyOf(peer, correlationId), { handler: options.handler, expiresAt: this.#clock.monotonic() + options.ttlMs })
+  sentOut(thread: Thread, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
+    const key = outward(thread)
+    if (!this.#open(thread, key, options.ttlMs)) return false
+    this.#handlers.set(exchangeText(key), { handler: options.handler, expiresAt: this.#clock.monotonic() + options.ttlMs })
     return true
   }
 
   /**
-   * The peer goes on along a thread that it opened itself, since somebody here takes what follows: a stream, or what comes
-   * after an accepted proposal. Nothing changes where somebody waits already.
+   * The peer's agent goes on along a thread that it opened itself, since somebody here takes what follows: a stream, or what
+   * comes after an accepted proposal. Nothing changes where somebody waits already.
    */
-  follow(peer: NodeId, correlationId: string, { ttlMs, handler }: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
-    if (this.isAwaited(peer, correlationId)) return
-    this.#handlers.set(keyOf(peer, correlationId), { handler, expiresAt: this.#clock.monotonic() + ttlMs })
+  follow(thread: Thread, { ttlMs, handler }: { readonly ttlMs: number; readonly handler: ReplyHandler }): void {
+    const key = exchangeText(inward(thread))
+    if (!this.#handlers.has(key)) this.#handlers.set(key, { handler, expiresAt: this.#clock.monotonic() + ttlMs })
   }
 
-  /** May a reply pass between this node and the peer on that thread? */
-  allows(peer: NodeId, correlationId: string | undefined): boolean {
-    return correlationId !== undefined && this.#exchanges.allows({ peer, correlationId }, this.#clock.monotonic())
+  /** May a reply go out along that thread? */
+  maySend(thread: Thread): boolean {
+    return this.#find(outward(thread), thread.sender.agentId) !== null
+  }
+
+  /** May a reply come in along that thread? */
+  mayReceive(thread: Thread): boolean {
+    return this.#find(inward(thread), thread.recipient.agentId) !== null
   }
 
   /** Is any exchange with the peer open? */
@@ -60,27 +71,27 @@ export class Conversations {
     return this.#exchanges.isOpenWith(peer, this.#clock.monotonic())
   }
 
-  /** Did the exchange of that thread end lately? Then its reply is only late, not forged. */
-  hasEnded(peer: NodeId, correlationId: string | undefined): boolean {
-    return correlationId !== undefined && this.#ended.has(keyOf(peer, correlationId))
+  /** Did an exchange of that agent of this node end on the thread lately? Then a reply to it is only late, not forged. */
+  hasEnded(thread: Thread): boolean {
+    return this.#ended.has(endText(thread))
   }
 
-  /** Does somebody here wait for the peer's replies on that thread? On an exchange that the peer itself opened only who follows it. */
-  isAwaited(peer: NodeId, correlationId: string | undefined): boolean {
-    return correlationId !== undefined && this.#handlers.has(keyOf(peer, correlationId))
+  /** Does somebody here wait for replies along that thread? On an exchange that the peer itself opened only who follows it. */
+  isAwaited(thread: Thread): boolean {
+    return this.#handlers.has(this.#handlerKey(thread))
   }
 
   /** Gives a reply to whoever waits for it. */
-  deliver(peer: NodeId, header: EnvelopeHeader, payload: unknown): void {
-    this.#handlers.get(keyOf(peer, header.correlationId ?? ''))?.handler(header, payload)
+  deliver(thread: Thread, header: EnvelopeHeader, payload: unknown): void {
+    this.#handlers.get(this.#handlerKey(thread))?.handler(header, payload)
   }
 
   /** The exchange has ended: no further reply passes. */
-  end(peer: NodeId, correlationId: string): void {
-    const key = keyOf(peer, correlationId)
-    this.#exchanges.close({ peer, correlationId })
-    this.#handlers.delete(key)
-    this.#ended.add(key)
+  end(thread: Thread): void {
+    const key = inward(thread)
+    this.#exchanges.close(key)
+    this.#handlers.delete(exchangeText(key))
+    this.#ended.add(endText(thread))
     for (const oldest of this.#ended) {
       if (this.#ended.size <= MAX_ENDED) break
       this.#ended.delete(oldest)
@@ -92,6 +103,23 @@ export class Conversations {
     this.#clock.clear(this.#sweeper)
   }
 
+  #open(thread: Thread, key: ExchangeKey, ttlMs: number): boolean {
+    const now = this.#clock.monotonic()
+    this.#ended.delete(endText(thread))
+    return this.#exchanges.open({ ...key, expiresAt: now + ttlMs }, now)
+  }
+
+  /** An agent that is not there has no voice: the operator of its node answers for it, on the exchange of whoever asked. */
+  #find(key: ExchangeKey, speaker: string): ExchangeKey | null {
+    const now = this.#clock.monotonic()
+    return this.#exchanges.find(key, now) ?? (speaker === OPERATOR ? this.#exchanges.findOpened(key, now) : null)
+  }
+
+  #handlerKey(thread: Thread): string {
+    const key = inward(thread)
+    return exchangeText(this.#find(key, thread.recipient.agentId) ?? key)
+  }
+
   #sweep(): void {
     const now = this.#clock.monotonic()
     this.#exchanges.sweep(now)
@@ -99,6 +127,16 @@ export class Conversations {
   }
 }
 
-function keyOf(peer: NodeId, correlationId: string): string {
-  return `${peer}/${correlationId}`
+/** What this node's agent says to the peer's. */
+function outward({ sender, recipient, correlationId }: Thread): ExchangeKey {
+  return { peer: recipient.nodeId, correlationId, from: addressText(sender), to: addressText(recipient) }
+}
+
+/** What the peer's agent says to this node's. */
+function inward({ sender, recipient, correlationId }: Thread): ExchangeKey {
+  return { peer: recipient.nodeId, correlationId, from: addressText(recipient), to: addressText(sender) }
+}
+
+function endText({ sender, recipient, correlationId }: Thread): string {
+  return `${recipient.nodeId}\n${sender.agentId}\n${correlationId}`
 }

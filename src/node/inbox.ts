@@ -276,14 +276,15 @@ export class Inbox {
     const target = directory.party(recipient)
     if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
     const isOpening = OPENING_TYPES.has(header.type)
-    const isReply = !isOpening && conversations.allows(peer, header.correlationId)
-    if (!isOpening && !isReply && conversations.hasEnded(peer, header.correlationId)) return 'late'
+    const thread = isOpening || header.correlationId === undefined ? null : threadOf(arrival)
+    const isReply = thread !== null && conversations.mayReceive(thread)
+    if (thread !== null && !isReply && conversations.hasEnded(thread)) return 'late'
     const { question, verdict } = this.#ask(arrival, { target, isReply, ask: (asked) => router.decide(asked) })
     const { rule } = verdict
     const asks = !verdict.allowed && verdict.asks === true
     if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
-    if (!isOpening && !conversations.isAwaited(peer, header.correlationId)) return 'late'
-    if (!this.#open(peer, header)) return REFUSALS.tooManyOpen
+    if (!isOpening && (thread === null || !conversations.isAwaited(thread))) return 'late'
+    if (!this.#open(arrival)) return REFUSALS.tooManyOpen
     if (asks) return this.#hold({ incoming: arrival, question, rule })
     traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule, since })
     return null
@@ -292,8 +293,7 @@ export class Inbox {
   #hold(held: Held): Refusal | 'held' {
     const refusal = this.#parts.hold(held)
     if (refusal === null) return 'held'
-    const { peer, header } = held.incoming
-    if (header.type !== 'notification') this.#parts.conversations.end(peer, threadOf(held.incoming).correlationId)
+    if (held.incoming.header.type !== 'notification') this.#parts.conversations.end(threadOf(held.incoming))
     return refusal
   }
 
@@ -319,9 +319,10 @@ export class Inbox {
   }
 
   /** What awaits a reply opens an exchange; a notification awaits none. */
-  #open(peer: NodeId, { type, id, correlationId }: EnvelopeHeader): boolean {
+  #open(arrival: Arrival): boolean {
+    const { type } = arrival.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
-    return this.#parts.conversations.letIn(peer, correlationId ?? id, type === 'task-proposal' ? SHORT_TTL_MS : this.#parts.ttlMs)
+    return this.#parts.conversations.letIn(threadOf(arrival), type === 'task-proposal' ? SHORT_TTL_MS : this.#parts.ttlMs)
   }
 
   #dispatch(incoming: Incoming): void {
@@ -337,7 +338,7 @@ export class Inbox {
         if (!this.#parts.onStream(incoming)) this.#tell(threadOf(incoming), REFUSALS.noStreams)
         return
       default:
-        return this.#parts.conversations.deliver(incoming.peer, incoming.header, incoming.payload)
+        return this.#parts.conversations.deliver(threadOf(incoming), incoming.header, incoming.payload)
     }
   }
 
@@ -365,7 +366,7 @@ export class Inbox {
     if (type === 'notification' || !OPENING_TYPES.has(type)) return
     const thread = threadOf(refused)
     // The error goes back along the thread, so the thread must be open for it.
-    if (this.#parts.conversations.letIn(refused.peer, thread.correlationId, SHORT_TTL_MS)) this.#tell(thread, refusal)
+    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
   }
 
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {

@@ -193,10 +193,10 @@ export function draftOf(envelope: A2AEnvelope, sender: AgentAddress, recipient: 
 
 /** Lets replies in, if it asks for any: they reach the listeners as all messages do, and the last one ends the exchange. */
 export function withReplies(draft: Draft, conversations: Conversations): Draft {
-  const { nodeId } = draft.recipient
+  const { sender, recipient } = draft
   if (!OPENING_TYPES.has(draft.type) || draft.type === 'notification') return draft
   const handler: NonNullable<Draft['replies']>['handler'] = (header) => {
-    if (FINAL_REPLIES.has(header.type)) conversations.end(nodeId, header.correlationId ?? '')
+    if (FINAL_REPLIES.has(header.type)) conversations.end({ sender, recipient, correlationId: header.correlationId ?? '' })
   }
   return { ...draft, replies: { ttlMs: REPLY_TTL_MS, handler } }
 }
@@ -207,12 +207,11 @@ export function takeStream(
   incoming: Incoming
 ): boolean {
   if (!listeners.has(incoming.recipient.agentId)) return false
-  const { peer } = incoming
-  const { correlationId } = threadOf(incoming)
-  conversations.follow(peer, correlationId, {
+  const thread = threadOf(incoming)
+  conversations.follow(thread, {
     ttlMs: REPLY_TTL_MS,
     handler: ({ type }) => {
-      if (FINAL_REPLIES.has(type)) conversations.end(peer, correlationId)
+      if (FINAL_REPLIES.has(type)) conversations.end(thread)
     }
   })
   return true

@@ -118,7 +118,7 @@ export class Negotiations {
     } catch (error) {
       clock.clear(entry.timer)
       this.#made.delete(correlationId)
-      conversations.end(recipient.nodeId, correlationId)
+      conversations.end(entry.thread)
       throw error
     }
     return entry.proposal
@@ -166,13 +166,12 @@ export class Negotiations {
 
   /** What follows on the thread reaches the listeners of both agents. */
   #keepOpen(entry: Entry): void {
-    const { recipient, correlationId } = entry.thread
-    this.#parts.conversations.letIn(recipient.nodeId, correlationId, THREAD_TTL_MS)
+    this.#parts.conversations.letIn(entry.thread, THREAD_TTL_MS)
     this.#follow(entry)
   }
 
-  #follow({ thread: { recipient, correlationId } }: Entry): void {
-    this.#parts.conversations.follow(recipient.nodeId, correlationId, { ttlMs: THREAD_TTL_MS, handler: () => {} })
+  #follow({ thread }: Entry): void {
+    this.#parts.conversations.follow(thread, { ttlMs: THREAD_TTL_MS, handler: () => {} })
   }
 
   /** Proposals of both directions that wait for their answer, oldest first. */
@@ -334,8 +333,8 @@ export class Negotiations {
     listeners.received(sender.agentId, header, payload)
   }
 
-  #end({ thread: { recipient, correlationId } }: Entry): void {
-    this.#parts.conversations.end(recipient.nodeId, correlationId)
+  #end({ thread }: Entry): void {
+    this.#parts.conversations.end(thread)
   }
 
   #get(proposalId: string): Entry {

@@ -46,5 +46,5 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
     })
     .catch((error: unknown) => telemetry.log('warn', 'an offer could not be answered', { correlationId, reason: messageOf(error) }))
     // What follows an accepted offer are requests, each on a thread of its own.
-    .finally(() => conversations.end(thread.recipient.nodeId, correlationId))
+    .finally(() => conversations.end(thread))
 }

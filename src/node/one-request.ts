@@ -9,6 +9,7 @@ import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, workKey 
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Cancellations } from './cancellations.js'
 import type { Conversations } from './conversations.js'
+import type { Thread } from './inbox.js'
 import type { DraftHead, Outbox } from './outbox.js'
 import type { Tasks } from './tasks.js'
 
@@ -117,6 +118,11 @@ export class OneRequest {
   /** The node that is asked. */
   get peer(): NodeId {
     return this.#asking.target.nodeId
+  }
+
+  get #thread(): Thread {
+    const { sender, target: recipient } = this.#asking
+    return { sender, recipient, correlationId: this.names.correlationId }
   }
 
   /** The run as heartbeats and cancellations name it. */
@@ -310,7 +316,7 @@ export class OneRequest {
     if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))
     this.#isSent = false
     this.#namedAt = null
-    conversations.end(this.peer, this.names.correlationId)
+    conversations.end(this.#thread)
     this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onNoRoom(this)
   }
@@ -327,7 +333,7 @@ export class OneRequest {
     this.#isOver = true
     clock.clear(this.#timer)
     this.#stopGoneTimer()
-    conversations.end(this.peer, this.names.correlationId)
+    conversations.end(this.#thread)
     onEnd(this)
   }
 

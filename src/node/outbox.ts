@@ -152,10 +152,12 @@ export class Outbox {
     return correlationId === undefined ? envelope : { ...envelope, correlationId }
   }
 
-  #question({ recipient, type, capability, correlationId, justification }: DraftHead, sender: RoutingParty): RoutingQuestion {
+  #question(draft: DraftHead, sender: RoutingParty): RoutingQuestion {
     const { directory, conversations, router } = this.#parts
+    const { recipient, type, capability, correlationId, justification } = draft
     const target = directory.party(recipient)
-    const isReply = !OPENING_TYPES.has(type) && conversations.allows(recipient.nodeId, correlationId)
+    const isReply =
+      !OPENING_TYPES.has(type) && correlationId !== undefined && conversations.maySend({ sender: draft.sender, recipient, correlationId })
     // A reply goes back to whoever asked, even when its card has not come yet.
     if (target === null && (!isReply || router.isStrict))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
@@ -194,15 +196,15 @@ export class Outbox {
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
     if (bytes !== null) await ways.reach(to)
-    const thread = envelope.correlationId ?? envelope.id
-    if (draft.replies !== undefined && !conversations.sentOut(to, thread, draft.replies))
+    const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
+    if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     try {
       if (bytes === null) this.#parts.deliverHere(envelope, draft)
       else if (draft.isKept === true) ways.send(to, envelope, bytes)
       else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
     } catch (error) {
-      if (draft.replies !== undefined) conversations.end(to, thread)
+      if (draft.replies !== undefined) conversations.end(thread)
       throw error
     }
   }

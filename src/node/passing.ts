@@ -14,8 +14,10 @@ import type { ReadEnvelope } from '../domain/envelope/origin.js'
 import { askedWork } from '../domain/policy/asked.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
 import { Exchanges } from '../domain/routing/exchanges.js'
+import type { ExchangeKey } from '../domain/routing/exchanges.js'
 import { weakened } from '../domain/routing/hops.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
@@ -103,7 +105,7 @@ export class Passing {
   /** Is an exchange open that is carried from or to the node? */
   isOpenWith(node: NodeId): boolean {
     const now = this.#parts.clock.monotonic()
-    return this.#exchanges.isAnyOpen(({ peer, correlationId }) => peer === node || correlationId.startsWith(`${node}/`), now)
+    return this.#exchanges.isAnyOpen(({ from, to }) => from.endsWith(`@${node}`) || to.endsWith(`@${node}`), now)
   }
 
   /** Tells a node that its message is not carried on, by the neighbour that brought it. */
@@ -190,26 +192,22 @@ export class Passing {
     return { rule: verdict.rule, from: from.tier, to: target.tier }
   }
 
-  #bounded({ peer, recipient, header }: Passenger, bytes: number): Refusal | null {
+  #bounded({ peer, header }: Passenger, bytes: number): Refusal | null {
     if (!this.#rate.take(peer) || !this.#byteRate.take(peer, bytes) || !this.#inAll.take()) return REFUSALS.flood
     if (!OPENING_TYPES.has(header.type) || header.type === 'notification') return null
     const { clock, settings } = this.#parts
     const now = clock.monotonic()
-    const opening = { peer, correlationId: threadKey(recipient.nodeId, header), expiresAt: now + settings.defaultTtlMs }
-    return this.#exchanges.open(opening, now) ? null : REFUSALS.tooManyOpen
+    return this.#exchanges.open({ ...exchangeOf(header, peer), expiresAt: now + settings.defaultTtlMs }, now) ? null : REFUSALS.tooManyOpen
   }
 
   /** The exchange that a message goes along: one that its recipient opened, or its sender. */
-  #exchange({
-    sender,
-    recipient,
-    header
-  }: Pick<Passenger, 'sender' | 'recipient' | 'header'>): { peer: NodeId; correlationId: string } | null {
-    const ends = [
-      { peer: recipient.nodeId, correlationId: threadKey(sender.nodeId, header) },
-      { peer: sender.nodeId, correlationId: threadKey(recipient.nodeId, header) }
-    ]
-    return ends.find((end) => this.#exchanges.allows(end, this.#parts.clock.monotonic())) ?? null
+  #exchange({ sender, recipient, header }: Pick<Passenger, 'sender' | 'recipient' | 'header'>): ExchangeKey | null {
+    const now = this.#parts.clock.monotonic()
+    const back = exchangeOf(header, recipient.nodeId)
+    const found = this.#exchanges.find(back, now) ?? this.#exchanges.find(exchangeOf(header, sender.nodeId), now)
+    if (found !== null || sender.agentId !== OPERATOR) return found
+    // The operator answers for an agent of its node that is not there.
+    return this.#exchanges.findOpened(back, now)
   }
 
   #noteReply({ sender, recipient, header }: Passenger): void {
@@ -218,16 +216,15 @@ export class Passing {
     if (exchange !== null) this.#exchanges.replied(exchange, header.type)
   }
 
-  #failed({ peer, recipient, header }: Passenger, error: unknown): Refusal {
+  #failed({ peer, header }: Passenger, error: unknown): Refusal {
     const { code, message } = asNodeError(error)
-    if (OPENING_TYPES.has(header.type) && header.type !== 'notification')
-      this.#exchanges.close({ peer, correlationId: threadKey(recipient.nodeId, header) })
+    if (OPENING_TYPES.has(header.type) && header.type !== 'notification') this.#exchanges.close(exchangeOf(header, peer))
     const isOffline = code === 'CHANNEL_CLOSED' || code === 'PEER_OFFLINE'
     return { code: isOffline ? 'PEER_OFFLINE' : code, rule: 'hops: handed to the next node', reason: message }
   }
 }
 
-/** Names a thread among those of the node that opened it: the node at its other end belongs to it. */
-function threadKey(other: NodeId, header: EnvelopeHeader): string {
-  return `${other}/${threadOf(header)}`
+/** The exchange of a message, were it opened by an agent of `peer`. */
+function exchangeOf(header: EnvelopeHeader, peer: NodeId): ExchangeKey {
+  return { peer, correlationId: threadOf(header), from: header.sender, to: header.recipient }
 }

@@ -123,20 +123,18 @@ export class SwarmOffers {
     this.#offered.set(agent, 'asked')
     const { clock, outbox, ids, conversations, self } = this.#parts
     const { request, onBehalfOf } = this.#offering
-    const correlationId = ids.next('thr')
+    const thread = { sender: { agentId: OPERATOR, nodeId: self }, recipient, correlationId: ids.next('thr') }
     const timer = clock.after(OFFER_TIMEOUT_MS, () => this.#askAgain(agent))
     const handler = (header: EnvelopeHeader, answer: unknown): void => {
       clock.clear(timer)
-      conversations.end(recipient.nodeId, correlationId)
+      conversations.end(thread)
       this.#answered(agent, header, answer)
     }
     try {
       await outbox.send({
-        sender: { agentId: OPERATOR, nodeId: self },
-        recipient,
+        ...thread,
         type: 'task-proposal',
         capability: request.capability,
-        correlationId,
         payload: this.#proposal(),
         ...justified(request),
         ...(onBehalfOf === undefined ? {} : { onBehalfOf }),

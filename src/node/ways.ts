@@ -93,13 +93,12 @@ export class Ways {
     const [via, node] = [directory.ref(peer).name, directory.ref(to).name]
     events.add('delivery-failed', 'a message was not carried on', { code, peer: node, via, rule: shown(rule) })
     const error = new NodeError(code, `on the way to ${node}, ${via} says: ${shown(rule)}`, { data: { via: peer, rule: shown(rule) } })
-    const thread = threadOf(handed.header)
-    if (!conversations.isAwaited(to, thread)) return
+    const correlationId = threadOf(handed.header)
     const { sender, recipient } = handed.header
-    conversations.deliver(
-      to,
-      { ...handed.header, sender: recipient, recipient: sender, correlationId: thread, type: 'error' },
-      error.toBody()
-    )
+    const [own, asked] = [parseAddress(sender), parseAddress(recipient)]
+    if (own === null || asked === null) return
+    const thread = { sender: own, recipient: asked, correlationId }
+    if (!conversations.isAwaited(thread)) return
+    conversations.deliver(thread, { ...handed.header, sender: recipient, recipient: sender, correlationId, type: 'error' }, error.toBody())
   }
 }

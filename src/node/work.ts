@@ -168,7 +168,7 @@ export class Work {
   #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
     if (joined === 'full') this.#answers.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
     // The one answer that comes ends one opening of the thread.
-    if (joined === 'known') this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
+    if (joined === 'known') this.#parts.conversations.end(thread)
   }
 
   /** The payload with its capability named and its input as agents get it, or why it is not taken. */
@@ -254,7 +254,7 @@ export class Work {
     if (hasBegun) this.#done.add(peer, key, response)
     for (const thread of threads) {
       if (isAwaited) this.#answers.respond(thread, response)
-      else this.#parts.conversations.end(thread.recipient.nodeId, thread.correlationId)
+      else this.#parts.conversations.end(thread)
     }
   }
 

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
+import { takeAllReplies } from '../support/exchanges.js'
 
 interface Scene {
   readonly world: World
@@ -36,8 +37,7 @@ async function scene(t: Assert): Promise<Scene> {
       await world.settle()
     },
     back: async (node) => {
-      node.core.conversations.allows = () => true
-      node.core.conversations.isAwaited = () => true
+      takeAllReplies(node)
       await world.link(here, node)
       // Large ones wait for the channel one after the other.
       await world.pass(5000, 1000)

@@ -6,6 +6,7 @@ import { failsWith } from '../support/fails.js'
 import { echo } from '../support/fake-agents.js'
 import type { FakeNode } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
+import { isOpen } from '../support/exchanges.js'
 
 /** How waits ended, on record as decided by a person (`approval`) or by nobody (`refusal`). */
 function approvalsOnRecord(node: FakeNode, kind: 'approval' | 'refusal' = 'approval'): string[] {
@@ -209,7 +210,7 @@ test('copies of what waits leave no exchange open, however many come and whateve
     await world.settle()
     await world.settle()
     t.alike(
-      threads.filter((one) => peer.core.conversations.allows(owner.id, one)),
+      threads.filter((one) => isOpen(peer, { peer: owner.id, correlationId: one })),
       [],
       decision
     )

@@ -4,6 +4,7 @@ import type { Reply } from '../../src/node/attached.js'
 import { failsWith } from '../support/fails.js'
 import { capability, echo } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
+import { isOpen } from '../support/exchanges.js'
 
 async function pair(t: Assert): Promise<{ world: World; here: FakeNode; peer: FakeNode }> {
   const world = new World(t)
@@ -119,7 +120,7 @@ test('a program asks others and hears their replies, until the last one', async 
   t.is(heard[0].type, 'response')
   t.is(heard[0].correlationId, sent.id)
   t.alike((heard[0].payload as { result: unknown }).result, { a: 1 })
-  t.absent(here.core.conversations.allows(peer.id, sent.id))
+  t.absent(isOpen(here, { peer: peer.id, correlationId: sent.id, own: 'bot', other: 'text' }))
 })
 
 test('a program sends as itself: as weak as its card says', async (t) => {

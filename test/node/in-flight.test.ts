@@ -8,6 +8,7 @@ import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
 import { holds } from '../support/holds.js'
+import { isOpen, takeAllReplies } from '../support/exchanges.js'
 
 const MIB = 1024 * 1024
 
@@ -49,11 +50,9 @@ async function scene(t: Assert, options: FakeNodeOptions = {}): Promise<Scene> {
   for (const node of [peer, other]) {
     const list: string[] = []
     codes.set(node, list)
-    node.core.conversations.allows = () => true
-    node.core.conversations.isAwaited = () => true
+    takeAllReplies(node)
     node.core.conversations.deliver = (_from, header, payload) => {
       if (header.type === 'error') list.push((payload as { code: string }).code)
-      return true
     }
   }
   const errors = async (node: FakeNode): Promise<string[]> => {
@@ -119,7 +118,7 @@ test('a request repeated too often is refused as OVERLOADED, and no exchange of 
   t.is(peer.counted('messages_delivered', 'response'), 8)
   t.is(agent.tasks.length, 1)
   t.alike(
-    threads.filter((one) => here.core.conversations.allows(peer.id, one)),
+    threads.filter((one) => isOpen(here, { peer: peer.id, correlationId: one })),
     []
   )
 })

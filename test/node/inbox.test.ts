@@ -12,6 +12,7 @@ import { echo, FakeAgent, agentDefinition } from '../support/fake-agents.js'
 import { type FakeNode, SETTINGS, World } from '../support/fake-node.js'
 import { envelope, forge, request, sendFrames } from '../support/forge.js'
 import { holds } from '../support/holds.js'
+import { isOpen } from '../support/exchanges.js'
 
 interface Pair {
   readonly world: World
@@ -286,7 +287,7 @@ test('the final reply ends its exchange', async (t) => {
   })
   await asked.answer
   await world.settle()
-  t.absent(here.core.conversations.allows(here.id, asked.correlationId))
+  t.absent(isOpen(here, { peer: here.id, correlationId: asked.correlationId, own: sender.agentId, other: target.agentId }))
 })
 
 test('a reply passes along an open exchange against the tiers, and not when replies are strict', async (t) => {
@@ -312,7 +313,7 @@ test('a notification opens no exchange and gets no answer, also when it is refus
   await world.settle()
   t.is(here.counted('messages_delivered', 'notification'), 1)
   t.is(here.counted('messages_sent', 'error'), 0)
-  t.absent(here.core.conversations.allows(peer.id, envelope(peer, here).id))
+  t.absent(isOpen(here, { peer: peer.id, correlationId: envelope(peer, here).id }))
   t.alike(peer.audit.events, [])
 })
 

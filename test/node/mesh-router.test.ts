@@ -8,6 +8,7 @@ import { createLayer, type Layer } from '../../src/node/layer.js'
 import { capability } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { holds } from '../support/holds.js'
+import { isOpen } from '../support/exchanges.js'
 
 interface Place {
   readonly node: FakeNode
@@ -278,7 +279,7 @@ test('a stream goes to who listens until it ends, and the thread holds all of it
       layer.thread(start.id).map((one) => one.type),
       types
     )
-  t.absent(there.node.core.conversations.allows(here.node.id, start.id), 'it is over at its target')
+  t.absent(isOpen(there.node, { peer: here.node.id, correlationId: start.id, own: 'target', other: 'sender' }), 'it is over at its target')
   await here.layer.router.send(made(here, { sender, recipient: deaf, type: 'stream-start', payload: null }))
   await world.settle()
   t.is(heard.get(sender)?.at(-1)?.type, 'error')

@@ -11,6 +11,7 @@ import { capability, echo } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
 import { holds } from '../support/holds.js'
+import { isOpen } from '../support/exchanges.js'
 
 interface Scene {
   readonly world: World
@@ -207,9 +208,9 @@ test('a proposal that comes again is decided on once, and each copy ends one ope
   await world.settle()
   t.is(received.length, 1)
   t.is(peer.counted('messages_sent', 'task-accept'), 0)
-  t.ok(peer.core.conversations.allows(here.id, 'again'))
+  t.ok(isOpen(peer, { peer: here.id, correlationId: 'again', own: 'bot' }))
   await answers.negotiator.reject('again', 'BUSY')
-  t.absent(peer.core.conversations.allows(here.id, 'again'), 'nothing of it is open')
+  t.absent(isOpen(peer, { peer: here.id, correlationId: 'again', own: 'bot' }), 'nothing of it is open')
 })
 
 test('a copy of an accepted proposal leaves its thread as it is', async (t) => {
@@ -233,10 +234,10 @@ test('whoever proposes on the thread of somebody else is refused, and changes no
   forge(other, peer, proposalTo(peer, 'mine'))
   await world.settle()
   t.alike(refusals(peer, other), ['OVERLOADED'])
-  t.absent(peer.core.conversations.allows(other.id, 'mine'))
+  t.absent(isOpen(peer, { peer: other.id, correlationId: 'mine', own: 'bot' }))
   t.is(received.length, 1)
   t.is(answers.negotiator.getProposal('mine')?.proposerAgentId, `operator@${here.id}`)
-  t.ok(peer.core.conversations.allows(here.id, 'mine'))
+  t.ok(isOpen(peer, { peer: here.id, correlationId: 'mine', own: 'bot' }))
 })
 
 test('one peer may have 64 proposals waiting, further ones are refused; it leaves room for others', async (t) => {
@@ -263,7 +264,7 @@ test('while as many proposals wait as are kept, a further one is refused', async
   forge(here, peer, proposalTo(peer, 'late'))
   await world.settle()
   t.alike(refusals(peer, here), ['OVERLOADED'])
-  t.absent(peer.core.conversations.allows(here.id, 'late'))
+  t.absent(isOpen(peer, { peer: here.id, correlationId: 'late', own: 'bot' }))
   t.is(received.length, 1000)
 })
 

@@ -3,6 +3,7 @@ import type { Task } from '../../src/domain/task/task.js'
 import type { Asked } from '../../src/node/requests.js'
 import type { FakeNode, FakeNodeOptions } from '../support/fake-node.js'
 import { type RequestScene, requestScene } from '../support/request-scene.js'
+import { isOpen } from '../support/exchanges.js'
 
 interface Scene extends Omit<RequestScene, 'task'> {
   /** The caller's task of a request: state, and what it waits for. */
@@ -134,7 +135,7 @@ test('what a peer has no room for waits and is tried again, when it may wait', a
     ['COMPLETED', 'COMPLETED', 'COMPLETED']
   )
   t.alike(
-    asked.filter((one) => here.core.conversations.allows(peer.id, one.correlationId)),
+    asked.filter((one) => isOpen(here, { peer: peer.id, correlationId: one.correlationId, own: 'operator', other: 'text' })),
     []
   )
 })

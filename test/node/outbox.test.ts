@@ -5,6 +5,7 @@ import type { Draft } from '../../src/node/outbox.js'
 import { failsWith } from '../support/fails.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, SETTINGS, World } from '../support/fake-node.js'
+import { isOpen } from '../support/exchanges.js'
 
 async function pair(t: Assert): Promise<{ world: World; here: FakeNode; peer: FakeNode; draft: Draft }> {
   const world = new World(t)
@@ -102,7 +103,7 @@ test('what is too large for an envelope is refused before it opens an exchange',
   await failsWith(t, 'PAYLOAD_TOO_LARGE', () =>
     here.core.outbox.send({ ...draft, type: 'request', correlationId: 'thr_1', payload, replies })
   )
-  t.absent(here.core.conversations.allows(peer.id, 'thr_1'))
+  t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
 })
 
 test('an exchange that could not begin is closed again', async (t) => {
@@ -115,7 +116,7 @@ test('an exchange that could not begin is closed again', async (t) => {
   )
   await world.pass(2000)
   await sending
-  t.absent(here.core.conversations.allows(peer.id, 'thr_1'))
+  t.absent(isOpen(here, { peer: peer.id, correlationId: 'thr_1', own: draft.sender.agentId, other: draft.recipient.agentId }))
 })
 
 test('a message for an agent of this node takes the same road in', async (t) => {
@@ -137,7 +138,6 @@ test('a reply to an agent without a card passes along its exchange, but not when
     const here = await world.member('here', { settings: { rules: { ...SETTINGS.rules, replies } } })
     const peer = await world.member('peer')
     await world.link(here, peer)
-    here.core.conversations.letIn(peer.id, 'thr_1', 1000)
     const reply = {
       sender: { agentId: 'operator', nodeId: here.id },
       recipient: { agentId: 'ghost', nodeId: peer.id },
@@ -145,6 +145,7 @@ test('a reply to an agent without a card passes along its exchange, but not when
       payload: {},
       correlationId: 'thr_1'
     }
+    here.core.conversations.letIn(reply, 1000)
     if (replies === 'exchange') t.ok(await here.core.outbox.send(reply))
     else await failsWith(t, 'AGENT_NOT_FOUND', () => here.core.outbox.send(reply))
   }

@@ -5,6 +5,7 @@ import type { SwarmRequest } from '../../src/ports/swarm-api.js'
 import { agentDefinition, capability, FakeAgent, type Script } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { forge } from '../support/forge.js'
+import { isOpen } from '../support/exchanges.js'
 
 function worker(script?: Script, concurrency = 2): FakeAgent {
   return new FakeAgent(agentDefinition('w', { capabilities: [capability('work.do')], concurrency }), script)
@@ -55,7 +56,9 @@ test('what a peer tells of its failures is left out when it would take too much 
   const data = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
   /** Answers what the peer has been asked with an error of 15 MiB. */
   async function fail(): Promise<void> {
-    const asked = Array.from({ length: 400 }, (_, n) => `thr_${n}_owner`).filter((one) => owner.core.conversations.allows(peer.id, one))
+    const asked = Array.from({ length: 400 }, (_, n) => `thr_${n}_owner`).filter((one) =>
+      isOpen(owner, { peer: peer.id, correlationId: one, own: 'operator', other: 'w' })
+    )
     const payload = { code: 'TASK_FAILED', message: 'no', data }
     const reply = { type: 'error', sender: `w@${peer.id}`, recipient: `operator@${owner.id}`, payload } as const
     for (const correlationId of asked) forge(peer, owner, { ...reply, correlationId })

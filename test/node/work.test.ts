@@ -7,6 +7,7 @@ import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node
 import { forge, forgeControl, request } from '../support/forge.js'
 import { holds } from '../support/holds.js'
 import { actor } from '../support/membership.js'
+import { takeAllReplies } from '../support/exchanges.js'
 
 interface Scene {
   readonly world: World
@@ -44,8 +45,7 @@ async function scene(t: Assert, options: FakeNodeOptions & { readonly agent?: Fa
           list.push({ type: header.type, payload })
           return deliver(from, header, payload)
         }
-        conversations.allows = () => true
-        conversations.isAwaited = () => true
+        takeAllReplies(node)
       }
       return list
     }

@@ -8,15 +8,20 @@ export interface ExchangeLimits {
   readonly maxPerPeer?: number
 }
 
-/** Names an exchange: the node at the other end and the thread. */
+/** Names an exchange: the node that its room is charged to, the thread and the two agents that speak. */
 export interface ExchangeKey {
-  /** Node id of the peer, from its stream. */
+  /** Node id of the peer, from its stream; at a hop of the node that opened it. */
   readonly peer: string
   /** The opening message's correlation id, or its id. */
   readonly correlationId: string
+  /** Address of the agent that opens; of either agent for what comes after. */
+  readonly from: string
+  /** Address of the other. */
+  readonly to: string
 }
 
 interface Exchange {
+  readonly key: ExchangeKey
   /** Opening messages that no final reply has answered yet. */
   openings: number
   /** Accepted proposals whose work has not been asked for yet. */
@@ -28,15 +33,18 @@ interface Exchange {
 const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 'stream-end', 'task-reject'])
 
 /**
- * The exchanges that this node let in or sent out: what lets replies pass. Both ends keep their own table. Bounded; a full
- * table refuses new ones and never drops a live one. Several openings may share a thread: it stays open until each has
- * its final reply. No clock inside: every call is told the time (unix milliseconds).
+ * The exchanges that this node let in or sent out: what lets replies pass, between the two agents of each and no others. Both
+ * ends keep their own table. Bounded; a full table refuses new ones and never drops a live one. Several openings of the same
+ * two may share a thread: it stays open until each has its final reply. No clock inside: every call is told the time (unix
+ * milliseconds).
  */
 export class Exchanges {
-  readonly #byPeer = new Map<string, Map<string, Exchange>>()
+  readonly #open = new Map<string, Exchange>()
+  readonly #ofPeer = new Map<string, number>()
+  /** By thread and the agent that opened, oldest first: whom it may have asked. */
+  readonly #byOpener = new Map<string, Exchange[]>()
   readonly #maxOpen: number
   readonly #maxPerPeer: number
-  #size = 0
   /** No exchange expires before this, so a full table is not searched in vain again and again. */
   #nextExpiry = Number.POSITIVE_INFINITY
 
@@ -49,79 +57,78 @@ export class Exchanges {
    * Notes an opening message that passed. A request on the thread of an accepted proposal goes on with its exchange.
    * False: there is no room (answer OVERLOADED).
    */
-  open(opening: ExchangeKey & { readonly expiresAt: number }, now: number): boolean {
-    const known = this.#live(opening, now)
-    this.#nextExpiry = Math.min(this.#nextExpiry, opening.expiresAt)
+  open({ expiresAt, ...key }: ExchangeKey & { readonly expiresAt: number }, now: number): boolean {
+    const known = this.#live(key, now)
+    this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     if (known !== null) {
       if (known.accepted > 0) known.accepted--
       else known.openings++
-      known.expiresAt = Math.max(known.expiresAt, opening.expiresAt)
+      known.expiresAt = Math.max(known.expiresAt, expiresAt)
       return true
     }
-    if (!this.#hasRoom(opening.peer, now)) return false
-    const threads = this.#byPeer.get(opening.peer) ?? new Map<string, Exchange>()
-    this.#byPeer.set(opening.peer, threads)
-    threads.set(opening.correlationId, { openings: 1, accepted: 0, expiresAt: opening.expiresAt })
-    this.#size++
+    if (!this.#hasRoom(key.peer, now)) return false
+    this.#add({ key, openings: 1, accepted: 0, expiresAt })
     return true
   }
 
-  /** May a reply pass between this node and the peer on this thread? */
-  allows(key: ExchangeKey, now: number): boolean {
-    return this.#live(key, now) !== null
+  /** The exchange that a reply of `from` to `to` goes along; null: there is none. */
+  find(key: ExchangeKey, now: number): ExchangeKey | null {
+    return this.#live(key, now)?.key ?? null
+  }
+
+  /** The oldest exchange that `to` opened on the thread with any agent of the node of `from`, which may answer for one that is gone. */
+  findOpened({ peer, correlationId, from, to }: ExchangeKey, now: number): ExchangeKey | null {
+    const opened = this.#byOpener.get(openerText({ peer, correlationId, from: to })) ?? []
+    return opened.find(({ key, expiresAt }) => expiresAt > now && nodeOf(key.to) === nodeOf(from))?.key ?? null
   }
 
   /** Is any exchange open that fits? */
   isAnyOpen(fits: (key: ExchangeKey) => boolean, now: number): boolean {
-    for (const [peer, threads] of this.#byPeer)
-      for (const [correlationId, { expiresAt }] of threads) if (expiresAt > now && fits({ peer, correlationId })) return true
+    for (const { key, expiresAt } of this.#open.values()) if (expiresAt > now && fits(key)) return true
     return false
   }
 
   /** Is any exchange with the peer open? */
   isOpenWith(peer: string, now: number): boolean {
-    for (const { expiresAt } of this.#byPeer.get(peer)?.values() ?? []) if (expiresAt > now) return true
-    return false
+    return this.#ofPeer.has(peer) && this.isAnyOpen((key) => key.peer === peer, now)
   }
 
   /** Notes a reply that passed: response, error, stream-end and task-reject end an opening, a task-accept keeps it open. */
   replied(key: ExchangeKey, type: MessageType): void {
     if (FINAL_REPLIES.has(type)) return this.close(key)
     if (type !== 'task-accept') return
-    const exchange = this.#byPeer.get(key.peer)?.get(key.correlationId)
+    const exchange = this.#open.get(exchangeText(key))
     if (exchange !== undefined) exchange.accepted = Math.min(exchange.openings, exchange.accepted + 1)
   }
 
-  /** Ends one opening of the thread; with the last one the exchange is over. Unknown ones are ignored. */
+  /** Ends one opening of the exchange; with the last one it is over. Unknown ones are ignored. */
   close(key: ExchangeKey): void {
-    const exchange = this.#byPeer.get(key.peer)?.get(key.correlationId)
+    const exchange = this.#open.get(exchangeText(key))
     if (exchange === undefined) return
     exchange.openings--
     exchange.accepted = Math.min(exchange.openings, exchange.accepted)
-    if (exchange.openings === 0) this.#remove(key)
+    if (exchange.openings === 0) this.#remove(exchange)
   }
 
   /** Drops what has expired; call it now and then. */
   sweep(now: number): void {
     this.#nextExpiry = Number.POSITIVE_INFINITY
-    for (const [peer, threads] of this.#byPeer) {
-      for (const [correlationId, exchange] of threads) {
-        if (exchange.expiresAt <= now) this.#remove({ peer, correlationId })
-        else this.#nextExpiry = Math.min(this.#nextExpiry, exchange.expiresAt)
-      }
+    for (const exchange of this.#open.values()) {
+      if (exchange.expiresAt <= now) this.#remove(exchange)
+      else this.#nextExpiry = Math.min(this.#nextExpiry, exchange.expiresAt)
     }
   }
 
   /** How many are open (expired ones count until they are swept). */
   get size(): number {
-    return this.#size
+    return this.#open.size
   }
 
   #live(key: ExchangeKey, now: number): Exchange | null {
-    const exchange = this.#byPeer.get(key.peer)?.get(key.correlationId)
+    const exchange = this.#open.get(exchangeText(key))
     if (exchange === undefined) return null
     if (exchange.expiresAt > now) return exchange
-    this.#remove(key)
+    this.#remove(exchange)
     return null
   }
 
@@ -131,13 +138,41 @@ export class Exchanges {
   }
 
   #isFull(peer: string): boolean {
-    return this.#size >= this.#maxOpen || (this.#byPeer.get(peer)?.size ?? 0) >= this.#maxPerPeer
+    return this.#open.size >= this.#maxOpen || (this.#ofPeer.get(peer) ?? 0) >= this.#maxPerPeer
   }
 
-  #remove({ peer, correlationId }: ExchangeKey): void {
-    const threads = this.#byPeer.get(peer)
-    if (threads?.delete(correlationId) !== true) return
-    this.#size--
-    if (threads.size === 0) this.#byPeer.delete(peer)
+  #add(exchange: Exchange): void {
+    const { key } = exchange
+    const opener = openerText(key)
+    this.#open.set(exchangeText(key), exchange)
+    this.#ofPeer.set(key.peer, (this.#ofPeer.get(key.peer) ?? 0) + 1)
+    const others = this.#byOpener.get(opener)
+    if (others === undefined) this.#byOpener.set(opener, [exchange])
+    else others.push(exchange)
   }
+
+  #remove(exchange: Exchange): void {
+    const { key } = exchange
+    if (!this.#open.delete(exchangeText(key))) return
+    const count = (this.#ofPeer.get(key.peer) ?? 0) - 1
+    if (count > 0) this.#ofPeer.set(key.peer, count)
+    else this.#ofPeer.delete(key.peer)
+    const opener = openerText(key)
+    const others = this.#byOpener.get(opener)?.filter((one) => one !== exchange) ?? []
+    if (others.length > 0) this.#byOpener.set(opener, others)
+    else this.#byOpener.delete(opener)
+  }
+}
+
+/** The same text for both directions of an exchange, and for no other. */
+export function exchangeText({ peer, correlationId, from, to }: ExchangeKey): string {
+  return from < to ? `${peer}\n${from}\n${to}\n${correlationId}` : `${peer}\n${to}\n${from}\n${correlationId}`
+}
+
+function nodeOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1)
+}
+
+function openerText({ peer, correlationId, from }: Omit<ExchangeKey, 'to'>): string {
+  return `${peer}\n${from}\n${correlationId}`
 }

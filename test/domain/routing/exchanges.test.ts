@@ -5,7 +5,7 @@ import { MESSAGE_TYPES, OPENING_TYPES, type MessageType } from '../../../src/dom
 import { Exchanges } from '../../../src/domain/routing/exchanges.js'
 import { holds } from '../../support/arbitraries.js'
 
-const key = { peer: 'p', correlationId: 'c' }
+const key = { peer: 'p', correlationId: 'c', from: 'b@p', to: 'a@n' }
 
 function opened(times = 1): Exchanges {
   const exchanges = new Exchanges()
@@ -13,12 +13,12 @@ function opened(times = 1): Exchanges {
   return exchanges
 }
 
-test('a reply is allowed only with the peer and on the thread of an opening', (t) => {
+test('a reply is found only with the peer, on the thread and between the agents of an opening', (t) => {
   const exchanges = opened()
-  t.is(exchanges.allows(key, 1), true)
-  t.is(exchanges.allows({ ...key, peer: 'q' }, 1), false)
-  t.is(exchanges.allows({ ...key, correlationId: 'd' }, 1), false)
-  t.is(exchanges.allows({ peer: 'pc', correlationId: '' }, 1), false)
+  t.ok(exchanges.find(key, 1))
+  t.ok(exchanges.find({ ...key, from: key.to, to: key.from }, 1), 'either of them may speak')
+  for (const changes of [{ peer: 'q' }, { correlationId: 'd' }, { from: 'c@p' }, { to: 'b@n' }, { to: key.from }, { from: key.to }])
+    t.is(exchanges.find({ ...key, ...changes }, 1), null)
 })
 
 test('response, error, stream-end and task-reject end an exchange; task-accept and stream-data do not', (t) => {
@@ -26,15 +26,15 @@ test('response, error, stream-end and task-reject end an exchange; task-accept a
   for (const type of MESSAGE_TYPES.filter((one) => !OPENING_TYPES.has(one))) {
     const exchanges = opened()
     exchanges.replied(key, type)
-    t.is(exchanges.allows(key, 1), !ends.has(type), type)
+    t.is(exchanges.find(key, 1) === null, ends.has(type), type)
     t.is(exchanges.size, ends.has(type) ? 0 : 1)
   }
 })
 
 test('an exchange ends at its expiry', (t) => {
   const exchanges = opened()
-  t.is(exchanges.allows(key, 99), true)
-  t.is(exchanges.allows(key, 100), false)
+  t.ok(exchanges.find(key, 99))
+  t.absent(exchanges.find(key, 100))
   t.is(exchanges.size, 0)
 })
 
@@ -42,27 +42,27 @@ test('several openings on one thread stay open until each is answered', (t) => {
   const exchanges = opened(3)
   exchanges.replied(key, 'response')
   exchanges.replied(key, 'response')
-  t.is(exchanges.allows(key, 1), true)
+  t.ok(exchanges.find(key, 1))
   exchanges.replied(key, 'response')
-  t.is(exchanges.allows(key, 1), false)
+  t.absent(exchanges.find(key, 1))
 })
 
 test('the request that follows an accepted proposal goes on with its exchange', (t) => {
   const exchanges = opened()
   exchanges.replied(key, 'task-accept')
   exchanges.open({ ...key, expiresAt: 200 }, 1)
-  t.is(exchanges.allows(key, 150), true, 'for as long as the later of the two')
+  t.ok(exchanges.find(key, 150), 'for as long as the later of the two')
   exchanges.replied(key, 'response')
-  t.is(exchanges.allows(key, 150), false)
+  t.absent(exchanges.find(key, 150))
 })
 
 test('a full table refuses new exchanges, keeps the live ones and takes new ones when old ones expired', (t) => {
   const exchanges = new Exchanges({ maxOpen: 3, maxPerPeer: 2 })
   const open = (peer: string, correlationId: string, now: number): boolean =>
-    exchanges.open({ peer, correlationId, expiresAt: now + 10 }, now)
+    exchanges.open({ ...key, peer, correlationId, expiresAt: now + 10 }, now)
   t.alike([open('p', '1', 0), open('p', '2', 5), open('p', '3', 6)], [true, true, false], 'two a peer')
   t.alike([open('q', '1', 6), open('r', '1', 6)], [true, false], 'three in all')
-  t.is(exchanges.allows({ peer: 'p', correlationId: '2' }, 6), true)
+  t.ok(exchanges.find({ ...key, correlationId: '2' }, 6))
   t.is(open('p', '3', 11), true, 'the first expired at 10')
   t.is(exchanges.size, 3)
 })
@@ -71,6 +71,9 @@ test('the table behaves like a list of openings, at any times and in any order',
   const arbStep = fc.record({
     peer: fc.constantFrom('p', 'q'),
     correlationId: fc.constantFrom('1', '2'),
+    from: fc.constantFrom('a@n', 'b@n'),
+    to: fc.constantFrom('a@m', 'b@m'),
+    isTurned: fc.boolean(),
     ttl: fc.integer({ min: 1, max: 30 }),
     passed: fc.nat({ max: 10 }),
     isReply: fc.boolean()
@@ -81,23 +84,39 @@ test('the table behaves like a list of openings, at any times and in any order',
       const exchanges = new Exchanges()
       const model = new Map<string, { count: number; expiresAt: number }>()
       let now = 0
-      for (const { peer, correlationId, ttl, passed, isReply } of steps) {
+      for (const { peer, correlationId, from, to, isTurned, ttl, passed, isReply } of steps) {
         now += passed
-        for (const [id, one] of model) if (one.expiresAt <= now) model.delete(id)
-        const id = `${peer} ${correlationId}`
+        for (const [id, open] of model) if (open.expiresAt <= now) model.delete(id)
+        const id = `${peer} ${correlationId} ${from} ${to}`
+        const one = { peer, correlationId, ...(isTurned ? { from: to, to: from } : { from, to }) }
         const known = model.get(id)
         if (isReply) {
-          exchanges.replied({ peer, correlationId }, 'response')
+          exchanges.replied(one, 'response')
           if (known !== undefined && --known.count === 0) model.delete(id)
         } else {
-          exchanges.open({ peer, correlationId, expiresAt: now + ttl }, now)
+          exchanges.open({ ...one, expiresAt: now + ttl }, now)
           model.set(id, { count: (known?.count ?? 0) + 1, expiresAt: Math.max(known?.expiresAt ?? 0, now + ttl) })
         }
         exchanges.sweep(now)
-        assert.equal(exchanges.allows({ peer, correlationId }, now), model.has(id))
+        assert.equal(exchanges.find(one, now) !== null, model.has(id))
         assert.equal(exchanges.size, model.size)
       }
     }),
     300
   )
+})
+
+test('who answers for an agent that is gone finds the oldest exchange that the other opened with its node', (t) => {
+  const exchanges = new Exchanges()
+  for (const to of ['x@m', 'b@n', 'c@n']) exchanges.open({ peer: 'p', correlationId: 'c', from: 'a@p', to, expiresAt: 100 }, 0)
+  const voice = { peer: 'p', correlationId: 'c', from: 'operator@n', to: 'a@p' }
+  t.is(exchanges.findOpened(voice, 1)?.to, 'b@n')
+  exchanges.close({ ...voice, from: 'b@n' })
+  t.is(exchanges.findOpened(voice, 1)?.to, 'c@n')
+  for (const changes of [{ peer: 'q' }, { correlationId: 'd' }, { from: 'operator@l' }, { to: 'b@p' }])
+    t.is(exchanges.findOpened({ ...voice, ...changes }, 1), null)
+  t.is(exchanges.findOpened({ ...voice, from: 'a@p', to: 'c@n' }, 1), null, 'who was asked opened nothing')
+  t.is(exchanges.findOpened(voice, 100), null)
+  exchanges.sweep(100)
+  t.is(exchanges.findOpened(voice, 1), null)
 })
