@@ -4,7 +4,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
 import { shellWord, shown } from '../kit/text.js'
-import { addressText, defaultCapability } from '../domain/card/card.js'
+import { defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
@@ -18,10 +18,10 @@ import { OPERATOR } from './agents.js'
 import { stepsFor } from './next-steps.js'
 import type { NodeCore } from './node.js'
 import type { Answer, Asking } from './one-request.js'
+import type { DraftHead } from './outbox.js'
 import type { Asked } from './requests.js'
 import { agentProblems } from './problems.js'
 import { findAgent, pickCapable } from './targets.js'
-import type { CapableDraft } from './targets.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
 export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): Calls['agents.list']['result'] {
@@ -36,9 +36,8 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
 export function showAgent(node: NodeCore, text: string, by: CertifiedPower): AgentDetail {
   const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
-  const card = node.registry.getByAddress(addressText(address))
-  if (card === undefined || !node.visibility.toCaller(card, by))
-    throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" that this caller sees`)
+  const card = node.directory.card(address)
+  if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`)
   const definition = card.origin === 'local' ? node.agents.definition(card.id) : undefined
   const { name, version, description, capabilities } = card
   return { ...agentInfo(node, card), name, version, description, capabilities, source: definition?.source ?? null }
@@ -66,7 +65,7 @@ export async function sendText(node: NodeCore, params: Calls['message.send']['pa
   const { agent, text, type, ...rest } = params
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, signal }
   if (agent === '*') return broadcast(node, type ?? 'request', question)
-  const target = await findAgent(node, agent, (card) => node.visibility.toCaller(card, by))
+  const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', { ...rest, onBehalfOf: by }) })
   return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target, ...hooked(onAsked) })
 }
 
@@ -78,7 +77,11 @@ export async function callCapability(
 ): Promise<Reply> {
   const { agent, ...question } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
-  const target = agent === null ? pickCapable(node, capableDraft(node, params, by)) : await findAgent(node, agent, sees)
+  const head = headOf(node, 'request', { ...question, onBehalfOf: by })
+  const target =
+    agent === null
+      ? pickCapable(node, { ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
+      : await agentFor(node, agent, { by, head })
   const card = node.directory.card(target)
   if (card !== undefined && sees(card) && card.capabilities.every((one) => one.id !== params.capability)) {
     const capabilities = card.capabilities.map((one) => one.id)
@@ -88,6 +91,29 @@ export async function callCapability(
     })
   }
   return ask(node, { ...question, target, onBehalfOf: by, signal, ...hooked(onAsked) })
+}
+
+/** The agent that a caller names. One that it does not see is as good as none; that it was refused goes on record. */
+async function agentFor(
+  node: NodeCore,
+  text: string,
+  { by, head }: { readonly by: CertifiedPower; readonly head: Omit<DraftHead, 'recipient'> }
+): Promise<AgentAddress> {
+  try {
+    return await findAgent(node, text, (card) => node.visibility.toCaller(card, by))
+  } catch (error) {
+    const hidden = asNodeError(error).code === 'AGENT_NOT_FOUND' ? node.directory.exactAgent(text) : null
+    if (hidden !== null && node.outbox.judge({ ...head, recipient: hidden }).allowed) return hidden
+    throw error
+  }
+}
+
+function headOf(
+  node: NodeCore,
+  type: 'request' | 'notification',
+  { justification, onBehalfOf }: Pick<Question, 'justification' | 'onBehalfOf'>
+): Omit<DraftHead, 'recipient'> {
+  return { sender: operatorOf(node), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
 }
 
 function hooked(onAsked: Caller['onAsked']): Pick<Question, 'onAsked'> {
@@ -153,15 +179,6 @@ export function taskInfo(node: NodeCore, task: Task): TaskInfo {
 function inputOf(text: string): unknown {
   const parsed = parseJson(text)
   return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
-}
-
-function capableDraft(
-  node: NodeCore,
-  { capability, justification, wait = true }: Calls['message.call']['params'],
-  onBehalfOf: CertifiedPower
-): CapableDraft {
-  const why = justification === undefined ? {} : { justification }
-  return { sender: operatorOf(node), type: 'request', capabilities: [capability], onBehalfOf, mayBeAway: !wait, ...why }
 }
 
 function operatorOf(node: NodeCore): AgentAddress {
@@ -283,11 +300,19 @@ async function notify(node: NodeCore, question: Question): Promise<Reply> {
   }
 }
 
-/** To every registered agent but the operator here; each target is listed with what became of it. */
+/**
+ * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
+ * that the caller does not see goes on record alone.
+ */
 async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Omit<Question, 'target'>): Promise<Reply> {
   const { clock, ids, membership } = node.parts
   const from = clock.monotonic()
-  const cards = node.registry.listAll().filter((card) => card.id !== OPERATOR || card.nodeId !== membership.nodeId)
+  const head = headOf(node, type, question)
+  const isFor = (card: RegisteredCard): boolean =>
+    (card.id !== OPERATOR || card.nodeId !== membership.nodeId) &&
+    (node.visibility.toCaller(card, question.onBehalfOf) ||
+      node.outbox.judge({ ...head, isBroadcast: true, recipient: { agentId: card.id, nodeId: card.nodeId } }).allowed)
+  const cards = node.registry.listAll().filter(isFor)
   const name = node.directory.namer()
   const toAll = { type, question: { ...question, isBroadcast: true } }
   const outcomes: Promise<Outcome>[] = []

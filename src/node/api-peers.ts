@@ -18,23 +18,23 @@ const INVITE_TTL_MS = 600_000
 /** Pings at most in one call. */
 const MAX_PINGS = 100
 
-/** Rows of `peers`: every other member, revoked ones only when asked. */
-export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params']): { peers: PeerInfo[] } {
+/** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
+export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CertifiedPower): { peers: PeerInfo[] } {
   const { membership } = node.parts
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
-  const peers = members.map((one) => peerInfo(node, one.id)).filter((one) => all || one.status !== 'revoked')
+  const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
   return { peers }
 }
 
 /** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showPeer(node: NodeCore, nodeId: NodeId): PeerDetail {
+export function showPeer(node: NodeCore, nodeId: NodeId, by: CertifiedPower): PeerDetail {
   const view = node.parts.log.view()
   const member = view.members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
   if (certificate === null || certificate === undefined) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const revoked = member?.revoked ?? null
   return {
-    ...peerInfo(node, nodeId),
+    ...peerInfo(node, nodeId, by),
     self: nodeId === node.parts.membership.nodeId,
     admin: certificate.mayInvite && revoked === null,
     writer: isWriter(view, nodeId),
@@ -94,7 +94,7 @@ export async function amendPeer(
   if (body === null) throw new NodeError('PEER_NOT_FOUND', 'that node is no member of the mesh')
   const certificate = seal('certificate', body, { id: membership.nodeId, sign })
   await log.submit({ kind: 'certificate', mesh: own.mesh, certificate })
-  return showPeer(node, nodeId)
+  return showPeer(node, nodeId, by)
 }
 
 /** Gives a member another name. @throws NodeError as {@link amendPeer}. */
@@ -129,14 +129,18 @@ function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
 }
 
 /** Puts a member out for good; nothing happens to one that is out. @throws NodeError NOT_ADMIN, PEER_NOT_FOUND, FORBIDDEN, TIMEOUT. */
-export async function revokePeer(node: NodeCore, nodeId: NodeId, reason: string): Promise<Calls['peers.revoke']['result']> {
+export async function revokePeer(
+  node: NodeCore,
+  nodeId: NodeId,
+  { reason, by }: { readonly reason: string; readonly by: CertifiedPower }
+): Promise<Calls['peers.revoke']['result']> {
   const { membership, clock, log } = node.parts
   if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
   mayChange(node, nodeId)
-  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId), wasRevoked: true }
+  if ((log.view().members.get(nodeId)?.revoked ?? null) !== null) return { ...showPeer(node, nodeId, by), wasRevoked: true }
   const { mesh } = membership.certificate().body
   await log.submit({ kind: 'revocation', mesh, nodeKey: nodeId, at: clock.now(), reason })
-  return { ...showPeer(node, nodeId), wasRevoked: false }
+  return { ...showPeer(node, nodeId, by), wasRevoked: false }
 }
 
 /** Pings a peer, one after the other. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
@@ -240,7 +244,7 @@ function inviteInfo(node: NodeCore, id: string): InviteInfo {
   }
 }
 
-function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
+function peerInfo(node: NodeCore, nodeId: NodeId, by: CertifiedPower): PeerInfo {
   const { log, membership } = node.parts
   const member = log.view().members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
@@ -257,8 +261,8 @@ function peerInfo(node: NodeCore, nodeId: NodeId): PeerInfo {
     rttMs: isRevoked || rttMs === null ? null : rounded(rttMs),
     agents: node.registry
       .ofNode(nodeId)
+      .filter((card) => card.id !== OPERATOR && node.visibility.toCaller(card, by))
       .map((card) => card.id)
-      .filter((id) => id !== OPERATOR)
       .sort(),
     lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt)
   }

@@ -98,11 +98,11 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'node.metrics': ['read', () => node.parts.telemetry.snapshot()],
     'audit.flush': ['read', () => flushAudit(node)],
     'node.config': ['read', () => host.config],
-    'peers.list': ['read', (params) => listPeers(node, params)],
-    'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer))],
+    'peers.list': ['read', (params) => listPeers(node, params, by)],
+    'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer), by)],
     'peers.rename': ['admin', ({ peer, name }) => renamePeer(node, directory.node(peer), { name, by })],
     'peers.tier': ['admin', ({ peer, tier }) => amendPeer(node, directory.node(peer), { tier, by })],
-    'peers.revoke': ['admin', ({ peer, reason }) => revokePeer(node, directory.node(peer), reason ?? '')],
+    'peers.revoke': ['admin', ({ peer, reason }) => revokePeer(node, directory.node(peer), { reason: reason ?? '', by })],
     'peers.ping': ['read', ({ peer, count }) => pingPeer(node, directory.node(peer), count ?? 1)],
     'invite.create': ['admin', (params) => createInvite(node, params, by)],
     'invite.list': ['admin', () => listInvites(node)],
@@ -159,7 +159,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
   }
   return {
     'node.status': ['read', watchStatus, 'newest'],
-    'peers.list': ['read', watchPeers, 'newest'],
+    'peers.list': ['read', (node, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
     'tasks.list': ['read', watchTasks, 'newest'],
     'approvals.list': ['read', watchApprovals, 'newest'],
     'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, ...hooks }), to), 'all'],
@@ -173,8 +173,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
   }
 }
 
-const watchPeers: Watch<'peers.list'> = (node, params, { push }) => {
-  const tell = (): void => push(listPeers(node, params))
+function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
   tell()
   const stops = [
     node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),

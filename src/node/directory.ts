@@ -99,17 +99,21 @@ export class Directory {
   }
 
   /**
-   * The agent a person means. `sees`: which ones the caller may see; no other is named where the text means none or several.
+   * The agent a person means. `sees`: which ones the caller may see: any other is as good as none.
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
    */
   agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
-    const cards = this.#parts.registry.listAll()
-    const nodes = this.nodes()
-    const exact = resolveAgent(text, cards.map(nameOf), nodes)
-    const found = exact.kind === 'found' ? exact : resolveAgent(text, cards.filter(sees).map(nameOf), nodes)
+    const cards = this.#parts.registry.listAll().filter(sees)
+    const found = resolveAgent(text, cards.map(nameOf), this.nodes())
     if (found.kind === 'found') return found.value
     if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node agents')
     throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
+  }
+
+  /** The agent that a text names, whoever sees it; null where it names none or several. */
+  exactAgent(text: string): AgentAddress | null {
+    const found = resolveAgent(text, this.#parts.registry.listAll().map(nameOf), this.nodes())
+    return found.kind === 'found' ? found.value : null
   }
 
   /** The card at an address; undefined for an unknown one. */

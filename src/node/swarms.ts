@@ -210,8 +210,9 @@ export class Swarms {
     const leftOut: LeftOut[] = []
     const refusals: RefusalCode[] = []
     const leaveOut = (card: RegisteredCard, rule: string): void => {
-      if (onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)) leftOut.push({ agent: card.address, rule })
+      if (sees(card)) leftOut.push({ agent: card.address, rule })
     }
+    const sees = (card: RegisteredCard): boolean => onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)
     const [, ...further] = capabilities
     for (const card of registry.findByCapability(request.capability)) {
       if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
@@ -229,7 +230,7 @@ export class Swarms {
       if (!refused.has(card.address)) outbox.judge(draft)
       refused.add(card.address)
       leaveOut(card, verdict.rule)
-      refusals.push(verdict.code)
+      if (sees(card)) refusals.push(verdict.code)
     }
     return { allowed, leftOut, refusals }
   }

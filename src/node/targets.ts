@@ -46,6 +46,8 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
   readonly capabilities: readonly [string, ...string[]]
   /** Takes one that is away where nobody is there: the message waits for it. */
   readonly mayBeAway?: boolean
+  /** Which ones the caller sees; that another was refused goes on record, and is not told. Default: all. */
+  readonly sees?: (card: RegisteredCard) => boolean
 }
 
 /**
@@ -54,11 +56,13 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
  * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
  * are away.
  */
-export function pickCapable(parts: TargetParts, { capabilities, mayBeAway = false, ...draft }: CapableDraft): AgentAddress {
+export function pickCapable(
+  parts: TargetParts,
+  { capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft
+): AgentAddress {
   const { self, registry, presence, agents } = parts
   const [first, ...rest] = capabilities
   const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
-  if (cards.length === 0) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   const isHere = (card: RegisteredCard): boolean => card.nodeId === self
   const isAway = (card: RegisteredCard): boolean => !isHere(card) && !presence.isOnline(card.nodeId)
   const draftTo = ({ id, nodeId }: RegisteredCard): DraftHead => ({ ...draft, capability: first, recipient: { agentId: id, nodeId } })
@@ -66,7 +70,7 @@ export function pickCapable(parts: TargetParts, { capabilities, mayBeAway = fals
   const usable = cards.filter((card) => {
     if (isAway(card) && !mayBeAway) return false
     const { allowed } = parts.outbox.verdict(draftTo(card))
-    if (!allowed) refused ??= card
+    if (!allowed && (refused === null || (sees(card) && !sees(refused)))) refused = card
     return allowed
   })
   const load = (card: RegisteredCard): number => (isHere(card) ? agents.load(card.id).running : 0)
@@ -74,7 +78,9 @@ export function pickCapable(parts: TargetParts, { capabilities, mayBeAway = fals
   const [best] = usable.sort((a, b) => byReach(a, b) || load(a) - load(b) || Number(isHere(b)) - Number(isHere(a)))
   if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
   // What nobody may be sent is refused like what was sent to one, and stands on record.
-  if (refused !== null) parts.outbox.check(draftTo(refused))
+  if (refused !== null && sees(refused)) parts.outbox.check(draftTo(refused))
+  else if (refused !== null) parts.outbox.judge(draftTo(refused))
+  if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
 }
 

@@ -115,7 +115,7 @@ test('a sandboxed caller sees and reaches its sandbox alone', async (t) => {
   )
   t.is((await owner.api().call('agents.list', {})).agents.length, 2)
   await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('agents.show', { agent: 'text@peer' }))
-  await failsWith(t, 'SANDBOX_VIOLATION', () => boxed.call('message.send', { agent: 'text@peer', text: 'x' }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.send', { agent: 'text@peer', text: 'x' }))
   const reply = boxed.call('message.send', { agent: 'boxed@peer', text: 'x' })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')

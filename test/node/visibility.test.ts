@@ -91,9 +91,37 @@ test('a sandboxed caller is told no names of agents that it does not see: neithe
     t.absent(/text|plain/.test((await failsWith(t, 'AGENT_NOT_FOUND', call)).message.replace('txt@plain', '')))
   const near = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.send', { agent: 'bilt', text: 'x' }))
   t.ok(near.message.includes('did you mean built@ci'), 'what it sees is still named')
-  await failsWith(t, 'SANDBOX_VIOLATION', () => boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.call', { agent: 'text@plain', capability: 'no.such', input: 1 }))
   const swarm = { goal: 'g', capability: 'text.do', strategy: 'each' } as const
   t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => boxed.call('swarm.start', swarm))).message.includes('plain'))
+})
+
+test('for a sandboxed caller what it does not see is not there; each refusal is on record', async (t) => {
+  const { world, ci } = await scene(t)
+  const boxed = ci.api()
+  const refused = (): string[] => ci.audit.events.flatMap(({ code }) => (code === 'SANDBOX_VIOLATION' ? [code] : []))
+  const call = { capability: 'text.do', input: 1 }
+  const asks = [
+    () => boxed.call('message.call', { agent: 'text@plain', ...call }),
+    () => boxed.call('message.send', { agent: 'text@plain', text: 'x', type: 'notification' as const })
+  ]
+  for (const [place, ask] of asks.entries()) {
+    const { message, next, data } = await failsWith(t, 'AGENT_NOT_FOUND', ask)
+    const nobody = await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('message.call', { agent: 'tixt@plain', ...call }))
+    t.alike([message, next, data], [nobody.message.replace('tixt', 'text'), nobody.next, nobody.data], 'as for an agent that is not')
+    t.is(refused().length, place + 1)
+  }
+  const capable = await failsWith(t, 'CAPABILITY_NOT_FOUND', () => boxed.call('message.call', { agent: null, ...call }))
+  const none = await failsWith(t, 'CAPABILITY_NOT_FOUND', () => boxed.call('message.call', { agent: null, ...call, capability: 'tixt.do' }))
+  t.is(capable.message, none.message.replace('tixt', 'text'))
+  t.is(refused().length, 3)
+  const sending = boxed.call('message.send', { agent: '*', text: 'x' })
+  await world.settle()
+  t.alike((await sending).targets?.map((one) => one.agent).sort(), ['boxed@plain', 'built@ci'], 'a broadcast names nobody else')
+  t.is(refused().length, 5, 'text and the operator of the other node')
+  const rows = (await boxed.call('peers.list', {})).peers.map(({ name, agents }) => [name, ...agents].join(' '))
+  t.alike(rows.sort(), ['owner', 'plain boxed', 'prod'])
+  t.alike((await boxed.call('peers.show', { peer: 'plain' })).agents, ['boxed'])
 })
 
 test('of several agents that a name may mean, a sandboxed caller means the one it sees', async (t) => {
