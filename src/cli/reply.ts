@@ -1,7 +1,7 @@
 import { NodeError } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
-import type { Calls, Reply } from '../ports/node-api.js'
+import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { EXIT, EXIT_CODES } from './exit-codes.js'
 import { followMessage, type MessageCall } from './follow-message.js'
@@ -62,9 +62,10 @@ async function printText(output: Output, reply: Reply): Promise<void> {
     const rows = reply.targets.map((one): Cell[] => [
       one.agent,
       { text: one.outcome, style: GOOD.has(one.outcome) ? 'green' : 'yellow' },
-      one.rule ?? '-'
+      one.rule ?? '-',
+      answerText(one)
     ])
-    await printTable(output, ['AGENT', 'OUTCOME', 'RULE'], rows)
+    await printTable(output, ['AGENT', 'OUTCOME', 'RULE', 'ANSWER'], rows)
     if (reply.outcome === 'FAILED') output.error(failureOf(reply).toBody())
     return
   }
@@ -82,6 +83,12 @@ async function printText(output: Output, reply: Reply): Promise<void> {
     return
   }
   output.error(failureOf(reply).toBody())
+}
+
+/** The beginning of an answer, or the task that it will come to. */
+function answerText({ outcome, taskId, payload }: BroadcastTarget): string {
+  if (outcome === 'QUEUED' && typeof taskId === 'string') return taskId
+  return payload === null || payload === undefined ? '-' : shown(JSON.stringify(payload), 200)
 }
 
 function failureOf(reply: Reply): NodeError {

@@ -10,7 +10,7 @@ import type { RegisteredCard } from '../domain/card/registry.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
-import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
+import type { AgentDetail, AgentInfo, BroadcastTarget, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
 import type { MessageEvent } from '../ports/policy-api.js'
 import { Abort } from './abort.js'
@@ -20,6 +20,7 @@ import type { NodeCore } from './node.js'
 import type { Answer, Asking } from './one-request.js'
 import type { DraftHead } from './outbox.js'
 import type { Asked } from './requests.js'
+import { previewOf } from './preview.js'
 import { agentProblems } from './problems.js'
 import { findAgent, pickCapable } from './targets.js'
 
@@ -324,7 +325,8 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
   }
   const targets = (await Promise.all(outcomes)).map((outcome, place) => ({ agent: name(cards[place]?.address ?? ''), ...outcome }))
   const error = broadcastError(targets)?.toBody() ?? null
-  const outcome = error === null ? 'COMPLETED' : 'FAILED'
+  const isQueued = targets.some((one) => one.outcome === 'QUEUED')
+  const outcome = error !== null ? 'FAILED' : isQueued ? 'QUEUED' : 'COMPLETED'
   const id = ids.next('req')
   const latencyMs = elapsed(node, from)
   return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
@@ -333,14 +335,38 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
 /** What a broadcast counts as having got there. */
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
 
-type Outcome = Omit<NonNullable<Reply['targets']>[number], 'agent'>
+/** The message did not get there, or nobody knows: not the agent failed. */
+const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
+/** What the rules of a node refuse; its error then tells the rule. */
+const REFUSED: ReadonlySet<string> = new Set([
+  'TIER_VIOLATION',
+  'SANDBOX_VIOLATION',
+  'ESCALATION_REQUIRED',
+  'POLICY_DENIED',
+  'APPROVAL_TIMEOUT',
+  'FORBIDDEN'
+])
+/** Characters of JSON of an answer that one row of a broadcast holds. */
+const ANSWER_SHOWN = 16_384
+
+type Outcome = Omit<BroadcastTarget, 'agent'>
 
 /** A target that a rule leaves out is as it should be, unless there is no other; one that failed is not. */
 function broadcastError(targets: readonly Outcome[]): NodeError | null {
-  const untaken = targets.filter(({ outcome }) => !TAKEN.has(outcome))
-  if (targets.length > 0 && untaken.length === targets.length) return new NodeError('DELIVERY_FAILED', 'no agent took the message')
-  const failed = untaken.filter(({ rule }) => rule === null).length
-  return failed === 0 ? null : new NodeError('DELIVERY_FAILED', `partly done: it failed at ${failed} of ${targets.length} agents`)
+  const asked = targets.filter(({ rule }) => rule === null)
+  const failed = asked.filter(({ outcome }) => !TAKEN.has(outcome))
+  if (targets.length > 0 && asked.length === 0)
+    return new NodeError('DELIVERY_FAILED', 'no agent took the message: rules left all of them out')
+  if (failed.length === 0) return null
+  const code = failed.some(({ outcome }) => UNDELIVERED.has(outcome)) ? 'DELIVERY_FAILED' : 'TASK_FAILED'
+  const [share, part] = failed.length === asked.length ? ['all', 'no agent took it'] : [`${failed.length} of`, 'partly done']
+  const others = targets.length - asked.length
+  const more = others === 0 ? '' : `; ${others} more were left out by rules`
+  return new NodeError(code, `${part}: it failed at ${share} ${asked.length} agents that were asked${more}`)
+}
+
+function ruleOf(data: unknown): string | null {
+  return isRecord(data) && typeof data['rule'] === 'string' ? shown(data['rule']) : null
 }
 
 async function toOne(
@@ -357,9 +383,12 @@ async function toOne(
       return { outcome: 'DELIVERED', rule: null }
     }
     const reply = await ask(node, { ...question, target })
-    return { outcome: reply.error?.code ?? reply.outcome, rule: null }
+    const { taskId, payload, error } = reply
+    const preview = previewOf(payload, ANSWER_SHOWN)
+    const rule = error !== null && REFUSED.has(error.code) ? (ruleOf(error.data) ?? error.code) : null
+    return { outcome: error?.code ?? reply.outcome, rule, taskId, payload: preview.endsWith('…') ? preview : payload }
   } catch (error) {
     const { code, data } = asNodeError(error)
-    return { outcome: code, rule: isRecord(data) && typeof data['rule'] === 'string' ? data['rule'] : null }
+    return { outcome: code, rule: ruleOf(data) }
   }
 }

@@ -155,7 +155,19 @@ export interface Reply {
   readonly error: ErrorBody | null
   readonly latencyMs: number
   /** Broadcast only. */
-  readonly targets?: readonly { readonly agent: string; readonly outcome: string; readonly rule: string | null }[]
+  readonly targets?: readonly BroadcastTarget[]
+}
+
+/** What became of a broadcast at one agent. */
+export interface BroadcastTarget {
+  readonly agent: string
+  /** `COMPLETED`, `DELIVERED`, `QUEUED`, `UNKNOWN`, `SKIPPED`, or the code of an error. */
+  readonly outcome: string
+  /** The rule of either node that left it out; null: it was asked. */
+  readonly rule: string | null
+  readonly taskId?: string | null
+  /** Its answer; of one of more than 16 KiB the beginning of its JSON, as text. */
+  readonly payload?: unknown
 }
 
 /** `mesh show`: what the owner set for the whole mesh, else what is shipped. */

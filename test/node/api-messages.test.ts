@@ -102,3 +102,39 @@ test('what to do about an input that does not fit names the agent, in the reply,
   const thrown = await failsWith(t, 'PAYLOAD_TOO_LARGE', () => owner.api().call('message.call', tooLarge))
   t.alike(thrown.next, steps)
 })
+
+test('a broadcast counts whom it asked, names who was left out by which rule, and brings the answers', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const bad = new FakeAgent(agentDefinition('bad'), () => ({ ok: false, code: 'TASK_FAILED', message: 'no' }))
+  const peer = await world.member('peer', {
+    agents: [echo('text'), bad, echo('shut')],
+    policy: 'rules:\n  - { to: { agent: shut }, decision: deny }\n'
+  })
+  await world.link(owner, peer)
+  const asking = owner.api().call('message.send', { agent: '*', text: 'x' })
+  await world.settle()
+  const { outcome, error, targets = [] } = await asking
+  const rows = Object.fromEntries(targets.map((one) => [one.agent, [one.outcome, one.rule]]))
+  t.alike(rows, {
+    'text@peer': ['COMPLETED', null],
+    'bad@peer': ['TASK_FAILED', null],
+    'shut@peer': ['POLICY_DENIED', 'policy.yaml:2: deny'],
+    'operator@peer': ['SKIPPED', 'it has no capability']
+  })
+  t.alike([outcome, error?.code], ['FAILED', 'TASK_FAILED'])
+  t.is(error?.message, 'partly done: it failed at 1 of 2 agents that were asked; 2 more were left out by rules')
+  const answer = targets.find((one) => one.agent === 'text@peer')
+  t.ok(answer?.taskId !== null && answer?.taskId !== undefined)
+  t.ok(JSON.stringify(answer?.payload).includes('x'), 'the answer is in its row')
+  const large = owner.api().call('message.send', { agent: '*', text: 'y'.repeat(40_000) })
+  await world.settle()
+  const cut = (await large).targets?.find((one) => one.agent === 'text@peer')?.payload
+  t.ok(typeof cut === 'string' && cut.length < 17_000 && cut.endsWith('…'), 'and bounded')
+
+  const queueing = owner.api().call('message.send', { agent: '*', text: 'x', wait: false })
+  await world.settle()
+  const queued = await queueing
+  t.is(queued.outcome, 'QUEUED')
+  t.ok(queued.targets?.every((one) => one.outcome !== 'QUEUED' || typeof one.taskId === 'string'))
+})
