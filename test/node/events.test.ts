@@ -35,6 +35,18 @@ test('the newest thousand are kept', (t) => {
   t.is(list.recent()[0]?.message, '500')
 })
 
+test('what happens again and again pushes out nothing but itself', (t) => {
+  const { events: list } = events()
+  list.add('approval', 'a message that waited for approval: ALLOWED')
+  for (let i = 0; i < 300; i++) list.add('peer', 'a peer is online', { i })
+  for (let i = 0; i < 5000; i++) list.add('approval', 'a message waits for approval', { i })
+  const kept = list.recent()
+  t.is(kept.length, 1000)
+  t.is(kept[0]?.message, 'a message that waited for approval: ALLOWED')
+  t.is(kept.filter(({ type }) => type === 'peer').length, 300)
+  t.alike(kept.at(-1)?.data, { i: 4999 })
+})
+
 test('a listener that throws harms nobody', (t) => {
   const { events: list, lines } = events()
   list.on(() => {
