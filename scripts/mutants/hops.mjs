@@ -89,5 +89,13 @@ export const HOPS_MUTANTS = [
     put: '[...this.#byOpener.values()].flat()',
     test: 'node/conversations',
     title: 'whatever is open, a reply is let in only between the two agents of one exchange'
+  },
+  {
+    name: 'words about messages that were never passed on are relayed',
+    file: 'src/node/passing.ts',
+    find: 'if (passed?.next !== peer || passed.to !== body.to) return',
+    put: 'if (passed === undefined) return this.#tell(body.origin, body)\n    if (passed.to !== body.to) return',
+    test: 'node/passing.words',
+    title: 'words about undelivered messages that a peer has relayed'
   }
 ]

@@ -31,6 +31,8 @@ const PER_ORIGIN = { perSecond: 50, burst: 500 }
 const BYTES_PER_ORIGIN = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
 /** Messages of all nodes that are carried: fewer than a neighbour takes, and than may wait for it. */
 const IN_ALL = { perSecond: 400, burst: 800 }
+/** Messages passed on of which the next node may still say that it does not carry them further. */
+const MAX_PASSED = 8192
 /** Exchanges of one node along which replies are carried back, and of all. */
 const EXCHANGES = { maxPerPeer: 1024, maxOpen: 65_536 }
 
@@ -85,6 +87,8 @@ export class Passing {
   readonly #rate: RateTable
   readonly #byteRate: RateTable
   readonly #inAll: TokenBucket
+  /** Messages that were passed on, by their node and id: to whom, and which exchange they opened. */
+  readonly #passed = new Map<string, { readonly next: NodeId; readonly to: NodeId; readonly opened: ExchangeKey | null }>()
 
   constructor(parts: PassingParts) {
     this.#parts = parts
@@ -116,9 +120,17 @@ export class Passing {
     this.#tell(metadata?.hops?.at(-1) ?? origin, { origin, to, id, code: told, rule: rule.slice(0, 256), left: ENVELOPE_LIMITS.maxHops })
   }
 
-  /** Such a word for another node goes on, by the way that its messages come. */
-  relay(body: ControlBody<'undelivered'>): void {
-    const { peers, routes } = this.#parts
+  /**
+   * Such a word for another node goes on, by the way that its messages come: once, and only from whom the message was passed
+   * to. The exchange that the message opened is over.
+   */
+  relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
+    const { peers, routes, telemetry } = this.#parts
+    const key = `${body.origin}/${body.id}`
+    const passed = this.#passed.get(key)
+    if (passed?.next !== peer || passed.to !== body.to) return telemetry.count('errors', 'undelivered')
+    this.#passed.delete(key)
+    if (passed.opened !== null) this.#exchanges.close(passed.opened)
     this.#tell(peers.isOnline(body.origin) ? body.origin : routes.next(body.origin), body)
   }
 
@@ -148,6 +160,7 @@ export class Passing {
     }
     const { peer, header, since } = passenger
     this.#noteReply(passenger)
+    this.#notePassed(passenger, next)
     traffic.passed({ peer, header, since, ...asked })
     return null
   }
@@ -194,7 +207,7 @@ export class Passing {
 
   #bounded({ peer, header }: Passenger, bytes: number): Refusal | null {
     if (!this.#rate.take(peer) || !this.#byteRate.take(peer, bytes) || !this.#inAll.take()) return REFUSALS.flood
-    if (!OPENING_TYPES.has(header.type) || header.type === 'notification') return null
+    if (!isAsking(header)) return null
     const { clock, settings } = this.#parts
     const now = clock.monotonic()
     return this.#exchanges.open({ ...exchangeOf(header, peer), expiresAt: now + settings.defaultTtlMs }, now) ? null : REFUSALS.tooManyOpen
@@ -210,6 +223,15 @@ export class Passing {
     return this.#exchanges.findOpened(back, now)
   }
 
+  #notePassed({ peer, header, recipient }: Passenger, next: NodeId): void {
+    const opened = isAsking(header) ? exchangeOf(header, peer) : null
+    this.#passed.set(`${peer}/${header.id}`, { next, to: recipient.nodeId, opened })
+    for (const oldest of this.#passed.keys()) {
+      if (this.#passed.size <= MAX_PASSED) break
+      this.#passed.delete(oldest)
+    }
+  }
+
   #noteReply({ sender, recipient, header }: Passenger): void {
     if (OPENING_TYPES.has(header.type)) return
     const exchange = this.#exchange({ sender, recipient, header })
@@ -218,10 +240,15 @@ export class Passing {
 
   #failed({ peer, header }: Passenger, error: unknown): Refusal {
     const { code, message } = asNodeError(error)
-    if (OPENING_TYPES.has(header.type) && header.type !== 'notification') this.#exchanges.close(exchangeOf(header, peer))
+    if (isAsking(header)) this.#exchanges.close(exchangeOf(header, peer))
     const isOffline = code === 'CHANNEL_CLOSED' || code === 'PEER_OFFLINE'
     return { code: isOffline ? 'PEER_OFFLINE' : code, rule: 'hops: handed to the next node', reason: message }
   }
+}
+
+/** Does it open an exchange? */
+function isAsking({ type }: EnvelopeHeader): boolean {
+  return OPENING_TYPES.has(type) && type !== 'notification'
 }
 
 /** The exchange of a message, were it opened by an agent of `peer`. */

@@ -151,7 +151,7 @@ export class PeerMessages implements PeersHandlers {
       case 'linked-to':
         return presence.onLinkedTo(peer, control.body)
       case 'undelivered':
-        return control.body.origin === self ? ways.onUndelivered(peer, control.body) : passing.relay(control.body)
+        return control.body.origin === self ? ways.onUndelivered(peer, control.body) : passing.relay(peer, control.body)
     }
   }
 
