@@ -97,5 +97,13 @@ export const HOPS_MUTANTS = [
     put: 'if (passed === undefined) return this.#tell(body.origin, body)\n    if (passed.to !== body.to) return',
     test: 'node/passing.words',
     title: 'words about undelivered messages that a peer has relayed'
+  },
+  {
+    name: 'answers that are carried count for who gives them',
+    file: 'src/node/passing.ts',
+    find: '(this.#exchange(passenger)?.peer ?? peer)',
+    put: 'peer',
+    test: 'node/passing',
+    title: 'the answers that peers have a node give do not use up what is carried for that node'
   }
 ]

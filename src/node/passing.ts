@@ -26,7 +26,7 @@ import type { Refusal, Router } from './router.js'
 import type { Routes } from './routes.js'
 import type { Traffic } from './traffic.js'
 
-/** Messages and bytes of one node that are carried. At once no more than half of what may wait for a neighbour. */
+/** Messages and bytes of one node that are carried, and as many replies to it. At once no more than half of what may wait for a neighbour. */
 const PER_ORIGIN = { perSecond: 50, burst: 500 }
 const BYTES_PER_ORIGIN = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
 /** Messages of all nodes that are carried: fewer than a neighbour takes, and than may wait for it. */
@@ -86,6 +86,8 @@ export class Passing {
   readonly #exchanges = new Exchanges(EXCHANGES)
   readonly #rate: RateTable
   readonly #byteRate: RateTable
+  readonly #replyRate: RateTable
+  readonly #replyByteRate: RateTable
   readonly #inAll: TokenBucket
   /** Messages that were passed on, by their node and id: to whom, and which exchange they opened. */
   readonly #passed = new Map<string, { readonly next: NodeId; readonly to: NodeId; readonly opened: ExchangeKey | null }>()
@@ -94,6 +96,8 @@ export class Passing {
     this.#parts = parts
     this.#rate = new RateTable(PER_ORIGIN, parts.clock)
     this.#byteRate = new RateTable(BYTES_PER_ORIGIN, parts.clock)
+    this.#replyRate = new RateTable(PER_ORIGIN, parts.clock)
+    this.#replyByteRate = new RateTable(BYTES_PER_ORIGIN, parts.clock)
     this.#inAll = new TokenBucket(IN_ALL, parts.clock)
   }
 
@@ -205,12 +209,21 @@ export class Passing {
     return { rule: verdict.rule, from: from.tier, to: target.tier }
   }
 
-  #bounded({ peer, header }: Passenger, bytes: number): Refusal | null {
-    if (!this.#rate.take(peer) || !this.#byteRate.take(peer, bytes) || !this.#inAll.take()) return REFUSALS.flood
+  #bounded(passenger: Passenger, bytes: number): Refusal | null {
+    const { peer, header } = passenger
+    if (!this.#mayCarry(passenger, bytes) || !this.#inAll.take()) return REFUSALS.flood
     if (!isAsking(header)) return null
     const { clock, settings } = this.#parts
     const now = clock.monotonic()
     return this.#exchanges.open({ ...exchangeOf(header, peer), expiresAt: now + settings.defaultTtlMs }, now) ? null : REFUSALS.tooManyOpen
+  }
+
+  /** What answers somebody counts for who asked: else those who ask a node much would use up what is carried for it. */
+  #mayCarry(passenger: Passenger, bytes: number): boolean {
+    const { peer, header } = passenger
+    const opener = OPENING_TYPES.has(header.type) ? peer : (this.#exchange(passenger)?.peer ?? peer)
+    if (opener === peer) return this.#rate.take(peer) && this.#byteRate.take(peer, bytes)
+    return this.#replyRate.take(opener) && this.#replyByteRate.take(opener, bytes)
   }
 
   /** The exchange that a message goes along: one that its recipient opened, or its sender. */

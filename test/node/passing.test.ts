@@ -168,3 +168,39 @@ test('a node whose setting forbids it carries nothing, not even what it is given
   t.is(await codeOnTheWay(links), 'PEER_OFFLINE')
   t.is(links.b.audit.of('refusal').at(-1)?.rule, 'hops: network.forward')
 })
+
+// m and n ask c by way of b, each within its own allowance. a is honest.
+test('the answers that peers have a node give do not use up what is carried for that node', async (t) => {
+  const { world, a, b, c } = await chain(t)
+  const m = await world.member('m')
+  const n = await world.member('n')
+  await world.link(m, b)
+  await world.link(n, b)
+  const flood = (by: FakeNode, count: number): void => {
+    for (let i = 0; i < count; i++) put(by, b, carried(world, by, { to: c, firstHop: b, hops: [], changes: { payload: { bad: 1 } } }))
+  }
+  for (let i = 0; i < 20; i++) {
+    flood(m, 20)
+    flood(n, 20)
+    await world.pass(250, 250)
+  }
+  t.ok(b.counted('messages_passed_on', 'error') > 500, 'they have used up more than one node may have carried')
+  const outcomes: string[] = []
+  for (let i = 0; i < 10; i++) {
+    flood(m, 10)
+    flood(n, 10)
+    await world.settle()
+    const reply = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: i, timeoutMs: 5000 })
+    void reply.then(
+      (one) => outcomes.push(one.error?.code ?? one.outcome),
+      (e: { code?: string }) => outcomes.push(e.code ?? '?')
+    )
+    await world.settle()
+    await world.pass(250, 250)
+  }
+  await world.pass(10_000, 250)
+  t.alike(
+    outcomes,
+    Array.from({ length: 10 }, () => 'COMPLETED')
+  )
+})
