@@ -10,7 +10,7 @@ import { jsonText, type Output, plainText } from './output.js'
 import { type Cell, printTable } from './render.js'
 
 /** What became of a target that took the message. */
-const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
+const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
 
 /** Outcomes of a broadcast's target that are shown as well. */
 const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED'])
@@ -40,7 +40,8 @@ export async function awaitReply<N extends MessageCall>(
   const abort = (): void => stop.abort()
   process.once('SIGINT', abort)
   try {
-    return await printReply(output, await followMessage(context, { name, params, signal: stop.signal }))
+    const reply = await followMessage(context, { name, params, signal: stop.signal })
+    return await printReply(output, reply, 'type' in params && params.type === 'notification')
   } catch (error) {
     if (!stop.signal.aborted) throw error
     output.note(`given up; the node cancels the work: ${output.hint('a2a-node tasks')} shows it`)
@@ -51,8 +52,10 @@ export async function awaitReply<N extends MessageCall>(
 }
 
 /** Prints what came back of a `send` or `call`; gives the exit code. */
-async function printReply(output: Output, reply: Reply): Promise<number> {
+async function printReply(output: Output, reply: Reply, isNotification: boolean): Promise<number> {
   if (output.json) output.object('reply@1', output.hinted(reply))
+  else if (isNotification && reply.targets === undefined && reply.outcome === 'COMPLETED')
+    output.note(`${shown(reply.agent)}: sent; nothing says whether it arrived`)
   else await printText(output, reply)
   return exitCode(reply)
 }

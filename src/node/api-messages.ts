@@ -333,7 +333,7 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
 }
 
 /** What a broadcast counts as having got there. */
-const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'QUEUED'])
+const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
 
 /** The message did not get there, or nobody knows: not the agent failed. */
 const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
@@ -380,7 +380,8 @@ async function toOne(
     if (card.origin === 'remote' && !node.presence.isOnline(card.nodeId)) return { outcome: 'PEER_OFFLINE', rule: null }
     if (type === 'notification') {
       await post(node, target, question)
-      return { outcome: 'DELIVERED', rule: null }
+      // Of what goes to another node nothing says whether it arrives.
+      return { outcome: card.origin === 'local' ? 'DELIVERED' : 'SENT', rule: null }
     }
     const reply = await ask(node, { ...question, target })
     const { taskId, payload, error } = reply

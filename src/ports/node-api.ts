@@ -150,6 +150,7 @@ export interface Reply {
   readonly agent: string
   readonly taskId: string | null
   /** A broadcast is `FAILED` when it failed at any target, or none took it; those whom a rule leaves out do not count otherwise. */
+  /** Of a notification, which nobody answers, COMPLETED says that it was handed to the link (or to the agent here). */
   readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED'
   readonly payload: unknown
   readonly error: ErrorBody | null

@@ -75,3 +75,12 @@ test('send and call read stdin for -, and pass their flags', async (t: Assert) =
     ]
   )
 })
+
+test('a notification was sent, which is all that is known of it', async (t: Assert) => {
+  const sent = { ...REPLY, outcome: 'COMPLETED', taskId: null, payload: null } as const
+  const { run: cli } = await fakeHome(t, { calls: { 'message.send': () => sent } })
+  const ran = await cli(['send', 'text', 'hi', '--type', 'notification'])
+  t.alike([ran.code, ran.stdout, ran.stderr], [0, '', 'text@gpu-box: sent; nothing says whether it arrived\n'])
+  const asked = await cli(['send', 'text', 'hi'])
+  t.absent(asked.stderr.includes('nothing says'))
+})

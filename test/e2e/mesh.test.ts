@@ -52,10 +52,10 @@ test('a broadcast reaches every agent and lists each with its outcome', async (t
     'files@a': 'DELIVERED',
     'host@a': 'DELIVERED',
     'text@a': 'DELIVERED',
-    'files@b': 'DELIVERED',
-    'host@b': 'DELIVERED',
-    'text@b': 'DELIVERED',
-    'operator@b': 'DELIVERED'
+    'files@b': 'SENT',
+    'host@b': 'SENT',
+    'text@b': 'SENT',
+    'operator@b': 'SENT'
   })
 })
 

@@ -138,3 +138,16 @@ test('a broadcast counts whom it asked, names who was left out by which rule, an
   t.is(queued.outcome, 'QUEUED')
   t.ok(queued.targets?.every((one) => one.outcome !== 'QUEUED' || typeof one.taskId === 'string'))
 })
+
+test('a broadcast of a notification was taken by agents here and sent to those of other nodes', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('near')] })
+  const peer = await world.member('peer', { agents: [echo('far')] })
+  await world.link(owner, peer)
+  const sending = owner.api().call('message.send', { agent: '*', text: 'hi', type: 'notification' })
+  await world.settle()
+  const { targets = [], outcome } = await sending
+  t.is(outcome, 'COMPLETED')
+  const by = Object.fromEntries(targets.map((one) => [one.agent, one.outcome]))
+  t.alike([by['near@owner'], by['far@peer']], ['DELIVERED', 'SENT'])
+})
