@@ -179,7 +179,7 @@ export async function createInvite(
     uses: params.uses ?? 1
   })
   await log.submit({ kind: 'invite', mesh: own.mesh, invite: terms })
-  return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier) }
+  return { id: terms.id, code, expiresAt: iso(terms.expiresAt), uses: terms.uses, tier: tierText(tier), sandboxId }
 }
 
 /** Rows of `invite ls`, newest first. */

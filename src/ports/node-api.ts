@@ -219,7 +219,14 @@ export interface Calls {
   }
   'invite.create': {
     params: { readonly tier?: Tier; readonly admin?: boolean; readonly ttlMs?: number; readonly uses?: number; readonly sandboxId?: string }
-    result: { readonly id: string; readonly code: string; readonly expiresAt: string; readonly uses: number; readonly tier: TierText }
+    result: {
+      readonly id: string
+      readonly code: string
+      readonly expiresAt: string
+      readonly uses: number
+      readonly tier: TierText
+      readonly sandboxId: string | null
+    }
   }
   'mesh.settings': { params: Record<string, never>; result: MeshSettingsInfo }
   'mesh.set': {

@@ -213,6 +213,9 @@ test('invite prints the code alone on stdout', async (t: Assert) => {
   t.is(json['schema'], 'a2a-node/invite@1')
   t.is(json['tier'], 'L1')
   t.ok(ran.stderr.includes('On the other machine:'))
+  t.ok(ran.stderr.includes('as L2 in sandbox ci, may invite'), ran.stderr)
+  t.is(json['sandboxId'], null)
+  t.is((JSON.parse((await cli(['invite', '--sandbox', 'ci', '--json'])).stdout) as Record<string, unknown>)['sandboxId'], 'ci')
 })
 
 test('the code of a local network is said to work on this machine only', async (t: Assert) => {

@@ -196,7 +196,7 @@ export class FakeNodeApi implements NodeApi {
         const expiresAt = new Date(Date.now() + (ttlMs ?? 600_000)).toISOString()
         const terms = { id: `inv${this.#invites.length}${'x'.repeat(10)}`, tier: `L${tier ?? 1}` as const, uses: uses ?? 1, expiresAt }
         this.#invites.push({ ...terms, admin: admin ?? false, sandboxId: sandboxId ?? null, used: 0, state: 'open', by: this.#info().node })
-        return { ...terms, code: 'code'.repeat(26) }
+        return { ...terms, sandboxId: sandboxId ?? null, code: 'code'.repeat(26) }
       },
       'invite.list': () => ({ invites: this.#invites }),
       'invite.revoke': ({ id }) => {

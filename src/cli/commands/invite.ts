@@ -20,13 +20,13 @@ export const invite: Action = async ({ output, api }, _args, options) => {
     output.note(renderUnicodeCompact(made.code, { border: 2 }))
   }
   if (output.json) {
-    const { code, expiresAt, uses, tier, id } = made
-    output.object('invite@1', { code, expiresAt, uses, tier, id, network })
+    const { code, expiresAt, uses, tier, sandboxId, id } = made
+    output.object('invite@1', { code, expiresAt, uses, tier, sandboxId, id, network })
     return EXIT.ok
   }
   const left = formatDuration(Math.max(0, Math.round((Date.parse(made.expiresAt) - Date.now()) / 1000) * 1000))
   const rights = params.admin === true ? ', may invite and write the log' : ''
-  const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${rights}, for ${left}.`
+  const joins = `Joins ${plural(made.uses, 'node')} as ${made.tier}${made.sandboxId === null ? '' : ` in sandbox ${made.sandboxId}`}${rights}, for ${left}.`
   if (network === 'local') {
     output.note(`${joins} The network of this mesh is local, so the code works on this machine only:`)
     output.note('  a2a-node --home <other directory> start --join <code>')

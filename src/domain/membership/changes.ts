@@ -1,6 +1,8 @@
 import type { MeshId, NodeId } from '../../kit/ids.js'
-import { tierText } from '../routing/tier.js'
-import type { InviteRecord, MemberRecord, MembershipView } from './types.js'
+import { DEFAULT_TIER_RULES } from '../routing/tier-rules.js'
+import type { TierRule } from '../routing/tier-rules.js'
+import { TIERS, tierText } from '../routing/tier.js'
+import type { InviteRecord, MemberRecord, MembershipView, MeshSettings, SettingsRecord } from './types.js'
 
 /** One change of who is in the mesh and as what, told once. */
 export interface MembershipChange {
@@ -29,6 +31,9 @@ interface KnownNode {
   readonly turns: number
 }
 
+/** What holds before the owner sets anything. */
+const SHIPPED: MeshSettings = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] } }
+
 /** Refusals that are known one by one, the newest; of older ones only the time of the newest is kept. */
 const MAX_REFUSALS = 4096
 
@@ -44,6 +49,8 @@ export interface KnownMembership {
   readonly refusedUntil?: number
   /** Serial of the settings of the mesh; absent while none were set. */
   readonly settings?: number
+  /** Those settings themselves, to tell what the next ones change. */
+  readonly rules?: MeshSettings
 }
 
 /** What a node knows that was told of nothing. */
@@ -82,7 +89,7 @@ export function membershipChanges(
       nodes,
       invites: invites.known,
       ...refusals.known,
-      ...(view.settings === null ? {} : { settings: view.settings.serial })
+      ...(view.settings === null ? {} : { settings: view.settings.serial, rules: view.settings.settings })
     },
     changes: [...invites.changes, ...changes, ...refusals.changes, ...settingsChanges(before, view)]
   }
@@ -145,13 +152,13 @@ function inviteChanges(
   const known: Record<string, boolean> = { ...before.invites }
   const invites = [...view.invites.values()].sort((a, b) => a.terms.createdAt - b.terms.createdAt || (a.terms.id < b.terms.id ? -1 : 1))
   for (const invite of invites) {
-    const { id, tier, uses, admin } = invite.terms
+    const { id, tier, uses, admin, sandboxId } = invite.terms
     const old = own(before.invites, id)
     const isRevoked = isRevokedItself(invite, view)
     known[id] = isRevoked || old === true
     const what = `invite ${id.slice(0, 8)}`
     if (old === undefined) {
-      const grants = `${what}: ${tierText(tier)}${admin ? ', admin' : ''}, ${uses} ${uses === 1 ? 'use' : 'uses'}`
+      const grants = `${what}: ${tierText(tier)}${sandboxId === undefined ? '' : `, sandbox ${sandboxId}`}${admin ? ', admin' : ''}, ${uses} ${uses === 1 ? 'use' : 'uses'}`
       changes.push({ ...change('invited', null, grants, `${id}/invited`), by: invite.by })
     }
     if (isRevoked && old !== true) changes.push(change('invite-revoked', null, what, `${id}/revoked`))
@@ -192,9 +199,34 @@ function newest(all: ReadonlyMap<string, number>, until: number): Pick<KnownMemb
 function settingsChanges(before: KnownMembership, { settings, mesh }: MembershipView): MembershipChange[] {
   if (settings === null || settings.serial === before.settings) return []
   const { serial, at } = settings
-  return [
-    { ...change('settings', null, 'tier rules and sandboxes of the mesh were set', `settings/${serial}/${at}`), by: mesh?.owner ?? null }
+  return [{ ...change('settings', null, settingsText(before, settings), `settings/${serial}/${at}`), by: mesh?.owner ?? null }]
+}
+
+/** Serial and what is other than before: rows of the tier table, the allow list, whether sandboxes hold. */
+function settingsText({ settings: known, rules }: KnownMembership, { serial, settings }: SettingsRecord): string {
+  // What was in force is not known where only its serial was kept.
+  if (known !== undefined && rules === undefined) return `serial ${serial}`
+  const old = rules ?? SHIPPED
+  const tiers = TIERS.flatMap((tier) => {
+    const [from, to] = [old, settings].map(({ tierRules }) => rowText(tierRules.find((one) => one.sourceTier === tier)))
+    return from === to ? [] : [`${tierText(tier)} may open to ${to} (was ${from})`]
+  })
+  const [was, is] = [old.sandbox, settings.sandbox]
+  const added = is.crossSandboxAllowList.filter((one) => !was.crossSandboxAllowList.includes(one))
+  const removed = was.crossSandboxAllowList.filter((one) => !is.crossSandboxAllowList.includes(one))
+  const changed = [
+    ...(tiers.length === 0 ? [] : [`tiers: ${tiers.join(', ')}`]),
+    ...(was.enforced === is.enforced ? [] : [`sandboxes: ${is.enforced ? 'enforced' : 'not enforced'}`]),
+    ...(added.length + removed.length === 0
+      ? []
+      : [`allow list: ${[...added.map((one) => `+${one}`), ...removed.map((one) => `-${one}`)].join(' ')}`])
   ]
+  return `serial ${serial}; ${changed.length === 0 ? 'nothing changed' : changed.join('; ')}`
+}
+
+function rowText(rule: TierRule | undefined): string {
+  if (rule === undefined || rule.allowedTargetTiers.length === 0) return 'nobody'
+  return `${rule.allowedTargetTiers.map((tier) => tierText(tier)).join(' ')}${rule.requiresEscalationJustification ? ' with a justification' : ''}`
 }
 
 function change(...[code, peer, reason, ref, by = null]: [string, NodeId | null, string, string, (NodeId | null)?]): MembershipChange {

@@ -4,6 +4,7 @@ import { type KnownMembership, membershipChanges, type MembershipChange, NOTHING
 import { EMPTY_VIEW, firstView } from '../../../src/domain/membership/view.js'
 import type { MembershipView } from '../../../src/domain/membership/types.js'
 import { DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
+import type { TierRule } from '../../../src/domain/routing/tier-rules.js'
 import { holds } from '../../support/holds.js'
 import { type Actor, actor, founded, inviteTerms, LogModel, MESH } from '../../support/membership.js'
 
@@ -110,6 +111,26 @@ test('settings of the mesh are told each time they are set', (t: Assert) => {
     )
     t.alike(teller.codes(log), [])
   }
+})
+
+test('a change of settings says its serial and what is other than before, an invite its sandbox', (t: Assert) => {
+  const log = founded()
+  const teller = new Teller()
+  teller.tell(log)
+  const told: string[] = []
+  const set = (serial: number, tierRules: readonly TierRule[], sandbox: { enforced: boolean; crossSandboxAllowList: string[] }): void => {
+    log.write(owner, { kind: 'settings', mesh: MESH, settings: { tierRules, sandbox }, serial, at: serial })
+    told.push(...teller.tell(log).map(({ reason }) => reason))
+  }
+  const other = DEFAULT_TIER_RULES.map((rule) => (rule.sourceTier === 1 ? { ...rule, allowedTargetTiers: [1 as const] } : rule))
+  set(1, other, { enforced: true, crossSandboxAllowList: ['text'] })
+  set(2, DEFAULT_TIER_RULES, { enforced: false, crossSandboxAllowList: ['host'] })
+  t.alike(told, [
+    'serial 1; tiers: L1 may open to L1 (was L0 L1); allow list: +text',
+    'serial 2; tiers: L1 may open to L0 L1 (was L1); sandboxes: not enforced; allow list: +host -text'
+  ])
+  log.invite(owner, inviteTerms('boxed', { sandboxId: 'lab', tier: 3, uses: 1 }))
+  t.ok(/^invite .{8}: L3, sandbox lab, 1 use$/.test(teller.tell(log)[0]?.reason ?? ''))
 })
 
 test('what the log takes back is told, and told again when it comes again', (t: Assert) => {
