@@ -41,7 +41,8 @@ async function list(context: CommandContext, options: Options): Promise<number> 
   const { output, paths } = context
   const names = await namesNow(context)
   const sinceMs = durationOption(options, 'since')
-  const isOfPeer = peerFilter(textOption(options, 'peer'), names)
+  const who = textOption(options, 'peer')
+  const isOfPeer = peerFilter(who, names)
   const { readAudit } = await import('../../audit.js')
   const query = sinceMs === undefined ? {} : { since: Date.now() - sinceMs }
   let seen = 0
@@ -54,9 +55,16 @@ async function list(context: CommandContext, options: Options): Promise<number> 
       else output.print(textOf(output, line, names))
     }
   }
+  if (seen === 0 && who !== undefined && names.size === 0 && !isKeyText(who)) throw unnamed(who)
   if (seen === 0 && !output.json) output.note('nothing is on record')
   if (damaged > 0) output.note(`${plural(damaged, 'line')} cannot be read: ${output.hint('a2a-node audit --verify')}`)
   return EXIT.ok
+}
+
+/** It may well be a name, and without a node nobody knows whose. */
+function unnamed(who: string): NodeError {
+  const message = `no id on record begins with "${shown(who)}"; names are known only while the node runs: give the id`
+  return new NodeError('PEER_NOT_FOUND', message, { next: ['a2a-node audit --json', 'a2a-node start'] })
 }
 
 /** Asks a running node for the names of all nodes, once it has written down what waits. */
