@@ -320,6 +320,6 @@ function cancelTask(node: NodeCore, text: string): Calls['tasks.cancel']['result
   const found = node.requests.cancelTask(id) || node.swarms.cancelTask(id) || node.work.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  if (!found) throw new NodeError('USAGE', `the task is ${task.state} already`)
+  if (!found) throw new NodeError('CONFLICT', `the task is ${task.state} already`, { next: [`a2a-node tasks show ${id}`] })
   return taskInfo(node, task)
 }

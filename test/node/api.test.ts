@@ -222,7 +222,7 @@ test('tasks are found by a unique prefix and canceled on the side that asked', a
   t.is(first === undefined ? '' : new Date(first.at).toISOString(), first?.at, 'its events have ISO times')
   await failsWith(t, 'TASK_NOT_FOUND', () => api.call('tasks.show', { id: 'tas' }))
   t.is((await api.call('tasks.cancel', { id: taskId ?? '' })).state, 'canceled')
-  await failsWith(t, 'USAGE', () => api.call('tasks.cancel', { id: taskId ?? '' }))
+  await failsWith(t, 'CONFLICT', () => api.call('tasks.cancel', { id: taskId ?? '' }))
   await world.settle()
   t.is(agent.open.length, 1, 'the other goes on')
   const all = (await api.call('tasks.list', {})).tasks
