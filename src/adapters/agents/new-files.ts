@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
+import { shellWord } from '../../kit/text.js'
 import { DEFAULT_TIER_ASSIGNMENTS } from '../../domain/routing/tier-rules.js'
 import { type Tier, type TierText, tierText } from '../../domain/routing/tier.js'
 import { parseAgentFile } from './agent-file.js'
@@ -50,7 +51,8 @@ export async function writeNewAgents({ dir, name, preset }: NewAgents): Promise<
   } catch (error) {
     for (const file of made) await fs.rm(file, { force: true })
     const existing = files[made.length]?.file ?? dir
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw new NodeError('FILE_EXISTS', `there is a file ${existing} already`)
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new NodeError('FILE_EXISTS', `there is a file ${existing} already`, { next: [`a2a-node agents check ${shellWord(existing)}`] })
     throw error
   }
   return files
@@ -66,7 +68,11 @@ function tiersOf(name: string | null, preset: string | null): readonly (readonly
   const all = Object.entries(tiers)
   const chosen = name === null ? all : all.filter(([id]) => id === name)
   if (chosen.length > 0) return chosen
-  throw new NodeError('AGENT_NOT_FOUND', `the preset ${preset} has no agent ${name}`, { data: { candidates: Object.keys(tiers) } })
+  const candidates = Object.keys(tiers)
+  throw new NodeError('AGENT_NOT_FOUND', `the preset ${preset} has no agent ${name}; it has ${candidates.join(', ')}`, {
+    data: { candidates },
+    next: ['a2a-node agents new --help']
+  })
 }
 
 /** The name is an agent's id and a file's name: only what the file itself would be good for. */
