@@ -160,7 +160,10 @@ class PolicyFile implements PolicySource {
       if (text !== null && this.#text === null) await remember(this.#options)
       if (text !== this.#text || this.#state.fault !== null) this.#take(text)
     } catch (error) {
-      this.#fail({ line: null, reason: messageOf(error) })
+      // Whoever tells of the fault names the file.
+      const lead = `${this.#options.file}: `
+      const reason = messageOf(error)
+      this.#fail({ line: null, reason: reason.startsWith(lead) ? reason.slice(lead.length) : reason })
     }
   }
 
