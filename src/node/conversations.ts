@@ -12,6 +12,8 @@ export type ReplyHandler = (header: EnvelopeHeader, payload: unknown) => void
 
 /** How often ended and expired exchanges are swept, in milliseconds. */
 const SWEEP_MS = 30_000
+/** Exchanges of those that may be open that peers leave to this node. */
+const KEPT_FOR_OWN = 8192
 /** Ended exchanges that are remembered, to tell a late reply from one that nobody asked for. */
 const MAX_ENDED = 8192
 
@@ -21,7 +23,7 @@ const MAX_ENDED = 8192
  */
 export class Conversations {
   readonly #clock: Clock
-  readonly #exchanges = new Exchanges()
+  readonly #exchanges = new Exchanges({ kept: KEPT_FOR_OWN })
   readonly #handlers = new Map<string, { handler: ReplyHandler; expiresAt: number }>()
   readonly #ended = new Set<string>()
   readonly #sweeper: Timer
@@ -33,7 +35,7 @@ export class Conversations {
 
   /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
   letIn(thread: Thread, ttlMs: number): boolean {
-    return this.#open(thread, inward(thread), ttlMs)
+    return this.#open(thread, { ...inward(thread), isOwn: false }, ttlMs)
   }
 
   /**
@@ -42,7 +44,7 @@ export class Conversations {
    */
   sentOut(thread: Thread, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
     const key = outward(thread)
-    if (!this.#open(thread, key, options.ttlMs)) return false
+    if (!this.#open(thread, { ...key, isOwn: true }, options.ttlMs)) return false
     this.#handlers.set(exchangeText(key), { handler: options.handler, expiresAt: this.#clock.monotonic() + options.ttlMs })
     return true
   }
@@ -103,7 +105,7 @@ export class Conversations {
     this.#clock.clear(this.#sweeper)
   }
 
-  #open(thread: Thread, key: ExchangeKey, ttlMs: number): boolean {
+  #open(thread: Thread, key: ExchangeKey & { readonly isOwn: boolean }, ttlMs: number): boolean {
     const now = this.#clock.monotonic()
     this.#ended.delete(endText(thread))
     return this.#exchanges.open({ ...key, expiresAt: now + ttlMs }, now)

@@ -27,6 +27,8 @@ import type { Traffic } from './traffic.js'
 
 /** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
 const SHORT_TTL_MS = 60_000
+/** How long a stream of a peer may last, in milliseconds. */
+export const STREAM_TTL_MS = 600_000
 
 /** What this room refuses by itself; tiers and sandboxes are the router's. */
 const REFUSALS = {
@@ -322,7 +324,8 @@ export class Inbox {
   #open(arrival: Arrival): boolean {
     const { type } = arrival.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
-    return this.#parts.conversations.letIn(threadOf(arrival), type === 'task-proposal' ? SHORT_TTL_MS : this.#parts.ttlMs)
+    const ttlMs = type === 'task-proposal' ? SHORT_TTL_MS : type === 'stream-start' ? STREAM_TTL_MS : this.#parts.ttlMs
+    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs)
   }
 
   #dispatch(incoming: Incoming): void {

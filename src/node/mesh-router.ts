@@ -14,7 +14,7 @@ import type { SandboxRules } from '../domain/routing/decide.js'
 import type { TierRule } from '../domain/routing/tier-rules.js'
 import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
-import { threadOf } from './inbox.js'
+import { STREAM_TTL_MS, threadOf } from './inbox.js'
 import type { Incoming } from './inbox.js'
 import type { EnvelopeHandler, Listeners } from './listeners.js'
 import type { Draft } from './outbox.js'
@@ -209,7 +209,7 @@ export function takeStream(
   if (!listeners.has(incoming.recipient.agentId)) return false
   const thread = threadOf(incoming)
   conversations.follow(thread, {
-    ttlMs: REPLY_TTL_MS,
+    ttlMs: STREAM_TTL_MS,
     handler: ({ type }) => {
       if (FINAL_REPLIES.has(type)) conversations.end(thread)
     }

@@ -165,3 +165,11 @@ test('whatever is open, a reply is let in only between the two agents of one exc
     500
   )
 })
+
+test('members that keep exchanges open do not keep this node from asking others', (t) => {
+  const conversations = make(t)
+  for (let peer = 0; peer < 9; peer++)
+    for (let one = 0; one < 8192; one++) conversations.letIn(thread(`${one}`, { peer: `m${peer}` }), 86_400_000)
+  t.absent(conversations.letIn(thread('one more', { peer: 'm9' }), 1000))
+  t.ok(conversations.sentOut(thread('own', { peer: 'honest' }), NO_ONE))
+})

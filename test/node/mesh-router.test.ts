@@ -285,6 +285,21 @@ test('a stream goes to who listens until it ends, and the thread holds all of it
   t.is(heard.get(sender)?.at(-1)?.type, 'error')
 })
 
+test('a stream that is never ended is over after ten minutes', async (t) => {
+  const { world, places, listen } = await scene(t)
+  const [here, there] = places
+  const sender = await listen(here, 'sender')
+  const target = await listen(there, 'target')
+  await world.settle()
+  const start = made(here, { sender, recipient: target, type: 'stream-start', payload: null })
+  await here.layer.router.send(start)
+  await world.settle()
+  const stream = { peer: here.node.id, correlationId: start.id, own: 'target', other: 'sender' }
+  t.ok(isOpen(there.node, stream))
+  await world.pass(600_000, 60_000)
+  t.absent(isOpen(there.node, stream))
+})
+
 test('a listener that stops or throws disturbs nobody', async (t) => {
   const { world, places, heard, listen } = await scene(t)
   const [here] = places

@@ -6,6 +6,8 @@ export interface ExchangeLimits {
   readonly maxOpen?: number
   /** With one peer. Default 8,192. */
   readonly maxPerPeer?: number
+  /** Of all, those that only this node opens: what peers open leaves room for its own. Default 0. */
+  readonly kept?: number
 }
 
 /** Names an exchange: the node that its room is charged to, the thread and the two agents that speak. */
@@ -45,19 +47,21 @@ export class Exchanges {
   readonly #byOpener = new Map<string, Exchange[]>()
   readonly #maxOpen: number
   readonly #maxPerPeer: number
+  readonly #kept: number
   /** No exchange expires before this, so a full table is not searched in vain again and again. */
   #nextExpiry = Number.POSITIVE_INFINITY
 
   constructor(limits: ExchangeLimits = {}) {
     this.#maxOpen = limits.maxOpen ?? 65_536
     this.#maxPerPeer = limits.maxPerPeer ?? 8192
+    this.#kept = limits.kept ?? 0
   }
 
   /**
-   * Notes an opening message that passed. A request on the thread of an accepted proposal goes on with its exchange.
-   * False: there is no room (answer OVERLOADED).
+   * Notes an opening message that passed; `isOwn`: of this node. A request on the thread of an accepted proposal goes on with
+   * its exchange. False: there is no room (answer OVERLOADED).
    */
-  open({ expiresAt, ...key }: ExchangeKey & { readonly expiresAt: number }, now: number): boolean {
+  open({ expiresAt, isOwn = false, ...key }: ExchangeKey & { readonly expiresAt: number; readonly isOwn?: boolean }, now: number): boolean {
     const known = this.#live(key, now)
     this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     if (known !== null) {
@@ -66,7 +70,7 @@ export class Exchanges {
       known.expiresAt = Math.max(known.expiresAt, expiresAt)
       return true
     }
-    if (!this.#hasRoom(key.peer, now)) return false
+    if (!this.#hasRoom(key.peer, isOwn, now)) return false
     this.#add({ key, openings: 1, accepted: 0, expiresAt })
     return true
   }
@@ -132,13 +136,13 @@ export class Exchanges {
     return null
   }
 
-  #hasRoom(peer: string, now: number): boolean {
-    if (this.#isFull(peer) && this.#nextExpiry <= now) this.sweep(now)
-    return !this.#isFull(peer)
+  #hasRoom(peer: string, isOwn: boolean, now: number): boolean {
+    if (this.#isFull(peer, isOwn) && this.#nextExpiry <= now) this.sweep(now)
+    return !this.#isFull(peer, isOwn)
   }
 
-  #isFull(peer: string): boolean {
-    return this.#open.size >= this.#maxOpen || (this.#ofPeer.get(peer) ?? 0) >= this.#maxPerPeer
+  #isFull(peer: string, isOwn: boolean): boolean {
+    return this.#open.size >= this.#maxOpen - (isOwn ? 0 : this.#kept) || (this.#ofPeer.get(peer) ?? 0) >= this.#maxPerPeer
   }
 
   #add(exchange: Exchange): void {

@@ -67,6 +67,13 @@ test('a full table refuses new exchanges, keeps the live ones and takes new ones
   t.is(exchanges.size, 3)
 })
 
+test('what peers open leaves room for what this node opens', (t) => {
+  const exchanges = new Exchanges({ maxOpen: 3, kept: 1 })
+  const open = (correlationId: string, isOwn: boolean): boolean => exchanges.open({ ...key, correlationId, isOwn, expiresAt: 10 }, 0)
+  t.alike([open('1', false), open('2', false), open('3', false)], [true, true, false])
+  t.alike([open('4', true), open('5', true)], [true, false])
+})
+
 test('the table behaves like a list of openings, at any times and in any order', (t) => {
   const arbStep = fc.record({
     peer: fc.constantFrom('p', 'q'),
