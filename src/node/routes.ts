@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
-import { RateTable } from '../kit/rate.js'
+import { RateTable, TokenBucket } from '../kit/rate.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import { ENVELOPE_LIMITS } from '../domain/envelope/limits.js'
 import { isActive } from '../domain/membership/view.js'
@@ -19,11 +19,10 @@ const FURTHER_SEARCH_MS = 400
 const NO_WAY_MS = 5000
 /** Nodes to which no way was found that are remembered. */
 const MAX_NO_WAY = 1024
-/** How often a neighbour may ask, and how often this node asks its own neighbours for others. */
+/** How often a neighbour may ask; how often this node asks its own neighbours for it, and for all. */
 const QUESTIONS = { perSecond: 10, burst: 50 }
 const FURTHER_SEARCHES = { perSecond: 2, burst: 10 }
-/** The one bucket of searches for others. */
-const ALL = 'all'
+const ALL_SEARCHES = { perSecond: 10, burst: 50 }
 
 /** What finding ways needs. */
 export interface RoutesParts {
@@ -55,11 +54,13 @@ export class Routes {
   readonly #open = new Map<string, { readonly missing: Set<NodeId>; readonly offers: WayOffer[]; readonly done: () => void }>()
   readonly #questions: RateTable
   readonly #searches: RateTable
+  readonly #allSearches: TokenBucket
 
   constructor(parts: RoutesParts) {
     this.#parts = parts
     this.#questions = new RateTable(QUESTIONS, parts.clock)
     this.#searches = new RateTable(FURTHER_SEARCHES, parts.clock)
+    this.#allSearches = new TokenBucket(ALL_SEARCHES, parts.clock)
   }
 
   /** The neighbour that takes messages for a node; null when no way is known. */
@@ -136,7 +137,8 @@ export class Routes {
     if (!settings.forward || !isMember || to === peer || !this.#questions.take(peer)) return null
     if (peers.isOnline(to)) return 0
     const known = this.#further(to, peer)
-    if (known !== null || !isFurther || this.#isInVain(to) || !this.#searches.take(ALL)) return known
+    if (known !== null || !isFurther || this.#isInVain(to)) return known
+    if (!this.#searches.take(peer) || !this.#allSearches.take()) return known
     await this.#search(to, { isFurther: false, except: peer, patienceMs: FURTHER_SEARCH_MS })
     return this.#further(to, peer)
   }
