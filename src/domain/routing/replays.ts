@@ -2,10 +2,10 @@ import type { NodeId } from '../../kit/ids.js'
 
 /** How far the time of a forwarded message may be from the reader's, in milliseconds. */
 export const MAX_AGE_MS = 300_000
-/** Forwarded messages of one origin that are remembered. */
-const MAX_PER_ORIGIN = 16_384
-/** Forwarded messages that are remembered in all. */
-const MAX_IN_ALL = 65_536
+/** Forwarded messages of one origin that are remembered: 50 a second for as long as its time may pass, and a burst. */
+const MAX_PER_ORIGIN = 32_768
+/** Forwarded messages that are remembered in all: 400 a second for as long. An origin has no more of them than it leaves free. */
+const MAX_IN_ALL = 262_144
 
 /** What may be done with a message: it is new, came before, is too old or too new, or cannot be remembered now. */
 export type Freshness = 'new' | 'repeated' | 'untimely' | 'full'
@@ -30,8 +30,8 @@ export class Replays {
     const ofOrigin = this.#byOrigin.get(origin)
     if (ofOrigin?.has(id) === true) return 'repeated'
     this.#forget(ofOrigin, origin, now)
-    if (this.#size >= MAX_IN_ALL) for (const [one, ids] of [...this.#byOrigin]) this.#forget(ids, one, now)
-    return (ofOrigin?.size ?? 0) >= MAX_PER_ORIGIN || this.#size >= MAX_IN_ALL ? 'full' : 'new'
+    if (this.#isFull(ofOrigin)) for (const [one, ids] of [...this.#byOrigin]) this.#forget(ids, one, now)
+    return this.#isFull(ofOrigin) ? 'full' : 'new'
   }
 
   /** Remembers a message that was new, for as long as its time would let it pass. */
@@ -45,6 +45,10 @@ export class Replays {
   /** How many are remembered. */
   get size(): number {
     return this.#size
+  }
+
+  #isFull(ids: Map<string, number> | undefined): boolean {
+    return (ids?.size ?? 0) >= Math.min(MAX_PER_ORIGIN, MAX_IN_ALL - this.#size)
   }
 
   /** In the order of arrival: those that stand first end first, but for clocks that differ. */
