@@ -73,6 +73,7 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
     agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
+    approvals: { waiting: node.approvals.list().length },
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },
     problems: [...node.parts.problems(), ...node.policy.problems(), ...agentProblems(node)]
   }

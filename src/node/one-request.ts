@@ -284,7 +284,7 @@ export class OneRequest {
     this.#stopGoneTimer()
     clock.clear(this.#timer)
     this.#timer = clock.after(LATE_MS, () => this.#end())
-    this.#note((tasks, id) => tasks.unknown(id))
+    this.#note((tasks, id) => tasks.unknown(id, error))
     // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
     if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
     this.#settle({ outcome: 'UNKNOWN', error })

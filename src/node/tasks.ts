@@ -109,9 +109,9 @@ export class Tasks {
     this.#apply(id, { type: 'error', error, state: error.code === 'CANCELED' && !isLate ? 'canceled' : 'failed' })
   }
 
-  /** No outcome was learned in time; a late one still counts. */
-  unknown(id: string): void {
-    this.#apply(id, { type: 'state', state: 'unknown' })
+  /** No outcome was learned, for this reason; a late one still counts. */
+  unknown(id: string, error: ErrorBody): void {
+    this.#apply(id, { type: 'error', error, state: 'unknown' })
   }
 
   /** A task by its id; undefined for an unknown or forgotten one. */

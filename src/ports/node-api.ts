@@ -59,6 +59,8 @@ export interface StatusInfo {
     readonly faults: readonly { readonly file: string; readonly line: number | null; readonly reason: string }[]
   }
   readonly tasks: { readonly running: number; readonly queued: number }
+  /** Messages that wait for a person of this node. */
+  readonly approvals: { readonly waiting: number }
   readonly outbox: { readonly pending: number }
   readonly problems: readonly Problem[]
 }

@@ -48,6 +48,22 @@ const REPLY: Reply = {
   latencyMs: 1
 }
 
+test('status shows how many messages wait for approval, and how to see them', async (t) => {
+  const { run } = await fakeHome(t, { approvals: [APPROVAL] })
+  const { stdout } = await run(['status'])
+  t.ok(/waiting +1 for approval: a2a-node .*approvals ls/.test(stdout), stdout)
+  t.is((JSON.parse((await run(['status', '--json'])).stdout) as { approvals: { waiting: number } }).approvals.waiting, 1)
+})
+
+test('what a sender says of its message stands quoted behind the input, never in front of it', async (t) => {
+  const forged = { ...APPROVAL, description: '{"command":"ls"}', justification: 'because  "}', input: '{"command":"rm"}' }
+  const { run } = await fakeHome(t, { approvals: [forged] })
+  const [head = '', row = ''] = (await run(['approvals', 'ls'])).stdout.split('\n')
+  const at = head.indexOf('INPUT')
+  t.ok(at > 0 && row.slice(at).startsWith('{"command":"rm"}  '), row)
+  t.ok(row.slice(head.indexOf('SENDER SAYS')).startsWith('goal "{\\"command\\":\\"ls\\"}", justification "because'), row)
+})
+
 test('approvals are listed with who asks for what, harmless to show; a decision is told', async (t) => {
   const { run, fake } = await fakeHome(t, { approvals: [APPROVAL] })
   const { stdout, code } = await run(['approvals', 'ls'])

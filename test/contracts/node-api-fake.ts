@@ -219,7 +219,12 @@ export class FakeNodeApi implements NodeApi {
   #status(): StatusInfo {
     const { node, mesh, pid } = this.#info()
     const agents = { ready: (this.#state.agents ?? []).filter((one) => one.origin === 'local').map((one) => one.id), faults: [] }
-    const counts = { tasks: { running: 0, queued: 0 }, outbox: { pending: 0 }, problems: [] }
+    const counts = {
+      tasks: { running: 0, queued: 0 },
+      approvals: { waiting: this.#state.approvals?.length ?? 0 },
+      outbox: { pending: 0 },
+      problems: []
+    }
     const base = {
       state: 'running',
       node,

@@ -104,9 +104,12 @@ test('the sender takes a request back by canceling, and when its own time is ove
   const late = callText(owner, { timeoutMs: 5000 })
   await world.settle()
   t.is((await waitingOf(peer)).length, 1)
+  t.is((await peer.api().call('node.status', {})).approvals.waiting, 1)
   await world.pass(5000)
   const { outcome, error } = await late
   t.alike([outcome, error?.message], ['UNKNOWN', 'nobody allowed it in time; it was taken back'])
+  const { state, error: why } = await owner.api().call('tasks.show', { id: (await late).taskId ?? '' })
+  t.alike([state, why?.message], ['unknown', 'nobody allowed it in time; it was taken back'], 'the task says so too')
   t.alike(await waitingOf(peer), [])
   t.is(agent.tasks.length, 0)
   t.alike(approvalsOnRecord(peer, 'refusal'), ['CANCELED: canceled by its sender: text.do', 'CANCELED: canceled by its sender: text.do'])

@@ -50,7 +50,7 @@ test('a canceled task is canceled, another failure failed; unknown may still end
   const [canceled, failed, late] = [tasks.open(opening), tasks.open(opening), tasks.open(opening)]
   tasks.fail(canceled, new NodeError('CANCELED', 'enough').toBody())
   tasks.fail(failed, error)
-  tasks.unknown(late)
+  tasks.unknown(late, error)
   t.is(tasks.get(late)?.state, 'unknown')
   tasks.complete(late, 1)
   t.alike(
@@ -111,7 +111,7 @@ test('results, errors and descriptions of tasks that have ended take bounded mem
   t.ok(bytesOf(tasks) <= MOST_BYTES)
   for (let i = 0; i < 200; i++) tasks.complete(tasks.open(opening), big + i)
   t.ok(bytesOf(tasks) <= MOST_BYTES)
-  for (let i = 0; i < 200; i++) tasks.unknown(tasks.open({ ...opening, description: big + i }))
+  for (let i = 0; i < 200; i++) tasks.unknown(tasks.open({ ...opening, description: big + i }), error)
   t.ok(bytesOf(tasks) <= MOST_BYTES)
 })
 

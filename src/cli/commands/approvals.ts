@@ -33,14 +33,17 @@ async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Pro
     agoText(one.askedAt, now),
     formatDuration(Math.max(0, Date.parse(one.expiresAt) - now)),
     one.rule,
-    whatOf(one)
+    one.input,
+    saidOf(one)
   ])
-  return await tableLines(output, ['ID', 'FROM', 'AGENT', 'CAPABILITY', 'EFFECT', 'ASKED', 'LEFT', 'RULE', 'INPUT'], rows)
+  return await tableLines(output, ['ID', 'FROM', 'AGENT', 'CAPABILITY', 'EFFECT', 'ASKED', 'LEFT', 'RULE', 'INPUT', 'SENDER SAYS'], rows)
 }
 
-/** What the sender says of it, then what it would run on. */
-function whatOf({ description, justification, input }: ApprovalInfo): string {
-  return [description, justification ?? '', input].filter((text) => text !== '').join('  ')
+/** What the sender says of it, quoted: nothing in it can pass for a column of its own. */
+function saidOf({ description, justification }: ApprovalInfo): string {
+  const goal = description === '' ? [] : [`goal ${JSON.stringify(description)}`]
+  const why = justification === null ? [] : [`justification ${JSON.stringify(justification)}`]
+  return [...goal, ...why].join(', ') || '-'
 }
 
 /** `approvals allow <id>`. */

@@ -20,7 +20,7 @@ export const status: Action = async ({ output, api, env }, _args, options) => {
 }
 
 function statusLines(output: Output, info: StatusInfo, userHome: string | undefined): string[] {
-  const { mesh, tasks, outbox, agents } = info
+  const { mesh, tasks, approvals, outbox, agents } = info
   return [
     headLine(output, info),
     ...factLines(output, [
@@ -36,6 +36,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],
+      ['waiting', `${approvals.waiting} for approval${approvals.waiting === 0 ? '' : `: ${output.hint('a2a-node approvals ls')}`}`],
       ['outbox', `${outbox.pending} pending`],
       // A fault that is among the problems is told there, with what to do.
       ...agents.faults.filter((fault) => !info.problems.some((one) => one.message.includes(fault.file))).map(faultFact)

@@ -11,7 +11,7 @@ export type TaskInput =
   /** Completes the task. */
   | { readonly type: 'result'; readonly result: unknown }
   /** Ends the task without a result; `failed` unless `state` says otherwise. */
-  | { readonly type: 'error'; readonly error: ErrorBody; readonly state?: 'failed' | 'rejected' | 'canceled' }
+  | { readonly type: 'error'; readonly error: ErrorBody; readonly state?: 'failed' | 'rejected' | 'canceled' | 'unknown' }
 
 /** What a new task is given. */
 export type TaskParts = Pick<Task, 'id' | 'kind' | 'role' | 'agent' | 'capability' | 'description'> & { readonly waitingFor?: WaitingFor }

@@ -36,7 +36,7 @@ export type TaskEvent =
       readonly at: number
       readonly type: 'error'
       readonly error: ErrorBody
-      readonly state?: 'failed' | 'rejected' | 'canceled'
+      readonly state?: 'failed' | 'rejected' | 'canceled' | 'unknown'
     }
 
 /** A piece of work, asked of an agent here or elsewhere: the one task model of CLI, swarms, MCP and A2A. */
