@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import { KEYS, laneText } from '../domain/reliable/keys.js'
 import type { Lane } from '../domain/reliable/keys.js'
-import { ACK_AFTER_MS, openReceiver, stepReceiver } from '../domain/reliable/lane-receiver.js'
+import { ACK_AFTER_MS, MAX_BUFFERED, MAX_BUFFERED_BYTES, openReceiver, stepReceiver } from '../domain/reliable/lane-receiver.js'
 import type { Arrived, LaneReceiver, ReceiverInput } from '../domain/reliable/lane-receiver.js'
 import { receiverRecord } from '../domain/reliable/records.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
@@ -50,6 +50,9 @@ export class InLane {
   #early: ReceiverInput<Content>[] = []
   #toCommit: Arrived<Content>[] = []
   #isCommitting = false
+  /** Messages that are neither durable nor dropped, and their bytes. */
+  #held = 0
+  #heldBytes = 0
   #ackTimer: Timer | null = null
 
   constructor(parts: InLaneParts, lane: Lane) {
@@ -70,10 +73,17 @@ export class InLane {
     )
   }
 
+  /** A message arrived. While the ledger is slow only so many are held: what finds no room is sent again. */
+  arrive(message: Arrived<Content>): void {
+    if (this.#held >= MAX_BUFFERED || this.#heldBytes >= MAX_BUFFERED_BYTES) return
+    this.step({ type: 'arrived', message })
+  }
+
   /** Tells the lane what happened. */
   step(input: ReceiverInput<Content>): void {
     if (this.#state === null) {
       this.#early.push(input)
+      if (input.type === 'arrived') this.#hold([input.message], 1)
       return
     }
     for (const effect of stepReceiver(this.#state, input, this.#parts.clock.monotonic())) {
@@ -102,11 +112,20 @@ export class InLane {
       // Its sender asks again; what has no number here yet is taken from where the sender is.
       this.#state = openReceiver<Content>({ contig: 0, lastId: null })
     }
-    for (const input of this.#early.splice(0)) this.step(input)
+    for (const input of this.#early.splice(0)) {
+      if (input.type === 'arrived') this.#hold([input.message], -1)
+      this.step(input)
+    }
+  }
+
+  #hold(messages: readonly Arrived<Content>[], by: 1 | -1): void {
+    this.#held += by * messages.length
+    for (const { bytes } of messages) this.#heldBytes += by * bytes
   }
 
   #take(messages: readonly Arrived<Content>[]): void {
     this.#toCommit.push(...messages)
+    this.#hold(messages, 1)
     if (!this.#isCommitting) void this.#commitAll()
   }
 
@@ -117,6 +136,7 @@ export class InLane {
       const messages = this.#toCommit
       this.#toCommit = []
       await this.#commit(messages)
+      this.#hold(messages, -1)
     }
     this.#isCommitting = false
   }
@@ -133,7 +153,7 @@ export class InLane {
       for (const admission of admissions) this.#finish(admission)
     } catch (error) {
       this.#note('messages could not be recorded; their sender will send them again', error)
-      this.#toCommit = []
+      this.#hold(this.#toCommit.splice(0), -1)
       this.step({ type: 'failed' })
     }
   }

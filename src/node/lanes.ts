@@ -136,10 +136,7 @@ export class Lanes {
   onMessage(peer: NodeId, frame: ReliableFrame): void {
     const { seq, base, messageId, requestId, envelope } = frame
     const content = { requestId, envelope }
-    this.#inLane(peer, frame)?.step({
-      type: 'arrived',
-      message: { seq, base, messageId, bytes: envelope?.byteLength ?? 0, content }
-    })
+    this.#inLane(peer, frame)?.arrive({ seq, base, messageId, bytes: envelope?.byteLength ?? 0, content })
   }
 
   /** A peer asks what is here of its lanes. */

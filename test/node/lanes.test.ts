@@ -277,6 +277,29 @@ test('through crashes around every commit, full disks and cut links, what was re
   await holds(t, property, 150)
 })
 
+test('a sender that keeps to no window makes a node with a slow disk hold no more than its bound', async (t) => {
+  const world = await new World().start()
+  const { lanes, ledger, delivered } = world.b
+  const send = (seq: number): void =>
+    lanes?.onMessage(A, { source: 'one', target: 'two', seq, base: 1, messageId: `m${seq}`, requestId: null, envelope: utf8(`m${seq}`) })
+  for (let seq = 1; seq <= 600; seq++) send(seq)
+  await turn()
+  for (let seq = 601; seq <= 2000; seq++) send(seq)
+  while (ledger.waiting > 0) {
+    await ledger.write()
+    await turn()
+  }
+  t.is(delivered.length, 256)
+  for (let seq = 257; seq <= 300; seq++) send(seq)
+  await turn()
+  while (ledger.waiting > 0) {
+    await ledger.write()
+    await turn()
+  }
+  t.alike([delivered.length, delivered.at(-1)], [300, 'm300'], 'what was dropped may come again')
+  await world.stop()
+})
+
 /** Everything that is ready goes on. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))

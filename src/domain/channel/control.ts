@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { agentIdSchema } from '../card/schema.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
@@ -86,10 +87,10 @@ export const CONTROL_SCHEMAS = {
     left: z.int().min(0).max(ENVELOPE_LIMITS.maxHops)
   }),
   /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
-  greet: z.object({ lanes: z.array(z.object({ source: AgentId, target: AgentId, base: Sequence })).max(MAX_NAMED_LANES) }),
+  greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),
   /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. */
   ack: z.object({
-    lanes: z.array(z.object({ source: AgentId, target: AgentId, ack: Sequence, messageId: Id.nullable() })).max(MAX_NAMED_LANES)
+    lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, ack: Sequence, messageId: Id.nullable() })).max(MAX_NAMED_LANES)
   })
 } as const satisfies Record<string, z.ZodType>
 

@@ -41,6 +41,8 @@ test('a body that misses a member or breaks a bound is refused', (t) => {
   t.is(decodeControl('undelivered', word).ok, true)
   for (const change of [{ code: 'INTERNAL' }, { left: 9 }, { rule: 'r'.repeat(257) }])
     t.is(decodeControl('undelivered', { ...word, ...change }).ok, false)
+  for (const source of ['a>b@c', 'a/b', 'A', 'a b', ''])
+    t.is(decodeControl('greet', { lanes: [{ source, target: 'b', base: 1 }] }).ok, false, 'it becomes part of a key')
   t.is(decodeControl('ack', { lanes: [{ source: 'a', target: 'b', ack: 0.5, messageId: null }] }).ok, false)
   t.is(decodeControl('greet', { lanes: Array.from({ length: 501 }, () => ({ source: 'a', target: 'b', base: 1 })) }).ok, false)
 })
