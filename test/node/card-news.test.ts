@@ -2,7 +2,7 @@ import test from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
 import { MAX_CARDS } from '../../src/domain/membership/fold-card.js'
 import { echo } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import { type FakeNode, knownCards, World } from '../support/fake-node.js'
 
 /** Nothing more fits into its queues, until the function that is returned is called. */
 function overload({ core: { peers } }: FakeNode): () => void {
@@ -21,19 +21,14 @@ test('what a peer could not be told of cards it is told when there is room again
   const peer = await world.member('peer')
   world.log.isWritable = false
   await world.link(here, peer)
-  const known = (): string[] =>
-    peer.core.registry
-      .ofNode(here.id)
-      .map((card) => `${card.id} ${card.revision}`)
-      .sort()
   const relieve = overload(here)
   here.source.set([echo('a', { description: 'new' }), echo('c')])
   await world.settle()
   await world.pass(10_000, 1000)
-  t.alike(known(), ['a 1', 'b 1', 'operator 1'])
+  t.alike(knownCards(peer, here), ['a 1', 'b 1', 'operator 1'])
   relieve()
   await world.pass(2000, 1000)
-  t.alike(known(), ['a 2', 'c 1', 'operator 1'], 'new, changed and removed')
+  t.alike(knownCards(peer, here), ['a 2', 'c 1', 'operator 1'], 'new, changed and removed')
   const sent = here.links.open.map((link) => link.sent.length)
   await world.pass(30_000, 1000)
   t.alike(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { capability, echo } from '../support/fake-agents.js'
-import { World } from '../support/fake-node.js'
+import { knownCards, World } from '../support/fake-node.js'
 import { forgeControl } from '../support/forge.js'
 import { holds } from '../support/holds.js'
 import { actor, cardBody, certificate, signedCard } from '../support/membership.js'
@@ -13,18 +13,13 @@ test('connected nodes know the cards of each other, and follow every change', as
   const peer = await world.member('peer')
   world.log.isWritable = false
   await world.link(here, peer)
-  const known = (): string[] =>
-    peer.core.registry
-      .ofNode(here.id)
-      .map((card) => `${card.id} ${card.revision}`)
-      .sort()
-  t.alike(known(), ['a 1', 'operator 1'])
+  t.alike(knownCards(peer, here), ['a 1', 'operator 1'])
   here.source.set([echo('a', { description: 'new' }), echo('b')])
   await world.settle()
-  t.alike(known(), ['a 2', 'b 1', 'operator 1'])
+  t.alike(knownCards(peer, here), ['a 2', 'b 1', 'operator 1'])
   here.source.set([echo('b')])
   await world.settle()
-  t.alike(known(), ['b 1', 'operator 1'])
+  t.alike(knownCards(peer, here), ['b 1', 'operator 1'])
 })
 
 test('cards of members who are away come from the log', async (t) => {

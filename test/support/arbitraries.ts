@@ -1,4 +1,3 @@
-import type { Assert } from 'brittle'
 import fc from 'fast-check'
 import { arbitraries } from '../../src/testing.js'
 
@@ -14,9 +13,3 @@ export const {
   arbTaskProposal,
   arbTierPair
 } = arbitraries(fc)
-
-/** Runs a property; a failure throws with the seed and the smallest counterexample. */
-export function holds<Ts>(t: Assert, property: fc.IProperty<Ts>, numRuns = 200): void {
-  fc.assert(property, { numRuns })
-  t.pass(`held in ${numRuns} runs`)
-}

@@ -215,6 +215,14 @@ export class World {
   }
 }
 
+/** The cards of another node that a node knows: `id revision`, sorted. */
+export function knownCards(node: FakeNode, other: FakeNode): string[] {
+  return node.core.registry
+    .ofNode(other.id)
+    .map(({ id, revision }) => `${id} ${revision}`)
+    .sort()
+}
+
 function prefixed(name: string): ReturnType<typeof countingIds> {
   const ids = countingIds()
   return { next: (prefix) => `${ids.next(prefix)}_${name}`.slice(0, 40) }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { CONTROL_SCHEMAS, decodeControl, isControlName, type ControlMessage } from '../../../src/domain/channel/control.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const KEY = 'y'.repeat(52)
 
@@ -54,8 +54,8 @@ test('names of the prototype are no control messages', (t) => {
   }
 })
 
-test('no body makes the check throw', (t) => {
-  holds(
+test('no body makes the check throw', async (t) => {
+  await holds(
     t,
     fc.property(fc.constantFrom(...Object.keys(CONTROL_SCHEMAS)), fc.jsonValue(), (name, body) => {
       const read = decodeControl(name, body)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { encodeMessage, FRAME, FRESH_READER, MAX_FRAME_BYTES, readFrame, type ChannelMessage } from '../../../src/domain/channel/frames.js'
 import { CHUNK_BYTES, MAX_STREAMS } from '../../../src/domain/channel/chunks.js'
 import { NodeError } from '../../../src/kit/errors.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 /** Reads frames one after another: all messages and faults, in order. */
 function readAll(frames: Iterable<Uint8Array>): { messages: ChannelMessage[]; faults: string[]; held: number } {
@@ -74,8 +74,8 @@ function plain(message: ChannelMessage): unknown {
   return message.kind === 'envelope' ? { kind: 'envelope', bytes: Buffer.from(message.bytes).toString('base64') } : { ...message }
 }
 
-test('Feature: a2a-mcp-protocols, Property 11: Channel message ordering over frames', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 11: Channel message ordering over frames', async (t) => {
+  await holds(
     t,
     fc.property(fc.array(arbMessage, { maxLength: 12 }), (messages) => {
       const nextStreamId = counter()
@@ -125,13 +125,13 @@ test('what is too large for a channel is refused before it is sent', async (t) =
   )
 })
 
-test('no frame makes the reader throw, and a fault leaves what was read before', (t) => {
+test('no frame makes the reader throw, and a fault leaves what was read before', async (t) => {
   const hostile = fc.oneof(
     fc.uint8Array({ maxLength: 40 }),
     fc.tuple(fc.nat({ max: 5 }), fc.uint8Array({ maxLength: 40 })).map(([kind, rest]) => Uint8Array.from([kind, ...rest])),
     fc.tuple(fc.nat({ max: 3 }), fc.boolean(), fc.nat({ max: 70_000 })).map(([id, last, size]) => chunk(id, { last, size }))
   )
-  holds(
+  await holds(
     t,
     fc.property(fc.array(hostile, { maxLength: 20 }), (frames) => {
       const { held } = readAll(frames)

@@ -8,7 +8,7 @@ import {
   type ChannelState,
   type ChannelStatus
 } from '../../../src/domain/channel/machine.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 /** The moves of the spec; a tick may also close a channel that has no link. */
 const MOVES: Record<ChannelStatus, readonly ChannelStatus[]> = {
@@ -45,8 +45,8 @@ function expected(status: ChannelStatus, input: ChannelInput['type'], isLate: bo
   return isLate && status !== 'open' ? 'closed' : status
 }
 
-test('Feature: a2a-mcp-protocols, Property 10: Channel state machine validity', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 10: Channel state machine validity', async (t) => {
+  await holds(
     t,
     fc.property(fc.array(fc.tuple(arbInput, fc.nat({ max: 80 })), { maxLength: 40 }), (script) => {
       let state = createChannel(0, 100)

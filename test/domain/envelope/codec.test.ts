@@ -5,7 +5,8 @@ import { decodeEnvelope, encodeEnvelope } from '../../../src/domain/envelope/cod
 import { MESSAGE_TYPES, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { utf8 } from '../../../src/kit/ids.js'
-import { arbA2AEnvelope, holds } from '../../support/arbitraries.js'
+import { arbA2AEnvelope } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const base: A2AEnvelope = { id: 'm1', schemaVersion: 1, sender: 'a@n', recipient: 'b@n', type: 'request', timestamp: 1, payload: null }
 
@@ -45,8 +46,8 @@ function payloadReason(bytes: Uint8Array): string | null {
   return payload.ok ? null : payload.reason
 }
 
-test('every envelope comes back from its bytes as it went in, byte arrays included', (t) => {
-  holds(
+test('every envelope comes back from its bytes as it went in, byte arrays included', async (t) => {
+  await holds(
     t,
     fc.property(arbA2AEnvelope({ bytes: true }), (one) => {
       assert.deepStrictEqual(roundTrip(one), one)
@@ -148,7 +149,7 @@ test('what is no valid envelope is refused before it is sent', (t) => {
     )
 })
 
-test('no bytes make the decoder throw', (t) => {
+test('no bytes make the decoder throw', async (t) => {
   const valid = arbA2AEnvelope({ bytes: true }).map((one) => encodeEnvelope(one))
   const damaged = fc
     .tuple(valid, fc.array(fc.tuple(fc.nat(), fc.nat({ max: 255 })), { minLength: 1, maxLength: 8 }))
@@ -158,7 +159,7 @@ test('no bytes make the decoder throw', (t) => {
       return copy
     })
   const random = fc.uint8Array({ maxLength: 600 }).map((bytes) => Buffer.from([1, ...bytes]))
-  holds(
+  await holds(
     t,
     fc.property(fc.oneof(damaged, random, fc.uint8Array()), (bytes) => {
       const decoded = decodeEnvelope(bytes)
@@ -169,8 +170,8 @@ test('no bytes make the decoder throw', (t) => {
   )
 })
 
-test('an encoding cut short is refused', (t) => {
-  holds(
+test('an encoding cut short is refused', async (t) => {
+  await holds(
     t,
     fc.property(arbA2AEnvelope(), fc.nat(), (one, at) => {
       const bytes = encodeEnvelope(one)
@@ -187,9 +188,9 @@ test('a foreign schema version is refused with the expected and the actual one, 
   t.alike(decodeEnvelope(bytes), { ok: false, code: 'SCHEMA_VERSION_MISMATCH', reason: 'wire version: expected 1, got 9', id: null })
 })
 
-test('Feature: a2a-mcp-protocols, Property 9: Message type validation', (t) => {
+test('Feature: a2a-mcp-protocols, Property 9: Message type validation', async (t) => {
   for (const type of MESSAGE_TYPES) t.alike(roundTrip(envelope(1, { type })), envelope(1, { type }))
-  holds(
+  await holds(
     t,
     fc.property(fc.integer({ min: MESSAGE_TYPES.length, max: 255 }), (number) => {
       const bytes = Buffer.from(encodeEnvelope(base))

@@ -5,7 +5,8 @@ import { MESSAGE_TYPES } from '../../../src/domain/envelope/envelope.js'
 import { EnvelopeFactory, threadOf, type EnvelopeParts } from '../../../src/domain/envelope/factory.js'
 import { headerFault } from '../../../src/domain/envelope/header.js'
 import { NodeError } from '../../../src/kit/errors.js'
-import { arbAddress, holds } from '../../support/arbitraries.js'
+import { arbAddress } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 import { countingIds } from '../../support/counting-ids.js'
 
 function factory(now = 1000): EnvelopeFactory {
@@ -21,8 +22,8 @@ const arbParts: fc.Arbitrary<EnvelopeParts> = fc.record({
   payload: fc.jsonValue()
 })
 
-test('Feature: a2a-mcp-protocols, Property 6: A2A Envelope structure and uniqueness', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 6: A2A Envelope structure and uniqueness', async (t) => {
+  await holds(
     t,
     fc.property(fc.array(arbParts, { minLength: 1, maxLength: 30 }), fc.integer({ min: 1, max: 2 ** 45 }), (parts, now) => {
       const make = factory(now)

@@ -5,7 +5,8 @@ import { NodeError } from '../../../src/kit/errors.js'
 import { decodeEnvelope, encodeEnvelope } from '../../../src/domain/envelope/codec.js'
 import { SCHEMA_VERSION, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { isOfOrigin, passedOn, signOrigin } from '../../../src/domain/envelope/origin.js'
-import { arbA2AEnvelope, holds } from '../../support/arbitraries.js'
+import { arbA2AEnvelope } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 import { readOf } from '../../support/chain.js'
 import { actor, hash, MESH, verify } from '../../support/membership.js'
 
@@ -24,7 +25,7 @@ function isAnns(bytes: Uint8Array, changes: object = {}): boolean {
   return read.ok && isOfOrigin(read, bytes, { ...binding, origin: ann.id, verify, ...changes })
 }
 
-test('what a node signed is its own wherever it has been, with its payload as it was', (t) => {
+test('what a node signed is its own wherever it has been, with its payload as it was', async (t) => {
   const property = fc.property(arbFresh, fc.nat(8), (envelope, length) => {
     const plain = encodeEnvelope(envelope)
     let bytes = signOrigin(plain, { ...binding, sign: ann.sign })
@@ -39,10 +40,10 @@ test('what a node signed is its own wherever it has been, with its payload as it
     assert.deepEqual({ ...header, metadata: claims }, before)
     assert.deepEqual(payload(), payloadBefore())
   })
-  holds(t, property, 100)
+  await holds(t, property, 100)
 })
 
-test('any changed bit that is not of the way makes it the message of nobody', (t) => {
+test('any changed bit that is not of the way makes it the message of nobody', async (t) => {
   const property = fc.property(arbFresh, fc.nat(), fc.nat(7), (envelope, place, bit) => {
     const bytes = signOrigin(encodeEnvelope(envelope), { ...binding, sign: ann.sign })
     const changed = bytes.slice()
@@ -56,7 +57,7 @@ test('any changed bit that is not of the way makes it the message of nobody', (t
     assert.deepEqual({ ...other.header, metadata: changedClaims }, { ...one.header, metadata: claims }, 'only the way differs')
     assert.deepEqual(other.payload(), one.payload())
   })
-  holds(t, property, 500)
+  await holds(t, property, 500)
 })
 
 test('a signature binds node, mesh and first hop', (t) => {

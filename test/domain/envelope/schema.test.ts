@@ -3,12 +3,13 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { MESSAGE_TYPES, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { A2AEnvelopeSchema, A2AMessageTypeSchema, envelopeFromJson, envelopeToJson } from '../../../src/domain/envelope/schema.js'
-import { arbA2AEnvelope, holds } from '../../support/arbitraries.js'
+import { arbA2AEnvelope } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const base: A2AEnvelope = { id: 'm1', schemaVersion: 1, sender: 'a@n', recipient: 'b@n', type: 'request', timestamp: 1, payload: null }
 
-test('Feature: a2a-mcp-protocols, Property 7: A2A Envelope serialization round trip', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 7: A2A Envelope serialization round trip', async (t) => {
+  await holds(
     t,
     fc.property(arbA2AEnvelope({ bytes: true }), (one) => {
       assert.deepStrictEqual(envelopeFromJson(envelopeToJson(one)), { ok: true, envelope: one })
@@ -17,9 +18,9 @@ test('Feature: a2a-mcp-protocols, Property 7: A2A Envelope serialization round t
   )
 })
 
-test('Feature: a2a-mcp-protocols, Property 9: Message type validation at the edges', (t) => {
+test('Feature: a2a-mcp-protocols, Property 9: Message type validation at the edges', async (t) => {
   for (const type of MESSAGE_TYPES) t.is(A2AEnvelopeSchema.safeParse({ ...base, type }).success, true, type)
-  holds(
+  await holds(
     t,
     fc.property(
       fc.string().filter((type) => !MESSAGE_TYPES.includes(type as 'request')),
@@ -51,13 +52,13 @@ test('an envelope whose bounds the wire would refuse is refused at the edges too
   }
 })
 
-test('no text makes the reader throw', (t) => {
+test('no text makes the reader throw', async (t) => {
   const mixed = fc.oneof(
     fc.string(),
     fc.json(),
     fc.jsonValue().map((value) => JSON.stringify({ ...base, payload: value, attachments: value }))
   )
-  holds(
+  await holds(
     t,
     fc.property(mixed, (text) => {
       const read = envelopeFromJson(text)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { Threads } from '../../../src/domain/envelope/threads.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 interface Message {
   readonly id: string
@@ -14,8 +14,8 @@ const arbMessages = fc
   .array(fc.record({ thread: fc.constantFrom('a', 'b', 'c'), timestamp: fc.nat({ max: 20 }) }), { maxLength: 60 })
   .map((rows) => rows.map(({ thread, timestamp }, i): Message => ({ id: `m${i}`, correlationId: thread, timestamp })))
 
-test('Feature: a2a-mcp-protocols, Property 8: Correlation threading', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 8: Correlation threading', async (t) => {
+  await holds(
     t,
     fc.property(arbMessages, (messages) => {
       const threads = new Threads<Message>()

@@ -6,7 +6,8 @@ import { decide, type RoutingQuestion, type RoutingRules, type Verdict } from '.
 import { CONFLICT_SANDBOX } from '../../../src/domain/routing/effective.js'
 import { DEFAULT_TIER_ASSIGNMENTS, DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
-import { arbAddress, arbSandboxConfig, arbTierPair, holds } from '../../support/arbitraries.js'
+import { arbAddress, arbSandboxConfig, arbTierPair } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const RULES: RoutingRules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 
@@ -56,8 +57,8 @@ const arbJustification = fc.oneof(
   fc.constant('ü'.repeat(600))
 )
 
-test('Feature: a2a-mcp-protocols, Property 16: Tier-based routing enforcement', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 16: Tier-based routing enforcement', async (t) => {
+  await holds(
     t,
     fc.property(arbTierPair(), fc.constantFrom(...OPENING), arbJustification, fc.boolean(), ([from, to], type, justification, isReply) => {
       const verdict = decide(RULES, question({ from, to, type, justification, isReply }))
@@ -123,8 +124,8 @@ test('a justification is asked for only on the way up, also by other rules', (t)
   )
 })
 
-test('a reply passes along an open exchange whatever the tiers, and never without one', (t) => {
-  holds(
+test('a reply passes along an open exchange whatever the tiers, and never without one', async (t) => {
+  await holds(
     t,
     fc.property(arbTierPair(), fc.constantFrom(...REPLIES), ([from, to], type) => {
       assert.equal(codeOf(decide(RULES, question({ from, to, type, isReply: true }))), 'allowed')
@@ -134,9 +135,9 @@ test('a reply passes along an open exchange whatever the tiers, and never withou
   )
 })
 
-test('strict replies need an exchange and must pass the tables as well', (t) => {
+test('strict replies need an exchange and must pass the tables as well', async (t) => {
   const strict: RoutingRules = { ...RULES, replies: 'strict' }
-  holds(
+  await holds(
     t,
     fc.property(arbTierPair(), fc.constantFrom(...REPLIES), ([from, to], type) => {
       const asOpening = codeOf(decide(RULES, question({ from, to })))
@@ -148,8 +149,8 @@ test('strict replies need an exchange and must pass the tables as well', (t) => 
 
 const arbSandbox = fc.constantFrom(null, 'ci', 'lab')
 
-test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 29: Sandbox routing enforcement', async (t) => {
+  await holds(
     t,
     fc.property(
       arbSandboxConfig(),

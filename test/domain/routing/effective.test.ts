@@ -3,15 +3,15 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { CONFLICT_SANDBOX, effectiveParty } from '../../../src/domain/routing/effective.js'
 import { TIERS } from '../../../src/domain/routing/tier.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const arbTier = fc.constantFrom(...TIERS)
 const arbSandbox = fc.constantFrom(null, null, 'ci', 'lab')
 const arbPower = fc.record({ maxTier: arbTier, sandboxId: arbSandbox })
 const arbCard = fc.option(fc.record({ tier: arbTier, sandboxId: arbSandbox }))
 
-test('a party is as weak as the weakest of certificate, card and hops', (t) => {
-  holds(
+test('a party is as weak as the weakest of certificate, card and hops', async (t) => {
+  await holds(
     t,
     fc.property(arbPower, arbCard, fc.array(arbPower, { maxLength: 8 }), (certificate, card, hops) => {
       const party = effectiveParty({ certificate, card, hops })

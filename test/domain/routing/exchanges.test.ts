@@ -3,7 +3,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { MESSAGE_TYPES, OPENING_TYPES, type MessageType } from '../../../src/domain/envelope/envelope.js'
 import { Exchanges } from '../../../src/domain/routing/exchanges.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const key = { peer: 'p', correlationId: 'c', from: 'b@p', to: 'a@n' }
 
@@ -74,7 +74,7 @@ test('what peers open leaves room for what this node opens', (t) => {
   t.alike([open('4', true), open('5', true)], [true, false])
 })
 
-test('the table behaves like a list of openings, at any times and in any order', (t) => {
+test('the table behaves like a list of openings, at any times and in any order', async (t) => {
   const arbStep = fc.record({
     peer: fc.constantFrom('p', 'q'),
     correlationId: fc.constantFrom('1', '2'),
@@ -85,7 +85,7 @@ test('the table behaves like a list of openings, at any times and in any order',
     passed: fc.nat({ max: 10 }),
     isReply: fc.boolean()
   })
-  holds(
+  await holds(
     t,
     fc.property(fc.array(arbStep, { maxLength: 60 }), (steps) => {
       const exchanges = new Exchanges()

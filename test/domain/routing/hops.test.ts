@@ -4,13 +4,13 @@ import fc from 'fast-check'
 import { effectiveParty } from '../../../src/domain/routing/effective.js'
 import { chooseWay, wayFault, weakened, type WayOffer } from '../../../src/domain/routing/hops.js'
 import { TIERS } from '../../../src/domain/routing/tier.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const arbNode = fc.constantFrom('a', 'b', 'c', 'd', 'e')
 const arbPower = fc.record({ maxTier: fc.constantFrom(...TIERS), sandboxId: fc.constantFrom(null, 'x', 'y') })
 const arbOffer = fc.record({ via: arbNode, further: fc.nat(7), power: arbPower })
 
-test('a way is sound if and only if nobody stands on it twice and its last node brought the message', (t) => {
+test('a way is sound if and only if nobody stands on it twice and its last node brought the message', async (t) => {
   const property = fc.property(
     arbNode,
     arbNode,
@@ -25,10 +25,10 @@ test('a way is sound if and only if nobody stands on it twice and its last node 
       assert.equal(isSound, new Set(line).size === line.length && isBrought)
     }
   )
-  holds(t, property, 2000)
+  await holds(t, property, 2000)
 })
 
-test('no node on a way makes a message more powerful, and their order does not count', (t) => {
+test('no node on a way makes a message more powerful, and their order does not count', async (t) => {
   const property = fc.property(arbPower, fc.array(arbPower, { maxLength: 8 }), arbPower, ({ maxTier: tier, sandboxId }, hops, another) => {
     const party = { address: 'a@n', tier, sandboxId }
     const weaker = weakened(party, hops)
@@ -38,12 +38,12 @@ test('no node on a way makes a message more powerful, and their order does not c
     assert.equal(weaker.address, 'a@n')
     assert.deepEqual(weakened(weakened(party, hops), [another]), weakened(party, [...hops, another]))
   })
-  holds(t, property, 500)
+  await holds(t, property, 500)
   const party = { tier: 1, sandboxId: null } as const
   t.is(weakened(party, []), party)
 })
 
-test('the way that weakens least is taken, of those the shortest, always the same', (t) => {
+test('the way that weakens least is taken, of those the shortest, always the same', async (t) => {
   const property = fc.property(arbPower, fc.uniqueArray(arbOffer, { selector: ({ via }) => via }), (own, offers) => {
     const best = chooseWay(own, offers)
     assert.equal(best === null, offers.length === 0)
@@ -59,5 +59,5 @@ test('the way that weakens least is taken, of those the shortest, always the sam
     }
     assert.deepEqual(chooseWay(own, offers.toReversed()), best)
   })
-  holds(t, property, 1000)
+  await holds(t, property, 1000)
 })

@@ -3,7 +3,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { displayNames, resolveAgent, resolveNode, splitAddress } from '../../../src/domain/routing/names.js'
 import { keyToText, shortId, type NodeId } from '../../../src/kit/ids.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 function id(first: string): NodeId {
   return first.padEnd(52, 'y')
@@ -38,12 +38,12 @@ test('names are shown without control characters and never empty', (t) => {
   )
 })
 
-test('every node is found by the name it is shown with, by its id and by the short form of tables', (t) => {
+test('every node is found by the name it is shown with, by its id and by the short form of tables', async (t) => {
   const arbNode = fc.record({
     id: fc.uint8Array({ minLength: 32, maxLength: 32 }).map(keyToText),
     name: fc.constantFrom('a', 'laptop', 'laptop-yyyy', '')
   })
-  holds(
+  await holds(
     t,
     fc.property(fc.uniqueArray(arbNode, { selector: (node) => node.id, maxLength: 12 }), (nodes) => {
       const names = displayNames(nodes)

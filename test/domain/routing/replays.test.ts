@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { MAX_AGE_MS, Replays } from '../../../src/domain/routing/replays.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const START = 1_000_000
 
-test('nothing counts twice, however it comes again and whatever time passes', (t) => {
+test('nothing counts twice, however it comes again and whatever time passes', async (t) => {
   const arbStep = fc.record({
     origin: fc.constantFrom('a', 'b'),
     id: fc.constantFrom('1', '2', '3'),
@@ -35,7 +35,7 @@ test('nothing counts twice, however it comes again and whatever time passes', (t
       for (const later of [now, now + MAX_AGE_MS / 2, now + 2 * MAX_AGE_MS]) assert.notEqual(replays.judge(message, later), 'new')
     }
   })
-  holds(t, property, 500)
+  await holds(t, property, 500)
 })
 
 test('what one node sends is remembered up to a bound, then it waits; others do not', (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { createSwarm, stepSwarm, type SwarmInput, type SwarmState } from '../../../src/domain/swarm/machine.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const LEASE_MS = 1000
 const AGENTS = ['a@one', 'b@one', 'c@two', 'd@three']
@@ -72,9 +72,9 @@ class Watched {
   }
 }
 
-test('no lease goes to a node that has just missed heartbeats while others are there', (t) => {
+test('no lease goes to a node that has just missed heartbeats while others are there', async (t) => {
   let misses = 0
-  holds(
+  await holds(
     t,
     fc.property(arbMoves, (moves) => {
       const watched = new Watched()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 import { World, type WorldOptions } from './world.js'
 
 const rate = (max: number): fc.Arbitrary<number> => fc.oneof(fc.constant(0), fc.double({ min: 0, max, noNaN: true }))
@@ -49,8 +49,8 @@ const arbWorld: fc.Arbitrary<WorldOptions> = fc.record(
   }
 )
 
-test('over a network that loses, repeats and reorders, every item gets exactly one outcome and no item two leases', (t) => {
-  holds(
+test('over a network that loses, repeats and reorders, every item gets exactly one outcome and no item two leases', async (t) => {
+  await holds(
     t,
     fc.property(arbWorld, (options) => {
       new World(options).run()
@@ -59,8 +59,8 @@ test('over a network that loses, repeats and reorders, every item gets exactly o
   )
 })
 
-test('the same world runs the same way again', (t) => {
-  holds(
+test('the same world runs the same way again', async (t) => {
+  await holds(
     t,
     fc.property(arbWorld, (options) => {
       assert.deepEqual(new World(options).run().log, new World(options).run().log)
@@ -69,8 +69,8 @@ test('the same world runs the same way again', (t) => {
   )
 })
 
-test('when no run fails, lost messages and links cost time but no item', (t) => {
-  holds(
+test('when no run fails, lost messages and links cost time but no item', async (t) => {
+  await holds(
     t,
     fc.property(arbWorld, ({ seed, items, agents, maxParallel, loss, duplication, outage, full }) => {
       const free = items.filter((item) => item.pinnedTo === undefined)
@@ -94,8 +94,8 @@ test('when no run fails, lost messages and links cost time but no item', (t) => 
   )
 })
 
-test('agents that claim many places, take work and only heartbeat do not keep a swarm from its end', (t) => {
-  holds(
+test('agents that claim many places, take work and only heartbeat do not keep a swarm from its end', async (t) => {
+  await holds(
     t,
     fc.property(arbWorld, ({ seed, items, agents, maxParallel, hoarders = 0 }) => {
       const free = items.filter((item) => item.pinnedTo === undefined)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { applyTask, createTask, foldTask, type TaskInput, type TaskParts } from '../../../src/domain/task/machine.js'
 import { FINAL_STATES, type Task, type TaskEvent, type TaskState } from '../../../src/domain/task/task.js'
 import { NodeError } from '../../../src/kit/errors.js'
-import { holds } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 
 const PARTS: TaskParts = {
   id: 't1',
@@ -64,8 +64,8 @@ test('a new task is submitted, with the first event of its log', (t) => {
   t.alike(event, { generation: 1, at: 7, type: 'state', state: 'submitted', waitingFor: 'peer' })
 })
 
-test('generations rise by one, final states are never left, and the log folds to the task', (t) => {
-  holds(
+test('generations rise by one, final states are never left, and the log folds to the task', async (t) => {
+  await holds(
     t,
     fc.property(fc.array(arbInput, { maxLength: 40 }), (inputs) => {
       const first = createTask(PARTS, 0)

@@ -15,7 +15,8 @@ import {
   type ProposalParts,
   type TaskProposal
 } from '../../../src/domain/task/negotiation.js'
-import { arbAddress, arbTaskProposal, holds } from '../../support/arbitraries.js'
+import { arbAddress, arbTaskProposal } from '../../support/arbitraries.js'
+import { holds } from '../../support/holds.js'
 import { countingIds } from '../../support/counting-ids.js'
 
 const arbParts: fc.Arbitrary<ProposalParts> = fc.tuple(arbTaskProposal(), arbAddress()).map(([payload, proposerAgentId]) => {
@@ -42,8 +43,8 @@ function stepped(input: ProposalInput, now: number): TaskProposal {
   return step.proposal
 }
 
-test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structure', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structure', async (t) => {
+  await holds(
     t,
     fc.property(arbParts, arbAddress(), fc.integer({ min: 1, max: 100_000 }), (parts, agentId, estimatedCompletionMs) => {
       const proposal = createProposal(parts, 0)
@@ -64,8 +65,8 @@ test('Feature: a2a-mcp-protocols, Property 23: Task negotiation message structur
   )
 })
 
-test('Feature: a2a-mcp-protocols, Property 24: Task acceptance creates correlation thread', (t) => {
-  holds(
+test('Feature: a2a-mcp-protocols, Property 24: Task acceptance creates correlation thread', async (t) => {
+  await holds(
     t,
     fc.property(arbParts, arbAddress(), fc.integer({ min: 1, max: 5 }), (parts, recipient, later) => {
       const make = new EnvelopeFactory(countingIds(), { now: () => 1 })
@@ -79,9 +80,9 @@ test('Feature: a2a-mcp-protocols, Property 24: Task acceptance creates correlati
   )
 })
 
-test('a proposal is answered once: the first of acceptance, rejection and deadline stands', (t) => {
+test('a proposal is answered once: the first of acceptance, rejection and deadline stands', async (t) => {
   const arbStep = fc.tuple(fc.constantFrom(ACCEPT, REJECT, { type: 'tick' } as const), fc.nat({ max: 60 }))
-  holds(
+  await holds(
     t,
     fc.property(fc.array(arbStep, { maxLength: 10 }), (script) => {
       let proposal = createProposal(PARTS, 0)
