@@ -105,5 +105,53 @@ export const HOPS_MUTANTS = [
     put: 'peer',
     test: 'node/passing',
     title: 'the answers that peers have a node give do not use up what is carried for that node'
+  },
+  {
+    name: 'an answer that a hop refuses is not sent again',
+    file: 'src/node/answers.ts',
+    find: 'AWAY.has(code) && this.#backlogs.refused(to, id, parts.clock.monotonic())',
+    put: 'AWAY.has(code) && to === id',
+    test: 'node/answers.carried',
+    title: 'more answers at once than a hop carries all arrive'
+  },
+  {
+    name: 'any word of a hop has any answer sent again',
+    file: 'src/node/ways.ts',
+    find: 'handed === undefined || handed.via !== peer || parseAddress',
+    put: 'handed === undefined || parseAddress',
+    test: 'node/answers.carried',
+    title: 'only the hop that was given an answer can have it sent again, and once'
+  },
+  {
+    name: 'answers that are refused are tried as often as ever',
+    file: 'src/node/backlogs.ts',
+    find: 'FIRST_WAIT_MS * 2 ** backlog.failures++',
+    put: 'FIRST_WAIT_MS * 1 ** backlog.failures++',
+    test: 'node/answers.carried',
+    title: 'an answer that a hop refuses for lack of room is sent again, less and less often, under an id of its own'
+  },
+  {
+    name: 'answers outlive their time as long as they are tried',
+    file: 'src/node/backlogs.ts',
+    find: "if (answer.expiresAt <= now) this.#end(backlog.take(answer), 'expired')",
+    put: "if (answer.expiresAt <= 0) this.#end(backlog.take(answer), 'expired')",
+    test: 'node/answers',
+    title: 'an answer to a caller who is there but has no room goes out when it has, and lives no longer than it may'
+  },
+  {
+    name: 'an answer that is dropped leaves its exchange open',
+    file: 'src/node/answers.ts',
+    find: "conversations.end(thread)\n    if (ending !== 'crowded') return",
+    put: "if (ending === 'taken') conversations.end(thread)\n    if (ending !== 'crowded') return",
+    test: 'node/answers',
+    title: 'the exchange of an answer that had to make room, or has no caller any more, is over'
+  },
+  {
+    name: 'a reply that did not arrive has ended its exchange at the hop',
+    file: 'src/node/passing.ts',
+    find: "if (did?.what === 'ended')",
+    put: "if (did?.what === 'ended' && did.exchange.from === '')",
+    test: 'node/answers.carried',
+    title: 'an answer that the second hop refuses comes again along the exchange of the first'
   }
 ]

@@ -5,18 +5,14 @@ import type { NodeId } from '../kit/ids.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
+import { Backlogs } from './backlogs.js'
+import type { Ending, Kept } from './backlogs.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
-import { trimFairly } from './fair-share.js'
 import type { Thread } from './inbox.js'
 import type { Outbox } from './outbox.js'
 import { sizeOf } from './size.js'
 import type { Ways } from './ways.js'
-
-/** Answers that wait for callers who are away. */
-const MAX_UNSENT = 1024
-/** Bytes of them together. */
-const MAX_UNSENT_BYTES = 32 * 1024 * 1024
 
 /** The caller cannot be reached now, but may be later. */
 const AWAY: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'OVERLOADED'])
@@ -34,59 +30,39 @@ export interface AnswersParts {
   readonly answerTtlMs: number
 }
 
-interface Unsent {
+interface Unsent extends Kept {
   readonly thread: Thread
   readonly payload: unknown
-  readonly bytes: number
-  readonly expiresAt: number
-}
-
-/** The answers that wait for one caller, oldest first. */
-class Backlog {
-  readonly #answers: Unsent[] = []
-  bytes = 0
-
-  get size(): number {
-    return this.#answers.length
-  }
-
-  push(answer: Unsent): void {
-    this.#answers.push(answer)
-    this.bytes += answer.bytes
-  }
-
-  dropOldest(): void {
-    this.bytes -= this.#answers.shift()?.bytes ?? 0
-  }
-
-  /** Drops what has waited too long, and gives the rest. */
-  live(now: number): readonly Unsent[] {
-    while ((this.#answers[0]?.expiresAt ?? now + 1) <= now) this.dropOldest()
-    return this.#answers
-  }
 }
 
 /**
- * Sends answers along their threads; those for callers who are away wait, bounded in number, bytes and time. Beyond the
- * bounds the caller for whom most is kept loses its oldest, so none can push out the answers of another.
+ * Sends answers along their threads, until their time is over: those for callers who are away or have no room wait, and what
+ * a neighbour does not carry on is sent again, less and less often.
  */
 export class Answers {
   readonly #parts: AnswersParts
-  readonly #unsent = new Map<NodeId, Backlog>()
+  readonly #backlogs = new Backlogs<Unsent>((answer, ending) => this.#ended(answer, ending))
+  /** Callers whose answers are on their way out. */
+  readonly #flushing = new Set<NodeId>()
 
   constructor(parts: AnswersParts) {
     this.#parts = parts
+    parts.ways.onLost(({ to, id, code }) => AWAY.has(code) && this.#backlogs.refused(to, id, parts.clock.monotonic()))
   }
 
   /** Answers that wait for a caller who is away. */
   unsentCount(): number {
-    return [...this.#unsent.values()].reduce((sum, one) => sum + one.size, 0)
+    return this.#backlogs.waiting
   }
 
   /** Sends a response now, or when the caller is back; it ends the exchange. */
   respond(thread: Thread, payload: unknown): void {
-    if (!this.#isReachable(thread)) return this.#keep(thread, payload)
-    this.#send(thread, 'response', payload).catch((error: unknown) => this.#failed(thread, payload, asNodeError(error)))
+    const { clock, answerTtlMs, self } = this.#parts
+    const peer = thread.recipient.nodeId
+    const now = clock.monotonic()
+    const answer = { thread, payload, bytes: sizeOf(payload), expiresAt: now + answerTtlMs }
+    if (peer === self || (this.#isReachable(thread) && this.#backlogs.isOpen(peer, now))) void this.#respond(answer)
+    else this.#backlogs.wait(peer, answer)
   }
 
   /** Sends a response now or never: this node stops. Resolves when it is on its way. */
@@ -105,43 +81,70 @@ export class Answers {
 
   /** Sends an error; it ends the exchange. */
   refuse(thread: Thread, error: ErrorBody): void {
-    this.#send(thread, 'error', error).catch((failure: unknown) => this.#giveUp(thread, failure))
+    this.#send(thread, 'error', error).then(
+      () => this.#parts.conversations.end(thread),
+      (failure: unknown) => this.#giveUp(thread, failure)
+    )
   }
 
-  /** Time passed: answers for callers who are there, but could not take them, are tried again. */
+  /** Time passed: what is due is tried again. */
   tick(): void {
-    const now = this.#parts.clock.now()
-    for (const [peer, backlog] of [...this.#unsent]) {
-      if (backlog.live(now).length === 0) this.#unsent.delete(peer)
-      else if (this.#parts.ways.isReachable(peer)) this.onOnline(peer)
-    }
+    for (const peer of this.#backlogs.tick(this.#parts.clock.monotonic())) void this.#flush(peer)
   }
 
   /** A peer is back: answers that waited for it go out. */
   onOnline(peer: NodeId): void {
-    const backlog = this.#unsent.get(peer)
-    this.#unsent.delete(peer)
-    for (const { thread, payload } of backlog?.live(this.#parts.clock.now()) ?? []) this.respond(thread, payload)
+    this.#backlogs.wake(peer)
+    void this.#flush(peer)
   }
 
   /** A peer will not come back: what waits for it is dropped. */
   forget(peer: NodeId): void {
-    this.#unsent.delete(peer)
+    this.#backlogs.forget(peer)
   }
 
   #isReachable({ recipient: { nodeId } }: Thread): boolean {
     return nodeId === this.#parts.self || this.#parts.ways.isReachable(nodeId)
   }
 
-  #dropOldest(backlog: Backlog, peer: NodeId): void {
-    backlog.dropOldest()
-    this.#parts.telemetry.count('errors', 'answer')
-    this.#parts.telemetry.log('warn', 'an answer was dropped: too much waits for callers who are away', { peer })
+  /** Never rejects. */
+  async #flush(peer: NodeId): Promise<void> {
+    const { ways, clock } = this.#parts
+    if (this.#flushing.has(peer)) return
+    this.#flushing.add(peer)
+    await ways.reach(peer).catch(() => {})
+    for (let isGoing = ways.isReachable(peer); isGoing; ) {
+      const answer = this.#backlogs.next(peer, clock.monotonic())
+      isGoing = answer !== null && (await this.#respond(answer))
+    }
+    if (!ways.isReachable(peer)) this.#backlogs.backOff(peer, clock.monotonic())
+    this.#flushing.delete(peer)
   }
 
-  async #send(thread: Thread, type: MessageType, payload: unknown): Promise<void> {
-    await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload, isKept: type === 'response' })
-    this.#parts.conversations.end(thread)
+  /** Sends an answer. False: it waits, since its caller cannot take it now. Never rejects. */
+  async #respond(answer: Unsent): Promise<boolean> {
+    const { thread, payload } = answer
+    const { ways, clock, directory } = this.#parts
+    const peer = thread.recipient.nodeId
+    try {
+      const id = await this.#send(thread, 'response', payload)
+      if (ways.isHanded(id)) this.#backlogs.hand(peer, { id, answer }, clock.monotonic())
+      else this.#ended(answer, 'taken')
+    } catch (error) {
+      const failure = asNodeError(error)
+      if (AWAY.has(failure.code) && directory.certificate(peer) !== null) {
+        this.#backlogs.wait(peer, answer)
+        return false
+      }
+      this.#failed(thread, failure)
+    }
+    return true
+  }
+
+  /** The id of the message. */
+  async #send(thread: Thread, type: MessageType, payload: unknown): Promise<string> {
+    const { id } = await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload, isKept: type === 'response' })
+    return id
   }
 
   /** An agent that is not there, or no longer, has no voice: the operator speaks for the node. */
@@ -150,20 +153,16 @@ export class Answers {
     return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
   }
 
-  #keep(thread: Thread, payload: unknown): void {
-    const { clock, answerTtlMs } = this.#parts
-    const bytes = sizeOf(payload)
-    const backlog = this.#unsent.get(thread.recipient.nodeId) ?? new Backlog()
-    this.#unsent.set(thread.recipient.nodeId, backlog)
-    backlog.push({ thread, payload, bytes, expiresAt: clock.now() + answerTtlMs })
-    const drop = (one: Backlog, peer: NodeId): void => this.#dropOldest(one, peer)
-    trimFairly(this.#unsent, { most: MAX_UNSENT, measure: (one) => one.size, drop })
-    trimFairly(this.#unsent, { most: MAX_UNSENT_BYTES, measure: (one) => one.bytes, drop })
+  #ended({ thread }: Unsent, ending: Ending): void {
+    const { conversations, telemetry } = this.#parts
+    conversations.end(thread)
+    if (ending !== 'crowded') return
+    telemetry.count('errors', 'answer')
+    telemetry.log('warn', 'an answer was dropped: too much waits for callers who are away', { peer: thread.recipient.nodeId })
   }
 
-  #failed(thread: Thread, payload: unknown, error: NodeError): void {
-    if (AWAY.has(error.code)) this.#keep(thread, payload)
-    else if (error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE') this.refuse(thread, error.toBody())
+  #failed(thread: Thread, error: NodeError): void {
+    if (error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE') this.refuse(thread, error.toBody())
     else this.#giveUp(thread, error)
   }
 

@@ -80,6 +80,13 @@ export interface Luggage {
   readonly bytes: Uint8Array
 }
 
+/** A message that was passed on: to whom, for whom, and what it did to which exchange. */
+interface Passed {
+  readonly next: NodeId
+  readonly to: NodeId
+  readonly did: { readonly what: 'opened' | 'ended'; readonly exchange: ExchangeKey } | null
+}
+
 /** Carries messages of others a node further: by the rules of this node too, bounded, and with a word back where it does not. */
 export class Passing {
   readonly #parts: PassingParts
@@ -89,8 +96,8 @@ export class Passing {
   readonly #replyRate: RateTable
   readonly #replyByteRate: RateTable
   readonly #inAll: TokenBucket
-  /** Messages that were passed on, by their node and id: to whom, and which exchange they opened. */
-  readonly #passed = new Map<string, { readonly next: NodeId; readonly to: NodeId; readonly opened: ExchangeKey | null }>()
+  /** Messages that were passed on, by their node and id. */
+  readonly #passed = new Map<string, Passed>()
 
   constructor(parts: PassingParts) {
     this.#parts = parts
@@ -126,7 +133,7 @@ export class Passing {
 
   /**
    * Such a word for another node goes on, by the way that its messages come: once, and only from whom the message was passed
-   * to. The exchange that the message opened is over.
+   * to. The exchange that the message opened is over; the one that it ended is not, so that its answer may come again.
    */
   relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
     const { peers, routes, telemetry } = this.#parts
@@ -134,8 +141,17 @@ export class Passing {
     const passed = this.#passed.get(key)
     if (passed?.next !== peer || passed.to !== body.to) return telemetry.count('errors', 'undelivered')
     this.#passed.delete(key)
-    if (passed.opened !== null) this.#exchanges.close(passed.opened)
+    this.#undo(passed)
     this.#tell(peers.isOnline(body.origin) ? body.origin : routes.next(body.origin), body)
+  }
+
+  #undo({ did }: Passed): void {
+    if (did?.what === 'opened') this.#exchanges.close(did.exchange)
+    if (did?.what === 'ended') this.#exchanges.reopen({ ...did.exchange, expiresAt: this.#expiresAt() }, this.#parts.clock.monotonic())
+  }
+
+  #expiresAt(): number {
+    return this.#parts.clock.monotonic() + this.#parts.settings.defaultTtlMs
   }
 
   #tell(next: NodeId | null, body: ControlBody<'undelivered'>): void {
@@ -163,7 +179,6 @@ export class Passing {
       return this.#failed(passenger, error)
     }
     const { peer, header, since } = passenger
-    this.#noteReply(passenger)
     this.#notePassed(passenger, next)
     traffic.passed({ peer, header, since, ...asked })
     return null
@@ -213,9 +228,8 @@ export class Passing {
     const { peer, header } = passenger
     if (!this.#mayCarry(passenger, bytes) || !this.#inAll.take()) return REFUSALS.flood
     if (!isAsking(header)) return null
-    const { clock, settings } = this.#parts
-    const now = clock.monotonic()
-    return this.#exchanges.open({ ...exchangeOf(header, peer), expiresAt: now + settings.defaultTtlMs }, now) ? null : REFUSALS.tooManyOpen
+    const isOpen = this.#exchanges.open({ ...exchangeOf(header, peer), expiresAt: this.#expiresAt() }, this.#parts.clock.monotonic())
+    return isOpen ? null : REFUSALS.tooManyOpen
   }
 
   /** What answers somebody counts for who asked: else those who ask a node much would use up what is carried for it. */
@@ -236,19 +250,21 @@ export class Passing {
     return this.#exchanges.findOpened(back, now)
   }
 
-  #notePassed({ peer, header, recipient }: Passenger, next: NodeId): void {
-    const opened = isAsking(header) ? exchangeOf(header, peer) : null
-    this.#passed.set(`${peer}/${header.id}`, { next, to: recipient.nodeId, opened })
+  #notePassed(passenger: Passenger, next: NodeId): void {
+    const { peer, header, recipient } = passenger
+    this.#passed.set(`${peer}/${header.id}`, { next, to: recipient.nodeId, did: this.#done(passenger) })
     for (const oldest of this.#passed.keys()) {
       if (this.#passed.size <= MAX_PASSED) break
       this.#passed.delete(oldest)
     }
   }
 
-  #noteReply({ sender, recipient, header }: Passenger): void {
-    if (OPENING_TYPES.has(header.type)) return
-    const exchange = this.#exchange({ sender, recipient, header })
-    if (exchange !== null) this.#exchanges.replied(exchange, header.type)
+  /** What a message that was passed on has done to its exchange. */
+  #done(passenger: Passenger): Passed['did'] {
+    const { peer, header } = passenger
+    if (isAsking(header)) return { what: 'opened', exchange: exchangeOf(header, peer) }
+    const exchange = OPENING_TYPES.has(header.type) ? null : this.#exchange(passenger)
+    return exchange !== null && this.#exchanges.replied(exchange, header.type) ? { what: 'ended', exchange } : null
   }
 
   #failed({ peer, header }: Passenger, error: unknown): Refusal {

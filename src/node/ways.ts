@@ -1,5 +1,6 @@
 import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
+import type { ErrorCode } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { Hash, Sign } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
@@ -40,10 +41,18 @@ interface Handed {
   readonly header: EnvelopeHeader
 }
 
+/** A reply that a neighbour did not carry on. */
+export interface LostReply {
+  readonly to: NodeId
+  readonly id: string
+  readonly code: ErrorCode
+}
+
 /** The ways of this node's own messages: over the link to their node, or carried by a neighbour that has one. */
 export class Ways {
   readonly #parts: WaysParts
   readonly #handed = new Map<string, Handed>()
+  #keepsReply: (reply: LostReply) => boolean = () => false
 
   constructor(parts: WaysParts) {
     this.#parts = parts
@@ -82,6 +91,16 @@ export class Ways {
     }
   }
 
+  /** Was the message given to a neighbour, which may still say that it does not carry it on? */
+  isHanded(id: string): boolean {
+    return this.#handed.has(id)
+  }
+
+  /** Tells of replies that are not carried on; true: the handler sends them again. One handler, the last one counts. */
+  onLost(handler: (reply: LostReply) => boolean): void {
+    this.#keepsReply = handler
+  }
+
   /** A neighbour says that a message of this node is not carried on: whoever waits for its answer hears of it. */
   onUndelivered(peer: NodeId, { id, to, code, rule }: ControlBody<'undelivered'>): void {
     const handed = this.#handed.get(id)
@@ -89,6 +108,7 @@ export class Ways {
     const { routes, conversations, directory, events, telemetry } = this.#parts
     this.#handed.delete(id)
     if (code === 'PEER_OFFLINE') routes.drop(to, peer)
+    if (this.#keepsReply({ to, id, code })) return
     telemetry.count('errors', 'delivery')
     const [via, node] = [directory.ref(peer).name, directory.ref(to).name]
     events.add('delivery-failed', 'a message was not carried on', { code, peer: node, via, rule: shown(rule) })

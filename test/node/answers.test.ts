@@ -1,8 +1,9 @@
 import test, { type Assert } from 'brittle'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
-import { forge } from '../support/forge.js'
-import { takeAllReplies } from '../support/exchanges.js'
+import { NodeError } from '../../src/kit/errors.js'
+import { forge, request } from '../support/forge.js'
+import { isOpen, takeAllReplies } from '../support/exchanges.js'
 
 interface Scene {
   readonly world: World
@@ -54,6 +55,51 @@ test('waiting answers are bounded in number', async (t) => {
   t.is(here.core.work.unsentCount(), 1024)
   t.is(here.counted('errors', 'answer'), 6)
   t.is(await back(peer), 1024)
+})
+
+test('the exchange of an answer that had to make room, or has no caller any more, is over', async (t) => {
+  const { world, here, agent } = await scene(t)
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  for (let i = 0; i < 1030; i++) forge(peer, here, { correlationId: `thr${i}` })
+  await world.settle()
+  world.net.disconnect(here.id, peer.id)
+  while (agent.open.length > 0) agent.finish()
+  await world.settle()
+  const open = (): number =>
+    Array.from({ length: 1030 }, (_, i) => isOpen(here, { peer: peer.id, correlationId: `thr${i}` })).filter(Boolean).length
+  t.is(open(), 1024)
+  here.core.work.onRevoked(peer.id)
+  t.is(open(), 0)
+})
+
+test('an answer to a caller who is there but has no room goes out when it has, and lives no longer than it may', async (t) => {
+  const { world, here, agent } = await scene(t)
+  const peer = await world.member('peer')
+  await world.link(here, peer)
+  let isFull = true
+  const { peers } = here.core
+  const send = peers.send.bind(peers)
+  peers.send = (to, message) => {
+    if (isFull && message.kind === 'envelope') throw new NodeError('OVERLOADED', 'no room')
+    send(to, message)
+  }
+  const answerOne = async (requestId: string): Promise<void> => {
+    forge(peer, here, { payload: request(requestId) })
+    await world.settle()
+    agent.finish()
+  }
+  await answerOne('first')
+  await world.pass(86_400_000 - 60_000, 60_000)
+  await answerOne('second')
+  await world.settle()
+  t.is(here.core.work.unsentCount(), 2)
+  await world.pass(60_000, 60_000)
+  t.is(here.core.work.unsentCount(), 1, 'the first has had its day')
+  isFull = false
+  await world.pass(1000)
+  t.is(here.core.work.unsentCount(), 0)
+  t.is(here.counted('messages_sent', 'response'), 1)
 })
 
 test('much that waits for one caller pushes out nothing that waits for another', async (t) => {

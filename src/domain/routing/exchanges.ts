@@ -97,12 +97,20 @@ export class Exchanges {
     return this.#ofPeer.has(peer) && this.isAnyOpen((key) => key.peer === peer, now)
   }
 
-  /** Notes a reply that passed: response, error, stream-end and task-reject end an opening, a task-accept keeps it open. */
-  replied(key: ExchangeKey, type: MessageType): void {
-    if (FINAL_REPLIES.has(type)) return this.close(key)
-    if (type !== 'task-accept') return
+  /** Notes a reply that passed: response, error, stream-end and task-reject end an opening (true), a task-accept keeps it open. */
+  replied(key: ExchangeKey, type: MessageType): boolean {
+    const isFinal = FINAL_REPLIES.has(type)
     const exchange = this.#open.get(exchangeText(key))
-    if (exchange !== undefined) exchange.accepted = Math.min(exchange.openings, exchange.accepted + 1)
+    if (isFinal) this.close(key)
+    else if (type === 'task-accept' && exchange !== undefined) exchange.accepted = Math.min(exchange.openings, exchange.accepted + 1)
+    return isFinal
+  }
+
+  /** A final reply that passed has not arrived: its opening is open again. False: there is no room. */
+  reopen({ expiresAt, ...key }: ExchangeKey & { readonly expiresAt: number }, now: number): boolean {
+    const known = this.#live(key, now)
+    if (known !== null) known.openings++
+    return known !== null || this.open({ ...key, expiresAt }, now)
   }
 
   /** Ends one opening of the exchange; with the last one it is over. Unknown ones are ignored. */
