@@ -15,10 +15,9 @@ interface Window {
   readonly peer: PeerWindows | null
   readonly isFolded: boolean
   readonly endsAt: number
-  /** The first event, without what later ones did not share with it. */
-  common: AuditEvent
-  /** Members that may differ and that all of them shared so far. */
-  shared: readonly Varying[]
+  readonly first: AuditEvent
+  /** In what later events differed from the first: a bit for each place of {@link VARYING}. */
+  differing: number
   /** When the first of the repeats came. */
   firstAt: number
   repeats: number
@@ -36,7 +35,6 @@ interface PeerWindows {
 /** What a line may lose when it stands for several events that differ in it: of real repeats little, of folded ones all. */
 const LOOSE = ['reason', 'by', 'hops'] as const
 const VARYING = [...LOOSE, 'rule', 'peer', 'sender', 'recipient', 'messageType', 'sourceTier', 'targetTier'] as const
-type Varying = (typeof VARYING)[number]
 
 const NONE: readonly AuditEntry[] = []
 const NO_WINDOWS: readonly Window[] = []
@@ -97,20 +95,19 @@ export class RepeatWindows {
   #find(event: AuditEvent, { isRepeat, isRepeatInFlood }: RepeatRules): Window | null {
     const peer = this.#peers.get(event.peer)
     for (const window of peer?.exact.get(event.recipient) ?? NO_WINDOWS)
-      if (isSame(window.common, event) && isRepeat(window.common, event)) return window
+      if (isSame(window.first, event) && isRepeat(window.first, event)) return window
     const hasRoom = this.#open.size < MAX_WINDOWS
     if (hasRoom && (peer === undefined || peer.open < MAX_OF_PEER)) return null
-    for (const window of peer?.folded ?? NO_WINDOWS) if (isRepeat(window.common, event)) return window
+    for (const window of peer?.folded ?? NO_WINDOWS) if (isRepeat(window.first, event)) return window
     if (hasRoom) return null
-    for (const window of this.#ofFlood) if (isRepeatInFlood(window.common, event)) return window
+    for (const window of this.#ofFlood) if (isRepeatInFlood(window.first, event)) return window
     return null
   }
 
   #begin(event: AuditEvent, now: number): void {
     const { group, peer, isFolded } = this.#place(event)
-    const shared = isFolded ? VARYING : LOOSE
     const endsAt = now + this.#chain.windowMs
-    const window: Window = { group, peer, isFolded, common: { ...event }, shared, endsAt, firstAt: now, repeats: 0 }
+    const window: Window = { group, peer, isFolded, endsAt, first: { ...event }, differing: 0, firstAt: now, repeats: 0 }
     this.#open.add(window)
     this.#first ??= window
     group.push(window)
@@ -129,12 +126,12 @@ export class RepeatWindows {
   }
 
   #close(window: Window): void {
-    const { group, peer, common, isFolded } = window
+    const { group, peer, first, isFolded } = window
     this.#open.delete(window)
     group.splice(group.indexOf(window), 1)
     if (peer === null) return
-    if (!isFolded && group.length === 0) peer.exact.delete(common.recipient)
-    if (--peer.open === 0) this.#peers.delete(common.peer)
+    if (!isFolded && group.length === 0) peer.exact.delete(first.recipient)
+    if (--peer.open === 0) this.#peers.delete(first.peer)
   }
 
   #staysOpen({ endsAt }: Window, now: number): boolean {
@@ -151,21 +148,28 @@ function isSame(one: AuditEvent, other: AuditEvent): boolean {
 
 function add(window: Window, event: AuditEvent, now: number): void {
   if (window.repeats++ === 0) window.firstAt = now
-  const { common, shared } = window
-  for (const name of shared) if (common[name] !== event[name]) return differ(window, event)
+  window.differing |= differing(window, event)
 }
 
-/** Leaves out what this event does not share with those before it: soon nothing more, however many come. */
-function differ(window: Window, event: AuditEvent): void {
-  const { common, shared } = window
-  const lost = new Set<string>(shared.filter((name) => common[name] !== event[name]))
-  window.shared = shared.filter((name) => !lost.has(name))
-  window.common = Object.fromEntries(Object.entries(common).filter(([name]) => !lost.has(name))) as unknown as AuditEvent
+/** In what an event differs from the first, as bits. Name by name: a flood comes through here. Its senders are compared only until two differ. */
+function differing({ first, differing: known, isFolded }: Window, event: AuditEvent): number {
+  const loose = (first.reason === event.reason ? 0 : 1) | (first.by === event.by ? 0 : 2) | (first.hops === event.hops ? 0 : 4)
+  if (!isFolded) return loose
+  let bits = loose | (first.rule === event.rule ? 0 : 8) | (first.messageType === event.messageType ? 0 : 128)
+  if (first.sourceTier !== event.sourceTier) bits |= 256
+  if (first.targetTier !== event.targetTier) bits |= 512
+  if ((known & 16) === 0 && first.peer !== event.peer) bits |= 16
+  if ((known & 32) === 0 && first.sender !== event.sender) bits |= 32
+  if ((known & 64) === 0 && first.recipient !== event.recipient) bits |= 64
+  return bits
 }
 
-function repeatsOf({ common, shared, isFolded, firstAt, repeats }: Window): AuditEntry[] {
+/** The line of the repeats, without what they do not share. */
+function repeatsOf({ first, differing: bits, firstAt, repeats }: Window): AuditEntry[] {
   if (repeats === 0) return []
-  const several = (isFolded ? VARYING : LOOSE).filter((name) => !shared.includes(name))
+  const several = VARYING.filter((_, place) => (bits & (1 << place)) !== 0)
+  const left = new Set<string>(several)
+  const common = Object.fromEntries(Object.entries(first).filter(([name]) => !left.has(name))) as unknown as AuditEvent
   const entry = { ...entryOf(keptEvent(common), firstAt), ...(several.length === 0 ? {} : { several }) }
   return [repeats === 1 ? entry : { ...entry, count: repeats }]
 }

@@ -170,7 +170,7 @@ export class AgentRegistry {
   #store(card: AgentCard, nodeId: NodeId): RegisteredCard {
     const address = addressText({ agentId: card.id, nodeId })
     const known = this.#cards.get(address)
-    const stored: RegisteredCard = { ...card, nodeId, address }
+    const stored = registered(card, { nodeId, address })
     if (known !== undefined) this.#unindex(known, stored)
     this.#sizes.set(stored, cardBytes(cardBodyOf(card)) ?? 0)
     this.#count(nodeId, this.#sizeOf(stored) - this.#sizeOf(known))
@@ -236,6 +236,13 @@ class CardIndex<K> {
     group.list = null
     if (group.cards.size === 0) this.#groups.delete(key)
   }
+}
+
+/** Member by member, what every message asks for first: it is then at hand in the object itself, however many cards there are. */
+function registered(card: AgentCard, { nodeId, address }: Pick<RegisteredCard, 'nodeId' | 'address'>): RegisteredCard {
+  const { id, name, version, description, tier, protocols, endpoints, capabilities, revision, origin, lastSeenAt } = card
+  const stored = { address, tier, capabilities, id, nodeId, revision, lastSeenAt, origin, name, version, description, protocols, endpoints }
+  return card.sandboxId === undefined ? stored : { ...stored, sandboxId: card.sandboxId }
 }
 
 /** A registered card as a plain AgentCard. */

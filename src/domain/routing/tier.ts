@@ -26,7 +26,7 @@ export function tierFromText(text: string): Tier | null {
   return match === null ? null : (Number(match[1]) as Tier)
 }
 
-/** The least powerful of some tiers. An empty list gives the least powerful there is (3). */
-export function weakest(...tiers: readonly Tier[]): Tier {
-  return tiers.length === 0 ? 3 : (Math.max(...tiers) as Tier)
+/** The less powerful of two tiers. */
+export function weakest(one: Tier, other: Tier): Tier {
+  return one > other ? one : other
 }

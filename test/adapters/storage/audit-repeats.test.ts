@@ -105,3 +105,39 @@ test('what a peer varies beyond a bound is one line that says in what its events
   t.alike([...(line?.several ?? [])].sort(), ['reason', 'recipient'])
   t.is(others.length, 0)
 })
+
+/** Of events of one peer, refused by one rule: all that they may differ in. */
+const arbVaried: fc.Arbitrary<AuditEvent> = fc.record(
+  {
+    kind: fc.constant('refusal' as const),
+    code: fc.constant('c'),
+    rule: fc.constant('r'),
+    peer: fc.constant('p'),
+    reason: few('one', 'two'),
+    by: few('one', 'two'),
+    hops: few('one', 'two'),
+    sender: few('one', 'two'),
+    recipient: few('one', 'two'),
+    messageType: few('request', 'notification'),
+    sourceTier: fc.constantFrom('L0' as const, 'L1' as const),
+    targetTier: fc.constantFrom('L2' as const, 'L3' as const)
+  },
+  { requiredKeys: ['kind', 'code', 'rule', 'peer'], noNullPrototype: true }
+)
+
+test('a line of folded events has what all of them share, and names whatever they differ in', async (t: Assert) => {
+  const property = fc.property(fc.array(arbVaried, { minLength: 2, maxLength: 6 }), (events) => {
+    const some = someWindows(t)
+    for (let i = 0; i < MAX_OF_PEER; i++) some.take({ ...REFUSAL, recipient: `x${i}` }, 0)
+    const [first, ...repeats] = events
+    for (const event of events) some.take(event, 0)
+    const [line] = some.ended(Number.POSITIVE_INFINITY)
+    const names = Object.keys(REFUSAL).concat('reason', 'by', 'hops', 'sourceTier', 'targetTier') as (keyof AuditEvent)[]
+    const isShared = (name: keyof AuditEvent): boolean => repeats.every((one) => one[name] === first?.[name])
+    return names.every((name) => {
+      const several = line?.several?.includes(name) === true
+      return isShared(name) ? !several && line?.[name] === first?.[name] : several && line?.[name] === undefined
+    })
+  })
+  await holds(t, property, 500)
+})
