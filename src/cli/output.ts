@@ -13,6 +13,7 @@ const CODES: Readonly<Record<Style, string>> = { bold: '1', dim: '2', red: '31',
 const UNSAFE_IN_JSON = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const MESSAGE_MAX = 2000
 const HINT_MAX = 1000
+const DETAIL_MAX = 400
 
 /** A place that text is written to; what a process stream and a test have in common. */
 export interface Sink {
@@ -113,7 +114,10 @@ export class Output {
     const next = this.nextOf(error)
     if (this.json) return this.note(jsonLine({ error: { ...error, next } }))
     this.note(`${this.paintNote('red', 'error:')} ${shown(error.message, MESSAGE_MAX)}  [${error.code}]`)
-    if (usageOf(error.data) !== null) this.note(`  usage: ${usageOf(error.data)}`)
+    for (const name of ['usage', 'expected', 'given']) {
+      const text = textOf(error.data, name)
+      if (text !== null) this.note(`  ${name}: ${shown(text, DETAIL_MAX)}`)
+    }
     for (const candidate of candidatesOf(error.data)) this.note(`  one of: ${shown(candidate)}`)
     for (const one of next) this.note(`  try: ${shown(one, HINT_MAX)}`)
   }
@@ -141,9 +145,10 @@ function escapeUnsafe(text: string): string {
   return text.replace(UNSAFE_IN_JSON, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-function usageOf(data: unknown): string | null {
-  const usage = (data as { usage?: unknown } | null | undefined)?.usage
-  return typeof usage === 'string' ? shown(usage) : null
+/** A detail of an error that is a text. */
+function textOf(data: unknown, name: string): string | null {
+  const text = (data as Readonly<Record<string, unknown>> | null | undefined)?.[name]
+  return typeof text === 'string' ? text : null
 }
 
 function candidatesOf(data: unknown): string[] {

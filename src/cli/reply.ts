@@ -1,4 +1,6 @@
-import { NodeError } from '../kit/errors.js'
+import { type ErrorBody, NodeError } from '../kit/errors.js'
+import { isRecord, parseJson } from '../kit/json.js'
+import { givenText } from '../kit/schema-text.js'
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
 import type { BroadcastTarget, Calls, Reply } from '../ports/node-api.js'
@@ -8,6 +10,9 @@ import { followMessage, type MessageCall } from './follow-message.js'
 import { durationOption, given, type Given, type Options, textOption } from './options.js'
 import { jsonText, type Output, plainText } from './output.js'
 import { type Cell, printTable } from './render.js'
+
+/** The step of errors that know of no task. */
+const ALL_TASKS = 'a2a-node tasks'
 
 /** What became of a target that took the message. */
 const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
@@ -40,7 +45,7 @@ export async function awaitReply<N extends MessageCall>(
   const abort = (): void => stop.abort()
   process.once('SIGINT', abort)
   try {
-    const reply = await followMessage(context, { name, params, signal: stop.signal })
+    const reply = withSteps(await followMessage(context, { name, params, signal: stop.signal }), params)
     return await printReply(output, reply, 'type' in params && params.type === 'notification')
   } catch (error) {
     if (!stop.signal.aborted) throw error
@@ -49,6 +54,21 @@ export async function awaitReply<N extends MessageCall>(
   } finally {
     process.off('SIGINT', abort)
   }
+}
+
+/** A reply whose error says which task to look at, and what was given where an input does not fit. */
+function withSteps(reply: Reply, params: Calls[MessageCall]['params']): Reply {
+  const { error, taskId } = reply
+  if (error === null) return reply
+  const next = error.next.map((step) => (step === ALL_TASKS && taskId !== null ? `a2a-node tasks show ${shown(taskId)}` : step))
+  return { ...reply, error: { ...error, next, ...(error.code === 'INVALID_INPUT' ? { data: withGiven(error, params) } : {}) } }
+}
+
+function withGiven({ data }: ErrorBody, params: Calls[MessageCall]['params']): object {
+  const parsed = 'text' in params ? parseJson(params.text) : null
+  const text = 'text' in params ? { text: params.text } : null
+  const input = 'input' in params ? params.input : parsed?.ok === true && isRecord(parsed.value) ? parsed.value : text
+  return { ...(isRecord(data) ? data : {}), given: givenText(input) }
 }
 
 /** Prints what came back of a `send` or `call`; gives the exit code. */
@@ -95,12 +115,10 @@ function answerText({ outcome, taskId, payload }: BroadcastTarget): string {
 }
 
 function failureOf(reply: Reply): NodeError {
-  const next = reply.taskId === null ? undefined : [`a2a-node tasks show ${reply.taskId}`]
-  if (reply.error !== null) return NodeError.fromBody({ ...reply.error, next: [...reply.error.next, ...(next ?? [])] })
-  if (reply.outcome === 'UNKNOWN') {
-    return new NodeError('TIMEOUT', `no answer of ${reply.agent} yet; it may still be at work`, next === undefined ? {} : { next })
-  }
-  return new NodeError('TASK_FAILED', `${reply.agent} failed`, next === undefined ? {} : { next })
+  if (reply.error !== null) return NodeError.fromBody(reply.error)
+  const next = [reply.taskId === null ? ALL_TASKS : `a2a-node tasks show ${reply.taskId}`]
+  if (reply.outcome === 'UNKNOWN') return new NodeError('TIMEOUT', `no answer of ${reply.agent} yet; it may still be at work`, { next })
+  return new NodeError('TASK_FAILED', `${reply.agent} failed`, { next })
 }
 
 function exitCode(reply: Reply): number {

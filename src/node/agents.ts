@@ -1,6 +1,7 @@
 import type { AbortSignalLike, Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
-import type { Check, CompileSchema, SchemaFault } from '../kit/sign.js'
+import { faultText, shapeText } from '../kit/schema-text.js'
+import type { Check, CompileSchema } from '../kit/sign.js'
 import type { AgentDefinition, AgentFault, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { AgentQueue } from './agent-queue.js'
@@ -36,6 +37,7 @@ export type HostOutcome =
 
 interface Checks {
   readonly input: Check
+  readonly inputSchema: unknown
   readonly output: Check
 }
 
@@ -218,7 +220,7 @@ export class AgentHost {
 
   #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number]): Checks {
     const { compileSchema } = this.#parts
-    return { input: compileSchema(inputSchema), output: compileSchema(outputSchema) }
+    return { input: compileSchema(inputSchema), inputSchema, output: compileSchema(outputSchema) }
   }
 
   #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
@@ -258,10 +260,12 @@ export class AgentHost {
   }
 }
 
-function inputFault({ input: check }: Checks, capability: string, input: unknown): NodeError | null {
+function inputFault({ input: check, inputSchema }: Checks, capability: string, input: unknown): NodeError | null {
   const faults = check(input)
   if (faults.length === 0) return null
-  return new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, { data: { faults } })
+  return new NodeError('INVALID_INPUT', `the input does not fit ${capability}: ${faultText(faults)}`, {
+    data: { faults, expected: shapeText(inputSchema) }
+  })
 }
 
 function noTurn(agentId: string, turn: Exclude<Turn, 'held'>): HostOutcome {
@@ -273,11 +277,4 @@ function noTurn(agentId: string, turn: Exclude<Turn, 'held'>): HostOutcome {
     case 'full':
       return { ok: false, code: 'OVERLOADED', message: 'too many tasks wait for this agent' }
   }
-}
-
-function faultText(faults: readonly SchemaFault[]): string {
-  return faults
-    .slice(0, 3)
-    .map((one) => `${one.path === '' ? 'it' : one.path} ${one.message}`)
-    .join('; ')
 }

@@ -84,3 +84,22 @@ test('a notification was sent, which is all that is known of it', async (t: Asse
   const asked = await cli(['send', 'text', 'hi'])
   t.absent(asked.stderr.includes('nothing says'))
 })
+
+test('what to try after a failure is said once: the task where it is the task, else what mends it', async (t: Assert) => {
+  const unfit = new NodeError('INVALID_INPUT', 'it does not fit', {
+    data: { expected: '{"text": string}' },
+    next: ['a2a-node agents show text@gpu-box']
+  }).toBody()
+  const failed = new NodeError('TASK_FAILED', 'exit code 3').toBody()
+  const reply = { ...REPLY, outcome: 'FAILED', payload: null } as const
+  const { run: cli } = await fakeHome(t, {
+    calls: { 'message.call': () => ({ ...reply, error: unfit }), 'message.send': () => ({ ...reply, error: failed }) }
+  })
+  const called = await cli(['call', 'text', 'text.stats', '{"txt":1}'])
+  const expected = ['error: it does not fit  [INVALID_INPUT]', '  expected: {"text": string}', '  given: {"txt":1}']
+  t.alike(called.stderr.trimEnd().split('\n'), [...expected, '  try: a2a-node agents show text@gpu-box'])
+  const sent = await cli(['send', 'text', 'hi'])
+  t.alike(sent.stderr.trimEnd().split('\n'), ['error: exit code 3  [TASK_FAILED]', '  try: a2a-node tasks show task_1'])
+  const json = await cli(['send', 'text', 'hi', '--json'])
+  t.alike((JSON.parse(json.stdout) as { error: { next: string[] } }).error.next, ['a2a-node tasks show task_1'])
+})

@@ -1,5 +1,7 @@
 import { z } from 'zod'
 import { tierFromText } from '../../domain/routing/tier.js'
+import { isRecord } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
 import { parseDuration, parseSize } from '../../kit/units.js'
 
 /** Ids that no file may take: the node's own agent and the broadcast address. */
@@ -16,26 +18,30 @@ const Name = z
   .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, dot, underscore and dash')
   .refine((name) => !RESERVED_IDS.has(name), 'is reserved by the node; choose another name')
 
-const Tier = z.string().transform((text, context) => {
+const Tier = z.string('must be L0, L1, L2 or L3').transform((text, context) => {
   const tier = tierFromText(text)
   if (tier !== null) return tier
   context.addIssue('must be L0, L1, L2 or L3')
   return z.NEVER
 })
 
+const DURATION = 'must be a duration such as 10s, 5m or 2h, at most 24h'
+
 const Duration = (maxMs: number) =>
-  z.string().transform((text, context) => {
+  z.string(DURATION).transform((text, context) => {
     const ms = parseDuration(text)
     if (ms !== null && ms >= 1 && ms <= maxMs) return ms
-    context.addIssue('must be a duration such as 10s, 5m or 2h, at most 24h')
+    context.addIssue(DURATION)
     return z.NEVER
   })
 
+const SIZE = 'must be a size such as 64KiB or 1MiB, at most 16MiB'
+
 const Size = (maxBytes: number) =>
-  z.string().transform((text, context) => {
+  z.string(SIZE).transform((text, context) => {
     const bytes = parseSize(text)
     if (bytes !== null && bytes >= 1 && bytes <= maxBytes) return bytes
-    context.addIssue('must be a size such as 64KiB or 1MiB, at most 16MiB')
+    context.addIssue(SIZE)
     return z.NEVER
   })
 
@@ -63,16 +69,18 @@ const CapabilityBlock = z.strictObject({
 
 const Environment = z
   .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name of an environment variable'),
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'),
     z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String)
   )
   .default({})
 
+const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
+
 const CommandBlock = z.strictObject({
   type: z.literal('command'),
   command: z
-    .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String))
-    .min(1)
+    .array(z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String), COMMAND)
+    .min(1, COMMAND)
     .max(256),
   env: Environment,
   cwd: Text(4096).optional()
@@ -81,7 +89,7 @@ const CommandBlock = z.strictObject({
 const ModuleBlock = z.strictObject({ type: z.literal('module'), path: Text(4096), env: Environment })
 
 const RuntimeBlock = z.discriminatedUnion('type', [CommandBlock, ModuleBlock], {
-  error: 'must be a mapping with type: command or type: module'
+  error: ({ input }) => (isRecord(input) ? 'must be command or module' : 'must be a mapping with type: command or type: module')
 })
 
 const LimitsBlock = z.strictObject({
@@ -115,6 +123,34 @@ export const AgentFrontMatter = z.looseObject({
   model: z.unknown().optional(),
   a2a: NodeBlock
 })
+
+/** What the checks themselves say no word of, in the words of a file: what must stand at a place, and what does. */
+export function plainReason(issue: z.core.$ZodRawIssue): string | undefined {
+  if (issue.code === 'invalid_type') return `must be ${KINDS[issue.expected] ?? issue.expected}, not ${kindOf(issue.input)}`
+  if (issue.code === 'too_small') return issue.origin === 'number' ? `must be at least ${issue.minimum}` : 'must not be empty'
+  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`
+  return issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  string: 'text',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'a mapping (lines of the form "key: value")',
+  record: 'a mapping (lines of the form "key: value")'
+}
+const UNITS: Readonly<Record<string, string>> = { string: ' characters long', array: ' entries long' }
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'empty'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'string') return `the text ${JSON.stringify(shown(value, 40))}`
+  return typeof value === 'number' || typeof value === 'boolean'
+    ? `the ${typeof value === 'number' ? 'number' : 'word'} ${value}`
+    : 'a mapping'
+}
 
 /** One capability of a file, checked. */
 export type CapabilityFields = z.output<typeof CapabilityBlock>

@@ -11,12 +11,14 @@ import {
   AgentFrontMatter,
   type CapabilityFields,
   knownKeysAt,
+  plainReason,
   type RuntimeFields,
   TOP_LEVEL_KEYS
 } from './agent-file-schema.js'
 import { hasPlaceholder } from './command-arguments.js'
 import { type FrontMatter, type PathStep, type PlacedFault, readFrontMatter } from './front-matter.js'
 
+const NO_MAPPING = 'the front matter must be lines of the form "key: value"'
 /** Largest agent file, in bytes. */
 export const MAX_AGENT_FILE_BYTES = 262_144
 
@@ -82,7 +84,8 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   const matter = readFrontMatter(text)
   if (!matter.ok) return faulty(context, matter.faults)
   const ignored = ignoredKeys(matter.data)
-  const checked = AgentFrontMatter.safeParse(isRecord(matter.data) ? matter.data : {})
+  if (matter.data !== null && !isRecord(matter.data)) return faulty(context, [{ line: 2, reason: NO_MAPPING }])
+  const checked = AgentFrontMatter.safeParse(matter.data ?? {}, { error: plainReason })
   if (!checked.success)
     return faulty(
       context,
@@ -130,7 +133,7 @@ function faultsOf(issue: z.core.$ZodIssue, matter: Matter): readonly PlacedFault
   }
   if (at.length === 0 || isMissing(matter.data, at))
     return [{ line: matter.lineOf(at), reason: `${pathText(at)} is missing${missingHint(at)}` }]
-  return [{ line: matter.lineOf(at), reason: `${pathText(at)}: ${issue.message}` }]
+  return [{ line: matter.lineOf(at), reason: `${pathText(at)} ${issue.message}` }]
 }
 
 function suggestion(key: string, at: readonly PathStep[], data: unknown): string {

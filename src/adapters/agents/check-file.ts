@@ -1,6 +1,10 @@
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { AgentFault } from '../../ports/agent-runtime.js'
+import type { AgentFile } from './agent-file.js'
+import { findProgram } from './command-launch.js'
 import { createSchemaCompiler } from './compile-schema.js'
+import { agentEnvironment } from './environment.js'
 import { listFiles, takenTwice } from './agent-source.js'
 import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
 
@@ -17,6 +21,8 @@ export interface AgentFileReport {
   readonly ignored: readonly string[]
   /** Everything that is wrong, in order of lines. */
   readonly faults: readonly AgentFault[]
+  /** What keeps its tasks from succeeding as this machine is now, though the file is good. */
+  readonly warnings: readonly AgentFault[]
 }
 
 /** Checks one agent file without running anything of it. A relative path is taken from the current directory. Never rejects. */
@@ -46,9 +52,23 @@ export async function checkAgentDirectory(dir: string): Promise<readonly AgentFi
 function reportOf(absolute: string, read: ReadAgentFile): AgentFileReport {
   if (!read.ok) return faulty(absolute, read.ignored, read.faults)
   const { definition, ignored } = read
-  return { ok: true, file: absolute, id: definition.id, capabilities: definition.capabilities.map((one) => one.id), ignored, faults: [] }
+  const capabilities = definition.capabilities.map((one) => one.id)
+  return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings: warningsOf(read, absolute) }
+}
+
+/** The program is looked for as it is for a task, under the PATH of this process. */
+function warningsOf({ runtime, lines }: AgentFile, file: string): readonly AgentFault[] {
+  if (runtime.type !== 'command') return []
+  const { cwd, env, command } = runtime
+  const [program = ''] = command
+  const warning = (reason: string): readonly AgentFault[] => [{ file, line: lines.runtime, reason }]
+  if (!existsSync(cwd)) return warning(`a2a.runtime.cwd: there is no directory ${cwd}`)
+  if (findProgram(program, agentEnvironment(process.env, env), cwd) !== null) return []
+  if (!program.includes('/')) return warning(`a2a.runtime.command: no program ${program} is found in PATH`)
+  const place = path.resolve(cwd, program)
+  return warning(`a2a.runtime.command: ${existsSync(place) ? `${place} may not be executed` : `there is no program ${place}`}`)
 }
 
 function faulty(file: string, ignored: readonly string[], faults: readonly AgentFault[]): AgentFileReport {
-  return { ok: false, file, id: '', capabilities: [], ignored, faults }
+  return { ok: false, file, id: '', capabilities: [], ignored, faults, warnings: [] }
 }

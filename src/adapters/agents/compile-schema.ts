@@ -109,20 +109,34 @@ function compile({ judge, fresh }: Engine, schema: AnySchema): Check {
 
 function checked(validate: ValidateFunction, value: unknown): readonly SchemaFault[] {
   try {
-    return validate(value) ? [] : (validate.errors ?? []).slice(0, 20).map(faultOf)
+    return validate(value)
+      ? []
+      : withoutWays(validate.errors ?? [])
+          .slice(0, 20)
+          .map(faultOf)
   } catch (error) {
     return [{ path: '', message: `could not be checked: ${messageOf(error)}` }]
   }
 }
 
-function faultOf(error: ErrorObject): SchemaFault {
-  const message = error.message ?? error.keyword
-  const params = error.params as Readonly<Record<string, unknown>>
-  if (error.keyword === 'additionalProperties')
-    return { path: error.instancePath, message: `${message}: ${String(params['additionalProperty'])}` }
-  if (error.keyword === 'enum')
-    return { path: error.instancePath, message: `${message}: ${JSON.stringify(params['allowedValues']).slice(0, 200)}` }
-  return { path: error.instancePath, message }
+/** Ajv tells first why each way of an `anyOf` or `oneOf` did not fit, then that none did: one fault is made of them. */
+function withoutWays(errors: readonly ErrorObject[]): readonly ErrorObject[] {
+  const kept: ErrorObject[] = []
+  for (const error of errors) {
+    const isChoice = error.keyword === 'anyOf' || (error.keyword === 'oneOf' && error.params['passingSchemas'] === null)
+    const from = isChoice ? kept.findIndex((one) => one.schemaPath.startsWith(`${error.schemaPath}/`)) : -1
+    const ways = from === -1 ? [] : kept.splice(from)
+    const messages = ways.map((one) => `${one.instancePath.slice(error.instancePath.length)} ${faultOf(one).message}`.trim())
+    kept.push(ways.length === 0 ? error : { ...error, message: [...new Set(messages)].join(' or ').slice(0, 500) })
+  }
+  return kept
+}
+
+function faultOf({ keyword, params, instancePath: path, message = keyword }: ErrorObject): SchemaFault {
+  if (keyword === 'required') return { path, message: `must have ${JSON.stringify(params['missingProperty'])}` }
+  if (keyword === 'additionalProperties') return { path, message: `must not have ${JSON.stringify(params['additionalProperty'])}` }
+  if (keyword === 'enum') return { path, message: `must be one of ${JSON.stringify(params['allowedValues']).slice(0, 200)}` }
+  return { path, message }
 }
 
 function invalid(reason: string): NodeError {

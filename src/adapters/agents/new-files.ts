@@ -5,10 +5,14 @@ import { shellWord } from '../../kit/text.js'
 import { DEFAULT_TIER_ASSIGNMENTS } from '../../domain/routing/tier-rules.js'
 import { type Tier, type TierText, tierText } from '../../domain/routing/tier.js'
 import { parseAgentFile } from './agent-file.js'
+import { checkAgentDirectory } from './check-file.js'
 import { createSchemaCompiler } from './compile-schema.js'
+import { STARTER_IDS } from './starters.js'
 
 /** Sets of agents with their tiers, by name. */
 const PRESETS: Readonly<Record<string, Readonly<Record<string, Tier>>>> = { planetary: DEFAULT_TIER_ASSIGNMENTS }
+
+const NO_OTHERS = { dirs: [], starters: false } as const
 
 /** What is to be written. */
 export interface NewAgents {
@@ -18,6 +22,8 @@ export interface NewAgents {
   readonly name: string | null
   /** null: an agent whose tier is its node's. */
   readonly preset: string | null
+  /** What else the node serves: an id that one of those has is not free. Default: nothing. */
+  readonly others?: { readonly dirs: readonly string[]; readonly starters: boolean }
 }
 
 /** A file that was written. */
@@ -31,16 +37,18 @@ export interface NewAgentFile {
 /**
  * Writes agent files that work as they are: each has one capability, `<id>.run`, whose program answers with its task. No
  * file is overwritten: when one is there, none is written.
- * @throws NodeError USAGE (no name, or one that no agent may have), AGENT_NOT_FOUND (not in the preset), FILE_EXISTS; what
- * the file system says
+ * @throws NodeError USAGE (no name, or one that no agent may have), AGENT_NOT_FOUND (not in the preset), CONFLICT (another
+ * agent of the node has the id), FILE_EXISTS; what the file system says
  */
-export async function writeNewAgents({ dir, name, preset }: NewAgents): Promise<readonly NewAgentFile[]> {
+export async function writeNewAgents({ dir, name, preset, others = NO_OTHERS }: NewAgents): Promise<readonly NewAgentFile[]> {
   const files = tiersOf(name, preset).map(([id, tier]) => ({
     id,
     tier: tier === null ? null : tierText(tier),
     file: path.join(dir, `${id}.md`)
   }))
   for (const one of files) checkName(one)
+  if (others.starters) refuseStarters(files)
+  for (const place of new Set([dir, ...others.dirs])) await refuseTaken(files, place)
   await fs.mkdir(dir, { recursive: true, mode: 0o700 })
   const made: string[] = []
   try {
@@ -56,6 +64,24 @@ export async function writeNewAgents({ dir, name, preset }: NewAgents): Promise<
     throw error
   }
   return files
+}
+
+function refuseStarters(files: readonly NewAgentFile[]): void {
+  const one = files.find(({ id }) => (STARTER_IDS as readonly string[]).includes(id))
+  if (one === undefined) return
+  throw new NodeError('CONFLICT', `the node has an agent "${one.id}" already: it is one of the starters (${STARTER_IDS.join(', ')})`, {
+    next: [`a2a-node agents new my-${one.id}`]
+  })
+}
+
+/** A file of another name may hold the id: the node would serve only one of the two. */
+async function refuseTaken(files: readonly NewAgentFile[], dir: string): Promise<void> {
+  for (const { ok, id, file } of await checkAgentDirectory(dir)) {
+    const isTaken = ok && files.some((one) => one.id === id && one.file !== file)
+    if (!isTaken) continue
+    const next = [`a2a-node agents check ${shellWord(file)}`, `a2a-node agents new ${shellWord(`${id}-2`)}`]
+    throw new NodeError('CONFLICT', `the node has an agent "${id}" already, in ${file}`, { next })
+  }
 }
 
 function tiersOf(name: string | null, preset: string | null): readonly (readonly [string, Tier | null])[] {
@@ -79,7 +105,7 @@ function tiersOf(name: string | null, preset: string | null): readonly (readonly
 function checkName(one: NewAgentFile): void {
   const parsed = parseAgentFile(textOf(one), { file: one.file, compileSchema: createSchemaCompiler() })
   const reason = one.id.startsWith('.') ? 'must not begin with a dot' : parsed.ok ? null : (parsed.faults[0]?.reason ?? '')
-  if (reason !== null) throw new NodeError('USAGE', `an agent cannot be called "${one.id}": ${reason}`)
+  if (reason !== null) throw new NodeError('USAGE', `an agent cannot be called "${one.id}": ${reason.replace(/^name /, 'it ')}`)
 }
 
 function textOf({ id, tier }: Pick<NewAgentFile, 'id' | 'tier'>): string {

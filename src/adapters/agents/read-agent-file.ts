@@ -21,7 +21,7 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema):
   try {
     text = await readBounded(file)
   } catch (error) {
-    return faulty(null, `cannot be read: ${messageOf(error)}`)
+    return faulty(null, unreadable(error))
   }
   const parsed = parseAgentFile(text, { file, compileSchema })
   if (!parsed.ok || parsed.runtime.type === 'command') return { ...parsed, text }
@@ -32,11 +32,18 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema):
   return { ...parsed, text: `${text}\n${stat.mtimeMs} ${stat.size} ${stat.ino}` }
 }
 
+function unreadable(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
+  if (code === 'EACCES' || code === 'EPERM') return 'this user may not read it'
+  return `cannot be read: ${messageOf(error)}`
+}
+
 async function readBounded(file: string): Promise<string> {
   const handle = await fs.open(file, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
   try {
     const stat = await handle.stat()
-    if (!stat.isFile()) throw new Error('it is no regular file')
+    if (!stat.isFile()) throw new Error('it is not a file')
     if (stat.size > MAX_AGENT_FILE_BYTES) throw new Error(tooLong().reason)
     return await handle.readFile('utf8')
   } finally {

@@ -2,7 +2,9 @@ import path from 'node:path'
 import { type CapabilityDescriptor, defaultCapability } from '../../domain/card/card.js'
 import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
-import type { CompileSchema, SchemaFault } from '../../kit/sign.js'
+import { faultText, givenText, shapeText } from '../../kit/schema-text.js'
+import type { CompileSchema } from '../../kit/sign.js'
+import { shellWord } from '../../kit/text.js'
 import type { AgentOutcome, AgentTask } from '../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
 import { toAgentJson } from './agent-json.js'
@@ -43,7 +45,7 @@ export interface RunFileReport {
 /**
  * Runs one capability of an agent file once, in this process and without a node; input and output are checked against
  * the capability's schemas as a node does.
- * @throws NodeError AGENT_FILE_INVALID (data: {faults}), CAPABILITY_NOT_FOUND, INVALID_INPUT (data: {faults})
+ * @throws NodeError AGENT_FILE_INVALID (data: {faults}), CAPABILITY_NOT_FOUND, INVALID_INPUT (data: {faults, expected, given})
  */
 export async function runAgentFile(options: RunFileOptions): Promise<RunFileReport> {
   const compileSchema = createSchemaCompiler()
@@ -51,14 +53,19 @@ export async function runAgentFile(options: RunFileOptions): Promise<RunFileRepo
   if (!agentFile.ok) {
     const [first] = agentFile.faults
     const where = first?.line === null || first === undefined ? options.file : `${options.file}:${first.line}`
-    const details = { data: { faults: agentFile.faults }, next: [`a2a-node agents check ${options.file}`] }
-    throw new NodeError('AGENT_FILE_INVALID', `${where}: ${first?.reason ?? 'not an agent file'}`, details)
+    throw new NodeError('AGENT_FILE_INVALID', `${where}: ${first?.reason ?? 'not an agent file'}`, {
+      data: { faults: agentFile.faults },
+      next: [`a2a-node agents check ${shellWord(options.file)}`]
+    })
   }
   const capability = findCapability(agentFile, options.capability)
   const input = toAgentJson(options.input)
   const faults = compileSchema(capability.inputSchema)(input)
   if (faults.length > 0)
-    throw new NodeError('INVALID_INPUT', `the input does not fit ${capability.id}: ${faultText(faults)}`, { data: { faults } })
+    throw new NodeError('INVALID_INPUT', `the input does not fit ${capability.id}: ${faultText(faults)}`, {
+      data: { faults, expected: shapeText(capability.inputSchema), given: givenText(input) },
+      next: [`a2a-node agents run ${shellWord(options.file)} '<json as expected>'`]
+    })
   const task: AgentTask = {
     taskId: 'task_local',
     requestId: 'req_local',
@@ -100,8 +107,4 @@ function checkOutput(outcome: AgentOutcome, capability: CapabilityDescriptor, co
   if (!outcome.ok) return outcome
   const faults = compileSchema(capability.outputSchema)(outcome.result)
   return faults.length === 0 ? outcome : failure('INVALID_OUTPUT', `the result does not fit ${capability.id}: ${faultText(faults)}`)
-}
-
-function faultText(faults: readonly SchemaFault[]): string {
-  return faults.map(({ path: at, message }) => (at === '' ? message : `${at} ${message}`)).join('; ')
 }

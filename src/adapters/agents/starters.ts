@@ -11,6 +11,9 @@ import { TEXT_CAPABILITIES, textStats } from './starter-text.js'
 /** Where the starters come from, as `AgentDefinition.source`. */
 export const BUILT_IN = 'built-in'
 
+/** Ids of the agents that ship with the node. */
+export const STARTER_IDS = ['host', 'text', 'files'] as const
+
 /** Parts of {@link createStarters}. */
 export interface StarterParts {
   /** Directories that `files` may read (config key `agents.grants`). */
@@ -47,7 +50,7 @@ export function createStarters({ grants, clock }: StarterParts): readonly LocalA
 }
 
 interface Starter {
-  readonly id: string
+  readonly id: (typeof STARTER_IDS)[number]
   readonly description: string
   readonly capabilities: readonly CapabilityDescriptor[]
   readonly clock: Clock

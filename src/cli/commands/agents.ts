@@ -93,6 +93,8 @@ function printReport(output: Output, report: AgentFileReport): void {
     output.print(`${output.paint('red', 'fault')}  ${shown(placeOf(fault), 4096)}: ${shown(fault.reason, 1000)}`)
   if (report.ok)
     output.print(`${output.paint('green', 'ok')}  agent ${shown(report.id)}: ${report.capabilities.map((one) => shown(one)).join(', ')}`)
+  for (const one of report.warnings)
+    output.print(`${output.paint('yellow', 'warning')}  ${shown(placeOf(one), 4096)}: ${shown(one.reason, 1000)}`)
   if (report.ignored.length > 0) output.print(`ignored keys: ${report.ignored.map((one) => shown(one)).join(', ')}`)
 }
 
@@ -101,9 +103,13 @@ function placeOf(fault: { readonly file: string; readonly line: number | null })
 }
 
 /** `agents new <name>`: writes the file of an agent, or those of a preset; needs no running node. */
-export const newAgent: Action = async ({ output, paths }, [name], options) => {
-  const { newAgentFiles } = await import('../../compose.js')
-  const files = await newAgentFiles({ dir: paths().agents, name: name ?? null, preset: textOption(options, 'preset') ?? null })
+export const newAgent: Action = async ({ output, paths, env }, [name], options) => {
+  const [{ loadConfig }, { newAgentFiles }] = await Promise.all([import('../../config/load.js'), import('../../compose.js')])
+  const { agents: dir, configFile } = paths()
+  const { config } = await loadConfig({ file: configFile, env })
+  const { dirs, starters } = config.agents
+  const preset = textOption(options, 'preset') ?? null
+  const files = await newAgentFiles({ dir, name: name ?? null, preset, others: { dirs, starters } })
   const next = nextOfNew(files.map(({ file }) => file)).map((one) => output.hint(one))
   if (output.json) output.object('agents-new@1', { files, next })
   else {
@@ -127,7 +133,7 @@ export const runAgent: Action = async ({ output }, [file = '', json = ''], optio
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
   const { runAgentFile } = await import('../../compose.js')
   const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, input)
-  if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${file}`] })
+  if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${shellWord(file)}`] })
   if (output.json) output.object('agent-run@1', outcome)
   else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))
   return EXIT.ok

@@ -146,7 +146,7 @@ test('what must be there is missed by name', (t: Assert) => {
   hasFault(t, '---\n---\n', [2, /name is missing/])
   hasFault(t, TESTER.replace(/ {2}runtime.*\n/, ''), [7, /a2a\.runtime is missing/])
   hasFault(t, agentText('a', [], '{ type: command }'), [7, /a2a\.runtime\.command is missing/])
-  hasFault(t, agentText('a', [], '{ type: docker }'), [7, /type: command or type: module/])
+  hasFault(t, agentText('a', [], '{ type: docker }'), [7, /a2a\.runtime\.type must be command or module/])
 })
 
 test('schemas that do not compile, capabilities listed twice and two defaults are faults', (t: Assert) => {
@@ -189,4 +189,34 @@ test('whatever a file holds, parsing it never throws and never takes long', (t: 
     { numRuns: 500 }
   )
   t.pass()
+})
+
+test('what stands at a wrong place is said in plain words, with what belongs there', (t: Assert) => {
+  for (const [from, to, reason] of [
+    ['name: tester', 'name: 5', 'name must be text, not the number 5'],
+    ['description: Runs one', 'description: [x] # one', 'description must be text, not a list'],
+    ['tier: L3', 'tier: 3', 'a2a.tier must be L0, L1, L2 or L3'],
+    ['idempotent: true', 'idempotent: maybe', 'a2a.capabilities[0].idempotent must be true or false, not the text "maybe"'],
+    ['tags: [ci]', 'tags: ci', 'a2a.capabilities[0].tags must be a list, not the text "ci"'],
+    ['timeout: 90s', 'timeout: 90', 'a2a.limits.timeout must be a duration such as 10s, 5m or 2h, at most 24h'],
+    ['concurrency: 2', 'concurrency: 0', 'a2a.limits.concurrency must be at least 1'],
+    ['concurrency: 2', 'concurrency: 1.5', 'a2a.limits.concurrency must be a whole number, not the number 1.5'],
+    [
+      '[npm, test, --, "{input.file}"]',
+      'npm test',
+      'a2a.runtime.command must be a list of the program and its arguments: [program, argument]'
+    ],
+    ['type: command', 'type: comand', 'a2a.runtime.type must be command or module'],
+    ['CI: 1', 'A-B: 1', 'a2a.runtime.env.A-B is no name that an environment variable may have']
+  ] as const) {
+    const { faults } = faulty(t, TESTER.replace(from, to))
+    t.alike(
+      faults.map((fault) => fault.reason),
+      [reason]
+    )
+  }
+  t.alike(
+    faulty(t, '---\n- a\n---\n').faults.map((fault) => fault.reason),
+    ['the front matter must be lines of the form "key: value"']
+  )
 })

@@ -34,7 +34,7 @@ test('of a broken file every fault is told, with file and line', async (t: Asser
 test('a file that is not there is a fault', async (t: Assert) => {
   const report = await checkAgentFile('/no/such/agent.md')
   t.is(report.ok, false)
-  t.ok(/ENOENT/.test(report.faults[0]?.reason ?? ''))
+  t.is(report.faults[0]?.reason, 'there is no such file')
 })
 
 test('of a directory every agent file is checked, and an id that two of them have is a fault of the later', async (t: Assert) => {
@@ -54,4 +54,26 @@ test('of a directory every agent file is checked, and an id that two of them hav
   )
   t.ok(reports[1]?.faults[0]?.reason.includes('a.md'))
   t.is((await checkAgentDirectory(path.join(dir, 'none')))[0]?.ok, false)
+})
+
+test('a program that is not there, or may not be executed, is a warning: the file itself is good', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const plain = path.join(dir, 'plain')
+  await fs.writeFile(plain, '', { mode: 0o600 })
+  const warnings = async (runtime: string): Promise<unknown[]> => {
+    const file = path.join(dir, 'ant.md')
+    await fs.writeFile(file, agentText('ant', [], runtime))
+    const report = await checkAgentFile(file)
+    t.is(report.ok, true, runtime)
+    return report.warnings.map((one) => [one.file === file && one.line !== null, one.reason])
+  }
+  t.alike(await warnings('{ type: command, command: [sh, -c, "true"] }'), [])
+  for (const [runtime, reason] of [
+    ['[no-such-program-here]', 'a2a.runtime.command: no program no-such-program-here is found in PATH'],
+    ['[./none]', `a2a.runtime.command: there is no program ${path.join(dir, 'none')}`],
+    ['[./plain]', `a2a.runtime.command: ${plain} may not be executed`],
+    ['[sh], env: { PATH: /none }', 'a2a.runtime.command: no program sh is found in PATH'],
+    ['[sh], cwd: gone', `a2a.runtime.cwd: there is no directory ${path.join(dir, 'gone')}`]
+  ])
+    t.alike(await warnings(`{ type: command, command: ${runtime} }`), [[true, reason]])
 })

@@ -4,8 +4,10 @@ import test from 'brittle'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
 import { writeNewAgents } from '../../../src/adapters/agents/new-files.js'
 import { readAgentFile } from '../../../src/adapters/agents/read-agent-file.js'
+import { STARTER_IDS } from '../../../src/adapters/agents/starters.js'
 import { runAgentFile } from '../../../src/compose.js'
 import { DEFAULT_TIER_ASSIGNMENTS } from '../../../src/domain/routing/tier-rules.js'
+import { agentText } from '../../support/agents/agent-text.js'
 import { failsWith } from '../../support/fails.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -46,6 +48,29 @@ test('no file is overwritten: when one is there, none is written', async (t) => 
   t.alike(error.next, [`a2a-node agents check ${mine}`], 'the next step names the file')
   t.is(await fs.readFile(mine, 'utf8'), 'mine')
   t.alike(await fs.readdir(dir), ['titan.md'])
+})
+
+test('an id that another file, another directory or a starter of the node has is refused, and nothing is written', async (t) => {
+  const dir = await tempDir(t)
+  const [first, second] = [path.join(dir, 'one'), path.join(dir, 'two')]
+  for (const [place, id] of [
+    [first, 'ant'],
+    [second, 'bee']
+  ] as const) {
+    await fs.mkdir(place)
+    await fs.writeFile(path.join(place, `its ${id}.md`), agentText(id))
+  }
+  const wanted = { dir: first, preset: null, others: { dirs: [second, path.join(dir, 'none')], starters: true } }
+  for (const [name, next] of [
+    ['ant', `a2a-node agents check '${path.join(first, 'its ant.md')}'`],
+    ['bee', `a2a-node agents check '${path.join(second, 'its bee.md')}'`],
+    ...STARTER_IDS.map((id) => [id, `a2a-node agents new my-${id}`])
+  ] as const) {
+    const error = await failsWith(t, 'CONFLICT', () => writeNewAgents({ ...wanted, name: name ?? '' }))
+    t.is(error.next[0], next)
+  }
+  t.alike(await fs.readdir(first), ['its ant.md'])
+  t.is((await writeNewAgents({ ...wanted, name: 'text', others: { dirs: [], starters: false } })).length, 1, 'without starters it is free')
 })
 
 test('a name that no agent may have, or that leads elsewhere, is refused and leaves nothing', async (t) => {

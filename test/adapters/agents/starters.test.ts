@@ -3,7 +3,7 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
-import { createStarters } from '../../../src/adapters/agents/starters.js'
+import { createStarters, STARTER_IDS } from '../../../src/adapters/agents/starters.js'
 import type { HostedAgent } from '../../../src/ports/agent-runtime.js'
 import { failureText, resultOf } from '../../support/agents/open-agent.js'
 import { realClock } from '../../support/agents/real-clock.js'
@@ -36,6 +36,10 @@ test('the starters are host, text and files; they may be repeated and change not
       ['text', ['text.stats']],
       ['files', ['files.search', 'files.read', 'files.stat']]
     ]
+  )
+  t.alike(
+    STARTER_IDS,
+    starters.map(({ definition }) => definition.id)
   )
   for (const { definition } of starters) {
     t.is(definition.source, 'built-in')

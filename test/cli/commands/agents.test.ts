@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import test from 'brittle'
+import { agentText } from '../../support/agents/agent-text.js'
 import { tempDir } from '../../support/tmp.js'
 import { REPOSITORY, run } from '../command-line.js'
 
@@ -21,6 +22,47 @@ test('agents new writes a file that check takes and run runs, without a node, an
   t.is(again.code, 9)
   t.ok(again.stderr.includes('[FILE_EXISTS]') && again.stderr.includes(file), again.stderr)
   t.is(await fs.readFile(file, 'utf8'), 'mine now')
+})
+
+test('agents new gives no agent the id of another one of the node', async (t) => {
+  const home = await tempDir(t)
+  const starter = await run(['agents', 'new', 'text'], { home })
+  t.alike([starter.code, starter.stderr.split('\n')[1]], [9, '  try: a2a-node agents new my-text'])
+  const other = path.join(home, 'other')
+  await fs.mkdir(other)
+  await fs.writeFile(path.join(other, 'x.md'), agentText('mine'))
+  await fs.writeFile(path.join(home, 'config.yaml'), `agents: { dirs: [${other}], starters: false }\n`)
+  t.is((await run(['agents', 'new', 'mine'], { home })).code, 9)
+  t.is((await run(['agents', 'new', 'text'], { home })).code, 0)
+})
+
+test('agents check warns of a program that is not there; the exit code stays that of a good file', async (t) => {
+  const file = path.join(await tempDir(t), 'my ant.md')
+  await fs.writeFile(file, agentText('ant', [], '{ type: command, command: [no-such-program-here] }'))
+  const ran = await run(['agents', 'check', file])
+  t.alike(ran.stdout.split('\n').slice(0, 2), [
+    'ok  agent ant: subject.do',
+    `warning  ${file}:7: a2a.runtime.command: no program no-such-program-here is found in PATH`
+  ])
+  t.is(ran.code, 0)
+  const { warnings } = JSON.parse((await run(['agents', 'check', file, '--json'])).stdout) as { warnings: unknown[] }
+  t.is(warnings.length, 1)
+  const failed = await run(['agents', 'run', file, '{}'])
+  t.ok(failed.stderr.endsWith(`  try: a2a-node agents check '${file}'\n`), failed.stderr)
+})
+
+test('agents run says what an input has to look like and what was given', async (t) => {
+  const file = path.join(await tempDir(t), 'my ant.md')
+  const input = '      input: { type: object, required: [file], properties: { file: { type: string } } }'
+  await fs.writeFile(file, agentText('ant').replace('subject.do', `subject.do\n${input}`))
+  const ran = await run(['agents', 'run', file, '{"fil":1}'])
+  t.is(ran.code, 2)
+  t.alike(ran.stderr.trimEnd().split('\n'), [
+    'error: the input does not fit subject.do: it must have "file"  [INVALID_INPUT]',
+    '  expected: {"file": string}',
+    '  given: {"fil":1}',
+    `  try: a2a-node agents run '${file}' '<json as expected>'`
+  ])
 })
 
 test('agents new says what to do next, in commands that work as they are', async (t) => {
