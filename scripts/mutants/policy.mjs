@@ -61,10 +61,26 @@ export const POLICY_MUTANTS = [
   {
     name: 'nobody is told of names in rules that no node has',
     file: 'src/node/policy-book.ts',
-    find: 'nodeId === null ? [{ line, name }] : []',
-    put: 'nodeId === name ? [{ line, name }] : []',
+    find: 'if (nodes.length === 1) return []',
+    put: 'if (nodes.length < 2) return []',
     test: 'node/policy-book',
     title: 'a rule for a name that no node has is a warning, a problem, and told as soon as it is so'
+  },
+  {
+    name: 'a name that may mean several nodes allows each of them',
+    file: 'src/domain/policy/match.ts',
+    find: 'if (ids.length > maxMeant) continue',
+    put: 'if (ids.length > 100) continue',
+    test: 'domain/policy/match',
+    title: 'a name that may stand for several nodes denies and asks about each, and allows none of them'
+  },
+  {
+    name: 'whoever calls himself like the beginning of an id takes its rules over',
+    file: 'src/domain/routing/names.ts',
+    find: 'return first?.[1] === text ? [first[0]] :',
+    put: 'const named = fitting.find(([, name]) => name === text)\n  return named ? [named[0]] :',
+    test: 'node/policy-book',
+    title: 'the beginning of an id stands for its node'
   },
   {
     name: 'a vanished policy file opens everything',

@@ -118,6 +118,7 @@ export class Output {
       const text = textOf(error.data, name)
       if (text !== null) this.note(`  ${name}: ${shown(text, DETAIL_MAX)}`)
     }
+    for (const fault of faultsOf(error.data)) this.note(`  ${shown(fault, MESSAGE_MAX)}`)
     for (const candidate of candidatesOf(error.data)) this.note(`  one of: ${shown(candidate)}`)
     for (const one of next) this.note(`  try: ${shown(one, HINT_MAX)}`)
   }
@@ -149,6 +150,16 @@ function escapeUnsafe(text: string): string {
 function textOf(data: unknown, name: string): string | null {
   const text = (data as Readonly<Record<string, unknown>> | null | undefined)?.[name]
   return typeof text === 'string' ? text : null
+}
+
+/** What is wrong with a file, place by place; a single fault stands in the message. */
+function faultsOf(data: unknown): string[] {
+  const { file, faults, moreFaults } = (data ?? {}) as { file?: unknown; faults?: unknown; moreFaults?: unknown }
+  if (!Array.isArray(faults) || faults.length < 2) return []
+  const rows = (faults as readonly { line?: unknown; reason?: unknown }[]).map(
+    ({ line, reason }) => `${String(file)}${typeof line === 'number' ? `:${line}` : ''}: ${String(reason)}`
+  )
+  return typeof moreFaults === 'number' && moreFaults > 0 ? [...rows, `and ${moreFaults} more`] : rows
 }
 
 function candidatesOf(data: unknown): string[] {

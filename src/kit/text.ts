@@ -19,11 +19,13 @@ export function shellWord(text: string): string {
   return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** The candidates nearest to a mistyped word, best first, at most three (edit distance <= 2 or prefix). */
+/** The candidates nearest to a mistyped word, best first, at most three (edit distance <= 2 or prefix, in any case). */
 export function nearest(word: string, candidates: Iterable<string>): string[] {
   const scored: { name: string; distance: number }[] = []
+  const small = word.toLowerCase()
   for (const name of candidates) {
-    const distance = name.startsWith(word) && word.length > 1 ? 1 : editDistance(word, name)
+    const other = name.toLowerCase()
+    const distance = name === word ? -1 : other.startsWith(small) && other !== small && word.length > 1 ? 1 : editDistance(small, other)
     if (distance <= 2) scored.push({ name, distance })
   }
   return scored

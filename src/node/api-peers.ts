@@ -106,10 +106,11 @@ export async function renamePeer(
   const before = node.policy.named()
   const detail = await amendPeer(node, nodeId, change)
   const { file } = node.policy.state()
-  const changed = before.filter((one) => one.nodeId !== null && node.directory.nodeOfName(one.name) !== one.nodeId)
-  const policy = changed.map(({ line, name }) => {
-    const now = node.directory.nodeOfName(name)
-    return { file, line, name: shown(name, 64), means: now === null ? null : node.directory.ref(now).name }
+  const policy = before.flatMap(({ line, name, nodes }) => {
+    const now = node.directory.nodesOfName(name)
+    if (nodes.length === 0 || now.join() === nodes.join()) return []
+    const [one] = now
+    return [{ file, line, name: shown(name, 64), means: one === undefined || now.length > 1 ? null : node.directory.ref(one).name }]
   })
   return { ...detail, policy }
 }

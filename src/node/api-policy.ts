@@ -30,9 +30,19 @@ const INPUT_SHOWN = 1024
 
 /** What `policy show` tells. */
 export function policyInfo(node: NodeCore): PolicyInfo {
-  const { file, rules, fault } = node.policy.state()
-  const rows = rules.map(({ from, to, ...rest }) => ({ ...rest, from: criteriaInfo(from), to: criteriaInfo(to) }))
-  return { file, rules: rows, fault, warnings: node.policy.warnings(), approvalTimeoutMs: node.parts.settings.approvalTimeoutMs }
+  const { file, rules, faults } = node.policy.state()
+  const ids = node.policy.ids()
+  const rows = rules.map(({ from, to, ...rest }, at) => ({ id: ids[at] ?? '', ...rest, from: criteriaInfo(from), to: criteriaInfo(to) }))
+  const list = faults?.list ?? []
+  return {
+    file,
+    rules: rows,
+    fault: list[0] ?? null,
+    faults: list,
+    moreFaults: faults?.more ?? 0,
+    warnings: node.policy.warnings(),
+    approvalTimeoutMs: node.parts.settings.approvalTimeoutMs
+  }
 }
 
 function criteriaInfo({ tier, ...rest }: PartyCriteria): PartyCriteriaInfo {

@@ -6,7 +6,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { Certificate, MembershipView } from '../domain/membership/types.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
-import { displayNames, resolveAgent, resolveNode } from '../domain/routing/names.js'
+import { displayNames, nodesMeant, resolveAgent, resolveNode } from '../domain/routing/names.js'
 import type { AgentName, NodeName } from '../domain/routing/names.js'
 import { effectiveParty } from '../domain/routing/effective.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
@@ -34,11 +34,13 @@ export function parseAddress(text: string): AgentAddress | null {
 /** Names and addresses: what people type to what the wire carries, and back. */
 export class Directory {
   readonly #parts: DirectoryParts
-  #byName: { readonly view: MembershipView | null; readonly links: number; readonly ids: ReadonlyMap<string, NodeId> } = {
+  #names: { readonly view: MembershipView | null; readonly links: number; readonly shown: ReadonlyMap<NodeId, string> } = {
     view: null,
     links: 0,
-    ids: new Map()
+    shown: new Map()
   }
+  /** By text of a rule, the nodes that it may mean by these names. */
+  #meant = new Map<string, readonly NodeId[]>()
 
   constructor(parts: DirectoryParts) {
     this.#parts = parts
@@ -61,15 +63,22 @@ export class Directory {
     return { id: nodeId, name: displayNames(this.nodes()).get(nodeId) ?? shortId(nodeId) }
   }
 
-  /** The node that is shown by a name; null for nobody. Fast: names are worked out anew only when members or links changed. */
-  nodeOfName(name: string): NodeId | null {
+  /**
+   * The nodes that a text in a rule may mean, see {@link nodesMeant}. Fast: it is worked out anew only when members or links
+   * changed. For texts of this node's own files alone: all of them are kept.
+   */
+  nodesOfName(text: string): readonly NodeId[] {
     const { log, peers } = this.#parts
     const view = log.view()
-    if (this.#byName.view !== view || this.#byName.links !== peers.generation) {
-      const ids = new Map([...displayNames(this.nodes())].map(([id, shownName]) => [shownName, id]))
-      this.#byName = { view, links: peers.generation, ids }
+    if (this.#names.view !== view || this.#names.links !== peers.generation) {
+      this.#names = { view, links: peers.generation, shown: displayNames(this.nodes()) }
+      this.#meant = new Map()
     }
-    return this.#byName.ids.get(name) ?? null
+    const known = this.#meant.get(text)
+    if (known !== undefined) return known
+    const meant = nodesMeant(text, this.#names.shown)
+    this.#meant.set(text, meant)
+    return meant
   }
 
   /** `id@node name` for people and JSON. */

@@ -1,16 +1,18 @@
 import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
-import { isKeyText } from '../kit/ids.js'
+import { bytesToText, isKeyText, shortId, utf8 } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
-import { shown } from '../kit/text.js'
+import { canonicalJson } from '../kit/json.js'
+import type { Hash } from '../kit/sign.js'
+import { nearest, shown } from '../kit/text.js'
 import { ANYBODY } from '../domain/policy/rule.js'
 import type { PolicyRule } from '../domain/policy/rule.js'
 import { routingPolicy } from '../domain/routing/policy-verdict.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
-import type { PolicyWarning } from '../ports/policy-api.js'
-import type { PolicySource, PolicyState } from '../ports/policy.js'
+import type { NamedInPolicy, PolicyWarning } from '../ports/policy-api.js'
+import type { PolicySource, PolicyState, WrittenRule } from '../ports/policy.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
@@ -19,10 +21,13 @@ import type { Router } from './router.js'
 
 /** Names without a node that one event lists. */
 const LISTED = 10
+/** Characters of z32 that stand for what a rule says. */
+const ID_LENGTH = 6
 
 /** What keeping the policy needs. */
 export interface PolicyBookParts {
   readonly clock: Clock
+  readonly hash: Hash
   readonly telemetry: Telemetry
   readonly log: Pick<MemberLog, 'onChange'>
   readonly policy: PolicySource
@@ -36,7 +41,7 @@ export interface PolicyBookParts {
 export class PolicyBook {
   readonly #parts: PolicyBookParts
   #stop: Unsubscribe = () => {}
-  /** Names without a node that were told of. */
+  /** Names that were told of: without a node, or of several. */
   #told: ReadonlySet<string> = new Set()
 
   constructor(parts: PolicyBookParts) {
@@ -50,8 +55,9 @@ export class PolicyBook {
     this.#stop = log.onChange(() => this.#tellUnknown())
     policy.watch((state) => {
       this.#use(state)
-      const { rules, fault } = state
-      events.add('policy', fault === null ? 'the policy was read' : 'the policy file cannot be used', { rules: rules.length, fault })
+      const { rules, faults } = state
+      const data = { rules: rules.length, fault: faults?.list[0] ?? null, faults: faults === null ? 0 : faults.list.length + faults.more }
+      events.add('policy', faults === null ? 'the policy was read' : 'the policy file cannot be used', data)
       onChange()
     })
   }
@@ -66,35 +72,55 @@ export class PolicyBook {
     return nameOf(this.state().file)
   }
 
-  /** Names of nodes in the rules that no node has now: what is said of them is said of nobody. A key is never one of them. */
-  warnings(): PolicyWarning[] {
-    return this.named().flatMap(({ line, name, nodeId }) => (nodeId === null ? [{ line, name }] : []))
+  /** What each rule is called, in their order: see {@link PolicyRuleInfo.id}. Rules that say the same are counted: `#k2m4qa-2`. */
+  ids(): string[] {
+    const seen = new Map<string, number>()
+    return this.state().rules.map(({ line: _line, name, ...rule }) => {
+      if (name !== undefined) return name
+      const id = `#${bytesToText(this.#parts.hash(utf8(canonicalJson(rule)))).slice(0, ID_LENGTH)}`
+      const count = (seen.get(id) ?? 0) + 1
+      seen.set(id, count)
+      return count === 1 ? id : `${id}-${count}`
+    })
   }
 
-  /** Every name of a node in the rules, with the node that has it now. Keys are none. */
-  named(): (PolicyWarning & { readonly nodeId: NodeId | null })[] {
+  /** Names of nodes in the rules that no node has now, or that several may be meant by. A whole key is never one of them. */
+  warnings(): PolicyWarning[] {
+    const { directory } = this.#parts
+    return this.named().flatMap(({ line, name, nodes }) => {
+      if (nodes.length === 1) return []
+      const names = nodes.length > 0 ? [] : directory.nodes().map(({ id }) => directory.ref(id).name)
+      const candidates = nodes.map((id) => `${directory.ref(id).name} (${shortId(id)})`)
+      const meant = { name, candidates, nearest: nearest(name, names) }
+      return [{ line, ...meant, message: warningText(meant, 0) }]
+    })
+  }
+
+  /** Every name of a node in the rules, with the nodes that it may mean now. Keys are none. */
+  named(): (NamedInPolicy & { readonly nodes: readonly NodeId[] })[] {
     const { directory } = this.#parts
     return this.state().rules.flatMap(({ line, from, to }) =>
       [...new Set([...(from.node ?? []), ...(to.node ?? [])])]
         .filter((name) => !isKeyText(name))
-        .map((name) => ({ line, name, nodeId: directory.nodeOfName(name) }))
+        .map((name) => ({ line, name, nodes: directory.nodesOfName(name) }))
     )
   }
 
   /** What is wrong with the file or with names in it, for `status`. */
   problems(): Problem[] {
-    const { file, fault } = this.state()
+    const { file, faults } = this.state()
     const problems: Problem[] = []
-    if (fault !== null) {
+    const [fault] = faults?.list ?? []
+    if (faults !== null && fault !== undefined) {
       const place = fault.line === null ? file : `${file}:${fault.line}`
-      const message = `${place}: ${shown(fault.reason, 512)}; the last good version stays in force`
+      const reason = `${shown(fault.reason, 512)}${andMore(faults.list.length - 1 + faults.more)}`
+      const message = `${place}: ${reason}; the last good version stays in force`
       problems.push({ code: 'CONFIG_INVALID', message, next: 'a2a-node policy show' })
     }
     const [first, ...others] = this.warnings()
     if (first !== undefined) {
-      const more = others.length === 0 ? '' : ` (and ${others.length} more like it)`
-      const message = `${file}:${first.line}: no node is called "${shown(first.name, 64)}"${more}: the rule is for nobody of that name`
-      problems.push({ code: 'PEER_NOT_FOUND', message, next: 'a2a-node policy show' })
+      const message = `${file}:${first.line}: ${warningText(first, others.length)}`
+      problems.push({ code: first.candidates.length > 0 ? 'AMBIGUOUS_NAME' : 'PEER_NOT_FOUND', message, next: 'a2a-node policy show' })
     }
     return problems
   }
@@ -107,7 +133,7 @@ export class PolicyBook {
   async remember(
     { incoming, question }: Held,
     choice: { readonly decision: 'allow' | 'deny'; readonly note: string; askingLine(): number | null }
-  ): Promise<void> {
+  ): Promise<WrittenRule | null> {
     const { policy, clock, directory, self } = this.#parts
     const { sender, recipient } = incoming
     const { capability, sideEffect } = question
@@ -123,7 +149,7 @@ export class PolicyBook {
       )
     await policy.refresh()
     const beforeLine = choice.askingLine()
-    if (beforeLine === null) return
+    if (beforeLine === null) return null
     const rule: Omit<PolicyRule, 'line'> = {
       from: { ...ANYBODY, node: [sender.nodeId], agent: [sender.agentId], tier: [(question.certified ?? question.sender).tier] },
       to: { ...ANYBODY, node: [self], agent: [recipient.agentId] },
@@ -134,7 +160,7 @@ export class PolicyBook {
       decision: choice.decision
     }
     const day = new Date(clock.now()).toISOString().slice(0, 10)
-    await policy.insert(rule, { beforeLine, note: `${day} ${directory.shownAddress(sender)}: ${choice.note}` })
+    return await policy.insert(rule, { beforeLine, note: `${day} ${directory.shownAddress(sender)}: ${choice.note}` })
   }
 
   /** Watches the file no longer. */
@@ -146,21 +172,47 @@ export class PolicyBook {
   #tellUnknown(): void {
     const { events, telemetry } = this.#parts
     const warnings = this.warnings()
-    const news = warnings.filter((one) => !this.#told.has(one.name))
-    this.#told = new Set(warnings.map((one) => one.name))
+    const news = warnings.filter((one) => !this.#told.has(keyOf(one)))
+    this.#told = new Set(warnings.map(keyOf))
     if (news.length === 0) return
-    const names = news.slice(0, LISTED).map(({ line, name }) => `${this.fileName}:${line}: ${shown(name, 64)}`)
-    const data = { names, more: news.length - names.length }
-    events.add('policy', 'rules of the policy name nodes that nobody is called', data)
-    telemetry.log('warn', 'rules of the policy name nodes that nobody is called', data)
+    for (const isAmbiguous of [false, true]) {
+      const told = news.filter(({ candidates }) => candidates.length > 0 === isAmbiguous)
+      if (told.length === 0) continue
+      const names = told.slice(0, LISTED).map(({ line, name }) => `${this.fileName}:${line}: ${shown(name, 64)}`)
+      const data = { names, more: told.length - names.length }
+      const message = isAmbiguous
+        ? 'rules of the policy name nodes that are several'
+        : 'rules of the policy name nodes that nobody is called'
+      events.add('policy', message, data)
+      telemetry.log('warn', message, data)
+    }
   }
 
   #use({ rules, file }: PolicyState): void {
     const { router, directory } = this.#parts
-    const nodeOfName = (name: string): NodeId | null => directory.nodeOfName(name)
-    router.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodeOfName }))
+    const nodesOfName = (name: string): readonly NodeId[] => directory.nodesOfName(name)
+    router.usePolicy(rules.length === 0 ? null : routingPolicy(rules, { file: nameOf(file), nodesOfName }))
     this.#tellUnknown()
   }
+}
+
+/** What was once told of a name is told again when another thing is wrong with it. */
+function keyOf({ name, candidates }: PolicyWarning): string {
+  return `${candidates.length > 0} ${name}`
+}
+
+function warningText({ name, candidates, nearest: near }: Omit<PolicyWarning, 'line' | 'message'>, others: number): string {
+  const quoted = `"${shown(name, 64)}"`
+  if (candidates.length > 0) {
+    const which = `${quoted} may mean ${candidates.slice(0, LISTED).join(' or ')}${andMore(others, ' like it')}`
+    return `${which}: the rule denies and asks about each, and allows none of them; write more of the id`
+  }
+  const hint = near.length === 0 ? '' : ` (did you mean ${near.join(' or ')}?)`
+  return `no node is called ${quoted}${hint}${andMore(others, ' like it')}: the rule is for nobody of that name`
+}
+
+function andMore(count: number, what = ''): string {
+  return count === 0 ? '' : ` (and ${count} more${what})`
 }
 
 function nameOf(file: string): string {

@@ -13,20 +13,35 @@ export interface PartyCriteriaInfo extends Omit<PartyCriteria, 'tier'> {
 
 /** One rule of `policy show`: a {@link PolicyRule} with tiers as text. */
 export interface PolicyRuleInfo extends Omit<PolicyRule, 'from' | 'to'> {
+  /** Its name or, without one, `#` and six characters made of what it says: the same wherever in the file it stands. */
+  readonly id: string
   readonly from: PartyCriteriaInfo
   readonly to: PartyCriteriaInfo
 }
 
-/** A rule that names a node by a name that no node has: what it says of it, it says of nobody. */
-export interface PolicyWarning {
+/** A node as a rule names it, not by its whole key. */
+export interface NamedInPolicy {
   /** Where the rule stands in its file, 1-based. */
   readonly line: number
   /** As it was written. */
   readonly name: string
 }
 
+/**
+ * A rule that names a node by a name that no node has: what it says of it, it says of nobody. Or by one that several may be
+ * meant by: then what it denies or asks about is for each of them, and it allows none of them.
+ */
+export interface PolicyWarning extends NamedInPolicy {
+  /** Those that may be meant, as `name (short id)`; empty when no node is. */
+  readonly candidates: readonly string[]
+  /** Names of nodes like it, when no node is meant. */
+  readonly nearest: readonly string[]
+  /** All of it in words. */
+  readonly message: string
+}
+
 /** A rule of this node whose name of a node means another one, or nobody, since a node was renamed. */
-export interface RenamedInPolicy extends PolicyWarning {
+export interface RenamedInPolicy extends NamedInPolicy {
   /** Absolute path. */
   readonly file: string
   /** Name of the node that it means now; null for nobody. */
@@ -40,6 +55,10 @@ export interface PolicyInfo {
   readonly rules: readonly PolicyRuleInfo[]
   /** What is wrong with the file now; the rules are then those of its last good version. */
   readonly fault: PolicyFault | null
+  /** Everything that is wrong with it, at most 20, in the order of the lines; the first is `fault`. */
+  readonly faults: readonly PolicyFault[]
+  /** Faults beyond those. */
+  readonly moreFaults: number
   readonly warnings: readonly PolicyWarning[]
   /** How long a message waits for a person. */
   readonly approvalTimeoutMs: number

@@ -7,13 +7,29 @@ export interface PolicyFault {
   readonly reason: string
 }
 
+/** Everything that is wrong with the policy file, in the order of its lines. */
+export interface PolicyFaults {
+  /** At least one, at most 20. */
+  readonly list: readonly PolicyFault[]
+  /** How many more there are. */
+  readonly more: number
+}
+
 /** The rules in force. */
 export interface PolicyState {
   /** Absolute path of the file, whether it is there or not. Without one there are no rules. */
   readonly file: string
   readonly rules: readonly PolicyRule[]
   /** The file cannot be used now: the rules are those of its last good version. null: they are what it says. */
-  readonly fault: PolicyFault | null
+  readonly faults: PolicyFaults | null
+}
+
+/** Where a rule was written, and how it reads. */
+export interface WrittenRule {
+  /** 1-based. */
+  readonly line: number
+  /** The rule as YAML, on one line. */
+  readonly text: string
 }
 
 /** The policy file of the node. */
@@ -26,10 +42,10 @@ export interface PolicySource {
   watch(onChange: (state: PolicyState) => void): void
   /**
    * Writes a rule in front of the rule that stands at a line, atomically; everything else in the file stays as it is, comments
-   * too. `note` follows it as a comment. The watcher is told before this resolves.
+   * too. `note` follows it as a comment. Resolves with the rule as it stands there; the watcher is told before.
    * @throws NodeError CONFIG_INVALID when the file is broken or cannot take the rule; DISK_FULL, NO_PERMISSION.
    */
-  insert(rule: Omit<PolicyRule, 'line'>, place: { readonly beforeLine: number; readonly note: string }): Promise<void>
+  insert(rule: Omit<PolicyRule, 'line'>, place: { readonly beforeLine: number; readonly note: string }): Promise<WrittenRule>
   /** Stops watching. */
   close(): void
 }

@@ -23,6 +23,8 @@ const POLICY: PolicyInfo = {
   file: '/home/me/policy.yaml',
   rules: [
     {
+      id: 'no-shell',
+      name: 'no-shell',
       line: 3,
       from: { ...ANY, node: ['phone'], tier: ['L2', 'L3'] },
       to: ANY,
@@ -31,10 +33,24 @@ const POLICY: PolicyInfo = {
       sideEffect: null,
       decision: 'deny'
     },
-    { line: 9, from: { ...ANY, sandbox: [null] }, to: ANY, capability: null, type: ['request'], sideEffect: ['exec'], decision: 'ask' }
+    {
+      id: '#k2m4qa',
+      line: 9,
+      from: { ...ANY, sandbox: [null] },
+      to: { ...ANY, node: ['y'.repeat(52)] },
+      capability: null,
+      type: ['request'],
+      sideEffect: ['exec'],
+      decision: 'ask'
+    }
   ],
   fault: { line: 4, reason: 'a rule has no key "decison"' },
-  warnings: [{ line: 3, name: 'pho\u001b[31mne' }],
+  faults: [
+    { line: 4, reason: 'a rule has no key "decison"' },
+    { line: 7, reason: 'to: takes criteria' }
+  ],
+  moreFaults: 2,
+  warnings: [{ line: 3, name: 'pho\u001b[31mne', candidates: [], nearest: [], message: 'no node is called "pho\u001b[31mne"' }],
   approvalTimeoutMs: 300_000
 }
 const REPLY: Reply = {
@@ -92,15 +108,17 @@ test('approvals are listed with who asks for what, harmless to show; a decision 
 test('policy show prints the rules in order, and what is wrong with the file', async (t) => {
   const { run } = await fakeHome(t, { calls: { 'policy.show': () => POLICY } })
   const { stdout } = await run(['policy', 'show'])
-  t.alike(stdout.split('\n').slice(0, 6), [
+  t.alike(stdout.split('\n').slice(0, 9), [
     '/home/me/policy.yaml',
     'broken  /home/me/policy.yaml:4: a rule has no key "decison"',
+    'broken  /home/me/policy.yaml:7: to: takes criteria',
+    'broken  and 2 more',
     'The rules below are those of the last good version.',
-    'LINE  DECISION  FROM          TO   CAPABILITY  EFFECT  TYPE',
-    '3     deny      @phone L2|L3  any  shell.*     any     any',
-    '9     ask       sandbox none  any  any         exec    request'
+    'LINE  RULE      DECISION  FROM          TO            CAPABILITY  EFFECT  TYPE',
+    '3     no-shell  deny      @phone L2|L3  any           shell.*     any     any',
+    '9     #k2m4qa   ask       sandbox none  @yyyy...yyyy  any         exec    request',
+    'warning  line 3: no node is called "pho[31mne"'
   ])
-  t.is(stdout.split('\n')[6], 'warning  line 3: no node is called "pho[31mne": the rule is for nobody of that name')
   t.alike(JSON.parse((await run(['policy', 'show', '--json'])).stdout), { schema: 'a2a-node/policy@1', ...POLICY })
 })
 

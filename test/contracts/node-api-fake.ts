@@ -183,7 +183,15 @@ export class FakeNodeApi implements NodeApi {
       'tasks.list': (query) => this.#tasks(query),
       'tasks.show': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), events: [] }),
       'tasks.cancel': ({ id }) => ({ ...found(state.tasks, id, 'TASK_NOT_FOUND'), state: 'canceled' }),
-      'policy.show': () => ({ file: '/fake/policy.yaml', rules: [], fault: null, warnings: [], approvalTimeoutMs: 300_000 }),
+      'policy.show': () => ({
+        file: '/fake/policy.yaml',
+        rules: [],
+        fault: null,
+        faults: [],
+        moreFaults: 0,
+        warnings: [],
+        approvalTimeoutMs: 300_000
+      }),
       'approvals.list': () => ({ approvals: state.approvals ?? [] }),
       'approvals.allow': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND'),
       'approvals.deny': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND')

@@ -127,7 +127,17 @@ test('a node does not start with a broken policy: exit 78, file and line', async
   await fs.writeFile(path.join(home, 'policy.yaml'), 'rules:\n  - decision: maybe\n')
   const { code, stderr } = await mesh.run(['--home', home, 'start'])
   t.is(code, 78)
-  t.ok(stderr.includes(`${path.join(home, 'policy.yaml')}:2: decision: takes allow, ask or deny  [CONFIG_INVALID]`), stderr)
+  t.ok(
+    stderr.includes(`${path.join(home, 'policy.yaml')}:2: decision: takes allow, ask or deny; "maybe" does not fit  [CONFIG_INVALID]`),
+    stderr
+  )
+  await fs.writeFile(path.join(home, 'policy.yaml'), 'rules:\n  - decision: Deny\n  - { decision: deny, from: { teir: L2 } }\n')
+  const several = await mesh.run(['--home', home, 'start'])
+  t.is(several.code, 78)
+  const [head, ...lines] = several.stderr.split('\n')
+  t.is(head, `error: ${path.join(home, 'policy.yaml')}: 2 faults  [CONFIG_INVALID]`)
+  t.ok(lines[0]?.startsWith(`  ${path.join(home, 'policy.yaml')}:2: decision: `) && lines[0].endsWith('did you mean deny?'), lines[0])
+  t.ok(lines[1]?.startsWith(`  ${path.join(home, 'policy.yaml')}:3: from has no key "teir"; did you mean tier?`), lines[1])
   await fs.rm(path.join(home, 'policy.yaml'))
   const gone = await mesh.run(['--home', home, 'start', '--detach'])
   t.is(gone.code, 78, 'nor when the file is gone')

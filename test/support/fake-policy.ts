@@ -1,7 +1,7 @@
 import { insertRule, type RuleInsertion } from '../../src/adapters/storage/policy-edit.js'
 import { readPolicy } from '../../src/adapters/storage/policy-text.js'
 import { NodeError } from '../../src/kit/errors.js'
-import type { PolicySource, PolicyState } from '../../src/ports/policy.js'
+import type { PolicySource, PolicyState, WrittenRule } from '../../src/ports/policy.js'
 
 const FILE = '/config/policy.yaml'
 
@@ -10,21 +10,21 @@ export class FakePolicy implements PolicySource {
   text: string
   /** What the next writing fails with. */
   failure: NodeError | null = null
-  #state: PolicyState = { file: FILE, rules: [], fault: null }
+  #state: PolicyState = { file: FILE, rules: [], faults: null }
   #onChange: (state: PolicyState) => void = () => {}
 
   constructor(text: string) {
     this.text = text
     this.write(text)
-    if (this.#state.fault !== null) throw new Error(`${this.#state.fault.line}: ${this.#state.fault.reason}`)
+    const [fault] = this.#state.faults?.list ?? []
+    if (fault !== undefined) throw new Error(`${fault.line}: ${fault.reason}`)
   }
 
   /** Somebody edits the file. */
   write(text: string): void {
     this.text = text
     const reading = readPolicy(text)
-    const fault = reading.ok ? null : (reading.faults[0] ?? { line: null, reason: 'broken' })
-    this.#state = { file: FILE, rules: reading.ok ? reading.rules : this.#state.rules, fault }
+    this.#state = { file: FILE, rules: reading.ok ? reading.rules : this.#state.rules, faults: reading.ok ? null : reading.faults }
     this.#onChange(this.#state)
   }
 
@@ -40,10 +40,11 @@ export class FakePolicy implements PolicySource {
     this.#onChange = onChange
   }
 
-  insert(rule: RuleInsertion['rule'], place: Omit<RuleInsertion, 'rule'>): Promise<void> {
+  insert(rule: RuleInsertion['rule'], place: Omit<RuleInsertion, 'rule'>): Promise<WrittenRule> {
     if (this.failure !== null) return Promise.reject(this.failure)
-    this.write(insertRule(this.text, { rule, ...place }))
-    return Promise.resolve()
+    const { whole, line, text } = insertRule(this.text, { rule, ...place })
+    this.write(whole)
+    return Promise.resolve({ line, text })
   }
 
   close(): void {}

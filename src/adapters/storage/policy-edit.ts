@@ -4,6 +4,7 @@ import { tierText } from '../../domain/routing/tier.js'
 import { NodeError } from '../../kit/errors.js'
 import { canonicalJson } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
+import type { WrittenRule } from '../../ports/policy.js'
 import { readPolicy, type RulePlace } from './policy-text.js'
 
 /** A rule to write, and where. */
@@ -15,13 +16,18 @@ export interface RuleInsertion {
   readonly note: string
 }
 
+/** The text of a policy file with one rule more, and where that stands. */
+export interface EditedPolicy extends WrittenRule {
+  readonly whole: string
+}
+
 /**
  * The text of a policy file with one rule more; all else stays as it is. What comes out is read again and compared.
  * @throws NodeError CONFIG_INVALID when the text is broken, has no rule at that line, or cannot take one there.
  */
-export function insertRule(text: string, { rule, beforeLine, note }: RuleInsertion): string {
+export function insertRule(text: string, { rule, beforeLine, note }: RuleInsertion): EditedPolicy {
   const before = readPolicy(text)
-  if (!before.ok) throw invalid(before.faults[0]?.reason ?? 'it is broken')
+  if (!before.ok) throw invalid(before.faults.list[0]?.reason ?? 'it is broken')
   const index = before.places.findIndex((one) => one.line === beforeLine)
   const place = before.places[index]
   if (place === undefined) throw invalid(`no rule stands at line ${beforeLine}`)
@@ -31,13 +37,20 @@ export function insertRule(text: string, { rule, beforeLine, note }: RuleInserti
   if (edited === null || after?.ok !== true || canonicalJson(after.rules.map(withoutLine)) !== canonicalJson(wanted)) {
     throw invalid(`the rule cannot be written before line ${beforeLine}; write it yourself: - ${ruleText(rule)}`)
   }
-  return edited
+  return { whole: edited, line: after.places[index]?.line ?? beforeLine, text: ruleText(rule) }
 }
 
 /** A rule on one line, as YAML. */
 export function ruleText(rule: Omit<PolicyRule, 'line'>): string {
-  const { from, to, capability, type, sideEffect, decision } = rule
-  const data = { from: partyData(from), to: partyData(to), capability: short(capability), type: short(type), sideEffect: short(sideEffect) }
+  const { name, from, to, capability, type, sideEffect, decision } = rule
+  const data = {
+    name,
+    from: partyData(from),
+    to: partyData(to),
+    capability: short(capability),
+    type: short(type),
+    sideEffect: short(sideEffect)
+  }
   return stringify({ ...data, decision }, { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: true }).trim()
 }
 

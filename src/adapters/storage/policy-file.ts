@@ -4,7 +4,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
-import type { PolicyFault, PolicySource, PolicyState } from '../../ports/policy.js'
+import type { PolicyFaults, PolicySource, PolicyState, WrittenRule } from '../../ports/policy.js'
 import { readIfThere, replaceFile } from './atomic-file.js'
 import { insertRule } from './policy-edit.js'
 import { MAX_POLICY_BYTES, readPolicy } from './policy-text.js'
@@ -41,12 +41,20 @@ export async function openPolicyFile(options: PolicyFileOptions): Promise<Policy
     })
   }
   const reading = readPolicy(text ?? '')
-  if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, fault: null } })
-  const { faults } = reading
-  const [first = { line: null, reason: 'it is broken' }, ...others] = faults
-  const more = others.length > 0 ? ` (and ${others.length} more)` : ''
-  const step = `less +${first.line ?? 1} ${shellWord(file)}   # the policy file; mend it, then start again`
-  throw new NodeError('CONFIG_INVALID', `${placeOf(file, first.line)}: ${first.reason}${more}`, { data: { faults }, next: [step] })
+  if (reading.ok) return new PolicyFile(options, { text, state: { file, rules: reading.rules, faults: null } })
+  throw broken(file, reading.faults)
+}
+
+/** One fault is the message; several are told one by one by whoever shows the error. */
+function broken(file: string, { list, more }: PolicyFaults): NodeError {
+  const [first] = list
+  const place = placeOf(file, first?.line ?? null)
+  const count = list.length + more
+  const message = count > 1 ? `${file}: ${count} faults` : `${place}: ${first?.reason ?? 'it is broken'}`
+  return new NodeError('CONFIG_INVALID', message, {
+    data: { file, faults: list, moreFaults: more },
+    next: [`less +${first?.line ?? 1} ${shellWord(file)}   # the policy file; mend it, then start again`]
+  })
 }
 
 /** A file that is gone at the next start is then told from one that never was. */
@@ -113,18 +121,20 @@ class PolicyFile implements PolicySource {
     })
   }
 
-  insert(rule: Parameters<PolicySource['insert']>[0], place: Parameters<PolicySource['insert']>[1]): Promise<void> {
+  insert(rule: Parameters<PolicySource['insert']>[0], place: Parameters<PolicySource['insert']>[1]): Promise<WrittenRule> {
     return this.#inTurn(async () => {
       await this.#scan()
-      const { fault } = this.#state
-      if (fault !== null || this.#text === null) {
+      const { faults } = this.#state
+      if (faults !== null || this.#text === null) {
+        const [fault] = faults?.list ?? []
         const where = placeOf(this.#options.file, fault?.line ?? null)
         const next = ['a2a-node policy show']
         throw new NodeError('CONFIG_INVALID', `the policy file cannot be used: ${where}: ${fault?.reason ?? 'it is not there'}`, { next })
       }
-      const text = insertRule(this.#text, { rule, ...place })
-      await this.#write(text)
-      this.#take(text)
+      const { whole, line, text } = insertRule(this.#text, { rule, ...place })
+      await this.#write(whole)
+      this.#take(whole)
+      return { line, text }
     })
   }
 
@@ -158,12 +168,12 @@ class PolicyFile implements PolicySource {
     try {
       const text = await this.#settled()
       if (text !== null && this.#text === null) await remember(this.#options)
-      if (text !== this.#text || this.#state.fault !== null) this.#take(text)
+      if (text !== this.#text || this.#state.faults !== null) this.#take(text)
     } catch (error) {
       // Whoever tells of the fault names the file.
       const lead = `${this.#options.file}: `
       const reason = messageOf(error)
-      this.#fail({ line: null, reason: reason.startsWith(lead) ? reason.slice(lead.length) : reason })
+      this.#fail(oneFault(reason.startsWith(lead) ? reason.slice(lead.length) : reason))
     }
   }
 
@@ -181,22 +191,27 @@ class PolicyFile implements PolicySource {
 
   #take(text: string | null): void {
     // What was there and is gone may be in the middle of a move: to open everything by that would be the wrong way round.
-    if (text === null && this.#text !== null) return this.#fail({ line: null, reason: 'the file is gone; an empty one means no rules' })
+    if (text === null && this.#text !== null) return this.#fail(oneFault('the file is gone; an empty one means no rules'))
     const reading = readPolicy(text ?? '')
-    if (!reading.ok) return this.#fail(reading.faults[0] ?? { line: null, reason: 'it is broken' })
+    if (!reading.ok) return this.#fail(reading.faults)
     this.#text = text
     const { file } = this.#options
-    this.#state = { file, rules: reading.rules, fault: null }
+    this.#state = { file, rules: reading.rules, faults: null }
     this.#options.log('info', 'the policy was read', { rules: reading.rules.length })
     this.#onChange(this.#state)
   }
 
   /** The rules of the last good version stay in force. */
-  #fail(fault: PolicyFault): void {
-    const { fault: known } = this.#state
-    if (known?.line === fault.line && known.reason === fault.reason) return
-    this.#state = { ...this.#state, fault }
-    this.#options.log('warn', 'the policy file cannot be used; its last good version stays in force', { ...fault })
+  #fail(faults: PolicyFaults): void {
+    if (JSON.stringify(faults) === JSON.stringify(this.#state.faults)) return
+    this.#state = { ...this.#state, faults }
+    const [first] = faults.list
+    const fields = { ...first, more: faults.list.length - 1 + faults.more }
+    this.#options.log('warn', 'the policy file cannot be used; its last good version stays in force', fields)
     this.#onChange(this.#state)
   }
+}
+
+function oneFault(reason: string): PolicyFaults {
+  return { list: [{ line: null, reason }], more: 0 }
 }

@@ -1,10 +1,10 @@
-import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml'
+import { isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type ErrorCode, type Node } from 'yaml'
+import { MAX_RULES, readRule, type RuleFault, unknownKeys } from '../../domain/policy/read-rule.js'
 import type { PolicyRule } from '../../domain/policy/rule.js'
-import { MAX_RULES, PARTY_KEYS, policyRuleSchema, RULE_KEYS } from '../../domain/policy/schema.js'
 import { messageOf } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
-import { nearest } from '../../kit/text.js'
-import type { PolicyFault } from '../../ports/policy.js'
+import { shown } from '../../kit/text.js'
+import type { PolicyFault, PolicyFaults } from '../../ports/policy.js'
 
 /** Largest policy file, in bytes. */
 export const MAX_POLICY_BYTES = 262_144
@@ -16,7 +16,7 @@ const MAX_FAULTS = 20
 /** A policy file read, or what is wrong with it. */
 export type PolicyReading =
   | { readonly ok: true; readonly rules: readonly PolicyRule[]; readonly places: readonly RulePlace[] }
-  | { readonly ok: false; readonly faults: readonly PolicyFault[] }
+  | { readonly ok: false; readonly faults: PolicyFaults }
 
 /** Where a rule stands in its text. */
 export interface RulePlace {
@@ -27,21 +27,44 @@ export interface RulePlace {
   readonly isFlow: boolean
 }
 
+/** What a mistake in the form of the file means for whoever wrote it. */
+const YAML_FAULTS: { readonly [C in ErrorCode]?: string } = {
+  BAD_INDENT: 'the indentation does not fit the lines above, or a bracket or brace above is not closed',
+  TAB_AS_INDENT: 'a tab stands where the line is indented; use spaces',
+  DUPLICATE_KEY: 'the key stands there twice',
+  MULTILINE_IMPLICIT_KEY: 'a ":" is missing behind a key, or the line is not indented like those above',
+  BLOCK_AS_IMPLICIT_KEY: 'a value stands where a key should, or the line is not indented like those above',
+  BLOCK_IN_FLOW: 'a line with a dash or a key stands within [ ] or { }; is a bracket not closed?',
+  MISSING_CHAR: 'something is not closed or not parted here: a bracket, a brace, a quote or a comma is missing',
+  BAD_SCALAR_START: 'a text begins with a character that needs quotes around the text',
+  UNEXPECTED_TOKEN: 'something stands here that does not belong here',
+  MULTIPLE_DOCS: 'a line of three dashes begins a second document; a policy is one'
+}
+
 /** Reads the text of a policy file: a mapping with the one key `rules`, a list. Every key it does not know is a fault. Never throws. */
 export function readPolicy(text: string): PolicyReading {
   const lines = new LineCounter()
   const lineAt = (offset: number): number => lines.linePos(offset).line
   try {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' })
-    if (document.errors.length > 0) return failed(document.errors.map((one) => ({ line: lineAt(one.pos[0]), reason: one.message })))
-    return new Reader(document, lineAt).read()
+    if (document.errors.length === 0) return new Reader(document, lineAt).read()
+    return failed(document.errors.map((one) => ({ line: lineAt(one.pos[0]), reason: YAML_FAULTS[one.code] ?? shown(one.message) })))
   } catch (error) {
-    return failed([{ line: null, reason: messageOf(error) }])
+    return failed([aliasFault(text, messageOf(error), lineAt) ?? { line: null, reason: shown(messageOf(error)) }])
   }
 }
 
+/** A text that begins with `*` and has no quotes is taken for an alias; nobody says where it stands. */
+function aliasFault(text: string, message: string, lineAt: (offset: number) => number): PolicyFault | null {
+  const name = /^Unresolved alias .*: (\S+)$/.exec(message)?.[1]
+  if (name === undefined) return null
+  const reason = `"*${shown(name)}" begins with a * and needs quotes; a capability has its * at the end`
+  return { line: lineAt(Math.max(0, text.indexOf(`*${name}`))), reason }
+}
+
 function failed(faults: readonly PolicyFault[]): PolicyReading {
-  return { ok: false, faults: faults.slice(0, MAX_FAULTS) }
+  const inOrder = [...faults].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
+  return { ok: false, faults: { list: inOrder.slice(0, MAX_FAULTS), more: Math.max(0, faults.length - MAX_FAULTS) } }
 }
 
 class Reader {
@@ -59,61 +82,50 @@ class Reader {
     if (contents === null || (isScalar(contents) && contents.value === null)) return { ok: true, rules: [], places: [] }
     const data: unknown = this.#document.toJS({ maxAliasCount: MAX_ALIASES })
     if (!isMap(contents) || !isRecord(data)) return failed([{ line: 1, reason: 'the file is a mapping with the key rules' }])
-    this.#unknownKeys(contents, ['rules'], 'the file')
+    this.#tell(unknownKeys(data, { known: ['rules'], of: 'the file', path: [] }))
     const list = data['rules'] ?? []
-    const node = this.#nodeAt(['rules'])
-    if (!Array.isArray(list)) this.#fault(node, 'rules is a list')
-    else if (list.length > MAX_RULES) this.#fault(node, `more than ${MAX_RULES} rules`)
-    const rules = Array.isArray(list) && this.#faults.length === 0 ? list.map((one, index) => this.#rule(one, index)) : []
-    if (this.#faults.length > 0) return failed(this.#faults)
-    return { ok: true, rules: rules.filter((one) => one !== null), places: this.#places() }
+    const read = Array.isArray(list) ? list.slice(0, MAX_RULES).map((one: unknown, index) => this.#rule(one, index)) : []
+    if (!Array.isArray(list)) this.#tell([{ path: ['rules'], reason: 'rules is a list' }])
+    else if (list.length > MAX_RULES) this.#tell([{ path: ['rules'], reason: `more than ${MAX_RULES} rules` }])
+    const rules = read.filter((one) => one !== null)
+    this.#sameNames(rules)
+    return this.#faults.length > 0 ? failed(this.#faults) : { ok: true, rules, places: this.#places() }
   }
 
   #rule(value: unknown, index: number): PolicyRule | null {
-    const node = this.#nodeAt(['rules', index])
-    if (!isRecord(value) || !isMap(node)) return this.#fault(node, 'a rule is a mapping with the key decision')
-    this.#unknownKeys(node, RULE_KEYS, 'a rule')
-    for (const side of ['from', 'to']) {
-      const party: unknown = node.get(side, true)
-      if (isMap(party)) this.#unknownKeys(party, PARTY_KEYS, side)
-    }
-    const checked = policyRuleSchema.safeParse(value)
-    if (checked.success) return { ...checked.data, line: this.#lineOf(node) }
-    const told = this.#faults.length
-    for (const issue of checked.error.issues) {
-      if (issue.code === 'unrecognized_keys') continue
-      const path = issue.path.filter((step) => typeof step !== 'symbol')
-      const place = this.#nodeAt(['rules', index, ...path]) ?? node
-      this.#fault(place, `${path.length === 0 ? 'the rule' : path.join('.')}: ${issue.message}`)
-    }
-    // Unknown keys are told above, but behind an alias they are not found: a rule must never be left out silently.
-    return this.#faults.length > told || told > 0 ? null : this.#fault(node, 'the rule has a key that is not known')
+    const path = ['rules', index]
+    // What stands for a rule elsewhere has no line of its own.
+    const { rule, faults } = readRule(isMap(this.#nodeAt(path)) ? value : null)
+    this.#tell(faults.map((one) => ({ path: [...path, ...one.path], reason: one.reason })))
+    return rule === null ? null : { ...rule, line: this.#lineOf(this.#nodeAt(path)) }
   }
 
-  #unknownKeys(map: unknown, known: readonly string[], of: string): void {
-    if (!isMap(map)) return
-    for (const { key } of map.items) {
-      const name = String(isScalar(key) ? key.value : key)
-      if (known.includes(name)) continue
-      const [near] = nearest(name, known)
-      this.#fault(
-        key,
-        `${of} has no key ${JSON.stringify(name)}${near === undefined ? '' : `; did you mean ${near}?`} (${known.join(', ')})`
-      )
+  #sameNames(rules: readonly PolicyRule[]): void {
+    const first = new Map<string, number>()
+    for (const { name, line } of rules) {
+      const before = name === undefined ? undefined : first.get(name)
+      if (before !== undefined) this.#faults.push({ line, reason: `name: the rule at line ${before} is called "${name}" already` })
+      else if (name !== undefined) first.set(name, line)
     }
   }
 
-  #nodeAt(path: readonly (string | number)[]): unknown {
+  #tell(faults: readonly RuleFault[]): void {
+    for (const { path, reason } of faults) this.#faults.push({ line: this.#lineAtPath(path), reason })
+  }
+
+  /** The line of a key, where the path ends with one, else of what it leads to or, behind an alias, of what stands for it. */
+  #lineAtPath(path: RuleFault['path']): number {
+    const parent = path.length === 0 ? null : path.length === 1 ? this.#document.contents : this.#document.getIn(path.slice(0, -1), true)
+    const pair = isMap(parent) ? parent.items.find(({ key }) => String(isScalar(key) ? key.value : key) === path.at(-1)) : undefined
+    return this.#lineOf(pair?.key ?? this.#nodeAt(path))
+  }
+
+  #nodeAt(path: RuleFault['path']): unknown {
     for (let length = path.length; length > 0; length--) {
       const node: unknown = this.#document.getIn(path.slice(0, length), true)
       if (node !== undefined && node !== null) return node
     }
     return this.#document.contents
-  }
-
-  #fault(node: unknown, reason: string): null {
-    this.#faults.push({ line: this.#lineOf(node), reason })
-    return null
   }
 
   #lineOf(node: unknown): number {

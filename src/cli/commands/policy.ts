@@ -1,4 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
+import { isKeyText, shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type {
@@ -25,17 +26,15 @@ export const showPolicy: Action = async ({ output, api }) => {
   return EXIT.ok
 }
 
-async function printPolicy(output: Output, { file, rules, fault, warnings, approvalTimeoutMs }: PolicyInfo): Promise<void> {
+async function printPolicy(output: Output, info: PolicyInfo): Promise<void> {
+  const { file, rules, warnings, approvalTimeoutMs } = info
   output.print(shown(file, 1000))
-  if (fault !== null) {
-    const place = fault.line === null ? file : `${file}:${fault.line}`
-    output.print(`${output.paint('red', 'broken')}  ${shown(place, 1000)}: ${shown(fault.reason, 1000)}`)
-    output.print('The rules below are those of the last good version.')
-  }
+  printFaults(output, info)
   if (rules.length === 0) output.print('no rules')
   else {
     const rows = rules.map((rule): Cell[] => [
       String(rule.line),
+      rule.id,
       { text: rule.decision, style: STYLES[rule.decision] },
       partyText(rule.from),
       partyText(rule.to),
@@ -43,19 +42,26 @@ async function printPolicy(output: Output, { file, rules, fault, warnings, appro
       listText(rule.sideEffect),
       listText(rule.type)
     ])
-    await printTable(output, ['LINE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
+    await printTable(output, ['LINE', 'RULE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
   }
-  for (const { line, name } of warnings)
-    output.print(
-      `${output.paint('yellow', 'warning')}  line ${line}: no node is called "${shown(name, 64)}": the rule is for nobody of that name`
-    )
+  for (const one of warnings) output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
   output.print(`Sandboxes come before, the tier table after them. ask waits ${formatDuration(approvalTimeoutMs)}.`)
+}
+
+function printFaults(output: Output, { file, faults, moreFaults }: PolicyInfo): void {
+  if (faults.length === 0) return
+  for (const { line, reason } of faults) {
+    const place = line === null ? file : `${file}:${line}`
+    output.print(`${output.paint('red', 'broken')}  ${shown(place, 1000)}: ${shown(reason, 1000)}`)
+  }
+  if (moreFaults > 0) output.print(`${output.paint('red', 'broken')}  and ${moreFaults} more`)
+  output.print('The rules below are those of the last good version.')
 }
 
 function partyText({ node, agent, tier, sandbox }: PartyCriteriaInfo): string {
   const parts = [
     agent === null ? '' : agent.join('|'),
-    node === null ? '' : `@${node.join('|')}`,
+    node === null ? '' : `@${node.map((one) => (isKeyText(one) ? shortId(one) : one)).join('|')}`,
     tier === null ? '' : tier.join('|'),
     sandbox === null ? '' : `sandbox ${sandbox.map((one) => one ?? 'none').join('|')}`
   ]

@@ -2,7 +2,7 @@ import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { SIDE_EFFECTS, type SideEffect } from '../card/card.js'
 import { MESSAGE_TYPES, type MessageType } from '../envelope/envelope.js'
 import type { Tier } from '../routing/tier.js'
-import type { PartyCriteria, PolicyRule } from './rule.js'
+import type { PartyCriteria, PolicyDecision, PolicyRule } from './rule.js'
 
 /** One end of a message as rules see it: verified, never what it claims. */
 export interface PolicyParty {
@@ -21,8 +21,11 @@ export interface PolicyQuestion {
   readonly sideEffect: SideEffect | null
 }
 
-/** Finds the node that a name stands for; null for nobody. Names are given by peers: see that each stands for one node only. */
-export type NodeOfName = (name: string) => NodeId | null
+/**
+ * Finds the nodes that a name, or the beginning of an id, may stand for: none, one, or several where it is ambiguous. Such a
+ * one is taken the stricter way: who it may stand for is asked about or denied, and nobody is allowed by it.
+ */
+export type NodesOfName = (name: string) => readonly NodeId[]
 
 /** The rules of a policy, ready to be asked many times a second. Finding allocates nothing. */
 export interface CompiledPolicy {
@@ -42,6 +45,8 @@ interface CompiledParty {
   readonly suffixes: readonly string[]
   readonly names: readonly string[]
   readonly isOfAnyNode: boolean
+  /** A name that may stand for more nodes than this stands for none. */
+  readonly maxMeant: number
   readonly sandboxes: readonly (string | null)[] | null
 }
 
@@ -60,7 +65,7 @@ const SIDE_EFFECT_BITS = bitsOf(SIDE_EFFECTS)
 const NOTHING_DONE = 1 << SIDE_EFFECTS.length
 
 /** Makes rules fast to ask. A node named by its key is only that key, also when another node has that text as its name. */
-export function compilePolicy(rules: readonly PolicyRule[], nodeOfName: NodeOfName): CompiledPolicy {
+export function compilePolicy(rules: readonly PolicyRule[], nodesOfName: NodesOfName): CompiledPolicy {
   const compiled = rules.map(compileRule)
   return {
     find(question) {
@@ -70,7 +75,7 @@ export function compilePolicy(rules: readonly PolicyRule[], nodeOfName: NodeOfNa
         const rule = compiled[i]
         if (rule === undefined || (rule.types & typeBit) === 0 || (rule.sideEffects & sideEffectBit) === 0) continue
         if (!isCapable(rule.capabilities, question.capability)) continue
-        if (fits(rule.from, question.sender, nodeOfName) && fits(rule.to, question.target, nodeOfName)) return i
+        if (fits(rule.from, question.sender, nodesOfName) && fits(rule.to, question.target, nodesOfName)) return i
       }
       return -1
     }
@@ -82,12 +87,12 @@ function compileRule(rule: PolicyRule): CompiledRule {
     types: maskOf(rule.type, TYPE_BITS),
     sideEffects: maskOf(rule.sideEffect, SIDE_EFFECT_BITS),
     capabilities: rule.capability?.map(patternOf) ?? null,
-    from: compileParty(rule.from),
-    to: compileParty(rule.to)
+    from: compileParty(rule.from, rule.decision),
+    to: compileParty(rule.to, rule.decision)
   }
 }
 
-function compileParty({ node, agent, tier, sandbox }: PartyCriteria): CompiledParty {
+function compileParty({ node, agent, tier, sandbox }: PartyCriteria, decision: PolicyDecision): CompiledParty {
   const keys = node?.filter((one) => isKeyText(one)) ?? []
   return {
     tiers: tier === null ? ALL : tier.reduce<number>((mask, one) => mask | (1 << one), 0),
@@ -95,6 +100,7 @@ function compileParty({ node, agent, tier, sandbox }: PartyCriteria): CompiledPa
     suffixes: keys.map((key) => `@${key}`),
     names: node?.filter((one) => !isKeyText(one)) ?? [],
     isOfAnyNode: node === null,
+    maxMeant: decision === 'allow' ? 1 : Number.POSITIVE_INFINITY,
     sandboxes: sandbox
   }
 }
@@ -103,13 +109,13 @@ function patternOf(text: string): Pattern {
   return text.endsWith('*') ? { text: text.slice(0, -1), isPrefix: true } : { text, isPrefix: false }
 }
 
-function fits(criteria: CompiledParty, { address, tier, sandboxId }: PolicyParty, nodeOfName: NodeOfName): boolean {
+function fits(criteria: CompiledParty, { address, tier, sandboxId }: PolicyParty, nodesOfName: NodesOfName): boolean {
   if ((criteria.tiers & (1 << tier)) === 0) return false
   if (criteria.sandboxes !== null && !criteria.sandboxes.includes(sandboxId)) return false
   // The last `@` parts agent and node, whatever else the text of a peer holds.
   const at = address.lastIndexOf('@')
   if (criteria.agents !== null && !isAgent(criteria.agents, address, at)) return false
-  return criteria.isOfAnyNode || isOfNode(criteria, address, nodeOfName)
+  return criteria.isOfAnyNode || isOfNode(criteria, address, nodesOfName)
 }
 
 function isAgent(agents: readonly string[], address: string, at: number): boolean {
@@ -117,11 +123,13 @@ function isAgent(agents: readonly string[], address: string, at: number): boolea
   return false
 }
 
-function isOfNode({ suffixes, names }: CompiledParty, address: string, nodeOfName: NodeOfName): boolean {
+function isOfNode({ suffixes, names, maxMeant }: CompiledParty, address: string, nodesOfName: NodesOfName): boolean {
   for (const suffix of suffixes) if (address.endsWith(suffix)) return true
   for (const name of names) {
-    const id = nodeOfName(name)
-    if (id !== null && address.length > id.length && address.endsWith(id) && address[address.length - id.length - 1] === '@') return true
+    const ids = nodesOfName(name)
+    if (ids.length > maxMeant) continue
+    for (const id of ids)
+      if (address.length > id.length && address.endsWith(id) && address[address.length - id.length - 1] === '@') return true
   }
   return false
 }

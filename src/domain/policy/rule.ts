@@ -7,7 +7,7 @@ export type PolicyDecision = 'allow' | 'ask' | 'deny'
 
 /** Which senders or targets a rule is for; null: any. Of a list one must fit, of the criteria all. */
 export interface PartyCriteria {
-  /** Node ids (52 characters of z32), or names of members as `peers` shows them. */
+  /** Node ids (52 characters of z32) or their beginnings (at least 4), or names of members as `peers` shows them. */
   readonly node: readonly string[] | null
   /** Agent ids. */
   readonly agent: readonly string[] | null
@@ -21,6 +21,8 @@ export interface PartyCriteria {
 export interface PolicyRule {
   /** Where it stands in its file, 1-based. */
   readonly line: number
+  /** What its writer calls it, unique in its file: `[a-z0-9._-]{1,64}`. */
+  readonly name?: string
   readonly from: PartyCriteria
   readonly to: PartyCriteria
   /** Ids of capabilities, or their beginnings with a `*` at the end; null: any, also a message that names none. */

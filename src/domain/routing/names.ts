@@ -55,6 +55,18 @@ export function resolveNode(text: string, nodes: readonly NodeName[]): Resolutio
   return oneOf(hits, (id) => names.get(id) ?? id) ?? { kind: 'none', nearest: nearest(text, names.values()) }
 }
 
+/**
+ * The nodes that a text in a rule may mean, by its name as shown or as the beginning (at least 4) or short form of its id.
+ * A name means the node that has it, unless an id of one that was admitted earlier begins like that: nobody comes to be meant
+ * by what he calls himself, nor by a key made to begin with the name of another. Several: it is ambiguous. `names`: as
+ * {@link displayNames} gives them.
+ */
+export function nodesMeant(text: string, names: ReadonlyMap<NodeId, string>): NodeId[] {
+  const fitting = [...names].filter(([id, name]) => name === text || isShortFor(text, id))
+  const [first] = fitting
+  return first?.[1] === text ? [first[0]] : fitting.map(([id]) => id)
+}
+
 function isShortFor(text: string, id: string): boolean {
   if (text.length >= MIN_PREFIX && id.startsWith(text)) return true
   const short = SHORT_ID.exec(text)

@@ -1,4 +1,4 @@
-import { compilePolicy, type NodeOfName, type PolicyQuestion } from '../policy/match.js'
+import { compilePolicy, type NodesOfName, type PolicyQuestion } from '../policy/match.js'
 import type { PolicyRule } from '../policy/rule.js'
 import type { Verdict } from './decide.js'
 
@@ -17,12 +17,12 @@ export type PolicyVerdict =
 export interface PolicyPlaces {
   /** Name of the file, as verdicts tell it. */
   readonly file: string
-  readonly nodeOfName: NodeOfName
+  readonly nodesOfName: NodesOfName
 }
 
-/** Makes rules ready to decide. Verdicts name file and line: `policy.yaml:12: deny`. */
-export function routingPolicy(rules: readonly PolicyRule[], { file, nodeOfName }: PolicyPlaces): RoutingPolicy {
-  const compiled = compilePolicy(rules, nodeOfName)
+/** Makes rules ready to decide. Verdicts name file and line, and the rule's own name: `policy.yaml:12: deny (no-shell)`. */
+export function routingPolicy(rules: readonly PolicyRule[], { file, nodesOfName }: PolicyPlaces): RoutingPolicy {
+  const compiled = compilePolicy(rules, nodesOfName)
   const verdicts = rules.map((rule) => verdictOf(rule, file))
   return {
     find(question) {
@@ -32,8 +32,8 @@ export function routingPolicy(rules: readonly PolicyRule[], { file, nodeOfName }
   }
 }
 
-function verdictOf({ line, decision }: PolicyRule, file: string): PolicyVerdict {
-  const rule = `${file}:${line}: ${decision}`
+function verdictOf({ line, decision, name }: PolicyRule, file: string): PolicyVerdict {
+  const rule = `${file}:${line}: ${decision}${name === undefined ? '' : ` (${name})`}`
   if (decision === 'allow') return { decision, verdict: { allowed: true, rule, line } }
   const refused = { allowed: false, code: 'POLICY_DENIED', rule, line } as const
   if (decision === 'deny') return { decision, verdict: { ...refused, reason: 'the policy of this node denies it' } }

@@ -20,24 +20,25 @@ const RULE: Omit<PolicyRule, 'line'> = {
 }
 
 test('a rule is written before another; comments, order and form of all else stay', (t) => {
-  const text = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 13, note: '2026-01-02 operator@phone' })
+  const { whole: text, ...written } = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 13, note: '2026-01-02 operator@phone' })
+  t.alike(written, { line: 13, text: ruleText(RULE) }, 'and where it stands')
   const lines = text.split('\n')
   t.is(lines.toSpliced(12, 1).join('\n'), WHOLE_POLICY)
   t.is(lines[12], `  - ${ruleText(RULE)} # 2026-01-02 operator@phone`)
   t.is(countOf(text), 3)
   t.is(
-    insertRule('rules: [{ decision: ask }]\n', { rule: RULE, beforeLine: 1, note: 'x' }),
+    insertRule('rules: [{ decision: ask }]\n', { rule: RULE, beforeLine: 1, note: 'x' }).whole,
     `rules: [${ruleText(RULE)}, { decision: ask }]\n`
   )
   t.ok(
-    insertRule('rules:\r\n- decision: ask\r\n', { rule: RULE, beforeLine: 2, note: 'x' }).startsWith(
+    insertRule('rules:\r\n- decision: ask\r\n', { rule: RULE, beforeLine: 2, note: 'x' }).whole.startsWith(
       `rules:\r\n- ${ruleText(RULE)} # x\r\n- decision`
     )
   )
 })
 
 test('a note cannot bring in anything but a comment', (t) => {
-  const text = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 3, note: 'x\n  - decision: allow\u2028\r\n- {}' })
+  const { whole: text } = insertRule(WHOLE_POLICY, { rule: RULE, beforeLine: 3, note: 'x\n  - decision: allow\u2028\r\n- {}' })
   t.is(countOf(text), 3)
 })
 
@@ -51,5 +52,5 @@ test('a text that cannot take the rule is left alone', async (t) => {
     await t.exception(() => insertRule(text, { rule: RULE, beforeLine: line, note: '' }), /the policy file/)
   }
   const odd = 'rules:\n  -\n    # asked\n    decision: ask\n'
-  t.is(countOf(insertRule(odd, { rule: RULE, beforeLine: 4, note: 'x' })), 2)
+  t.is(countOf(insertRule(odd, { rule: RULE, beforeLine: 4, note: 'x' }).whole), 2)
 })

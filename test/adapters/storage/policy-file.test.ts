@@ -3,7 +3,7 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { openPolicyFile } from '../../../src/adapters/storage/policy-file.js'
 import { ANYBODY } from '../../../src/domain/policy/rule.js'
-import type { PolicySource, PolicyState } from '../../../src/ports/policy.js'
+import type { PolicyFault, PolicySource, PolicyState } from '../../../src/ports/policy.js'
 import { failsWith } from '../../support/fails.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -46,7 +46,7 @@ async function opened(t: Assert, text: string | null): Promise<Opened> {
 
 test('no file means no rules; one that appears is in force', async (t) => {
   const { file, source, next } = await opened(t, null)
-  t.alike(source.state(), { file, rules: [], fault: null })
+  t.alike(source.state(), { file, rules: [], faults: null })
   await fs.writeFile(file, DENY)
   t.is((await next()).rules.length, 1)
 })
@@ -64,16 +64,16 @@ test('a broken or vanished file leaves the last good rules and says what is wron
   const { file, source, next } = await opened(t, DENY)
   await fs.writeFile(file, 'rules:\n  - decision: deny\n    wat: 1\n')
   const broken = await next()
-  t.alike([broken.rules.length, broken.fault?.line], [1, 3])
+  t.alike([broken.rules.length, broken.faults?.list[0]?.line], [1, 3])
   await fs.rm(file)
   const gone = await next()
-  t.alike([gone.rules.length, gone.fault?.reason.includes('gone')], [1, true])
+  t.alike([gone.rules.length, gone.faults?.list[0]?.reason.includes('gone')], [1, true])
   await fs.mkdir(file)
-  t.ok((await next()).fault?.reason.startsWith('cannot be read: '), 'the path is told once, by who shows it')
+  t.ok((await next()).faults?.list[0]?.reason.startsWith('cannot be read: '), 'the path is told once, by who shows it')
   await fs.rmdir(file)
-  t.ok((await next()).fault?.reason.includes('gone'))
+  t.ok((await next()).faults?.list[0]?.reason.includes('gone'))
   await fs.writeFile(file, DENY)
-  t.is((await next()).fault, null)
+  t.is((await next()).faults, null)
   t.alike(await source.refresh(), source.state())
 })
 
@@ -88,6 +88,21 @@ test('a broken file is not opened: CONFIG_INVALID with file and line', async (t)
   await fs.rm(file)
   await fs.mkdir(file)
   await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+})
+
+test('every fault of a broken file is told at once, with file and line, up to twenty and how many more', async (t) => {
+  const file = path.join(await tempDir(t), 'policy.yaml')
+  await fs.writeFile(file, 'rules:\n  - decision: Allow\n  - { decision: deny, from: { teir: L2 } }\n')
+  const both = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  t.is(both.message, `${file}: 2 faults`)
+  const { faults, moreFaults } = both.data as { faults: PolicyFault[]; moreFaults: number }
+  t.alike([faults.map(({ line }) => line), moreFaults], [[2, 3], 0])
+  t.ok(faults[0]?.reason.endsWith('did you mean allow?') && faults[1]?.reason.includes('did you mean tier?'), faults[1]?.reason)
+  await fs.writeFile(file, `rules:\n${'  - decision: maybe\n'.repeat(23)}`)
+  const many = await failsWith(t, 'CONFIG_INVALID', () => openPolicyFile({ file, seen: `${file}.seen`, log: () => {} }))
+  t.is(many.message, `${file}: 23 faults`)
+  const told = many.data as { faults: PolicyFault[]; moreFaults: number }
+  t.alike([told.faults.length, told.moreFaults], [20, 3])
 })
 
 test('a file that was there once and is gone at the next start is not taken for no rules', async (t) => {
@@ -112,7 +127,7 @@ test('a file that was there once and is gone at the next start is not taken for 
   await fs.writeFile(file, '')
   const empty = await again()
   t.teardown(() => empty.close())
-  t.alike(empty.state(), { file, rules: [], fault: null }, 'an empty one means no rules')
+  t.alike(empty.state(), { file, rules: [], faults: null }, 'an empty one means no rules')
 })
 
 const RULE = { from: ANYBODY, to: ANYBODY, capability: ['a.b'], type: null, sideEffect: null, decision: 'allow' } as const
@@ -124,7 +139,7 @@ test('an inserted rule is on disk and told; a link stays a link', async (t) => {
   await fs.symlink('real.yaml', file)
   const source = await openPolicyFile({ file, seen: `${file}.seen`, log: () => {} })
   t.teardown(() => source.close())
-  await source.insert(RULE, { beforeLine: 3, note: 'why' })
+  t.alike(await source.insert(RULE, { beforeLine: 3, note: 'why' }), { line: 3, text: '{ capability: a.b, decision: allow }' })
   t.is(
     await fs.readFile(path.join(dir, 'real.yaml'), 'utf8'),
     '# mine\nrules:\n  - { capability: a.b, decision: allow } # why\n  - decision: ask\n'

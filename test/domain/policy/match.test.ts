@@ -9,11 +9,12 @@ import type { Tier } from '../../../src/domain/routing/tier.js'
 import { holds } from '../../support/holds.js'
 
 const [FIRST, SECOND, THIRD] = ['y'.repeat(52), 'b'.repeat(52), `${'y'.repeat(51)}b`] as const
-const NAMES = new Map([
-  ['laptop', FIRST],
-  ['phone', SECOND]
+const NAMES = new Map<string, readonly string[]>([
+  ['laptop', [FIRST]],
+  ['phone', [SECOND]],
+  ['yyyy', [FIRST, THIRD]]
 ])
-const nodeOfName = (name: string): string | null => NAMES.get(name) ?? null
+const nodesOfName = (name: string): readonly string[] => NAMES.get(name) ?? []
 
 /** Texts that peers choose, some of them made to look like what a rule says. */
 const peerText = fc.oneof(
@@ -43,7 +44,7 @@ function some<T>(one: fc.Arbitrary<T>): fc.Arbitrary<T[] | null> {
 }
 
 const criteria: fc.Arbitrary<PartyCriteria> = fc.record({
-  node: some(fc.constantFrom(FIRST, SECOND, THIRD, 'laptop', 'phone', 'nobody')),
+  node: some(fc.constantFrom(FIRST, SECOND, THIRD, 'laptop', 'phone', 'nobody', 'yyyy')),
   agent: some(fc.constantFrom('text', 'te', 'shell')),
   tier: some(tier),
   sandbox: some(sandbox)
@@ -64,7 +65,11 @@ function isOf<T>(wanted: readonly T[] | null, is: (one: T) => boolean): boolean 
 }
 
 /** The meaning of a criterion, spelled out slowly and apart from the code under test. */
-function meansParty(want: PartyCriteria, { address, tier: its, sandboxId }: PolicyQuestion['sender']): boolean {
+function meansParty(
+  want: PartyCriteria,
+  decision: PolicyRule['decision'],
+  { address, tier: its, sandboxId }: PolicyQuestion['sender']
+): boolean {
   const parts = address.split('@')
   const at = parts.pop() ?? ''
   const agent = parts.join('@')
@@ -72,7 +77,10 @@ function meansParty(want: PartyCriteria, { address, tier: its, sandboxId }: Poli
     isOf(want.tier, (one) => one === its) &&
     isOf(want.sandbox, (one) => one === sandboxId) &&
     isOf(want.agent, (one) => one === agent) &&
-    isOf(want.node, (one) => (one.length === 52 ? one : NAMES.get(one)) === at)
+    isOf(want.node, (one) => {
+      const meant = one.length === 52 ? [one] : (NAMES.get(one) ?? [])
+      return meant.includes(at) && (meant.length === 1 || decision !== 'allow')
+    })
   )
 }
 
@@ -83,8 +91,8 @@ function means(one: PolicyRule, asked: PolicyQuestion): boolean {
     return pattern.endsWith('*') ? asked.capability.slice(0, beginning.length) === beginning : asked.capability === pattern
   }
   return (
-    meansParty(one.from, asked.sender) &&
-    meansParty(one.to, asked.target) &&
+    meansParty(one.from, one.decision, asked.sender) &&
+    meansParty(one.to, one.decision, asked.target) &&
     isOf(one.type, (type) => type === asked.type) &&
     isOf(one.sideEffect, (effect) => effect === asked.sideEffect) &&
     isOf(one.capability, isPattern)
@@ -95,7 +103,7 @@ test('the first rule that matches is found, whatever peers call themselves and w
   await holds(
     t,
     fc.property(fc.array(rule, { maxLength: 8 }), question, (rules, asked) => {
-      const compiled = compilePolicy(rules, nodeOfName)
+      const compiled = compilePolicy(rules, nodesOfName)
       const first = rules.findIndex((one) => means(one, asked))
       assert.deepEqual([compiled.find(asked), compiled.find(asked)], [first, first])
     }),
@@ -113,8 +121,19 @@ const ASKED: PolicyQuestion = {
 const ANY: PolicyRule = { line: 1, from: ANYBODY, to: ANYBODY, capability: null, type: null, sideEffect: null, decision: 'allow' }
 
 function matches(changes: Partial<PolicyRule>, asked: Partial<PolicyQuestion> = {}): boolean {
-  return compilePolicy([{ ...ANY, ...changes }], nodeOfName).find({ ...ASKED, ...asked }) === 0
+  return compilePolicy([{ ...ANY, ...changes }], nodesOfName).find({ ...ASKED, ...asked }) === 0
 }
+
+test('a name that may stand for several nodes denies and asks about each, and allows none of them', (t) => {
+  const from = { ...ANYBODY, node: ['yyyy'] }
+  t.absent(matches({ from, decision: 'allow' }))
+  for (const decision of ['ask', 'deny'] as const) {
+    t.ok(matches({ from, decision }), decision)
+    t.ok(matches({ from, decision }, { sender: { ...ASKED.sender, address: `operator@${THIRD}` } }), decision)
+    t.absent(matches({ from, decision }, { sender: { ...ASKED.sender, address: `operator@${SECOND}` } }), decision)
+  }
+  t.ok(matches({ from: { ...ANYBODY, node: ['yyyy', FIRST] }, decision: 'allow' }), 'a key is never ambiguous')
+})
 
 test('a rule without criteria matches everything, also a message that names no capability', (t) => {
   t.ok(matches({}, { capability: null, sideEffect: null }))
@@ -123,7 +142,7 @@ test('a rule without criteria matches everything, also a message that names no c
 })
 
 test('a node that takes the key of another as its name is not that node', (t) => {
-  const impostor = compilePolicy([{ ...ANY, from: { ...ANYBODY, node: [THIRD] } }], () => FIRST)
+  const impostor = compilePolicy([{ ...ANY, from: { ...ANYBODY, node: [THIRD] } }], () => [FIRST])
   t.is(impostor.find(ASKED), -1)
 })
 

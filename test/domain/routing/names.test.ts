@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { displayNames, resolveAgent, resolveNode, splitAddress } from '../../../src/domain/routing/names.js'
+import { displayNames, nodesMeant, resolveAgent, resolveNode, splitAddress } from '../../../src/domain/routing/names.js'
 import { keyToText, shortId, type NodeId } from '../../../src/kit/ids.js'
 import { holds } from '../../support/holds.js'
 
@@ -66,6 +66,19 @@ test('a prefix of at least four characters of an id finds its node, a shared one
     { id: id('abcd3'), name: 'two' }
   ]
   t.alike(resolveNode('abcd', twins), { kind: 'ambiguous', candidates: ['one', 'two'] })
+})
+
+test('a text of a rule means the node of that name or of that beginning of an id, whoever was admitted first, else several', (t) => {
+  const means = (text: string, nodes: typeof NODES): NodeId[] => nodesMeant(text, displayNames(nodes))
+  t.alike(means('gpu-box', NODES), [BOX.id])
+  t.alike(means('x4m1', NODES), [BOX.id])
+  t.alike(means(shortId(BOX.id), NODES), [BOX.id])
+  for (const text of ['x4m', 'nobody', '']) t.alike(means(text, NODES), [], text)
+  const twins = [BOX, { id: id('x4m1y'), name: 'other' }]
+  t.alike(means('x4m1', twins), [BOX.id, id('x4m1y')])
+  const impostor = { id: id('z9z9'), name: 'x4m1' }
+  t.alike(means('x4m1', [BOX, impostor]), [BOX.id, impostor.id], 'a later one of that name takes nothing over')
+  t.alike(means('x4m1', [impostor, BOX]), [impostor.id], 'nor does a key that is made to fit a name')
 })
 
 test('an unknown node gives the nearest names', (t) => {

@@ -15,7 +15,7 @@ const SHIPPED: RoutingRules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforc
 function withRules(...decisions: readonly PolicyDecision[]): RoutingRules {
   const any: Omit<PolicyRule, 'line' | 'decision'> = { from: ANYBODY, to: ANYBODY, capability: null, type: null, sideEffect: null }
   const rules = decisions.map((decision, index): PolicyRule => ({ ...any, decision, line: index + 2 }))
-  return { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodeOfName: () => null }) }
+  return { ...SHIPPED, policy: routingPolicy(rules, { file: 'policy.yaml', nodesOfName: () => [] }) }
 }
 
 const tier = fc.constantFrom<Tier[]>(0, 1, 2, 3)
@@ -107,7 +107,7 @@ test('nobody picks the rules that bind it by claiming to be weaker or elsewhere 
       decision,
       line: 2
     }
-    return { ...SHIPPED, policy: routingPolicy([rule], { file: 'policy.yaml', nodeOfName: () => null }) }
+    return { ...SHIPPED, policy: routingPolicy([rule], { file: 'policy.yaml', nodesOfName: () => [] }) }
   }
   const target = { address: 'text@here', tier: 1, sandboxId: 'ci' } as const
   const rest = { type: 'request', capability: null, sideEffect: null, justification: null, isReply: false, isArriving: true } as const
