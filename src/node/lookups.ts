@@ -1,9 +1,10 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { OwnCards } from './own-cards.js'
 import type { PeerCards } from './peer-cards.js'
 import type { Peers } from './peers.js'
+import { Questions } from './questions.js'
 import type { Visibility } from './visibility.js'
 
 /** How long the members may take to answer, in milliseconds. */
@@ -22,28 +23,20 @@ export interface LookupsParts {
 /** Asks the connected members for an agent that this node does not know, once and bounded. */
 export class Lookups {
   readonly #parts: LookupsParts
-  readonly #open = new Map<string, { readonly missing: Set<NodeId>; readonly done: () => void }>()
+  readonly #questions: Questions<'lookup'>
 
   constructor(parts: LookupsParts) {
     this.#parts = parts
+    this.#questions = new Questions(parts, 'lookup')
   }
 
   /** Resolves when every connected member has answered, or after a second; what they know is in the registry then. */
   async ask(agentId: string): Promise<void> {
-    const { clock, ids, peers } = this.#parts
-    const asked = peers.online()
-    if (asked.length === 0 || agentId === '') return
-    const id = ids.next('look')
-    await new Promise<void>((resolve) => {
-      const timer: Timer = clock.after(LOOKUP_MS, done)
-      const open = this.#open
-      function done(): void {
-        clock.clear(timer)
-        open.delete(id)
-        resolve()
-      }
-      open.set(id, { missing: new Set(asked), done })
-      for (const peer of asked) this.#send(peer, 'lookup', { id, agentId: agentId.slice(0, 64), capability: null })
+    const { peers, peerCards } = this.#parts
+    await this.#questions.ask(agentId === '' ? [] : peers.online(), {
+      patienceMs: LOOKUP_MS,
+      body: (id) => ({ id, agentId: agentId.slice(0, 64), capability: null }),
+      onAnswer: (peer, { cards }) => peerCards.fromPeer(peer, cards, null)
     })
   }
 
@@ -51,22 +44,11 @@ export class Lookups {
   onLookup(peer: NodeId, { id, agentId }: ControlBody<'lookup'>): void {
     const { ownCards, visibility } = this.#parts
     const cards = ownCards.own().filter((one) => one.body.id === agentId && visibility.toPeer(one.body, peer))
-    this.#send(peer, 'found', { id, cards })
+    this.#questions.answer(peer, 'found', { id, cards })
   }
 
   /** A member answers. */
-  onFound(peer: NodeId, { id, cards }: ControlBody<'found'>): void {
-    const open = this.#open.get(id)
-    if (open?.missing.delete(peer) !== true) return
-    this.#parts.peerCards.fromPeer(peer, cards, null)
-    if (open.missing.size === 0) open.done()
-  }
-
-  #send<N extends 'lookup' | 'found'>(peer: NodeId, name: N, body: ControlBody<N>): void {
-    try {
-      this.#parts.peers.send(peer, { kind: 'control', name, body })
-    } catch {
-      // The peer went in this moment: as with one that does not answer, the second runs out.
-    }
+  onFound(peer: NodeId, answer: ControlBody<'found'>): void {
+    this.#questions.answered(peer, answer)
   }
 }

@@ -6,6 +6,7 @@ import { isActive } from '../domain/membership/view.js'
 import type { Links, MemberLog } from '../ports/mesh.js'
 import type { NodeEvents } from './events.js'
 import type { Peers } from './peers.js'
+import { Questions } from './questions.js'
 
 /** How often members beyond the places are probed, in milliseconds. */
 const PROBE_MS = 30_000
@@ -47,8 +48,8 @@ export class Presence {
   readonly #proofs = new Map<NodeId, Proof>()
   /** When members that nobody knew were dialled last. */
   readonly #dialled = new Map<NodeId, number>()
-  readonly #open = new Map<string, { readonly missing: Set<NodeId>; readonly sought: Set<NodeId>; readonly done: () => void }>()
-  readonly #questions: RateTable
+  readonly #questions: Questions<'linked'>
+  readonly #questionRate: RateTable
   /** Those of the last probe. */
   #probed: ReadonlySet<NodeId> = new Set()
   #probedAt = Number.NEGATIVE_INFINITY
@@ -59,7 +60,8 @@ export class Presence {
 
   constructor(parts: PresenceParts) {
     this.#parts = parts
-    this.#questions = new RateTable(QUESTIONS, parts.clock)
+    this.#questions = new Questions(parts, 'linked')
+    this.#questionRate = new RateTable(QUESTIONS, parts.clock)
   }
 
   /** Begins to look after those beyond the places. */
@@ -70,7 +72,7 @@ export class Presence {
   /** Asks nobody any more. */
   stop(): void {
     this.#parts.clock.clear(this.#timer)
-    for (const { done } of [...this.#open.values()]) done()
+    this.#questions.close()
   }
 
   /** Has it a link, or was it there without one within a minute? */
@@ -98,17 +100,14 @@ export class Presence {
 
   /** A neighbour asks to whom this node has links. */
   onLinked(peer: NodeId, { id }: ControlBody<'linked'>): void {
-    if (!this.#questions.take(peer)) return
+    if (!this.#questionRate.take(peer)) return
     const nodes = this.#parts.peers.online().filter((node) => node !== peer)
-    this.#send(peer, { name: 'linked-to', body: { id, nodes: nodes.slice(0, MAX_NAMED_LINKS) } })
+    this.#questions.answer(peer, 'linked-to', { id, nodes: nodes.slice(0, MAX_NAMED_LINKS) })
   }
 
   /** A neighbour says to whom it has links: those who are sought are there. */
-  onLinkedTo(peer: NodeId, { id, nodes }: ControlBody<'linked-to'>): void {
-    const open = this.#open.get(id)
-    if (open?.missing.delete(peer) !== true) return
-    for (const node of nodes) if (open.sought.delete(node)) this.#prove(node)
-    if (open.missing.size === 0) open.done()
+  onLinkedTo(peer: NodeId, answer: ControlBody<'linked-to'>): void {
+    this.#questions.answered(peer, answer)
   }
 
   #isProven(node: NodeId): boolean {
@@ -145,7 +144,15 @@ export class Presence {
     const online = this.#parts.peers.online()
     const first = this.#turn++ % Math.max(1, online.length)
     const asked = [...online.slice(first), ...online.slice(0, first)]
-    while (sought.size > 0 && asked.length > 0) await this.#ask(asked.splice(0, ASKED_AT_ONCE), sought)
+    while (sought.size > 0 && asked.length > 0) {
+      await this.#questions.ask(asked.splice(0, ASKED_AT_ONCE), {
+        patienceMs: ANSWER_MS,
+        body: (id) => ({ id }),
+        onAnswer: (_peer, { nodes }) => {
+          for (const node of nodes) if (sought.delete(node)) this.#prove(node)
+        }
+      })
+    }
     this.#isProbing = false
     this.#dial(sought)
   }
@@ -159,33 +166,6 @@ export class Presence {
     for (const node of chosen) {
       this.#dialled.set(node, clock.monotonic())
       peers.reach(node).catch(() => {})
-    }
-  }
-
-  /** Resolves when all have answered, or after a second. */
-  #ask(asked: readonly NodeId[], sought: Set<NodeId>): Promise<void> {
-    const { clock, ids } = this.#parts
-    const id = ids.next('link')
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clock.clear(timer)
-        this.#open.delete(id)
-        resolve()
-      }
-      const timer = clock.after(ANSWER_MS, done)
-      this.#open.set(id, { missing: new Set(asked), sought, done })
-      for (const peer of asked) this.#send(peer, { name: 'linked', body: { id } })
-    })
-  }
-
-  #send(
-    peer: NodeId,
-    message: { name: 'linked'; body: ControlBody<'linked'> } | { name: 'linked-to'; body: ControlBody<'linked-to'> }
-  ): void {
-    try {
-      this.#parts.peers.send(peer, { kind: 'control', ...message })
-    } catch {
-      // The peer went in this moment: as with one that does not answer, the second runs out.
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { RateTable, TokenBucket } from '../kit/rate.js'
 import type { ControlBody } from '../domain/channel/control.js'
@@ -10,6 +10,7 @@ import { RouteTable } from '../domain/routing/route-table.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
+import { Questions } from './questions.js'
 
 /** How long the neighbours may take to answer, in milliseconds. */
 const SEARCH_MS = 1000
@@ -51,14 +52,15 @@ export class Routes {
   readonly #table = new RouteTable()
   readonly #noWay = new Map<NodeId, number>()
   readonly #finding = new Map<NodeId, Promise<boolean>>()
-  readonly #open = new Map<string, { readonly missing: Set<NodeId>; readonly offers: WayOffer[]; readonly done: () => void }>()
-  readonly #questions: RateTable
+  readonly #questions: Questions<'way'>
+  readonly #questionRate: RateTable
   readonly #searches: RateTable
   readonly #allSearches: TokenBucket
 
   constructor(parts: RoutesParts) {
     this.#parts = parts
-    this.#questions = new RateTable(QUESTIONS, parts.clock)
+    this.#questions = new Questions(parts, 'way')
+    this.#questionRate = new RateTable(QUESTIONS, parts.clock)
     this.#searches = new RateTable(FURTHER_SEARCHES, parts.clock)
     this.#allSearches = new TokenBucket(ALL_SEARCHES, parts.clock)
   }
@@ -91,18 +93,14 @@ export class Routes {
   /** A neighbour asks for a way. */
   onWay(peer: NodeId, question: ControlBody<'way'>): void {
     this.#answer(peer, question).then(
-      (further) => this.#send(peer, 'way-found', { id: question.id, further }),
+      (further) => this.#questions.answer(peer, 'way-found', { id: question.id, further }),
       () => {}
     )
   }
 
   /** A neighbour answers. */
-  onWayFound(peer: NodeId, { id, further }: ControlBody<'way-found'>): void {
-    const open = this.#open.get(id)
-    if (open?.missing.delete(peer) !== true) return
-    const power = this.#parts.directory.certificate(peer)
-    if (further !== null && power !== null) open.offers.push({ via: peer, further, power })
-    if (open.missing.size === 0) open.done()
+  onWayFound(peer: NodeId, answer: ControlBody<'way-found'>): void {
+    this.#questions.answered(peer, answer)
   }
 
   /** A peer has a link now: what was not to be found may be. */
@@ -134,7 +132,7 @@ export class Routes {
   async #answer(peer: NodeId, { to, isFurther }: ControlBody<'way'>): Promise<number | null> {
     const { peers, log, settings } = this.#parts
     const isMember = isActive(log.view(), to)
-    if (!settings.forward || !isMember || to === peer || !this.#questions.take(peer)) return null
+    if (!settings.forward || !isMember || to === peer || !this.#questionRate.take(peer)) return null
     if (peers.isOnline(to)) return 0
     const known = this.#further(to, peer)
     if (known !== null || !isFurther || this.#isInVain(to)) return known
@@ -150,22 +148,18 @@ export class Routes {
   }
 
   async #search(to: NodeId, { isFurther, except, patienceMs }: Search): Promise<boolean> {
-    const { clock, ids, peers, self, directory } = this.#parts
-    const asked = peers.online().filter((peer) => peer !== except && peer !== to)
+    const { peers, self, directory } = this.#parts
     const own = directory.certificate(self)
-    if (asked.length === 0 || own === null) return false
-    const id = ids.next('way')
+    if (own === null) return false
     const offers: WayOffer[] = []
-    await new Promise<void>((resolve) => {
-      const timer: Timer = clock.after(patienceMs, done)
-      const open = this.#open
-      function done(): void {
-        clock.clear(timer)
-        open.delete(id)
-        resolve()
+    const asked = peers.online().filter((peer) => peer !== except && peer !== to)
+    await this.#questions.ask(asked, {
+      patienceMs,
+      body: (id) => ({ id, to, isFurther }),
+      onAnswer: (via, { further }) => {
+        const power = directory.certificate(via)
+        if (further !== null && power !== null) offers.push({ via, further, power })
       }
-      open.set(id, { missing: new Set(asked), offers, done })
-      for (const peer of asked) this.#send(peer, 'way', { id, to, isFurther })
     })
     const best = chooseWay(own, offers)
     if (best !== null) this.learn(to, best.via, best.further + 1)
@@ -174,13 +168,5 @@ export class Routes {
 
   #isInVain(target: NodeId): boolean {
     return (this.#noWay.get(target) ?? 0) > this.#parts.clock.monotonic()
-  }
-
-  #send<N extends 'way' | 'way-found'>(peer: NodeId, name: N, body: ControlBody<N>): void {
-    try {
-      this.#parts.peers.send(peer, { kind: 'control', name, body })
-    } catch {
-      // The peer went in this moment: as with one that does not answer, the time runs out.
-    }
   }
 }
