@@ -153,5 +153,37 @@ export const HOPS_MUTANTS = [
     put: "if (did?.what === 'ended' && did.exchange.from === '')",
     test: 'node/answers.carried',
     title: 'an answer that the second hop refuses comes again along the exchange of the first'
+  },
+  {
+    name: 'who has most makes room in a full table only when it is idle',
+    file: 'src/domain/routing/exchanges.ts',
+    find: '!(hasMore || this.#isIdle(oldest, now))',
+    put: '!(hasMore && this.#isIdle(oldest, now))',
+    test: 'domain/routing/exchanges',
+    title: 'in a full table who has most makes room: nobody with a fair share loses what is in use, nor is refused'
+  },
+  {
+    name: 'use does not keep an exchange',
+    file: 'src/domain/routing/exchanges.ts',
+    find: '    exchange.usedAt = now\n',
+    put: '',
+    test: 'node/passing.exchanges',
+    title: 'progress keeps the exchange of long work in use'
+  },
+  {
+    name: 'exchanges that are carried make no room',
+    file: 'src/node/passing.ts',
+    find: 'maxOpen: 65_536, idleMs: 600_000',
+    put: 'maxOpen: 65_536',
+    test: 'node/passing.exchanges',
+    title: 'what a node has asked in vain gives way to what it asks later; what it still waits for does not'
+  },
+  {
+    name: 'neighbours that were not asked answer too',
+    file: 'src/node/questions.ts',
+    find: 'if (open?.missing.delete(peer) !== true) return',
+    put: 'open?.missing.delete(peer)\n    if (open === undefined) return',
+    test: 'node/questions',
+    title: 'each that was asked is heard once, on its own question, until all have answered or the time is over'
   }
 ]

@@ -71,9 +71,13 @@ export class Answers {
       await this.#send(thread, 'response', payload).catch((error: unknown) => this.#note(thread.correlationId, error))
   }
 
-  /** Sends progress, if the caller is there. */
+  /** Sends progress, if the caller is there; else looks for it, for what comes later. */
   progress(thread: Thread, payload: unknown): void {
-    if (!this.#isReachable(thread)) return
+    const peer = thread.recipient.nodeId
+    if (!this.#isReachable(thread)) {
+      if (this.#backlogs.isOpen(peer, this.#parts.clock.monotonic())) void this.#flush(peer)
+      return
+    }
     this.#parts.outbox
       .send({ ...this.#voiced(thread), type: 'stream-data', payload })
       .catch((error: unknown) => this.#note(thread.correlationId, error))

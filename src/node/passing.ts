@@ -33,8 +33,11 @@ const BYTES_PER_ORIGIN = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
 const IN_ALL = { perSecond: 400, burst: 800 }
 /** Messages passed on of which the next node may still say that it does not carry them further. */
 const MAX_PASSED = 8192
-/** Exchanges of one node along which replies are carried back, and of all. */
-const EXCHANGES = { maxPerPeer: 1024, maxOpen: 65_536 }
+/**
+ * Exchanges of one node along which replies are carried back, and of all. An answer may take as long as its work, and nothing
+ * passes meanwhile: so an idle one stays until its room is needed. In milliseconds.
+ */
+const EXCHANGES = { maxPerPeer: 1024, maxOpen: 65_536, idleMs: 600_000 }
 
 const REFUSALS = {
   off: { code: 'PEER_OFFLINE', rule: 'hops: network.forward', reason: 'this node carries no messages of others' },
@@ -117,7 +120,7 @@ export class Passing {
     this.refuse(passenger.header, refusal)
   }
 
-  /** Is an exchange open that is carried from or to the node? */
+  /** Is an exchange in use that is carried from or to the node? */
   isOpenWith(node: NodeId): boolean {
     const now = this.#parts.clock.monotonic()
     return this.#exchanges.isAnyOpen(({ from, to }) => from.endsWith(`@${node}`) || to.endsWith(`@${node}`), now)
@@ -264,7 +267,9 @@ export class Passing {
     const { peer, header } = passenger
     if (isAsking(header)) return { what: 'opened', exchange: exchangeOf(header, peer) }
     const exchange = OPENING_TYPES.has(header.type) ? null : this.#exchange(passenger)
-    return exchange !== null && this.#exchanges.replied(exchange, header.type) ? { what: 'ended', exchange } : null
+    return exchange !== null && this.#exchanges.replied(exchange, header.type, this.#parts.clock.monotonic())
+      ? { what: 'ended', exchange }
+      : null
   }
 
   #failed({ peer, header }: Passenger, error: unknown): Refusal {

@@ -8,6 +8,11 @@ export interface ExchangeLimits {
   readonly maxPerPeer?: number
   /** Of all, those that only this node opens: what peers open leaves room for its own. Default 0. */
   readonly kept?: number
+  /**
+   * Milliseconds without use after which an exchange makes room for a new one of its peer; and in a full table the peer with
+   * more than another loses the one that it used longest ago. Absent: none makes room.
+   */
+  readonly idleMs?: number
 }
 
 /** Names an exchange: the node that its room is charged to, the thread and the two agents that speak. */
@@ -29,6 +34,7 @@ interface Exchange {
   /** Accepted proposals whose work has not been asked for yet. */
   accepted: number
   expiresAt: number
+  usedAt: number
 }
 
 /** Replies after which an opening is answered for good. */
@@ -36,18 +42,20 @@ const FINAL_REPLIES: ReadonlySet<MessageType> = new Set(['response', 'error', 's
 
 /**
  * The exchanges that this node let in or sent out: what lets replies pass, between the two agents of each and no others. Both
- * ends keep their own table. Bounded; a full table refuses new ones and never drops a live one. Several openings of the same
- * two may share a thread: it stays open until each has its final reply. No clock inside: every call is told the time (unix
- * milliseconds).
+ * ends keep their own table. Bounded; a full table refuses new ones and drops no live one, unless it is told when they are idle.
+ * Several openings of the same two may share a thread: it stays open until each has its final reply. No clock inside: every
+ * call is told the time (milliseconds of one clock).
  */
 export class Exchanges {
   readonly #open = new Map<string, Exchange>()
-  readonly #ofPeer = new Map<string, number>()
+  /** By peer, those that were used longest ago first. */
+  readonly #ofPeer = new Map<string, Set<Exchange>>()
   /** By thread and the agent that opened, oldest first: whom it may have asked. */
   readonly #byOpener = new Map<string, Exchange[]>()
   readonly #maxOpen: number
   readonly #maxPerPeer: number
   readonly #kept: number
+  readonly #idleMs: number
   /** No exchange expires before this, so a full table is not searched in vain again and again. */
   #nextExpiry = Number.POSITIVE_INFINITY
 
@@ -55,6 +63,7 @@ export class Exchanges {
     this.#maxOpen = limits.maxOpen ?? 65_536
     this.#maxPerPeer = limits.maxPerPeer ?? 8192
     this.#kept = limits.kept ?? 0
+    this.#idleMs = limits.idleMs ?? Number.POSITIVE_INFINITY
   }
 
   /**
@@ -68,10 +77,11 @@ export class Exchanges {
       if (known.accepted > 0) known.accepted--
       else known.openings++
       known.expiresAt = Math.max(known.expiresAt, expiresAt)
+      this.#used(known, now)
       return true
     }
-    if (!this.#hasRoom(key.peer, isOwn, now)) return false
-    this.#add({ key, openings: 1, accepted: 0, expiresAt })
+    if (!this.#hasRoom(key.peer, isOwn, now) && !this.#makeRoom(key.peer, now)) return false
+    this.#add({ key, openings: 1, accepted: 0, expiresAt, usedAt: now })
     return true
   }
 
@@ -86,31 +96,34 @@ export class Exchanges {
     return opened.find(({ key, expiresAt }) => expiresAt > now && nodeOf(key.to) === nodeOf(from))?.key ?? null
   }
 
-  /** Is any exchange open that fits? */
+  /** Is any exchange open that fits, and not idle? */
   isAnyOpen(fits: (key: ExchangeKey) => boolean, now: number): boolean {
-    for (const { key, expiresAt } of this.#open.values()) if (expiresAt > now && fits(key)) return true
+    for (const one of this.#open.values()) if (one.expiresAt > now && !this.#isIdle(one, now) && fits(one.key)) return true
     return false
   }
 
   /** Is any exchange with the peer open? */
   isOpenWith(peer: string, now: number): boolean {
-    return this.#ofPeer.has(peer) && this.isAnyOpen((key) => key.peer === peer, now)
+    for (const { expiresAt } of this.#ofPeer.get(peer) ?? []) if (expiresAt > now) return true
+    return false
   }
 
   /** Notes a reply that passed: response, error, stream-end and task-reject end an opening (true), a task-accept keeps it open. */
-  replied(key: ExchangeKey, type: MessageType): boolean {
-    const isFinal = FINAL_REPLIES.has(type)
+  replied(key: ExchangeKey, type: MessageType, now: number): boolean {
     const exchange = this.#open.get(exchangeText(key))
-    if (isFinal) this.close(key)
-    else if (type === 'task-accept' && exchange !== undefined) exchange.accepted = Math.min(exchange.openings, exchange.accepted + 1)
-    return isFinal
+    if (exchange === undefined) return false
+    this.#used(exchange, now)
+    if (FINAL_REPLIES.has(type)) this.close(key)
+    else if (type === 'task-accept') exchange.accepted = Math.min(exchange.openings, exchange.accepted + 1)
+    return FINAL_REPLIES.has(type)
   }
 
   /** A final reply that passed has not arrived: its opening is open again. False: there is no room. */
   reopen({ expiresAt, ...key }: ExchangeKey & { readonly expiresAt: number }, now: number): boolean {
     const known = this.#live(key, now)
-    if (known !== null) known.openings++
-    return known !== null || this.open({ ...key, expiresAt }, now)
+    if (known === null) return this.open({ ...key, expiresAt }, now)
+    known.openings++
+    return true
   }
 
   /** Ends one opening of the exchange; with the last one it is over. Unknown ones are ignored. */
@@ -150,14 +163,46 @@ export class Exchanges {
   }
 
   #isFull(peer: string, isOwn: boolean): boolean {
-    return this.#open.size >= this.#maxOpen - (isOwn ? 0 : this.#kept) || (this.#ofPeer.get(peer) ?? 0) >= this.#maxPerPeer
+    return this.#open.size >= this.#maxOpen - (isOwn ? 0 : this.#kept) || this.#countOf(peer) >= this.#maxPerPeer
+  }
+
+  #countOf(peer: string): number {
+    return this.#ofPeer.get(peer)?.size ?? 0
+  }
+
+  #isIdle({ usedAt }: Exchange, now: number): boolean {
+    return now - usedAt >= this.#idleMs
+  }
+
+  /** Drops an idle exchange of the peer that has too many; in a full table any of a peer that has more than who wants room. */
+  #makeRoom(peer: string, now: number): boolean {
+    if (this.#idleMs === Number.POSITIVE_INFINITY) return false
+    const giver = this.#countOf(peer) >= this.#maxPerPeer ? peer : this.#greediest(peer)
+    const [oldest] = this.#ofPeer.get(giver) ?? []
+    const hasMore = this.#countOf(giver) > this.#countOf(peer) + 1
+    if (oldest === undefined || !(hasMore || this.#isIdle(oldest, now))) return false
+    this.#remove(oldest)
+    return true
+  }
+
+  #greediest(than: string): string {
+    let greedy = than
+    for (const one of this.#ofPeer.keys()) if (this.#countOf(one) > this.#countOf(greedy)) greedy = one
+    return greedy
+  }
+
+  #used(exchange: Exchange, now: number): void {
+    const ofPeer = this.#ofPeer.get(exchange.key.peer)
+    ofPeer?.delete(exchange)
+    ofPeer?.add(exchange)
+    exchange.usedAt = now
   }
 
   #add(exchange: Exchange): void {
     const { key } = exchange
     const opener = openerText(key)
     this.#open.set(exchangeText(key), exchange)
-    this.#ofPeer.set(key.peer, (this.#ofPeer.get(key.peer) ?? 0) + 1)
+    this.#ofPeer.set(key.peer, (this.#ofPeer.get(key.peer) ?? new Set()).add(exchange))
     const others = this.#byOpener.get(opener)
     if (others === undefined) this.#byOpener.set(opener, [exchange])
     else others.push(exchange)
@@ -166,9 +211,9 @@ export class Exchanges {
   #remove(exchange: Exchange): void {
     const { key } = exchange
     if (!this.#open.delete(exchangeText(key))) return
-    const count = (this.#ofPeer.get(key.peer) ?? 0) - 1
-    if (count > 0) this.#ofPeer.set(key.peer, count)
-    else this.#ofPeer.delete(key.peer)
+    const ofPeer = this.#ofPeer.get(key.peer)
+    ofPeer?.delete(exchange)
+    if (ofPeer?.size === 0) this.#ofPeer.delete(key.peer)
     const opener = openerText(key)
     const others = this.#byOpener.get(opener)?.filter((one) => one !== exchange) ?? []
     if (others.length > 0) this.#byOpener.set(opener, others)
