@@ -57,7 +57,7 @@ test('each that was asked is heard once, on its own question, until all have ans
         clock.advance(ms)
         questions.answered(peer, { id: ids[question] ?? 'guessed', further: 0 })
         const known = expected[question]
-        if (known !== undefined && now < 1000 && asked[question]?.includes(peer) === true && !known.includes(peer)) known.push(peer)
+        if (known !== undefined && now < 1000 && asked[question]?.includes(peer) && !known.includes(peer)) known.push(peer)
       }
       for (const [index, one] of open.entries()) {
         assert.deepEqual(one.heard, expected[index])
