@@ -164,9 +164,9 @@ async function claimHome({ options: { home }, unwind }: StartParts, startedAt: n
 
 async function openAudit({ options: { home }, clock, telemetry, unwind }: StartParts): Promise<Pick<NodeParts, 'audit' | 'problems'>> {
   const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
-  const audit = await openAuditLog({ dir: home.audit, clock, onError })
+  const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
   unwind.add('audit log', () => audit.close())
-  const watch = new AuditWatch({ dir: home.audit, clock, telemetry })
+  const watch = new AuditWatch({ dir: home.audit, seen: home.auditSeen, clock, telemetry })
   unwind.add('check of the audit log', () => watch.close())
   return { audit, problems: () => watch.problems() }
 }

@@ -29,10 +29,18 @@ export const RECORD_MUTANTS = [
   {
     name: 'only the first broken chain of the audit log is named',
     file: 'src/adapters/storage/audit-verify.ts',
-    find: 'if (check.brokenAt !== null) broken.push(',
-    put: 'if (check.brokenAt !== null && broken.length === 0) broken.push(',
+    find: 'if (check.broken !== null) broken.push(',
+    put: 'if (check.broken !== null && broken.length === 0) broken.push(',
     test: 'adapters/storage/audit-verify',
     title: 'every broken chain is named, with the first line that does not hold'
+  },
+  {
+    name: 'an audit log that is gone altogether is taken for none',
+    file: 'src/adapters/storage/audit-log.ts',
+    find: 'new Set([...noted, ...heads.flatMap(',
+    put: 'new Set([...heads.flatMap(',
+    test: 'adapters/storage/audit-verify',
+    title: 'a log that is gone altogether is missed by the note outside of it'
   },
   {
     name: 'refusals share the chain of membership changes',

@@ -25,6 +25,8 @@ export interface HomePaths {
   readonly logFile: string
   /** Directory of the audit log. */
   readonly audit: string
+  /** The note outside of it that there is one. */
+  readonly auditSeen: string
   /** The control API's unix socket, at most {@link SOCKET_PATH_MAX} bytes. */
   readonly socket: string
 }
@@ -57,6 +59,7 @@ export function resolveHome(sources: PathSources = {}): HomePaths {
     policyFile: path.join(config, 'policy.yaml'),
     logFile: path.join(home, 'node.log'),
     audit: path.join(home, 'audit'),
+    auditSeen: path.join(home, 'audit.seen'),
     socket: socketPath(run, env)
   }
 }

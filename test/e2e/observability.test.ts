@@ -103,7 +103,8 @@ test('what one node changes is on record on all; the log is checked with and wit
   await fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('"revoked"', '"renamed"'))
   const broken = await again.cli(['audit', '--verify', '--json'])
   const { ok, broken: found } = JSON.parse(broken.stdout) as Line
-  t.alike([broken.code, ok, found], [1, false, [{ chain: 'changes', line: changes.length }]])
+  const fileLine = changes.length
+  t.alike([broken.code, ok, found], [1, false, [{ chain: 'changes', line: fileLine, fault: 'changed', file, fileLine }]])
   const damaged = await mesh.start('b', { home: b.home })
   await untilTrue(async () => {
     const { problems } = JSON.parse((await damaged.cli(['status', '--json'])).stdout) as Line
@@ -111,6 +112,26 @@ test('what one node changes is on record on all; the log is checked with and wit
       (one) => String(one['message']).includes('the chain changes') && String(one['next']).includes('audit --verify')
     )
   }, 'the problem in the status of b')
+})
+
+test('an audit log that is gone altogether is missed, before the next start and after it', { timeout: 180_000 }, async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const first = await mesh.start('a')
+  await first.stop()
+  const verify = async (): Promise<unknown[]> => {
+    const { code, stdout } = await first.cli(['audit', '--verify', '--json'])
+    return [code, ((JSON.parse(stdout) as Line)['broken'] as Line[]).map((one) => [one['chain'], one['line']])]
+  }
+  t.alike(await verify(), [0, []])
+  await fs.rm(path.join(first.home, 'audit'), { recursive: true })
+  const all = ['audit', 'exchanges', 'changes', 'approvals'].map((chain) => [chain, 1])
+  t.alike(await verify(), [1, all])
+  const again = await mesh.start('a', { home: first.home })
+  t.alike(await verify(), [1, all])
+  await untilTrue(async () => {
+    const { problems } = await again.api.call('node.status', {})
+    return problems.filter((one) => one.message.startsWith('the audit log is broken')).length === 4
+  }, 'the problems in the status')
 })
 
 test('structured lines follow a message through both nodes by its correlation id', { timeout: 180_000 }, async (t: Assert) => {

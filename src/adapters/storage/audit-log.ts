@@ -6,12 +6,18 @@ import { AUDIT_CHAINS } from './audit-chains.js'
 import type { AuditChain } from './audit-chains.js'
 import { openAuditFile } from './audit-file.js'
 import { FRESH_HEAD, isGone, readHead, writeHead } from './audit-segments.js'
+import { readIfThere, replaceFile } from './atomic-file.js'
 import { storeError } from './store-errors.js'
 
 /** What the audit log is made of. */
 export interface AuditLogOptions {
   /** Its directory; made 0700 when it is not there. */
   readonly dir: string
+  /**
+   * Absolute path of a small file of the node's own outside `dir`: it names the chains that were begun once, so that a log which is
+   * gone altogether is missed. Without one it is not.
+   */
+  readonly seen?: string
   readonly clock: Clock
   /** Told of each failed write (it is tried again) and how many lines had to be dropped that are not on record yet. */
   readonly onError: (error: NodeError, droppedLines: number) => void
@@ -24,14 +30,12 @@ export interface AuditLogOptions {
  * a head of its own. A chain that was there and is gone altogether stays broken.
  * @throws NodeError NO_PERMISSION, DISK_FULL
  */
-export async function openAudit({ dir, clock, onError, chains = AUDIT_CHAINS }: AuditLogOptions): Promise<Audit> {
+export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAINS }: AuditLogOptions): Promise<Audit> {
   const names = chains.map((one) => one.name)
-  const lost = new Set(await lostChains(dir, names))
+  const place = { dir, ...(seen === undefined ? {} : { seen }) }
+  const lost = new Set(await lostChains(place, names))
   const files = new Map<string, Audit>()
-  await begin(
-    dir,
-    names.filter((name) => !lost.has(name))
-  )
+  await begin(place, { all: names, fresh: names.filter((name) => !lost.has(name)) })
   try {
     for (const chain of chains) {
       const opening = { chains: names, isLost: lost.has(chain.name) }
@@ -44,20 +48,28 @@ export async function openAudit({ dir, clock, onError, chains = AUDIT_CHAINS }: 
   return new AuditLog(files, chains)
 }
 
-/** No head names the others before all have one: a start that is cut off must not look like chains taken away. */
-async function begin(dir: string, names: readonly string[]): Promise<void> {
+type LogPlace = Pick<AuditLogOptions, 'dir' | 'seen'>
+
+/** Nothing names the chains before all have a head: a start that is cut off must not look like chains taken away. */
+async function begin(
+  { dir, seen }: LogPlace,
+  names: { readonly all: readonly string[]; readonly fresh: readonly string[] }
+): Promise<void> {
   try {
     await fs.mkdir(dir, { recursive: true, mode: 0o700 })
-    for (const name of names) if (await isGone({ dir, name })) await writeHead({ dir, name }, FRESH_HEAD)
+    for (const name of names.fresh) if (await isGone({ dir, name })) await writeHead({ dir, name }, FRESH_HEAD)
+    const note = `${names.all.join('\n')}\n`
+    if (seen !== undefined && (await readIfThere(seen)) !== note) await replaceFile(seen, note)
   } catch (error) {
     throw storeError(error, dir)
   }
 }
 
-/** Names of chains that others of the log name in their heads, and of which nothing is there. */
-export async function lostChains(dir: string, names: readonly string[]): Promise<string[]> {
+/** Names of chains of which nothing is there, though others of the log name them in their heads, or the note outside of it does. */
+export async function lostChains({ dir, seen }: LogPlace, names: readonly string[]): Promise<string[]> {
   const heads = await Promise.all(names.map((name) => readHead({ dir, name })))
-  const named = new Set(heads.flatMap((head) => head?.chains ?? []))
+  const noted = seen === undefined ? [] : ((await readIfThere(seen)) ?? '').split('\n')
+  const named = new Set([...noted, ...heads.flatMap((head) => head?.chains ?? [])])
   const gone = await Promise.all(names.map(async (name) => named.has(name) && (await isGone({ dir, name }))))
   return names.filter((_, index) => gone[index])
 }

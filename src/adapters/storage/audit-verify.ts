@@ -6,12 +6,23 @@ import { lostChains } from './audit-log.js'
 import { linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
+/**
+ * What is wrong with the first line that does not hold: `changed` (its own hash does not fit), `misplaced` (it does not follow
+ * the line before it), `missing` (the files end before it), `gone` (nothing is left of the whole chain).
+ */
+export type ChainFault = 'changed' | 'misplaced' | 'missing' | 'gone'
+
 /** A chain that does not hold. */
 export interface BrokenChain {
   /** Its name, also that of its files. */
   readonly chain: string
-  /** Number of the first line that is missing, changed or in the wrong place. */
+  /** Number in the chain, from 1, of the first line that does not hold. */
   readonly line: number
+  readonly fault: ChainFault
+  /** The file in which the chain breaks, absolute; null when there is none. */
+  readonly file: string | null
+  /** Where in that file, from 1, as an editor counts; one more than its lines where it ends too early. null without a file. */
+  readonly fileLine: number | null
 }
 
 /** What a check of the audit log found. */
@@ -29,60 +40,79 @@ const MAX_TRIES = 10
 /** Lines that are checked in one go, before others have their turn. */
 const LINES_A_TURN = 250
 
+/** How the audit log is checked. */
+export interface VerifyOptions {
+  /** Ends the check, which rejects then. */
+  readonly signal?: AbortSignal
+  /** Absolute path of the node's note that there was a log, see `AuditLogOptions`: without it a log that is gone altogether holds. */
+  readonly seen?: string
+}
+
 /**
  * Checks every line of the audit log in `dir` against its chain, and both ends of each chain against its head. A running node
- * may go on writing. A directory without any log holds. The process may do other things meanwhile; `signal` ends the check, which
- * rejects then.
+ * may go on writing. A directory that never had a log holds. The process may do other things meanwhile.
  */
-export async function verifyAudit(dir: string, signal?: AbortSignal): Promise<AuditCheck> {
+export async function verifyAudit(dir: string, { signal, seen }: VerifyOptions = {}): Promise<AuditCheck> {
   const names = AUDIT_CHAINS.map((one) => one.name)
-  const lost = await lostChains(dir, names)
+  const lost = await lostChains({ dir, ...(seen === undefined ? {} : { seen }) }, names)
   const broken: BrokenChain[] = []
   let entries = 0
   for (const name of names) {
-    const check = lost.includes(name) ? { entries: 0, brokenAt: 1 } : await checkChain({ dir, name }, signal)
+    const check = lost.includes(name) ? GONE : await checkChain({ dir, name }, signal)
     entries += check.entries
-    if (check.brokenAt !== null) broken.push({ chain: name, line: check.brokenAt })
+    if (check.broken !== null) broken.push({ chain: name, ...check.broken })
   }
   return { ok: broken.length === 0, entries, broken }
 }
 
-/** A broken chain in words. */
-export function brokenText({ chain, line }: BrokenChain): string {
-  return `line ${line} of the chain ${chain} is missing, changed or in the wrong place`
+/** A broken chain in words: where, and what is wrong there. */
+export function brokenText({ chain, line, fault, file, fileLine }: BrokenChain): string {
+  const name = `line ${line} of the chain ${chain}`
+  if (file === null || fault === 'gone') return fault === 'gone' ? `nothing is left of the chain ${chain}` : `${name} is missing`
+  if (fault === 'missing') return `${file} ends after ${fileLine === null ? 0 : fileLine - 1} lines: ${name} is missing`
+  const place = `${file}:${fileLine ?? 1}: ${name}`
+  if (fault === 'changed') return `${place} was changed`
+  return `${place} belongs here: it is missing, or what stands here or in the line before was changed`
 }
 
 interface ChainCheck {
   readonly entries: number
   /** null: it holds. */
-  readonly brokenAt: number | null
+  readonly broken: Omit<BrokenChain, 'chain'> | null
 }
+
+const GONE: ChainCheck = { entries: 0, broken: { line: 1, fault: 'gone', file: null, fileLine: null } }
 
 async function checkChain(place: ChainPlace, signal: AbortSignal | undefined): Promise<ChainCheck> {
   for (let tries = 1; ; tries++) {
     const before = await segmentMark(place)
     // Read first: lines are always on disk before the head that names them.
     const check = await checkFiles(place, await readHead(place), signal)
-    if (check.brokenAt === null || tries >= MAX_TRIES || (await segmentMark(place)) === before) return check
+    if (check.broken === null || tries >= MAX_TRIES || (await segmentMark(place)) === before) return check
   }
 }
 
 async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: AbortSignal | undefined): Promise<ChainCheck> {
   const files = await segmentFiles(place)
   const walk = new Walk(head)
+  let end: Place = { file: null, fileLine: null }
   for (const [index, file] of files.entries()) {
     const { lines, rest } = await linesOf(file)
     for (const [at, text] of lines.entries()) {
       if (at % LINES_A_TURN === 0) await setImmediate(undefined, signal === undefined ? {} : { signal })
-      if (!walk.step(parseLine(text))) return walk.broken()
+      const fault = walk.step(parseLine(text))
+      if (fault !== null) return walk.broken(fault, { file, fileLine: at + 1 })
     }
+    end = { file, fileLine: lines.length + 1 }
     // The unfinished line of a running writer: it is not in the chain yet.
     const isBeingWritten = index === files.length - 1 && walk.isPastHead
-    if (rest !== '' && !isBeingWritten) return walk.broken()
+    if (rest !== '' && !isBeingWritten) return walk.broken('changed', end)
   }
-  if (head === null && files.length === 0) return { entries: 0, brokenAt: null }
-  return walk.isComplete ? { entries: walk.entries, brokenAt: null } : walk.broken()
+  const holds = walk.isComplete || (head === null && files.length === 0)
+  return holds ? { entries: walk.entries, broken: null } : walk.broken('missing', end)
 }
+
+type Place = Pick<BrokenChain, 'file' | 'fileLine'>
 
 /** Goes along the chain, line by line. */
 class Walk {
@@ -98,20 +128,21 @@ class Walk {
     this.isPastHead = head?.seq === 0
   }
 
-  /** False when the line does not follow. */
-  step(line: AuditLine | null): boolean {
-    if (line === null || !this.#follows(line) || !this.#agreesWithHead(line)) return false
+  /** Takes the next line; what is wrong with it. */
+  step(line: AuditLine | null): ChainFault | null {
+    if (line === null) return 'changed'
+    if (!this.#follows(line) || !this.#agreesWithHead(line)) return 'misplaced'
     this.#last = line
     this.entries++
-    return true
+    return null
   }
 
   get isComplete(): boolean {
     return this.isPastHead && (this.#sawFirst || this.#last === null)
   }
 
-  broken(): ChainCheck {
-    return { entries: this.entries, brokenAt: this.#expected() }
+  broken(fault: ChainFault, place: Place): ChainCheck {
+    return { entries: this.entries, broken: { line: this.#expected(), fault, ...place } }
   }
 
   #expected(): number {

@@ -11,6 +11,8 @@ const CHECK_MS = 24 * 3_600_000
 /** What watching over the audit log needs. */
 export interface AuditWatchParts {
   readonly dir: string
+  /** As in `VerifyOptions`. */
+  readonly seen?: string
   readonly clock: Clock
   readonly telemetry: Telemetry
 }
@@ -47,10 +49,10 @@ export class AuditWatch {
   }
 
   async #check(): Promise<void> {
-    const { dir, telemetry } = this.#parts
+    const { dir, seen, telemetry } = this.#parts
     const { signal } = this.#end
     try {
-      const { broken } = await verifyAudit(dir, signal)
+      const { broken } = await verifyAudit(dir, { signal, ...(seen === undefined ? {} : { seen }) })
       this.#broken = broken
       for (const one of broken) telemetry.log('error', 'the audit log is broken', { ...one })
     } catch (error) {

@@ -1,7 +1,7 @@
-import type { ReadLine } from '../../audit.js'
+import type { BrokenChain, ReadLine } from '../../audit.js'
 import { isKeyText, shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import type { NodeRef } from '../../ports/node-api.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
@@ -14,6 +14,9 @@ import { timeText } from '../words.js'
 const LINE_MAX = 500
 /** Shortest part of an id that means a node. */
 const MIN_PREFIX = 4
+/** Ids that a beginning may mean, at most so many named. */
+const CANDIDATES_MAX = 20
+const HINT_MAX = 10_000
 
 /** `audit`: the lines of the audit log; with `--verify` the check of its chains. */
 export const audit: Action = async (context, _args, options) => {
@@ -24,14 +27,29 @@ async function verify({ output, paths }: CommandContext, options: Options): Prom
   if (textOption(options, 'since') !== undefined || textOption(options, 'peer') !== undefined)
     throw new NodeError('USAGE', '--verify checks every line; it takes neither --since nor --peer')
   const { brokenText, verifyAudit } = await import('../../audit.js')
-  const check = await verifyAudit(paths().audit)
-  if (output.json) output.object('audit-check@1', { ...check, brokenAt: check.broken[0]?.line ?? null })
+  const { audit: dir, auditSeen: seen } = paths()
+  const check = await verifyAudit(dir, { seen })
+  const next = check.broken.length === 0 ? [] : stepsOf(output, { dir, seen, broken: check.broken })
+  if (output.json) output.object('audit-check@1', { ...check, brokenAt: check.broken[0]?.line ?? null, ...(check.ok ? {} : { next }) })
   else if (check.ok) output.print(`${output.paint('green', 'ok')}  ${plural(check.entries, 'line')}, no link of the chains is broken`)
   else {
     for (const one of check.broken) output.print(`${output.paint('red', 'broken')}  ${brokenText(one)}`)
     output.print(`${plural(check.entries, 'line')} in all chains hold`)
+    for (const one of next) output.note(`  try: ${shown(one, HINT_MAX)}`)
   }
   return check.ok ? EXIT.ok : EXIT.failed
+}
+
+/** A broken chain cannot be mended, only looked at and put aside. */
+function stepsOf(
+  output: Output,
+  { dir, seen, broken }: { readonly dir: string; readonly seen: string; readonly broken: readonly BrokenChain[] }
+): string[] {
+  const { file = null, fileLine = null } = broken.find((one) => one.file !== null) ?? {}
+  const look = file === null ? `ls -la ${shellWord(dir)}` : `less -N +${fileLine ?? 1} ${shellWord(file)}`
+  const away = `mv ${shellWord(dir)} ${shellWord(`${dir}.broken`)}; rm -f ${shellWord(seen)}`
+  const anew = `${output.hint('a2a-node stop')}; ${away}; ${output.hint('a2a-node start')}`
+  return [`${look}   # what is there now; compare it with a backup`, `${anew}   # begin a new log, once you know why`]
 }
 
 /** Which node is called what; empty while no node runs. */
@@ -42,29 +60,22 @@ async function list(context: CommandContext, options: Options): Promise<number> 
   const names = await namesNow(context)
   const sinceMs = durationOption(options, 'since')
   const who = textOption(options, 'peer')
-  const isOfPeer = peerFilter(who, names)
+  const peer = who === undefined ? null : await peerOf(who, names, paths().audit)
   const { readAudit } = await import('../../audit.js')
   const query = sinceMs === undefined ? {} : { since: Date.now() - sinceMs }
   let seen = 0
   let damaged = 0
   for await (const line of readAudit(paths().audit, query)) {
     if ('damaged' in line) damaged++
-    else if (isOfPeer(line)) {
+    else if (peer === null || nodesIn(line).includes(peer)) {
       seen++
       if (output.json) output.object('audit-line@1', jsonOf(line, names))
       else output.print(textOf(output, line, names))
     }
   }
-  if (seen === 0 && who !== undefined && names.size === 0 && !isKeyText(who)) throw unnamed(who)
   if (seen === 0 && !output.json) output.note('nothing is on record')
   if (damaged > 0) output.note(`${plural(damaged, 'line')} cannot be read: ${output.hint('a2a-node audit --verify')}`)
   return EXIT.ok
-}
-
-/** It may well be a name, and without a node nobody knows whose. */
-function unnamed(who: string): NodeError {
-  const message = `no id on record begins with "${shown(who)}"; names are known only while the node runs: give the id`
-  return new NodeError('PEER_NOT_FOUND', message, { next: ['a2a-node audit --json', 'a2a-node start'] })
 }
 
 /** Asks a running node for the names of all nodes, once it has written down what waits. */
@@ -79,24 +90,44 @@ async function namesNow({ api }: CommandContext): Promise<Names> {
   }
 }
 
-function peerFilter(text: string | undefined, names: Names): (line: ReadLine) => boolean {
-  if (text === undefined) return () => true
-  const matches = [...names].filter(([id, name]) => name === text || (text.length >= MIN_PREFIX && id.startsWith(text)))
-  const exact = matches.filter(([id, name]) => name === text || id === text)
-  const [found] = exact.length > 0 ? exact : matches
-  if (matches.length > 1 && exact.length !== 1) {
-    const candidates = matches.map(([id, name]) => `${name} (${shortId(id)})`)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several nodes`, { data: { candidates } })
-  }
-  const id = found?.[0] ?? text
+/** The id of the node that is meant: a member by its name, or whoever is on record by the beginning of its id. */
+async function peerOf(text: string, names: Names, dir: string): Promise<string> {
+  const named = [...names].find(([id, name]) => name === text || id === text)
+  if (named !== undefined) return named[0]
   // A key that was never a member, or any id while no node runs, stands in the log all the same.
-  if (found === undefined && !isKeyText(text)) {
-    if (names.size > 0) throw new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh; of others the whole id is needed`)
-    if (text.length < MIN_PREFIX || !/^[a-z0-9]+$/.test(text))
-      throw new NodeError('USAGE', `while no node runs --peer takes an id, at least ${MIN_PREFIX} characters of it`)
+  if (isKeyText(text)) return text
+  const isPrefix = text.length >= MIN_PREFIX && /^[a-z0-9]+$/.test(text)
+  if (!isPrefix && names.size === 0)
+    throw new NodeError('USAGE', `while no node runs --peer takes an id, at least ${MIN_PREFIX} characters of it`)
+  const found = isPrefix ? await idsLike(text, names, dir) : []
+  const [first] = found
+  if (first !== undefined && found.length === 1) return first
+  if (first === undefined) throw unknownPeer(text, names)
+  const candidates = found.map((id) => (names.has(id) ? `${id} (${names.get(id)})` : id))
+  const next = ['a2a-node audit --peer <id>']
+  throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" is the beginning of several ids`, { data: { candidates }, next })
+}
+
+/** Ids of members and of whoever is on record that begin so, the first 20. */
+async function idsLike(prefix: string, names: Names, dir: string): Promise<string[]> {
+  const { readAudit } = await import('../../audit.js')
+  const ids = new Set([...names.keys()].filter((id) => id.startsWith(prefix)))
+  for await (const line of readAudit(dir, {})) {
+    for (const id of 'damaged' in line ? [] : nodesIn(line)) if (id.startsWith(prefix)) ids.add(id)
+    if (ids.size >= CANDIDATES_MAX) break
   }
-  return ({ peer = '', by = '', sender = '', recipient = '' }) =>
-    [peer, by, nodeOf(sender), nodeOf(recipient)].some((one) => one.startsWith(id))
+  return [...ids]
+}
+
+/** It may well be a name, and without a node nobody knows whose. */
+function unknownPeer(text: string, names: Names): NodeError {
+  if (names.size > 0) return new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh, and no id on record begins so`)
+  const message = `no id on record begins with "${shown(text)}"; names are known only while the node runs: give the id`
+  return new NodeError('PEER_NOT_FOUND', message, { next: ['a2a-node audit --json', 'a2a-node start'] })
+}
+
+function nodesIn({ peer = '', by = '', sender = '', recipient = '' }: ReadLine): string[] {
+  return [peer, by, nodeOf(sender), nodeOf(recipient)]
 }
 
 function nodeOf(address: string): string {

@@ -300,7 +300,8 @@ test('lines that were taken away stay missing, also after the next start', async
   await audit.close()
   const text = await fs.readFile(path.join(dir, 'audit.ndjson'), 'utf8')
   await fs.writeFile(path.join(dir, 'audit.ndjson'), `${text.split('\n')[0]}\n`)
-  t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2 }] })
+  const place = { file: path.join(dir, 'audit.ndjson'), fileLine: 2 }
+  t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2, fault: 'missing', ...place }] })
   const next = await open(t, { dir })
   next.audit.append({ kind: 'control', code: 'after' })
   await next.audit.close()
@@ -314,7 +315,7 @@ test('lines that were taken away stay missing, also after the next start', async
     ]
   )
   t.is(lines[1]?.reason, 'the lines 2 to 3 were missing')
-  t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2 }] })
+  t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2, fault: 'misplaced', ...place }] })
 })
 
 test('a disk that refuses is told, nothing is thrown, and the lines come when it takes them again', async (t) => {

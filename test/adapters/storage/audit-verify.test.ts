@@ -6,8 +6,8 @@ import fc from 'fast-check'
 import { AUDIT_CHAINS } from '../../../src/adapters/storage/audit-chains.js'
 import type { AuditChain } from '../../../src/adapters/storage/audit-chains.js'
 import { openAudit } from '../../../src/adapters/storage/audit-log.js'
-import { verifyAudit } from '../../../src/adapters/storage/audit-verify.js'
-import type { AuditCheck } from '../../../src/adapters/storage/audit-verify.js'
+import { brokenText, verifyAudit } from '../../../src/adapters/storage/audit-verify.js'
+import type { AuditCheck, BrokenChain } from '../../../src/adapters/storage/audit-verify.js'
 import type { Audit } from '../../../src/ports/audit.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -90,6 +90,18 @@ function isBroken({ broken }: AuditCheck, chain: string, line: number): boolean 
   return broken.length === 1 && broken[0]?.chain === chain && broken[0].line === line
 }
 
+/** Number of the oldest line that must be there. */
+function lineOfOldest(log: Log): number {
+  return (JSON.parse(log.files.get('audit.head') ?? '') as { first: { seq: number } }).first.seq
+}
+
+/** Where a line that was changed stands: the file and the line in it, as an editor counts. */
+function brokenIn(log: Log, chain: string, line: number): BrokenChain {
+  const lineIn = (name: string): number => (log.files.get(name) ?? '').split('\n').findIndex((text) => text.includes(`"seq":${line},`)) + 1
+  const name = filesOf(log, chain).find((one) => lineIn(one) > 0) ?? ''
+  return { chain, line, fault: 'changed', file: path.join(log.dir, name), fileLine: lineIn(name) }
+}
+
 test('a log that nobody touched holds, and so does none at all', async (t) => {
   const { dir, files } = await intact(t)
   t.ok(files.has('audit.2.ndjson') && files.has('changes.1.ndjson'), 'the lines are in more than one file')
@@ -126,7 +138,7 @@ test('a line that says the same in another way is found', async (t) => {
     (line: string) => `${line} `
   ]) {
     await withLines(log, 'audit', (lines) => lines.map((line, index) => (index === 4 ? disguise(line) : line)))
-    t.alike(await verifyAudit(log.dir), { ok: false, entries: 22, broken: [{ chain: 'audit', line: 5 }] })
+    t.alike(await verifyAudit(log.dir), { ok: false, entries: 22, broken: [brokenIn(log, 'audit', 5)] })
   }
 })
 
@@ -178,11 +190,60 @@ test('every broken chain is named, with the first line that does not hold', asyn
     const file = filesOf(log, chain).find((name) => (log.files.get(name) ?? '').includes(`"seq":${line},`)) ?? ''
     await damage(log, file, (log.files.get(file) ?? '').replace(new RegExp(`("seq":${line},.*?)"why"`), '$1"not"'))
   }
-  const broken = [
-    { chain: 'audit', line: 5 },
-    { chain: 'approvals', line: 2 }
-  ]
+  const broken = [brokenIn(log, 'audit', 5), brokenIn(log, 'approvals', 2)]
   t.alike(await verifyAudit(log.dir), { ok: false, entries: 4 + 7 + 9 + 1, broken })
+})
+
+test('what is wrong is said with the line of the file as an editor counts, also where its chain began in an older one', async (t) => {
+  const log = await intact(t)
+  const names = filesOf(log, 'audit')
+  const last = names.at(-1) ?? ''
+  const lines = (log.files.get(last) ?? '').split('\n').slice(0, -1)
+  const [first, rest] = [LINES['audit'] ?? 0, lines.length]
+  t.ok(names.length > 2 && rest > 1)
+  const file = path.join(log.dir, last)
+  for (const [kept, text] of [
+    [[...lines.slice(0, -1), 'x'], `${file}:${rest}: line ${first} of the chain audit was changed`],
+    [lines.slice(0, -1), `${file} ends after ${rest - 1} lines: line ${first} of the chain audit is missing`],
+    [
+      [...lines.slice(0, -2), ...lines.slice(-1)],
+      `${file}:${rest - 1}: line ${first - 1} of the chain audit belongs here: it is missing, or what stands here or in the line before was changed`
+    ]
+  ] as const) {
+    await damage(log, last, kept.map((line) => `${line}\n`).join(''))
+    t.alike((await verifyAudit(log.dir)).broken.map(brokenText), [text])
+  }
+  for (const name of names) await fs.rm(path.join(log.dir, name))
+  t.alike((await verifyAudit(log.dir)).broken.map(brokenText), [`line ${lineOfOldest(log)} of the chain audit is missing`])
+})
+
+test('a log that is gone altogether is missed by the note outside of it, and stays so after the next start', async (t) => {
+  const home = await tempDir(t)
+  const [dir, seen] = [path.join(home, 'audit'), path.join(home, 'audit.seen')]
+  const start = async (): Promise<void> => {
+    const audit = await openAudit({ dir, seen, clock: new ManualClock(), onError: () => t.fail('the disk works') })
+    audit.append({ kind: 'membership', code: 'revoked' })
+    await audit.close()
+  }
+  t.is((await verifyAudit(dir, { seen })).ok, true, 'there never was one')
+  await start()
+  t.is((await verifyAudit(dir, { seen })).ok, true)
+  await fs.rm(dir, { recursive: true })
+  const names = AUDIT_CHAINS.map((one) => one.name)
+  const { broken } = await verifyAudit(dir, { seen })
+  t.alike(
+    broken.map(brokenText),
+    names.map((name) => `nothing is left of the chain ${name}`)
+  )
+  t.is((await verifyAudit(dir)).ok, true, 'nothing else would tell')
+  await start()
+  t.alike(
+    (await verifyAudit(dir, { seen })).broken.map(({ chain, line }) => [chain, line]),
+    names.map((name) => [name, 1])
+  )
+  await Promise.all([fs.rm(dir, { recursive: true }), fs.rm(seen)])
+  await start()
+  t.is((await verifyAudit(dir, { seen })).ok, true, 'a person may begin a new one')
 })
 
 test('lines of one chain do not pass in another', async (t) => {
@@ -207,11 +268,13 @@ test('a whole chain that is gone is found, and stays missing after the next star
     for (const name of log.files.keys()) log.damaged.add(name)
     await restore(log)
     for (const name of [...filesOf(log, chain), `${chain}.head`]) await fs.rm(path.join(log.dir, name))
-    const gone = { ok: false, entries: TOTAL - (LINES[chain] ?? 0), broken: [{ chain, line: 1 }] }
-    t.alike(await verifyAudit(log.dir), gone)
+    const entries = TOTAL - (LINES[chain] ?? 0)
+    const gone = { chain, line: 1, fault: 'gone', file: null, fileLine: null }
+    t.alike(await verifyAudit(log.dir), { ok: false, entries, broken: [gone] })
     const audit = await open(t, log.dir, AUDIT_CHAINS.map(small))
     await audit.close()
-    t.alike(await verifyAudit(log.dir), gone)
+    const replaced = { chain, line: 1, fault: 'misplaced', file: path.join(log.dir, `${chain}.ndjson`), fileLine: 1 }
+    t.alike(await verifyAudit(log.dir), { ok: false, entries, broken: [replaced] })
     await fs.rm(log.dir, { recursive: true })
     await fs.mkdir(log.dir)
   }

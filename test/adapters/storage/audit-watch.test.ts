@@ -46,7 +46,7 @@ test('a chain that is broken at the start is a problem with the next step', asyn
   t.alike(watch.problems(), [
     {
       code: 'STORE_DAMAGED',
-      message: 'the audit log is broken: line 1 of the chain changes is missing, changed or in the wrong place',
+      message: `the audit log is broken: ${path.join(dir, 'changes.ndjson')}:1: line 1 of the chain changes was changed`,
       next: 'a2a-node audit --verify'
     }
   ])

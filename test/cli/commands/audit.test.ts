@@ -145,14 +145,18 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
   const file = path.join(dir, 'audit.ndjson')
   await fs.writeFile(file, (await fs.readFile(file, 'utf8')).replace('FORBIDDEN', 'forbidden'))
   const json = await run(['audit', '--verify', '--json'], { home })
-  t.alike(
-    [json.code, JSON.parse(json.stdout)],
-    [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken: [{ chain: 'audit', line: 2 }], brokenAt: 2 }]
-  )
+  const look = `less -N +2 ${file}   # what is there now; compare it with a backup`
+  const away = `mv ${dir} ${dir}.broken; rm -f ${dir}.seen`
+  const next = [look, `a2a-node stop; ${away}; a2a-node start   # begin a new log, once you know why`]
+  const broken = [{ chain: 'audit', line: 2, fault: 'changed', file, fileLine: 2 }]
+  t.alike([json.code, JSON.parse(json.stdout)], [1, { schema: 'a2a-node/audit-check@1', ok: false, entries: 2, broken, brokenAt: 2, next }])
   const text = await run(['audit', '--verify'], { home })
-  t.alike(
-    [text.code, text.stdout],
-    [1, 'broken  line 2 of the chain audit is missing, changed or in the wrong place\n2 lines in all chains hold\n']
+  t.alike([text.code, text.stdout], [1, `broken  ${file}:2: line 2 of the chain audit was changed\n2 lines in all chains hold\n`])
+  t.is(text.stderr, next.map((one) => `  try: ${one}\n`).join(''))
+  const typed = await run(['audit', '--verify', '--home', home])
+  t.ok(
+    typed.stderr.includes(`: a2a-node --home ${home} stop; mv `) && typed.stderr.includes(`; a2a-node --home ${home} start `),
+    typed.stderr
   )
   const listed = await run(['audit'], { home })
   t.is(listed.stdout.split('\n').length, 3)
@@ -164,4 +168,21 @@ test('a log that somebody changed is broken: exit code 1, the line and its chain
     [both.code, both.stdout.split('\n').map((line) => /chain (\w+)/.exec(line)?.[1])],
     [1, ['audit', 'changes', undefined, undefined]]
   )
+})
+
+test('a beginning that fits several ids is refused and names them, members and strangers, with and without a node', async (t: Assert) => {
+  const stranger = `${GPU.slice(0, 4)}${'k'.repeat(48)}`
+  const { run: cli, home } = await fakeHome(t, { peers: [peer('gpu-box')] })
+  await write(home, [...EVENTS, { kind: 'refusal', code: 'FORBIDDEN', rule: 'gate', peer: stranger }])
+  const running = await cli(['audit', '--peer', GPU.slice(0, 4)])
+  t.alike([running.code, running.stdout], [4, ''])
+  t.ok(
+    running.stderr.includes('[AMBIGUOUS_NAME]') && running.stderr.includes(`  one of: ${GPU} (gpu-box)\n  one of: ${stranger}\n`),
+    running.stderr
+  )
+  t.ok((await cli(['audit', '--peer', stranger.slice(0, 8)])).stdout.includes('[gate]'), 'a longer one is enough, also of a stranger')
+  await fs.rm(path.join(home, 'run'), { recursive: true })
+  const stopped = await run(['audit', '--peer', GPU.slice(0, 4)], { home })
+  t.alike([stopped.code, stopped.stdout], [4, ''])
+  t.ok(stopped.stderr.includes(`  one of: ${GPU}\n`) && stopped.stderr.includes(`  one of: ${stranger}\n`), stopped.stderr)
 })
