@@ -231,7 +231,7 @@ export const MUTANTS = [
   {
     name: 'a routed message tells of no event',
     file: 'src/node/traffic.ts',
-    find: 'this.#decided(header, path, duration)',
+    find: 'this.#passedRules(passage, path)',
     put: 'void path',
     test: 'node/traffic',
     title: property(17)
@@ -247,16 +247,16 @@ export const MUTANTS = [
   {
     name: 'the tiers of an exchange are put on record the wrong way round',
     file: 'src/node/traffic.ts',
-    find: 'sourceTier: tierText(from)',
-    put: 'sourceTier: tierText(to)',
+    find: '[tierText(from), tierText(to)]',
+    put: '[tierText(to), tierText(from)]',
     test: 'node/traffic',
     title: property(31)
   },
   {
     name: 'messages that came in are not counted',
     file: 'src/node/traffic.ts',
-    find: "this.#emit('message-received', header)",
-    put: 'void header',
+    find: "this.#emit('message-received', header, at)",
+    put: 'void [header, at]',
     test: 'node/traffic',
     title: property(32)
   },

@@ -15,6 +15,24 @@ export interface Clock {
   clear(timer: Timer | null): void
 }
 
+/** Wall-clock times for what happens so often that reading both clocks each time would cost more than the rest. */
+export class Stamps {
+  readonly #clock: Pick<Clock, 'now'>
+  #readAt = Number.NEGATIVE_INFINITY
+  #now = 0
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock
+  }
+
+  /** Unix milliseconds of `monotonic`, which was read just now. The wall clock is read again once a millisecond has passed. */
+  of(monotonic: number): number {
+    if (monotonic - this.#readAt < 1) return this.#now
+    this.#readAt = monotonic
+    return (this.#now = this.#clock.now())
+  }
+}
+
 /** Resolves after `delayMs` of the given clock, or at once when the signal aborts. */
 export function wait(clock: Clock, delayMs: number, signal?: AbortSignalLike): Promise<void> {
   return new Promise((resolve) => {

@@ -21,7 +21,7 @@ export function isKeyText(text: unknown): text is NodeId {
 
 /** Key bytes (32) to z32 text: of a node unless the caller wants a mesh's. */
 export function keyToText<Id extends NodeId | MeshId = NodeId>(key: Uint8Array): Id {
-  return z32.encode(key) as Id
+  return flat(z32.encode(key)) as Id
 }
 
 /** z32 text of a key back to its 32 bytes. @throws Error when it is no such text. */
@@ -52,6 +52,14 @@ export function utf8(text: string): Uint8Array {
 /** Text of UTF-8 bytes; broken sequences become U+FFFD. */
 export function fromUtf8(bytes: Uint8Array): string {
   return b4a.toString(bytes, 'utf8')
+}
+
+/**
+ * The same well-formed text in one piece. What was put together or cut out of another text stays a reference to its parts, which makes
+ * comparing it and finding it in a map several times slower: names that every message is compared with are kept flat.
+ */
+export function flat<Text extends string>(text: Text): Text {
+  return fromUtf8(utf8(text)) as Text
 }
 
 /** The short form shown to people: `k7f2...9d3a`. */

@@ -23,6 +23,14 @@ export interface DirectoryParts {
   ownCertificate(): Certificate
 }
 
+/** An agent that a message names. */
+export interface NamedAgent {
+  readonly address: AgentAddress
+  /** Its card, and the agent as the rules see it: null when certificate or card is missing. */
+  readonly card: RegisteredCard | undefined
+  readonly party: RoutingParty | null
+}
+
 const NO_HOPS: readonly CertifiedPower[] = []
 
 /** `agentId@nodeId` taken apart; null when it is no such address. */
@@ -140,10 +148,23 @@ export class Directory {
    * or card is missing.
    */
   party(address: AgentAddress, onBehalfOf?: CertifiedPower): RoutingParty | null {
-    const certificate = this.certificate(address.nodeId)
     const card = this.card(address)
-    if (certificate === null || card === undefined) return null
-    const { tier, sandboxId } = effectiveParty({ certificate, card, hops: onBehalfOf === undefined ? NO_HOPS : [onBehalfOf] })
+    return card === undefined ? null : this.#partyOf(card, onBehalfOf === undefined ? NO_HOPS : [onBehalfOf])
+  }
+
+  /** The agent at `agentId@nodeId`, as a message has it; null for what is no address. One look-up where there is a card. */
+  named(text: string): NamedAgent | null {
+    const card = this.#parts.registry.getByAddress(text)
+    // Its own texts, which are those of every map, and not parts cut out of the message's.
+    if (card !== undefined) return { address: { agentId: card.id, nodeId: card.nodeId }, card, party: this.#partyOf(card, NO_HOPS) }
+    const address = parseAddress(text)
+    return address === null ? null : { address, card, party: null }
+  }
+
+  #partyOf(card: RegisteredCard, hops: readonly CertifiedPower[]): RoutingParty | null {
+    const certificate = this.certificate(card.nodeId)
+    if (certificate === null) return null
+    const { tier, sandboxId } = effectiveParty({ certificate, card, hops })
     return { address: card.address, tier, sandboxId }
   }
 }

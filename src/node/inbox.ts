@@ -12,17 +12,16 @@ import type { ReadEnvelope } from '../domain/envelope/origin.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
 import { askedWork, namedCapabilities } from '../domain/policy/asked.js'
-import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
+import type { RoutingParty, RoutingQuestion } from '../domain/routing/decide.js'
 import { weakened } from '../domain/routing/hops.js'
 import type { Links, Strike } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations } from './conversations.js'
-import { parseAddress } from './directory.js'
-import type { Directory } from './directory.js'
+import type { Directory, NamedAgent } from './directory.js'
 import type { Forwarded } from './forwarded.js'
 import type { Passing } from './passing.js'
 import { refusedArrival } from './router.js'
-import type { Refusal, Router } from './router.js'
+import type { Decision, Refusal, Router } from './router.js'
 import type { Traffic } from './traffic.js'
 
 /** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
@@ -111,21 +110,14 @@ export interface Held {
 }
 
 /** What was asked of the rules, and what they said. */
-interface Asked {
+interface Asked extends Decision {
   readonly question: RoutingQuestion
-  readonly verdict: Verdict
 }
 
 /** Who speaks to whom, as far as the message says so truly. */
 interface Parties {
   readonly sender: AgentAddress
   readonly recipient: AgentAddress
-}
-
-/** Both ends as the message names them; null for what is no address. */
-interface Addressed {
-  readonly sender: AgentAddress | null
-  readonly recipient: AgentAddress | null
 }
 
 /** A message that is not let in; with `parties` its sender is told why. */
@@ -140,9 +132,13 @@ interface Arrival extends Incoming {
   /** The sender as the message says it is, and as it is. */
   readonly party: RoutingParty
   readonly certified: RoutingParty
+  /** The recipient, looked up. */
+  readonly target: NamedAgent
   /** When it came, monotonic milliseconds. */
   readonly since: number
 }
+
+type Verified = Pick<Arrival, 'sender' | 'recipient' | 'party' | 'certified' | 'target'>
 
 /** The road in: decode, whose it is, verify, pass on what is for another node, receive, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbox {
@@ -166,10 +162,10 @@ export class Inbox {
       }
       const { header } = decoded
       correlationId = header.correlationId ?? header.id
-      this.#parts.traffic.received(header)
+      this.#parts.traffic.received(header, since)
       const peer = this.#origin(neighbour, decoded, bytes)
       if (peer === null) return
-      const verified = this.#verify(peer, header, addressed(header))
+      const verified = this.#verify(peer, header)
       if ('refusal' in verified) return this.#struck(verified, { peer, header })
       if (verified.recipient.nodeId !== this.#parts.self)
         return this.#parts.passing.pass({ peer, ...verified, header, since }, { read: decoded, bytes })
@@ -183,18 +179,18 @@ export class Inbox {
   }
 
   /**
-   * Takes an envelope of `sender` and for `recipient`, agents of this node; the same rules, nothing to decode.
+   * Takes an envelope of an agent of this node for another; the same rules, nothing to decode.
    * @throws NodeError what verifying refuses.
    */
-  receiveHere(envelope: A2AEnvelope, { sender, recipient }: Parties): void {
+  receiveHere(envelope: A2AEnvelope): void {
     const header = headerOf(envelope)
     const peer = this.#parts.self
     const since = this.#parts.clock.monotonic()
-    const verified = this.#verify(peer, header, { sender, recipient })
+    const verified = this.#verify(peer, header)
     if ('refusal' in verified) throw new NodeError(verified.refusal.code, verified.refusal.reason)
-    this.#parts.traffic.received(header)
-    const { party, certified } = verified
-    this.#decideAndDispatch({ peer, sender, recipient, party, certified, header, payload: envelope.payload, since })
+    this.#parts.traffic.received(header, since)
+    const { sender, recipient, party, certified, target } = verified
+    this.#decideAndDispatch({ peer, sender, recipient, party, certified, target, header, payload: envelope.payload, since })
   }
 
   /** Whose message it is: of the stream's key, or of the node that signed it for others to carry. null: it is refused. */
@@ -212,28 +208,27 @@ export class Inbox {
   }
 
   /** The sender is of the node it is from, has a signed card, and claims no more than certificate and card give it. */
-  #verify(
-    peer: NodeId,
-    header: EnvelopeHeader,
-    { sender, recipient }: Addressed
-  ): (Parties & Pick<Arrival, 'party' | 'certified'>) | Struck {
+  #verify(peer: NodeId, header: EnvelopeHeader): Verified | Struck {
     const { directory } = this.#parts
-    if (sender === null || sender.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
-    if (recipient === null || !this.#mayBeFor(recipient.nodeId, header))
+    const source = directory.named(header.sender)
+    if (source === null || source.address.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
+    const target = directory.named(header.recipient)
+    if (target === null || !this.#mayBeFor(target.address.nodeId, header))
       return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
-    const known = directory.party(sender)
+    const { address: sender, party: known } = source
+    const recipient = target.address
     // These two an honest sender can meet as well, while cards and certificates are on their way: it is told. Cards come by
     // other ways than messages, and not all are kept: to be ahead of one's card is no offence.
     if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
     const party = claimed(known, header.metadata)
     if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
     const hops = header.metadata?.hops
-    if (hops === undefined) return { sender, recipient, party, certified: known }
+    if (hops === undefined) return { sender, recipient, party, certified: known, target }
     const powers = hops.flatMap((hop) => directory.certificate(hop) ?? [])
     // A hop may have been put out since the message came.
     if (powers.length < hops.length) return { refusal: REFUSALS.lostHop, parties: { sender, recipient }, strike: null }
     // What it passed makes the sender weaker, but does not take it out of the reach of rules for what it is.
-    return { sender, recipient, party: weakened(party, powers), certified: known }
+    return { sender, recipient, party: weakened(party, powers), certified: known, target }
   }
 
   /** Only what its node signed may be for another one. */
@@ -254,41 +249,42 @@ export class Inbox {
     const { peer, header } = incoming
     const { clock, traffic, self } = this.#parts
     const [from, to] = [question.sender.tier, question.target.tier]
-    traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: clock.monotonic() })
+    const at = clock.monotonic()
+    traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: at, at })
     taker(incoming)
   }
 
   /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
   askAgain(incoming: Incoming): Asked | Refusal {
-    const verified = this.#verify(incoming.peer, incoming.header, incoming)
+    const verified = this.#verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
-    const { directory, router } = this.#parts
-    const target = directory.party(incoming.recipient)
+    const { clock, router } = this.#parts
+    const target = verified.target.party
     if (target === null) return REFUSALS.noAgent
     return this.#ask(
-      { ...incoming, party: verified.party, certified: verified.certified },
-      { target, isReply: false, ask: (question) => router.ask(question) }
+      { ...incoming, ...verified },
+      { target, isReply: false, ask: (question) => ({ verdict: router.ask(question), at: clock.monotonic() }) }
     )
   }
 
   /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
   #decide(arrival: Arrival): Refusal | 'late' | 'held' | null {
     const { peer, header, recipient, party, since } = arrival
-    const { directory, conversations, router, traffic, self } = this.#parts
-    const target = directory.party(recipient)
+    const { conversations, router, traffic, self } = this.#parts
+    const target = arrival.target.party
     if (target === null) return { ...REFUSALS.noAgent, reason: `no agent ${shown(recipient.agentId, 64)} on this node` }
     const isOpening = OPENING_TYPES.has(header.type)
     const thread = isOpening || header.correlationId === undefined ? null : threadOf(arrival)
     const isReply = thread !== null && conversations.mayReceive(thread)
     if (thread !== null && !isReply && conversations.hasEnded(thread)) return 'late'
-    const { question, verdict } = this.#ask(arrival, { target, isReply, ask: (asked) => router.decide(asked) })
+    const { question, verdict, at } = this.#ask(arrival, { target, isReply, ask: (asked) => router.decide(asked, since) })
     const { rule } = verdict
     const asks = !verdict.allowed && verdict.asks === true
     if (!verdict.allowed && !asks) return { code: verdict.code, rule, reason: verdict.reason }
     if (!isOpening && (thread === null || !conversations.isAwaited(thread))) return 'late'
     if (!this.#open(arrival)) return REFUSALS.tooManyOpen
     if (asks) return this.#hold({ incoming: arrival, question, rule })
-    traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule, since })
+    traffic.delivered({ peer: peer === self ? null : peer, header, from: party.tier, to: target.tier, rule, since, at })
     return null
   }
 
@@ -301,10 +297,9 @@ export class Inbox {
 
   /** Asks the rules; of several capabilities that a proposal names, the first that is refused decides. */
   #ask(
-    { header, party, certified, payload, recipient }: Omit<Arrival, 'since'>,
-    { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Verdict }
+    { header, party, certified, payload, target: { card } }: Omit<Arrival, 'since'>,
+    { ask, target, isReply }: Pick<RoutingQuestion, 'target' | 'isReply'> & { readonly ask: (question: RoutingQuestion) => Decision }
   ): Asked {
-    const card = this.#parts.directory.card(recipient)
     const justification = header.metadata?.justification ?? null
     const { type } = header
     const decided = (named: string | null): Asked => {
@@ -312,7 +307,8 @@ export class Inbox {
       const { capability, sideEffect } = askedWork(card, named)
       const asked = { sender: party, target, type, justification, isReply, isArriving: true, capability, sideEffect }
       const question = certified === party ? asked : { ...asked, certified }
-      return { question, verdict: ask(question) }
+      const { verdict, at } = ask(question)
+      return { question, verdict, at }
     }
     const [first, ...others] = namedCapabilities(type, payload)
     let answer = decided(first)
@@ -375,10 +371,6 @@ export class Inbox {
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {
     this.#parts.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
   }
-}
-
-function addressed({ sender, recipient }: EnvelopeHeader): Addressed {
-  return { sender: parseAddress(sender), recipient: parseAddress(recipient) }
 }
 
 /** The sender as weak as the message says it is; null when it claims to be more, or elsewhere, than it is. */

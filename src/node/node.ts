@@ -209,7 +209,7 @@ function createRoads(parts: NodeParts, tables: Tables): Roads {
   const outbox: Outbox = new Outbox({
     ...common,
     onSent: (envelope) => listeners.sent(envelope),
-    deliverHere: (envelope, parties) => inbox.receiveHere(envelope, parties)
+    deliverHere: (envelope) => inbox.receiveHere(envelope)
   })
   const attached = new Attached({ ...common, outbox })
   const cancelHere = (key: string): void => [approvals, work].forEach((part) => part.onCancel(self, key))

@@ -35,7 +35,7 @@ export interface OutboxParts {
   /** Told of every message that has left for another node. */
   onSent?(envelope: A2AEnvelope): void
   /** The road in, for agents of this node. */
-  deliverHere(envelope: A2AEnvelope, parties: Pick<Draft, 'sender' | 'recipient'>): void
+  deliverHere(envelope: A2AEnvelope): void
 }
 
 /** A message to be sent. */
@@ -94,7 +94,7 @@ export class Outbox {
     const sender = this.#sender(draft)
     const envelope = this.#stamp(draft, sender)
     const question = this.#question(draft, sender)
-    const rule = passed(this.#decide(question, envelope))
+    const rule = passed(this.#decide(question, since, envelope))
     await this.#record(envelope)
     const to = draft.recipient.nodeId
     const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
@@ -104,7 +104,8 @@ export class Outbox {
       traffic.refused(asNodeError(error).code, envelope, path)
       throw error
     }
-    traffic.sent({ peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since }, path)
+    const at = clock.monotonic()
+    traffic.sent({ peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at }, path)
     if (to !== self) this.#parts.onSent?.(envelope)
     return envelope
   }
@@ -121,7 +122,7 @@ export class Outbox {
 
   /** As {@link Outbox.verdict}, and a refusal goes on record. @throws NodeError AGENT_NOT_FOUND. */
   judge(draft: DraftHead): Verdict {
-    return this.#decide(this.#question(draft, this.#sender(draft)))
+    return this.#decide(this.#question(draft, this.#sender(draft)), this.#parts.clock.monotonic())
   }
 
   /** What the rules of this node say of a message, without sending it and without a record. @throws NodeError AGENT_NOT_FOUND. */
@@ -175,9 +176,9 @@ export class Outbox {
     }
   }
 
-  #decide(question: RoutingQuestion, envelope?: A2AEnvelope): Verdict {
+  #decide(question: RoutingQuestion, since: number, envelope?: A2AEnvelope): Verdict {
     const { router } = this.#parts
-    const verdict = router.decide(question)
+    const { verdict } = router.decide(question, since)
     if (verdict.allowed) return verdict
     const { code, rule, reason } = verdict
     const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
@@ -200,7 +201,7 @@ export class Outbox {
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     try {
-      if (bytes === null) this.#parts.deliverHere(envelope, draft)
+      if (bytes === null) this.#parts.deliverHere(envelope)
       else if (draft.isKept === true) ways.send(to, envelope, bytes)
       else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
     } catch (error) {

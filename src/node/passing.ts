@@ -183,7 +183,7 @@ export class Passing {
     }
     const { peer, header, since } = passenger
     this.#notePassed(passenger, next)
-    traffic.passed({ peer, header, since, ...asked })
+    traffic.passed({ peer, header, since, at: this.#parts.clock.monotonic(), ...asked })
     return null
   }
 
@@ -204,7 +204,8 @@ export class Passing {
     certified,
     recipient,
     header,
-    sender
+    sender,
+    since
   }: Passenger): { rule: string; from: RoutingParty['tier']; to: RoutingParty['tier'] } | Refusal {
     const { directory, router, self } = this.#parts
     const own = directory.certificate(self)
@@ -213,7 +214,7 @@ export class Passing {
     const known = directory.party(recipient)
     if (known === null && !isReply) return REFUSALS.noAgent
     const target = known ?? { ...from, address: header.recipient }
-    const verdict = router.decide({
+    const question = {
       sender: from,
       certified,
       target,
@@ -222,7 +223,8 @@ export class Passing {
       isReply,
       isArriving: false,
       ...askedWork(directory.card(recipient), null)
-    })
+    }
+    const { verdict } = router.decide(question, since)
     if (!verdict.allowed) return { code: verdict.code, rule: verdict.rule, reason: verdict.reason }
     return { rule: verdict.rule, from: from.tier, to: target.tier }
   }

@@ -39,6 +39,12 @@ export interface RefusedFrom {
   readonly to?: Tier
 }
 
+/** What the rules said of a message, and when: monotonic milliseconds. */
+export interface Decision {
+  readonly verdict: Verdict
+  readonly at: number
+}
+
 /** What deciding needs. */
 export interface RouterParts {
   readonly clock: Clock
@@ -96,14 +102,14 @@ export class Router {
     return this.rules().replies === 'strict'
   }
 
-  /** Decides on a message that is on its way. */
-  decide(question: RoutingQuestion): Verdict {
+  /** Decides on a message that is on its way through this node since then, monotonic milliseconds. */
+  decide(question: RoutingQuestion, since: number): Decision {
     const { clock, telemetry } = this.#parts
-    const from = clock.monotonic()
     const verdict = this.ask(question)
+    const at = clock.monotonic()
     telemetry.count('routing_decisions', verdict.allowed ? 'allowed' : verdict.asks === true ? 'ask' : verdict.code)
-    telemetry.time('routing_decision_ms', clock.monotonic() - from)
-    return verdict
+    telemetry.time('routing_decision_ms', at - since)
+    return { verdict, at }
   }
 
   /** What the rules would say. */

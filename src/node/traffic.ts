@@ -1,3 +1,4 @@
+import { Stamps } from '../kit/clock.js'
 import type { Clock } from '../kit/clock.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
@@ -5,7 +6,7 @@ import { shown } from '../kit/text.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
-import type { Audit } from '../ports/audit.js'
+import type { Audit, AuditEvent } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { A2ALogEvent, A2AObservability, RoutingPath } from './observability.js'
 
@@ -31,36 +32,40 @@ export interface Passage {
   readonly to: Tier
   /** The rule that let it pass. */
   readonly rule: string
-  /** When its way through this node began, monotonic milliseconds. */
+  /** When its way through this node began, and when it was let pass or handed on: monotonic milliseconds, the latter just now. */
   readonly since: number
+  readonly at: number
 }
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The one place where messages are counted, timed, told of and, across tiers, put on record: each once on each node. */
 export class Traffic {
   readonly #parts: TrafficParts
+  readonly #stamps: Stamps
 
   constructor(parts: TrafficParts) {
     this.#parts = parts
+    this.#stamps = new Stamps(parts.clock)
   }
 
   /** A message of this node was handed to the channel, or to the agent here. */
   sent(passage: Passage, path: RoutingPath): void {
     const { telemetry } = this.#parts
-    const duration = this.#elapsed(passage)
-    const { header } = passage
+    const { header, since, at } = passage
     telemetry.count('messages_sent', header.type)
-    telemetry.time('routing_ms', duration)
-    this.#emit('message-sent', header)
-    this.#decided(header, path, duration)
+    telemetry.time('routing_ms', at - since)
+    this.#emit('message-sent', header, at)
+    this.#passedRules(passage, path)
     // Within this node the road in puts it on record.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
   }
 
-  /** A message that could be read came in, whatever becomes of it. */
-  received(header: TrafficHeader): void {
+  /** A message that could be read came in, whatever becomes of it; monotonic milliseconds, just now. */
+  received(header: TrafficHeader, at: number): void {
     this.#parts.telemetry.count('messages_received', header.type)
-    this.#emit('message-received', header)
+    this.#emit('message-received', header, at)
   }
 
   /** Bytes came in that are no message. */
@@ -73,7 +78,7 @@ export class Traffic {
   delivered(passage: Passage): void {
     this.#parts.telemetry.count('messages_delivered', passage.header.type)
     // Of a message within this node the road out has told already.
-    if (passage.peer !== null) this.#decided(passage.header, 'remote', this.#elapsed(passage))
+    if (passage.peer !== null) this.#passedRules(passage, 'remote')
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
   }
@@ -81,7 +86,7 @@ export class Traffic {
   /** A message of another node was carried on to a third. */
   passed(passage: Passage): void {
     this.#parts.telemetry.count('messages_passed_on', passage.header.type)
-    this.#decided(passage.header, 'remote', this.#elapsed(passage))
+    this.#passedRules(passage, 'remote')
     this.#acrossTiers('passed-on', passage)
     this.#line('a message was passed on', passage)
   }
@@ -89,21 +94,24 @@ export class Traffic {
   /** A message did not pass the rules, or could not be sent. */
   refused(code: ErrorCode, header: TrafficHeader, path: RoutingPath = pathOf(header)): void {
     const { telemetry } = this.#parts
-    this.#decided(header, path, null)
+    this.#decided(header, path, { duration: null, timestamp: this.#parts.clock.now() })
     if (telemetry.logs('debug')) telemetry.log('debug', 'a message was refused', { code, ...lineFields(header) })
   }
 
-  #elapsed({ since }: Passage): number {
-    return Math.max(0, this.#parts.clock.monotonic() - since)
+  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader, at: number): void {
+    this.#parts.observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: this.#stamps.of(at) })
   }
 
-  #emit(type: A2ALogEvent['type'], { id, sender, recipient, type: messageType }: TrafficHeader): void {
-    const { observability, clock } = this.#parts
-    observability.emit({ type, envelopeId: id, sender, recipient, messageType, timestamp: clock.now() })
+  #passedRules({ header, since, at }: Passage, path: RoutingPath): void {
+    this.#decided(header, path, { duration: at - since, timestamp: this.#stamps.of(at) })
   }
 
   /** `duration` is null for what did not pass. */
-  #decided({ id, sender, recipient, type: messageType, metadata }: TrafficHeader, routingPath: RoutingPath, duration: number | null): void {
+  #decided(
+    { id, sender, recipient, type: messageType, metadata }: TrafficHeader,
+    routingPath: RoutingPath,
+    { duration, timestamp }: { readonly duration: number | null; readonly timestamp: number }
+  ): void {
     this.#parts.observability.emit({
       type: 'routing-decision',
       envelopeId: id,
@@ -114,24 +122,19 @@ export class Traffic {
       hops: metadata?.hops,
       duration: duration ?? undefined,
       success: duration !== null,
-      timestamp: this.#parts.clock.now()
+      timestamp
     })
   }
 
-  #acrossTiers(code: 'sent' | 'received' | 'local' | 'passed-on', { peer, header, from, to, rule }: Passage): void {
+  #acrossTiers(code: 'sent' | 'received' | 'local' | 'passed-on', { peer, header, from, to, rule, at }: Passage): void {
     if (from === to) return
-    this.#parts.audit.append({
-      kind: 'cross-tier',
-      code,
-      rule,
-      ...(peer === null ? {} : { peer }),
-      sender: header.sender,
-      recipient: header.recipient,
-      messageType: header.type,
-      sourceTier: tierText(from),
-      targetTier: tierText(to),
-      ...hopsOf(header)
-    })
+    const { sender, recipient, type: messageType } = header
+    const [sourceTier, targetTier] = [tierText(from), tierText(to)]
+    const event: Mutable<AuditEvent> = { kind: 'cross-tier', code, rule, sender, recipient, messageType, sourceTier, targetTier }
+    if (peer !== null) event.peer = peer
+    const { hops } = hopsOf(header)
+    if (hops !== undefined) event.hops = hops
+    this.#parts.audit.append(event, this.#stamps.of(at))
   }
 
   #line(message: string, { header, rule }: Passage): void {

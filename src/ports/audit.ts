@@ -27,7 +27,8 @@ export interface AuditEvent {
 
 /** The append-only, hash-chained record. `append` never throws and never blocks the caller; lines are written in order. */
 export interface Audit {
-  append(event: AuditEvent): void
+  /** `at`: when it happened, unix milliseconds. Default: now. */
+  append(event: AuditEvent, at?: number): void
   /** Resolves when every line so far is on disk. */
   flush(): Promise<void>
   close(): Promise<void>

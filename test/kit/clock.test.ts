@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { wait } from '../../src/kit/clock.js'
+import { Stamps, wait } from '../../src/kit/clock.js'
 import { clockContract } from '../contracts/clock.js'
 import { ManualClock } from '../support/manual-clock.js'
 
@@ -37,4 +37,17 @@ test('wait leaves no timer and no listener behind, however it ends', async (t) =
   await byAbort
   t.is(clock.pending, 0)
   t.is(listeners.size, 0)
+})
+
+test('a stamp is at most a millisecond behind the wall clock, also when that is set', (t) => {
+  const clock = new ManualClock(5000)
+  const stamps = new Stamps(clock)
+  t.is(stamps.of(clock.monotonic()), 5000)
+  clock.advance(0.5)
+  t.is(stamps.of(clock.monotonic()), 5000, 'not read again')
+  clock.advance(0.5)
+  t.is(stamps.of(clock.monotonic()), 5001)
+  clock.setNow(100)
+  clock.advance(1)
+  t.is(stamps.of(clock.monotonic()), 101)
 })

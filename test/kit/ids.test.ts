@@ -1,7 +1,7 @@
 import test from 'brittle'
 import b4a from 'b4a'
 import fc from 'fast-check'
-import { bytesFromText, bytesToText, fromUtf8, isKeyText, keyFromText, keyToText, shortId, utf8 } from '../../src/kit/ids.js'
+import { bytesFromText, bytesToText, flat, fromUtf8, isKeyText, keyFromText, keyToText, shortId, utf8 } from '../../src/kit/ids.js'
 import { holds } from '../support/holds.js'
 
 const key = fc.uint8Array({ minLength: 32, maxLength: 32 })
@@ -61,4 +61,11 @@ test('text goes through UTF-8 and back, broken bytes become replacement characte
 test('the short form keeps both ends', (t) => {
   t.is(shortId('k7f2aaaaaaaaaaaaaaaa9d3a'), 'k7f2...9d3a')
   t.is(shortId('laptop'), 'laptop')
+})
+
+test('a flat text is the same text', async (t) => {
+  await holds(
+    t,
+    fc.property(fc.array(fc.string({ unit: 'grapheme' })), (parts) => flat(parts.join('@')) === parts.join('@'))
+  )
 })

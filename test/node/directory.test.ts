@@ -1,8 +1,11 @@
+import assert from 'node:assert/strict'
 import test from 'brittle'
+import fc from 'fast-check'
 import { parseAddress } from '../../src/node/directory.js'
 import { failsWith } from '../support/fails.js'
 import { echo } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
+import { holds } from '../support/holds.js'
 import { actor } from '../support/membership.js'
 
 test('nodes are found by name, id and prefix; the nearest names help', async (t) => {
@@ -81,6 +84,37 @@ test('a revoked node has no party, whatever cards it had', async (t) => {
   world.log.model.revoke(actor('owner'), peer.actor)
   world.log.changed()
   t.is(here.core.directory.party(address), null)
+})
+
+test('the agent that a message names is the one at its address, whatever became of it and its node', async (t) => {
+  const world = new World(t)
+  const here = await world.member('here', { agents: [echo('a'), echo('boxed', { sandboxId: 'ci' })] })
+  const peer = await world.member('peer', { agents: [echo('a', { tier: 2 })] })
+  await world.link(here, peer)
+  const { directory, registry } = here.core
+  const nodes = [here.id, peer.id, 'nobody', '']
+  const arbName = fc.tuple(fc.constantFrom('a', 'boxed', 'operator', 'none', '', 'a@b'), fc.constantFrom(...nodes))
+  const arbText = fc.oneof(
+    arbName.map((parts) => parts.join('@')),
+    fc.string()
+  )
+  const agrees = (text: string): boolean => {
+    const [named, address] = [directory.named(text), parseAddress(text)]
+    if (named === null || address === null) return named === address
+    assert.deepEqual(named, { address, card: directory.card(address), party: directory.party(address) })
+    return true
+  }
+  await holds(t, fc.property(arbText, agrees), 300)
+  const theirs = `a@${peer.id}`
+  const tier = (): number | undefined => directory.named(theirs)?.party?.tier
+  t.is(tier(), 2)
+  const card = registry.getByAddress(theirs)
+  t.ok(card !== undefined && registry.merge({ ...card, tier: 3, revision: card.revision + 1 }, peer.id, 0))
+  t.is(tier(), 3, 'a new card counts at once')
+  world.log.model.revoke(actor('owner'), peer.actor)
+  world.log.changed()
+  t.is(directory.named(theirs)?.party, null, 'and so does that its node was put out')
+  await holds(t, fc.property(arbText, agrees), 300)
 })
 
 test('addresses are taken apart at the last @', (t) => {

@@ -173,6 +173,19 @@ test('the latency of a message is the time it took to be handed to its channel',
   t.is(timing?.sumMs, 40)
 })
 
+test('a decision is timed from when its message came, and told with the time of its end', async (t: Assert) => {
+  const world = new World(t)
+  const { core } = await world.owner({ agents: [echo('text')] })
+  const party = { address: `text@${core.parts.membership.nodeId}`, tier: 0, sandboxId: null } as const
+  const since = world.clock.monotonic()
+  world.clock.advance(7)
+  const about = { type: 'request', justification: null, isReply: false, isArriving: true, capability: null, sideEffect: null } as const
+  const { verdict, at } = core.router.decide({ ...about, sender: party, target: party }, since)
+  t.alike([verdict.allowed, at - since], [true, 7])
+  const timing = core.parts.telemetry.snapshot().timings.find((one) => one.name === 'routing_decision_ms')
+  t.is(timing?.sumMs, 7)
+})
+
 test('Feature: a2a-mcp-protocols, Property 31: Cross-tier audit logging', async (t: Assert) => {
   const all = await mesh(t)
   const property = fc.asyncProperty(arbSendings, async (sendings) => {

@@ -4,6 +4,8 @@ import vm from 'node:vm'
 import { openAudit } from '../../../dist/adapters/storage/audit-log.js'
 import { MemoryTelemetry } from '../../../dist/adapters/telemetry/memory-telemetry.js'
 import { addressText } from '../../../dist/domain/card/card.js'
+import { decodeEnvelope, encodeEnvelope } from '../../../dist/domain/envelope/codec.js'
+import { SCHEMA_VERSION } from '../../../dist/domain/envelope/envelope.js'
 import { DEFAULT_TIER_RULES } from '../../../dist/domain/routing/tier-rules.js'
 import { AgentRegistry, loadConfig, resolveHome, startNode, systemClock } from '../../../dist/index.js'
 import { keyToText } from '../../../dist/kit/ids.js'
@@ -145,16 +147,16 @@ async function rulesScene(dir) {
   const rules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
   const router = new Router({ clock, telemetry, directory, audit, events, traffic, rules: () => rules })
   const addresses = Array.from({ length: CARDS }, (_, index) => ({ agentId: `agent${index}`, nodeId: ids[index % NODES] }))
-  const streams = Object.fromEntries(Object.entries(STREAMS).map(([name, ends]) => [name, messagesOf(ends, addresses)]))
+  const streams = Object.fromEntries(Object.entries(STREAMS).map(([name, ends]) => [name, headersOf(ends, addresses)]))
   return { registry, registryMb, clock, directory, router, traffic, audit, streams }
 }
 
-/** The messages of a stream as they are when they have been read: addresses and header. */
-function messagesOf(ends, addresses) {
+/** The headers of a stream, each read from the bytes of its message as the road in reads it: texts of its own, of which no map holds any. */
+function headersOf(ends, addresses) {
   return addresses.map((_, index) => {
-    const [from, to] = ends(index).map((number) => addresses[number % CARDS])
-    const header = { id: `msg_${index}`, sender: addressText(from), recipient: addressText(to), type: 'request' }
-    return { from, to, header }
+    const [sender, recipient] = ends(index).map((number) => addressText(addresses[number % CARDS]))
+    const about = { id: `msg_${index}`, schemaVersion: SCHEMA_VERSION, type: 'request', timestamp: Date.now(), metadata: { tier: 0 } }
+    return decodeEnvelope(encodeEnvelope({ ...about, sender, recipient, payload: {} })).header
   })
 }
 
@@ -176,13 +178,13 @@ async function decisionsPerSecond(scene, name, isAlone = false) {
   return DECISIONS / ((user + system) / 1e6)
 }
 
-function decideOne({ clock, directory, router, traffic }, { from, to, header }, isAlone) {
+function decideOne({ clock, directory, router, traffic }, header, isAlone) {
   const since = clock.monotonic()
-  const sender = directory.party(from)
-  const target = directory.party(to)
+  const from = directory.named(header.sender)
+  const to = directory.named(header.recipient)
   const question = {
-    sender,
-    target,
+    sender: from.party,
+    target: to.party,
     type: header.type,
     justification: null,
     isReply: false,
@@ -190,10 +192,10 @@ function decideOne({ clock, directory, router, traffic }, { from, to, header }, 
     capability: 'agent.do',
     sideEffect: 'none'
   }
-  const verdict = router.decide(question)
+  const { verdict, at } = router.decide(question, since)
   if (isAlone) return verdict.allowed
-  const peer = from.nodeId
-  if (verdict.allowed) traffic.delivered({ peer, header, from: sender.tier, to: target.tier, rule: verdict.rule, since })
+  const peer = from.address.nodeId
+  if (verdict.allowed) traffic.delivered({ peer, header, from: from.party.tier, to: to.party.tier, rule: verdict.rule, since, at })
   else router.record('refusal', verdict, { peer, header })
   return verdict.allowed
 }

@@ -69,9 +69,9 @@ class AuditFile implements Audit {
     this.#refs = new Set(parts.refs)
   }
 
-  append(event: AuditEvent): void {
+  append(event: AuditEvent, at = this.#parts.clock.now()): void {
     if (this.#closed) this.#dropped++
-    else if (this.#isNew(event)) this.#add(this.#windows.take(event, this.#parts.clock.now()))
+    else if (this.#isNew(event)) this.#add(this.#windows.take(event, at))
   }
 
   async flush(): Promise<void> {

@@ -88,8 +88,8 @@ class AuditLog implements Audit {
     this.#byKind = byKind
   }
 
-  append(event: AuditEvent): void {
-    this.#byKind.get(event.kind)?.append(event)
+  append(event: AuditEvent, at?: number): void {
+    this.#byKind.get(event.kind)?.append(event, at)
   }
 
   async flush(): Promise<void> {

@@ -34,7 +34,7 @@ const HELP: Readonly<Record<MetricName, string>> = {
   messages_passed_on: 'Messages of other nodes that were carried on, by type.',
   routing_ms: 'Time from sending a message to its channel.',
   routing_decisions: 'Decisions of the rules: allowed, or the code of the refusal.',
-  routing_decision_ms: 'Time of one decision.',
+  routing_decision_ms: 'Time from when a message came, or was to be sent, to the decision.',
   tasks_started: 'Tasks that an agent of this node began.',
   tasks_completed: 'Tasks that an agent of this node completed.',
   tasks_failed: 'Tasks that an agent of this node did not complete.',

@@ -1,5 +1,5 @@
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { isKeyText, type NodeId } from '../../kit/ids.js'
+import { flat, isKeyText, type NodeId } from '../../kit/ids.js'
 import { isRecord } from '../../kit/json.js'
 import type { Tier } from '../routing/tier.js'
 import { type AgentAddress, type AgentCard, addressText, type CardBody } from './card.js'
@@ -168,15 +168,15 @@ export class AgentRegistry {
   }
 
   #store(card: AgentCard, nodeId: NodeId): RegisteredCard {
-    const address = addressText({ agentId: card.id, nodeId })
+    const address = flat(addressText({ agentId: card.id, nodeId }))
     const known = this.#cards.get(address)
-    const stored = registered(card, { nodeId, address })
+    const stored = registered(card, { nodeId: this.#byNode.first(nodeId)?.nodeId ?? flat(nodeId), address })
     if (known !== undefined) this.#unindex(known, stored)
     this.#sizes.set(stored, cardBytes(cardBodyOf(card)) ?? 0)
     this.#count(nodeId, this.#sizeOf(stored) - this.#sizeOf(known))
     this.#cards.set(address, stored)
     const ofNode = this.#places.get(nodeId) ?? new Map<string, RegisteredCard>()
-    this.#places.set(nodeId, ofNode.set(card.id, stored))
+    this.#places.set(stored.nodeId, ofNode.set(card.id, stored))
     for (const [index, keys] of this.#placesOf(stored)) for (const key of keys) index.put(key, stored)
     return stored
   }
@@ -220,6 +220,10 @@ class CardIndex<K> {
     if (group === undefined) return []
     group.list ??= Object.freeze([...group.cards.values()])
     return group.list
+  }
+
+  first(key: K): RegisteredCard | undefined {
+    return this.#groups.get(key)?.cards.values().next().value
   }
 
   put(key: K, card: RegisteredCard): void {

@@ -1,4 +1,5 @@
 import type { NodeId } from '../../kit/ids.js'
+import { flat } from '../../kit/ids.js'
 import { isCanonicalKey } from './signing.js'
 
 /** The mesh itself ({@link MeshRecord}). */
@@ -47,8 +48,9 @@ export type RecordKey =
 
 /** Takes a key of the view apart; null for one that the builders here do not make. */
 export function parseRecordKey(key: string): RecordKey | null {
-  const [kind, id, agentId, ...rest] = key.split('/')
-  if (id === undefined) return isSingle(kind) ? { kind } : null
+  const [kind, part, agentId, ...rest] = key.split('/')
+  if (part === undefined) return isSingle(kind) ? { kind } : null
+  const id = flat(part)
   if (!isCanonicalKey(id) || rest.length > 0) return null
   if (kind === 'card') return agentId === undefined || agentId === '' ? null : { kind, nodeId: id, agentId }
   if (agentId !== undefined) return null

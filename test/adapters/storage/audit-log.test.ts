@@ -122,6 +122,16 @@ test('exchanges of one peer between ever other agents are few lines a minute, an
   t.alike(new Set(lines.map(({ peer, rule, messageType }) => `${peer} ${rule} ${messageType}`)), new Set(['p1 r request']))
 })
 
+test('an event that came with its time has it in its line', async (t) => {
+  const dir = await tempDir(t)
+  const audit = await open(t, dir, new ManualClock(9000))
+  audit.append({ kind: 'approval', code: 'allowed' }, 7000)
+  audit.append({ kind: 'approval', code: 'denied' })
+  await audit.close()
+  const text = await fs.readFile(path.join(dir, 'approvals.ndjson'), 'utf8')
+  t.alike(text.match(/"at":"[^"]*"/g), ['"at":"1970-01-01T00:00:07.000Z"', '"at":"1970-01-01T00:00:09.000Z"'])
+})
+
 test('a place that takes no files is told', async (t) => {
   const dir = path.join(await tempDir(t), 'file')
   await fs.writeFile(dir, '')
