@@ -328,14 +328,18 @@ const TRUST: readonly CommandSpec[] = [
         name: 'test',
         about: 'what this node would do with a message, and by which rule',
         options: [
-          { flags: '--from <tier|node|agent>', about: 'who sends: L0..L3, a node (its operator) or an agent' },
+          { flags: '--from <tier|node|agent>', about: 'who sends: L0..L3, a node (its operator) or an agent, by name' },
           { flags: '--to <tier|agent>', about: 'who is asked: L0..L3 (an agent of this node) or an agent' },
           { flags: '--type <type>', about: 'type of the message (default: request)', choices: OPENING },
           { flags: '--capability <id>', about: 'what is asked for (default: what send uses)' },
-          { flags: '--side-effect <kind>', about: 'of the capability, for a target that is a tier', choices: SIDE_EFFECTS },
+          { flags: '--side-effect <kind>', about: 'what the capability may do (default: what its agent says)', choices: SIDE_EFFECTS },
           JUSTIFICATION
         ],
-        more: ['Exits 0 whatever is decided.', '', 'Example: a2a-node policy test --from L2 --to text --capability text.stats'],
+        more: [
+          'Exits 0 whatever is decided. The nodes of both ends decide, each by its own rules; this one answers for itself.',
+          '',
+          'Example: a2a-node policy test --from L2 --to text --capability text.stats'
+        ],
         load: async () => (await import('./commands/policy.js')).testPolicy
       }
     ]

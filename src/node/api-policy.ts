@@ -1,20 +1,21 @@
 import { NodeError } from '../kit/errors.js'
-import { shown } from '../kit/text.js'
+import { nearest } from '../kit/text.js'
 import { SIDE_EFFECTS } from '../domain/card/card.js'
 import type { SideEffect } from '../domain/card/card.js'
+import type { RegisteredCard } from '../domain/card/registry.js'
 import type { MessageType } from '../domain/envelope/envelope.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import { askedWork } from '../domain/policy/asked.js'
 import type { AskedWork } from '../domain/policy/asked.js'
 import type { PartyCriteria } from '../domain/policy/rule.js'
-import type { RoutingParty, Verdict } from '../domain/routing/decide.js'
-import { tierFromText, tierText } from '../domain/routing/tier.js'
+import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
-import type { Calls } from '../ports/node-api.js'
 import type {
-  ApprovalInfo,
   PartyCriteriaInfo,
   PolicyInfo,
+  PolicyTestOther,
   PolicyTestParty,
   PolicyTestQuery,
   PolicyTestResult
@@ -22,11 +23,10 @@ import type {
 import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
-import { previewOf } from './preview.js'
-import type { Waiting } from './waiting.js'
+import { nodeOf, senderParty, targetParty } from './policy-parties.js'
 
-/** Characters of an input that `approvals ls` shows. */
-const INPUT_SHOWN = 1024
+/** Agents that are named as having a capability. */
+const LISTED = 8
 
 /** What `policy show` tells. */
 export function policyInfo(node: NodeCore): PolicyInfo {
@@ -51,65 +51,60 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria): PartyCriteriaInfo {
 
 /**
  * What this node would do with a message: asks the very function that decides live traffic. `from` may be a tier (anybody of
- * it), a node (its operator) or an agent; `to` a tier (an agent of this node) or an agent.
- * @throws NodeError PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
+ * it), a node (its operator) or an agent; `to` a tier (an agent of this node) or an agent. `by`: who wants to know; agents
+ * that it does not find are none.
+ * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
-export function testPolicy(node: NodeCore, query: PolicyTestQuery): PolicyTestResult {
+export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CertifiedPower): PolicyTestResult {
   const type = query.type ?? 'request'
   if (!OPENING_TYPES.has(type)) throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
-  const sender = anybody(query.from) ?? senderParty(node, query.from)
-  // The policy is this node's: a bare name means its own agent when it has one.
-  const own = { agentId: query.to, nodeId: node.self }
-  const target = anybody(query.to) ?? node.directory.party(own) ?? agentParty(node, query.to)
-  const { assumed, ...work } = workOf(node, { ...query, type, target })
-  const isArriving = target.address === '' || parseAddress(target.address)?.nodeId === node.self
-  const verdict = node.router.ask({
-    sender,
-    target,
-    type,
-    ...work,
-    justification: query.justification ?? null,
-    isReply: false,
-    isArriving
-  })
+  const sees = (card: RegisteredCard): boolean => node.visibility.toCaller(card, by)
+  const sender = senderParty(node, query.from, sees)
+  const target = targetParty(node, query.to, sees)
+  const { assumed, missing, ...work } = workOf(node, { ...query, type, target, sees })
+  const isArriving = (nodeOf(target) ?? node.self) === node.self
+  const question = { sender, target, type, ...work, justification: query.justification ?? null, isReply: false, isArriving }
+  const verdict = node.router.ask(question)
   return {
     ...verdictInfo(node, verdict),
     from: partyInfo(node, sender),
     to: partyInfo(node, target),
     type,
     ...work,
-    assumed
+    assumed,
+    missing,
+    node: node.directory.ref(node.self).name,
+    others: othersOf(node, question, verdict)
   }
 }
 
-function verdictInfo(node: NodeCore, verdict: Verdict): Pick<PolicyTestResult, 'decision' | 'code' | 'rule' | 'reason' | 'file' | 'line'> {
+function verdictInfo(
+  node: NodeCore,
+  verdict: Verdict
+): Pick<PolicyTestResult, 'decision' | 'code' | 'rule' | 'ruleId' | 'reason' | 'file' | 'line'> {
   const { rule, line } = verdict
-  const place = line === undefined ? { file: null, line: null } : { file: node.policy.state().file, line }
+  const { file, rules } = node.policy.state()
+  const at = rules.findIndex((one) => one.line === line)
+  const place = line === undefined ? { file: null, line: null, ruleId: null } : { file, line, ruleId: node.policy.ids()[at] ?? null }
   if (verdict.allowed) return { decision: 'allow', code: null, rule, reason: null, ...place }
   const asks = verdict.asks === true
   return { decision: asks ? 'ask' : 'deny', code: asks ? null : verdict.code, rule, reason: verdict.reason, ...place }
 }
 
-function anybody(text: string): RoutingParty | null {
-  const tier = tierFromText(text)
-  // No address: no rule for an agent or a node is for it.
-  return tier === null ? null : { address: '', tier, sandboxId: null }
-}
-
-/** A node means its operator, unless an agent has that very address. */
-function senderParty(node: NodeCore, text: string): RoutingParty {
-  if (text.includes('@')) return agentParty(node, text)
-  return partyOf(node, { agentId: OPERATOR, nodeId: node.directory.node(text) }, text)
-}
-
-function agentParty(node: NodeCore, text: string): RoutingParty {
-  return partyOf(node, node.directory.agent(text), text)
-}
-
-function partyOf(node: NodeCore, address: { agentId: string; nodeId: string }, text: string): RoutingParty {
-  const party = node.directory.party(address)
-  if (party === null) throw new NodeError('AGENT_NOT_FOUND', `"${shown(text)}" has no valid certificate and card that this node knows`)
-  return party
+/** The nodes of the two ends decide, each by its own rules; the one that is asked here answers for itself alone. */
+function othersOf(node: NodeCore, question: RoutingQuestion, verdict: Verdict): PolicyTestOther[] {
+  const { sender, target } = question
+  // What a rule of this file opens is open here alone.
+  const needsAllow = verdict.allowed && verdict.line !== undefined && !node.router.askTable(question).allowed
+  const ends = [
+    { role: 'sender', id: nodeOf(sender) },
+    { role: 'receiver', id: nodeOf(target) ?? node.self }
+  ] as const
+  return ends.flatMap(({ role, id }) => {
+    if (id === node.self) return []
+    const name = id === null ? null : node.directory.ref(id).name
+    return [{ role, node: name, needsAllow }]
+  })
 }
 
 interface Asking {
@@ -117,25 +112,38 @@ interface Asking {
   readonly target: RoutingParty
   readonly capability?: string
   readonly sideEffect?: SideEffect
+  readonly sees: (card: RegisteredCard) => boolean
 }
 
+type Capable = Pick<RegisteredCard, 'capabilities'>
+type Assumption = Pick<PolicyTestResult, 'assumed' | 'missing'>
+
 /** A notification names no capability: its target does its default one. */
-function workOf(node: NodeCore, { type, target, capability, sideEffect }: Asking): AskedWork & Pick<PolicyTestResult, 'assumed'> {
-  const named = type === 'notification' && target.address !== '' ? null : (capability ?? null)
-  if (target.address === '') {
-    if (sideEffect !== undefined || named === null) return { capability: named, sideEffect: sideEffect ?? null, assumed: null }
-    return { capability: named, ...offeredEffect(node, named, target.tier) }
-  }
+function workOf(node: NodeCore, { type, target, capability, sideEffect, sees }: Asking): AskedWork & Assumption {
   const address = parseAddress(target.address)
-  return { ...askedWork(address === null ? undefined : node.directory.card(address), named), assumed: null }
+  const card = address === null ? undefined : node.directory.card(address)
+  const named = type === 'notification' && address !== null ? null : (capability ?? null)
+  const own = node.registry.listAll().filter((one) => one.nodeId === node.self && sees(one))
+  const cards = address === null ? own : card === undefined ? [] : [card]
+  const isOffered = named === null || cards.some(({ capabilities }) => capabilities.some(({ id }) => id === named))
+  const missing = isOffered ? null : missingOf(node, named, { cards, sees })
+  if (address !== null) {
+    const work = askedWork(card, named)
+    return { capability: work.capability, sideEffect: sideEffect ?? work.sideEffect, assumed: null, missing }
+  }
+  if (sideEffect !== undefined || named === null) return { capability: named, sideEffect: sideEffect ?? null, assumed: null, missing }
+  return { capability: named, ...offeredEffect(node, named, { cards, tier: target.tier }), missing }
 }
 
 /** What a capability may do where an agent of this node offers it: of several that of the tier, then the one that may do most. */
-function offeredEffect({ ownCards, directory, self }: NodeCore, id: string, tier: Tier): Pick<PolicyTestResult, 'sideEffect' | 'assumed'> {
-  const offers = ownCards.own().flatMap(({ body }) => {
-    const address = { agentId: body.id, nodeId: self }
-    const isOfTier = directory.party(address)?.tier === tier
-    return body.capabilities.filter((one) => one.id === id).map(({ sideEffect = 'exec' }) => ({ address, sideEffect, isOfTier }))
+function offeredEffect(
+  { directory }: NodeCore,
+  id: string,
+  { cards, tier }: { readonly cards: readonly RegisteredCard[]; readonly tier: Tier }
+): Pick<PolicyTestResult, 'sideEffect' | 'assumed'> {
+  const offers = cards.flatMap(({ id: agentId, nodeId, address, capabilities }) => {
+    const isOfTier = directory.party({ agentId, nodeId })?.tier === tier
+    return capabilities.filter((one) => one.id === id).map(({ sideEffect = 'exec' }) => ({ address, sideEffect, isOfTier }))
   })
   const [best] = offers.sort(
     (a, b) => Number(b.isOfTier) - Number(a.isOfTier) || SIDE_EFFECTS.indexOf(b.sideEffect) - SIDE_EFFECTS.indexOf(a.sideEffect)
@@ -144,43 +152,20 @@ function offeredEffect({ ownCards, directory, self }: NodeCore, id: string, tier
   return { sideEffect: best.sideEffect, assumed: { agent: directory.shownAddress(best.address) } }
 }
 
+/** Who has a capability that the target lacks, and which ones are called almost so: its own first. */
+function missingOf(
+  { registry, directory }: NodeCore,
+  capability: string,
+  { cards, sees }: { readonly cards: readonly Capable[]; readonly sees: (card: RegisteredCard) => boolean }
+): NonNullable<PolicyTestResult['missing']> {
+  const all = registry.listAll().filter((one) => one.id !== OPERATOR && sees(one))
+  const offeredBy = all.filter((one) => one.capabilities.some(({ id }) => id === capability)).map(({ address }) => address)
+  const idsOf = (list: readonly Capable[]): Set<string> => new Set(list.flatMap(({ capabilities }) => capabilities.map(({ id }) => id)))
+  const own = nearest(capability, idsOf(cards))
+  const near = own.length > 0 || offeredBy.length > 0 ? own : nearest(capability, idsOf(all))
+  return { offeredBy: offeredBy.slice(0, LISTED).map((one) => directory.shownAddress(one)), nearest: near }
+}
+
 function partyInfo({ directory }: NodeCore, { address, tier, sandboxId }: RoutingParty): PolicyTestParty {
   return { agent: address === '' ? null : directory.shownAddress(address), tier: tierText(tier), sandboxId }
 }
-
-/** Rows of `approvals ls`, the oldest first. */
-export function listApprovals(node: NodeCore): { approvals: ApprovalInfo[] } {
-  const namer = node.directory.namer()
-  return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
-}
-
-/** A person decides. @throws NodeError what `Approvals` throws. */
-export async function decideApproval(
-  node: NodeCore,
-  decision: 'allow' | 'deny',
-  { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
-): Promise<ApprovalInfo> {
-  return approvalInfo(await node.approvals[decision](id, { remember, by }), node.directory.namer())
-}
-
-function approvalInfo({ id, incoming, question, request, rule, askedAt, expiresAt }: Waiting, namer: Namer): ApprovalInfo {
-  const { sender, recipient, header, payload } = incoming
-  const justification = header.metadata?.justification ?? null
-  return {
-    id,
-    from: shown(namer(sender)),
-    to: shown(namer(recipient)),
-    fromTier: tierText(question.sender.tier),
-    type: header.type,
-    capability: question.capability === null ? null : shown(question.capability, 128),
-    sideEffect: question.sideEffect,
-    description: shown(request?.description ?? ''),
-    justification: justification === null ? null : shown(justification),
-    input: shown(previewOf(request === null ? payload : request.input, INPUT_SHOWN), INPUT_SHOWN + 1),
-    rule,
-    askedAt: new Date(askedAt).toISOString(),
-    expiresAt: new Date(expiresAt).toISOString()
-  }
-}
-
-type Namer = ReturnType<NodeCore['directory']['namer']>

@@ -7,7 +7,8 @@ import { isActive } from '../domain/membership/view.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
 import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
 import { callCapability, followMessage, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
-import { decideApproval, listApprovals, policyInfo, testPolicy } from './api-policy.js'
+import { decideApproval, listApprovals } from './api-approvals.js'
+import { policyInfo, testPolicy } from './api-policy.js'
 import {
   amendPeer,
   createInvite,
@@ -128,10 +129,10 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
 
 type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
 
-function policyCalls(node: NodeCore, { name: by }: Principal): Pick<CallTable, PolicyCall> {
+function policyCalls(node: NodeCore, { name: by, tier, sandboxId }: Principal): Pick<CallTable, PolicyCall> {
   return {
     'policy.show': ['read', () => policyInfo(node)],
-    'policy.test': ['read', (params) => testPolicy(node, params)],
+    'policy.test': ['read', (params) => testPolicy(node, params, { maxTier: tier, sandboxId })],
     'approvals.list': ['read', () => listApprovals(node)],
     'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by })],
     'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by })]

@@ -117,6 +117,11 @@ export class Router {
     return decide(this.rules(), question)
   }
 
+  /** What they would say without the policy of this node. */
+  askTable(question: RoutingQuestion): Verdict {
+    return decide({ ...this.rules(), policy: null }, question)
+  }
+
   /**
    * Puts a refusal on record: counted, in the audit log, among the events. A line of a message of this node names the other
    * node as its peer; `strike` means one that an honest peer cannot have sent.

@@ -74,9 +74,19 @@ export interface PolicyTestQuery {
   readonly type?: MessageType
   /** Default: the target's default capability. */
   readonly capability?: string
-  /** For a target that is a tier: what the capability may do. Default: see {@link PolicyTestResult.assumed}. */
+  /** What the capability may do. Default: what the card of the target says; for a tier see {@link PolicyTestResult.assumed}. */
   readonly sideEffect?: SideEffect
   readonly justification?: string
+}
+
+/** A node that decides on the message as well, by its own rules. */
+export interface PolicyTestOther {
+  /** The sender's node decides first, that of the receiver once the message arrives. */
+  readonly role: 'sender' | 'receiver'
+  /** Its name; null where the sender is anybody. */
+  readonly node: string | null
+  /** It needs a rule of its own that allows the message: here one opens what the tier table refuses. */
+  readonly needsAllow: boolean
 }
 
 /** One end of a message as the rules see it. */
@@ -94,6 +104,8 @@ export interface PolicyTestResult {
   readonly code: ErrorCode | null
   /** The deciding rule: `policy.yaml:12: ask`, `tier: L1 may open to L0, L1`, ... */
   readonly rule: string
+  /** What the deciding rule of the policy file is called, see {@link PolicyRuleInfo.id}; else null. */
+  readonly ruleId: string | null
   readonly reason: string | null
   /** Absolute path and line of a deciding rule of the policy file; else null. */
   readonly file: string | null
@@ -109,6 +121,16 @@ export interface PolicyTestResult {
    * `exec`. null: nothing had to be assumed.
    */
   readonly assumed: { readonly agent: string | null } | null
+  /**
+   * The capability is none of the target's (or of any agent of this node, for a tier), so that a message which the rules let
+   * pass fails with CAPABILITY_NOT_FOUND: which agents have it, `id@node name`, at most 8; without any, capabilities that are
+   * called almost so. null: it has it, or none was named.
+   */
+  readonly missing: { readonly offeredBy: readonly string[]; readonly nearest: readonly string[] } | null
+  /** Name of the node that answers, for itself alone. */
+  readonly node: string
+  /** The nodes that decide as well; empty when both ends are here. */
+  readonly others: readonly PolicyTestOther[]
 }
 
 /** One row of `approvals ls`. Texts of the sender are bounded and made safe to show. */

@@ -135,7 +135,11 @@ test('policy test says what side effect it assumes of a tier', async (t) => {
     type: 'request',
     capability: 'shell.run',
     sideEffect: 'exec',
-    assumed: { agent: null }
+    ruleId: 'no-shell',
+    assumed: { agent: null },
+    missing: null,
+    node: 'laptop',
+    others: []
   }
   const args = ['policy', 'test', '--from', 'L2', '--to', 'L1', '--capability', 'shell.run']
   const unknown = await fakeHome(t, { calls: { 'policy.test': () => result } })
@@ -147,6 +151,58 @@ test('policy test says what side effect it assumes of a tier', async (t) => {
   t.ok((await offered.run(args)).stdout.includes('side effect read, as of shell@laptop;'))
   const given = await fakeHome(t, { calls: { 'policy.test': () => ({ ...result, assumed: null }) } })
   t.absent((await given.run(args)).stdout.includes('assumed'))
+})
+
+const TESTED: PolicyTestResult = {
+  decision: 'allow',
+  code: null,
+  rule: 'policy.yaml:2: allow (mine)',
+  ruleId: 'mine',
+  reason: null,
+  file: '/home/me/policy.yaml',
+  line: 2,
+  from: { agent: 'operator@phone', tier: 'L2', sandboxId: null },
+  to: { agent: 'text@laptop', tier: 'L0', sandboxId: null },
+  type: 'request',
+  capability: 'text.stat',
+  sideEffect: 'exec',
+  assumed: null,
+  missing: { offeredBy: [], nearest: ['text.stats'] },
+  node: 'laptop',
+  others: [{ role: 'sender', node: 'phone', needsAllow: true }]
+}
+
+test('policy test says what the target lacks, and which other node decides as well and how to ask it', async (t) => {
+  const args = ['policy', 'test', '--from', 'phone', '--to', 'text', '--capability', 'text.stat']
+  const lacking = await fakeHome(t, { calls: { 'policy.test': () => TESTED } })
+  const lines = (await lacking.run(args)).stdout.split('\n')
+  t.alike(lines, [
+    'allow  policy.yaml:2: allow (mine)',
+    '  rule      /home/me/policy.yaml:2   mine',
+    '  from      operator@phone   L2',
+    '  to        text@laptop   L0',
+    '  message   request, text.stat, side effect exec',
+    '  missing   text@laptop has no text.stat, nor has any other agent in the mesh (what the rules let pass fails with CAPABILITY_NOT_FOUND); did you mean text.stats?',
+    '  decided   by laptop, this node, for itself alone',
+    '  also      phone, before it leaves: needs an allow rule of its own for it: the tier table refuses it',
+    '  there     a2a-node policy test --from operator@phone --to text@laptop --capability text.stat   # on phone',
+    ''
+  ])
+  t.alike(JSON.parse((await lacking.run([...args, '--json'])).stdout), { schema: 'a2a-node/policy-test@1', ...TESTED })
+  const others = (list: PolicyTestResult['others']): PolicyTestResult => ({
+    ...TESTED,
+    missing: { offeredBy: ['x@tv'], nearest: [] },
+    others: list
+  })
+  const away = { role: 'receiver', node: 'phone', needsAllow: false } as const
+  const both = await fakeHome(t, { calls: { 'policy.test': () => others([{ ...away, role: 'sender' }, away]) } })
+  const told = (await both.run(args)).stdout
+  t.ok(told.includes('text@laptop has no text.stat; it is one of x@tv ('), told)
+  t.ok(told.includes('by laptop, this node, which has neither end') && told.match(/^ {2}also/gm)?.length === 1, told)
+  const anybody = await fakeHome(t, { calls: { 'policy.test': () => others([{ ...away, role: 'sender', node: null }]) } })
+  t.ok((await anybody.run(args)).stdout.includes("  also      the sender's node, before it leaves: has to allow it by its own rules\n"))
+  const here = await fakeHome(t, { calls: { 'policy.test': () => others([]) } })
+  t.ok((await here.run(args)).stdout.endsWith('  decided   by laptop, this node\n'))
 })
 
 test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {

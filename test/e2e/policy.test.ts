@@ -157,5 +157,26 @@ test('policy test names the deciding rule with file and line, or the tier rule; 
   t.is(text.code, 0)
   t.ok(text.stdout.startsWith('ask  policy.yaml:4: ask\n') && text.stdout.includes(`${policyFile(b)}:4`), text.stdout)
   t.is((await b.cli(['policy', 'test', '--from', 'a'])).code, 2)
+  const lacks = await b.cli(['policy', 'test', '--from', 'a', '--to', 'text', '--capability', 'text.stat'])
+  t.is(lacks.code, 0)
+  t.ok(
+    lacks.stdout.includes('text@b has no text.stat, nor has any other') && lacks.stdout.includes('did you mean text.stats?'),
+    lacks.stdout
+  )
   t.is((await b.cli(['policy', 'test', '--from', 'nobody', '--to', 'L1'])).code, 4)
+})
+
+test('policy test of one node tells the command to type on the other, which then answers for itself', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await pair(mesh, 'rules:\n  - { capability: text.*, decision: deny }\n')
+  const { stdout, code } = await a.cli(['policy', 'test', '--from', 'text', '--to', 'text@b'])
+  t.is(code, 0)
+  t.ok(stdout.startsWith('allow  tier: '), stdout)
+  const there = /^ {2}there +a2a-node .*?(policy test .*) {3}# on b$/m.exec(stdout)?.[1]
+  t.is(there, 'policy test --from text@a --to text@b --capability text.stats')
+  const answer = await b.json<PolicyTestResult>(there?.split(' ') ?? [])
+  t.alike([answer.decision, answer.rule, answer.node], ['deny', 'policy.yaml:2: deny', 'b'])
+  await a.json(['peers', 'revoke', 'b'])
+  const gone = await a.cli(['policy', 'test', '--from', 'b', '--to', 'text'])
+  t.alike([gone.code, gone.stderr.includes('b was put out of the mesh by a')], [5, true], gone.stderr)
 })

@@ -196,3 +196,86 @@ test('for a tier, policy test takes the side effect of an agent of this node tha
   t.alike(await asked('L1', { sideEffect: 'read' }), ['read', null, null])
   t.alike(await asked('reads'), ['read', null, null])
 })
+
+test('policy test says when the target lacks the capability, who has it, and what may be meant', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text'), echo('other')] })
+  const tested = async (to: string, named: string): Promise<unknown> =>
+    (await here.api().call('policy.test', { from: 'owner', to, capability: named })).missing
+  t.is(await tested('text', 'text.do'), null)
+  t.alike(await tested('text', 'other.do'), { offeredBy: ['other@owner'], nearest: [] })
+  t.alike(await tested('text', 'Text.Doo'), { offeredBy: [], nearest: ['text.do'] })
+  t.alike(await tested('text', 'nobody.has'), { offeredBy: [], nearest: [] })
+  t.is(await tested('L1', 'text.do'), null)
+  t.alike(await tested('L1', 'text.doo'), { offeredBy: [], nearest: ['text.do'] })
+  await failsWith(t, 'CAPABILITY_NOT_FOUND', () => here.api().call('message.call', { agent: 'text', capability: 'nobody.has', input: {} }))
+})
+
+test('a caller in a sandbox is told of no agent outside it by policy test', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text'), echo('other')] })
+  const boxed = here.api({ sandboxId: 'ci', tier: 1 })
+  const asked = { from: 'L1', to: 'L0', capability: 'text.do' }
+  t.alike((await here.api().call('policy.test', asked)).assumed, { agent: 'text@owner' })
+  const { assumed, missing } = await boxed.call('policy.test', asked)
+  t.alike([assumed, missing], [{ agent: null }, { offeredBy: [], nearest: [] }])
+  await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('policy.test', { ...asked, to: 'text' }))
+  await failsWith(t, 'AGENT_NOT_FOUND', () => boxed.call('policy.test', { ...asked, to: 'text@owner' }))
+  await failsWith(t, 'PEER_NOT_FOUND', () => boxed.call('policy.test', { ...asked, from: 'text' }))
+})
+
+test('policy test names the other nodes that decide, and says when one of them needs an allow of its own', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')], policy: 'rules:\n  - { from: { node: weak }, decision: allow }\n' })
+  const peer = await world.member('peer', { agents: [echo('far')] })
+  const weak = await world.member('weak', { terms: { tier: 2 } })
+  await world.link(here, peer, weak)
+  const others = async (from: string, to: string): Promise<unknown> =>
+    (await here.api().call('policy.test', { from, to })).others.map((one) => [one.role, one.node, one.needsAllow])
+  t.alike(await others('owner', 'text'), [])
+  t.alike(await others('peer', 'text'), [['sender', 'peer', false]])
+  t.alike(await others('owner', 'far@peer'), [['receiver', 'peer', false]])
+  t.alike(await others('weak', 'text'), [['sender', 'weak', true]], 'here a rule opens what the tier table refuses')
+  t.alike(await others('L1', 'text'), [['sender', null, false]])
+  t.alike(await others('weak', 'far@peer'), [
+    ['sender', 'weak', true],
+    ['receiver', 'peer', true]
+  ])
+  t.is((await here.api().call('policy.test', { from: 'peer', to: 'text' })).node, 'owner')
+})
+
+test('policy test takes bare names of nodes and agents as its sender, and says who is unknown or was put out', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({ agents: [echo('text')] })
+  const peer = await world.member('peer', { agents: [echo('far')] })
+  await world.link(here, peer)
+  const api = here.api()
+  const sender = async (from: string): Promise<unknown> => (await api.call('policy.test', { from, to: 'text' })).from.agent
+  t.alike(
+    [await sender('peer'), await sender('far'), await sender('text'), await sender('far@peer')],
+    ['operator@peer', 'far@peer', 'text@owner', 'far@peer']
+  )
+  const unknown = await failsWith(t, 'PEER_NOT_FOUND', () => sender('Peerr'))
+  t.is(unknown.message, 'no node and no agent "Peerr" in the mesh; did you mean peer?')
+  const node = await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'peer' }))
+  t.alike(node.data, { candidates: ['far@peer'] })
+  await api.call('peers.revoke', { peer: 'peer' })
+  await world.settle()
+  for (const from of ['peer', 'operator@peer', 'far@peer']) {
+    const gone = await failsWith(t, 'REVOKED', () => sender(from))
+    t.is(gone.message, 'peer was put out of the mesh by owner: it has no link, so nothing passes between it and this node')
+  }
+})
+
+test('a side effect that is given counts for a named agent as well', async (t) => {
+  const world = new World(t)
+  const agent = new FakeAgent(agentDefinition('text', { capabilities: [capability('text.do', { sideEffect: 'read' })] }))
+  const here = await world.owner({ agents: [agent], policy: 'rules:\n  - { sideEffect: exec, decision: deny }\n' })
+  const tested = async (more: object): Promise<unknown[]> => {
+    const { decision, sideEffect } = await here.api().call('policy.test', { from: 'owner', to: 'text', ...more })
+    return [decision, sideEffect]
+  }
+  t.alike(await tested({}), ['allow', 'read'])
+  t.alike(await tested({ sideEffect: 'exec' }), ['deny', 'exec'])
+  t.alike(await tested({ sideEffect: 'exec', type: 'notification' }), ['deny', 'exec'])
+})

@@ -1,11 +1,12 @@
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText, shortId } from '../../kit/ids.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type {
   PartyCriteriaInfo,
   PolicyInfo,
   PolicyRuleInfo,
+  PolicyTestOther,
   PolicyTestParty,
   PolicyTestQuery,
   PolicyTestResult
@@ -79,17 +80,55 @@ export const testPolicy: Action = async ({ output, api }, _args, options) => {
     output.object('policy-test@1', result)
     return EXIT.ok
   }
-  const { decision, code, rule, reason, file, line, from, to, type, capability, sideEffect, assumed } = result
+  printResult(output, result)
+  return EXIT.ok
+}
+
+function printResult(output: Output, result: PolicyTestResult): void {
+  const { decision, code, rule, reason, file, line, ruleId, from, to, type, capability, sideEffect, assumed, missing } = result
   output.print(`${output.paint(STYLES[decision], decision)}  ${shown(rule)}${code === null ? '' : `  [${code}]`}`)
   printFacts(output, [
-    file === null ? null : ['rule', `${file}:${line ?? ''}`],
+    file === null ? null : ['rule', `${file}:${line ?? ''}${ruleId === null ? '' : `   ${ruleId}`}`],
     reason === null ? null : ['reason', reason],
     ['from', partyLine(from)],
     ['to', partyLine(to)],
     ['message', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((one) => one !== null).join(', ')],
-    assumed === null ? null : ['assumed', assumedText(assumed, String(sideEffect))]
+    assumed === null ? null : ['assumed', assumedText(assumed, String(sideEffect))],
+    missing === null ? null : ['missing', { text: missingText(result, missing), style: 'yellow' }],
+    ['decided', `by ${result.node}, this node${ALONE[result.others.length] ?? ''}`],
+    ...othersOnce(result).flatMap((other) => otherFacts(output, result, other))
   ])
-  return EXIT.ok
+}
+
+/** By how many other nodes decide. */
+const ALONE: readonly string[] = ['', ', for itself alone', ', which has neither end: its rules count where it carries the message']
+
+/** A node that has both ends is told of once. */
+function othersOnce({ others }: PolicyTestResult): readonly PolicyTestOther[] {
+  const [first, second] = others
+  return second !== undefined && second.node === first?.node ? [first] : others
+}
+
+/** What the target lacks: a message that the rules let pass fails all the same. */
+function missingText({ to, node, capability }: PolicyTestResult, { offeredBy, nearest }: NonNullable<PolicyTestResult['missing']>): string {
+  const whose = to.agent === null ? `no agent of ${node} has` : `${to.agent} has no`
+  const others = offeredBy.length > 0 ? `; it is one of ${offeredBy.join(', ')}` : ', nor has any other agent in the mesh'
+  const hint = nearest.length === 0 ? '' : `; did you mean ${nearest.join(' or ')}?`
+  return `${whose} ${capability ?? ''}${others} (what the rules let pass fails with CAPABILITY_NOT_FOUND)${hint}`
+}
+
+/** Who decides as well, what it has to allow, and how to ask it. */
+function otherFacts(output: Output, result: PolicyTestResult, { role, node, needsAllow }: PolicyTestOther): [string, string][] {
+  const { from, to, type, capability } = result
+  const order = role === 'sender' ? 'before it leaves' : 'when it arrives'
+  const must = needsAllow ? 'needs an allow rule of its own for it: the tier table refuses it' : 'has to allow it by its own rules'
+  const also: [string, string] = ['also', `${node ?? "the sender's node"}, ${order}: ${must}`]
+  if (node === null || from.agent === null || to.agent === null) return [also]
+  const words = ['a2a-node policy test', '--from', from.agent, '--to', to.agent, ...(type === 'request' ? [] : ['--type', type])]
+  const command = [...words, ...(capability === null ? [] : ['--capability', capability])].map((one, at) =>
+    at === 0 ? one : shellWord(one)
+  )
+  return [also, ['there', output.hint(`${command.join(' ')}   # on ${node}`)]]
 }
 
 function assumedText({ agent }: NonNullable<PolicyTestResult['assumed']>, sideEffect: string): string {
