@@ -185,5 +185,37 @@ export const HOPS_MUTANTS = [
     put: 'open?.missing.delete(peer)\n    if (open === undefined) return',
     test: 'node/questions',
     title: 'each that was asked is heard once, on its own question, until all have answered or the time is over'
+  },
+  {
+    name: 'vain searches are forgotten at once',
+    file: 'src/node/routes.ts',
+    find: 'peer !== to && !isVain(peer)',
+    put: 'peer !== to && (!isVain(peer) || peer !== to)',
+    test: 'node/routes.searches',
+    title: 'a search that was in vain is not made again for whoever asks, for a while'
+  },
+  {
+    name: 'silence during the search of another counts as having no way',
+    file: 'src/node/routes.ts',
+    find: 'if (except === self) for (const one of silent)',
+    put: 'for (const one of silent)',
+    test: 'node/routes.searches',
+    title: 'whoever asks in vain hides no way: not its own, and not that of a slow neighbour'
+  },
+  {
+    name: 'what one neighbour has no way to, none has',
+    file: 'src/domain/routing/no-ways.ts',
+    find: '    const of = this.#ofNeighbour.get(neighbour)\n',
+    put: '    const of = this.#ofNeighbour.get(neighbour) ?? [...this.#ofNeighbour.values()][0]\n',
+    test: 'node/routes.searches',
+    title: 'a newcomer is asked, and those who had no way are not asked again'
+  },
+  {
+    name: 'no neighbour is assured of a search',
+    file: 'src/node/routes.ts',
+    find: '(this.#allSearches.take() || this.#assured.take(peer))',
+    put: 'this.#allSearches.take()',
+    test: 'node/routes.searches',
+    title: 'many neighbours that ask for all kinds of nodes leave each other one its searches, and this node its answers'
   }
 ]

@@ -6,6 +6,7 @@ import { ENVELOPE_LIMITS } from '../domain/envelope/limits.js'
 import { isActive } from '../domain/membership/view.js'
 import { chooseWay } from '../domain/routing/hops.js'
 import type { WayOffer } from '../domain/routing/hops.js'
+import { NoWays } from '../domain/routing/no-ways.js'
 import { RouteTable } from '../domain/routing/route-table.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Directory } from './directory.js'
@@ -16,14 +17,14 @@ import { Questions } from './questions.js'
 const SEARCH_MS = 1000
 /** The same for those who are asked on behalf of another. */
 const FURTHER_SEARCH_MS = 400
-/** A node to which no way was found is not looked for again so soon, in milliseconds. */
-const NO_WAY_MS = 5000
-/** Nodes to which no way was found that are remembered. */
-const MAX_NO_WAY = 1024
-/** How often a neighbour may ask; how often this node asks its own neighbours for it, and for all. */
+/**
+ * How often a neighbour may ask; how often this node asks its own neighbours for it, and for all: less often than they answer,
+ * so that its own questions are. Once in half a minute it asks for each neighbour, whatever the others want.
+ */
 const QUESTIONS = { perSecond: 10, burst: 50 }
 const FURTHER_SEARCHES = { perSecond: 2, burst: 10 }
-const ALL_SEARCHES = { perSecond: 10, burst: 50 }
+const ALL_SEARCHES = { perSecond: 5, burst: 25 }
+const ASSURED_SEARCHES = { perSecond: 1 / 30, burst: 1 }
 
 /** What finding ways needs. */
 export interface RoutesParts {
@@ -44,18 +45,23 @@ interface Search {
   /** Who wants to know. */
   readonly except: NodeId
   readonly patienceMs: number
+  /** Asked before anybody is; false: nobody is asked. */
+  mayAsk?(): boolean
 }
 
 /** Ways to members without a link: asks the neighbours who has one, and remembers for a while. */
 export class Routes {
   readonly #parts: RoutesParts
   readonly #table = new RouteTable()
-  readonly #noWay = new Map<NodeId, number>()
+  readonly #noWays = new NoWays()
   readonly #finding = new Map<NodeId, Promise<boolean>>()
+  /** The searches for others that began last. */
+  readonly #searching = new Map<NodeId, Promise<boolean>>()
   readonly #questions: Questions<'way'>
   readonly #questionRate: RateTable
   readonly #searches: RateTable
   readonly #allSearches: TokenBucket
+  readonly #assured: RateTable
 
   constructor(parts: RoutesParts) {
     this.#parts = parts
@@ -63,6 +69,7 @@ export class Routes {
     this.#questionRate = new RateTable(QUESTIONS, parts.clock)
     this.#searches = new RateTable(FURTHER_SEARCHES, parts.clock)
     this.#allSearches = new TokenBucket(ALL_SEARCHES, parts.clock)
+    this.#assured = new RateTable(ASSURED_SEARCHES, parts.clock)
   }
 
   /** The neighbour that takes messages for a node; null when no way is known. */
@@ -84,7 +91,6 @@ export class Routes {
   /** Looks for a way: first one neighbour long, then two. Resolves whether one is known; searches for the same node are one. */
   find(target: NodeId): Promise<boolean> {
     if (this.next(target) !== null) return Promise.resolve(true)
-    if (this.#isInVain(target)) return Promise.resolve(false)
     const finding = this.#finding.get(target) ?? this.#find(target).finally(() => this.#finding.delete(target))
     this.#finding.set(target, finding)
     return finding
@@ -103,27 +109,22 @@ export class Routes {
     this.#questions.answered(peer, answer)
   }
 
-  /** A peer has a link now: what was not to be found may be. */
+  /** A peer has a link now: it may be asked. */
   onOnline(peer: NodeId): void {
     this.#table.dropNode(peer)
-    this.#noWay.clear()
+    this.#noWays.drop(peer)
   }
 
   /** A peer is gone, and with it every way through it. */
   onOffline(peer: NodeId): void {
     this.#table.dropNode(peer)
+    this.#noWays.drop(peer)
   }
 
   async #find(target: NodeId): Promise<boolean> {
     const { self } = this.#parts
     for (const isFurther of [false, true]) {
       if (await this.#search(target, { isFurther, except: self, patienceMs: SEARCH_MS })) return true
-    }
-    this.#noWay.delete(target)
-    this.#noWay.set(target, this.#parts.clock.monotonic() + NO_WAY_MS)
-    for (const oldest of this.#noWay.keys()) {
-      if (this.#noWay.size <= MAX_NO_WAY) break
-      this.#noWay.delete(oldest)
     }
     return false
   }
@@ -135,9 +136,13 @@ export class Routes {
     if (!settings.forward || !isMember || to === peer || !this.#questionRate.take(peer)) return null
     if (peers.isOnline(to)) return 0
     const known = this.#further(to, peer)
-    if (known !== null || !isFurther || this.#isInVain(to)) return known
-    if (!this.#searches.take(peer) || !this.#allSearches.take()) return known
-    await this.#search(to, { isFurther: false, except: peer, patienceMs: FURTHER_SEARCH_MS })
+    if (known !== null || !isFurther) return known
+    // What another has it search for now is known in a moment.
+    await this.#searching.get(to)
+    const mayAsk = (): boolean => this.#searches.take(peer) && (this.#allSearches.take() || this.#assured.take(peer))
+    const search = this.#search(to, { isFurther: false, except: peer, patienceMs: FURTHER_SEARCH_MS, mayAsk })
+    this.#searching.set(to, search)
+    await search.finally(() => this.#searching.get(to) === search && this.#searching.delete(to))
     return this.#further(to, peer)
   }
 
@@ -147,26 +152,30 @@ export class Routes {
     return route === null || route.via === except || route.hops >= ENVELOPE_LIMITS.maxHops ? null : route.hops
   }
 
-  async #search(to: NodeId, { isFurther, except, patienceMs }: Search): Promise<boolean> {
-    const { peers, self, directory } = this.#parts
+  /** Asks those who may have a way, and remembers who has none. */
+  async #search(to: NodeId, { isFurther, except, patienceMs, mayAsk = () => true }: Search): Promise<boolean> {
+    const { peers, self, directory, clock } = this.#parts
     const own = directory.certificate(self)
-    if (own === null) return false
+    const isVain = (neighbour: NodeId): boolean => this.#noWays.has({ neighbour, target: to, isFurther }, clock.monotonic())
+    const asked = peers.online().filter((peer) => peer !== except && peer !== to && !isVain(peer))
+    if (own === null || asked.length === 0 || !mayAsk()) return false
     const offers: WayOffer[] = []
-    const asked = peers.online().filter((peer) => peer !== except && peer !== to)
+    const silent = new Set(asked)
+    const noWay = (neighbour: NodeId): void => this.#noWays.add({ neighbour, target: to, isFurther }, clock.monotonic())
     await this.#questions.ask(asked, {
       patienceMs,
       body: (id) => ({ id, to, isFurther }),
       onAnswer: (via, { further }) => {
+        silent.delete(via)
         const power = directory.certificate(via)
         if (further !== null && power !== null) offers.push({ via, further, power })
+        else noWay(via)
       }
     })
+    // Who is slow has a way for those who wait longer.
+    if (except === self) for (const one of silent) noWay(one)
     const best = chooseWay(own, offers)
     if (best !== null) this.learn(to, best.via, best.further + 1)
     return best !== null
-  }
-
-  #isInVain(target: NodeId): boolean {
-    return (this.#noWay.get(target) ?? 0) > this.#parts.clock.monotonic()
   }
 }
