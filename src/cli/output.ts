@@ -14,6 +14,8 @@ const UNSAFE_IN_JSON = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const MESSAGE_MAX = 2000
 const HINT_MAX = 1000
 const DETAIL_MAX = 400
+/** The beginning of a command of ours, with variables before it. */
+const COMMAND = /^(?:[A-Z_]+=(?:<[^>]*>|\S+) )*a2a-node (?=\S)/
 
 /** A place that text is written to; what a process stream and a test have in common. */
 export interface Sink {
@@ -87,26 +89,40 @@ export class Output {
   /** A command to type next, for the node that was meant: with the `--home` of this command line. */
   hint(command: string): string {
     // What comes with a remark is to be typed somewhere else.
-    if (this.#home === null || !command.startsWith('a2a-node ') || / --home[ =]| # /.test(command)) return command
-    return `a2a-node --home ${shellWord(this.#home)} ${command.slice('a2a-node '.length)}`
+    if (this.#home === null || !COMMAND.test(command) || / --home[ =]| # /.test(command)) return command
+    const home = shellWord(this.#home)
+    return command.replace(COMMAND, (start) => `${start}--home ${home} `)
   }
 
-  /** What to type after an error: for the node that was meant, and, where more words are all that lacks, this very command line. */
+  /**
+   * This command line to be typed again with one option (`--name`) given anew; `value` is as a shell takes it. null when it was
+   * given already and `isNew`, or when the words are not known.
+   */
+  retyped(option: string, value: string, isNew = false): string | null {
+    const end = this.#typed.includes('--') ? this.#typed.indexOf('--') : this.#typed.length
+    const isGiven = (word: string | undefined): boolean => word === option || word?.startsWith(`${option}=`) === true
+    const before = this.#typed.slice(0, end)
+    if (this.#typed.length === 0 || (isNew && before.some(isGiven))) return null
+    const kept = before.filter((word, i) => !isGiven(word) && before[i - 1] !== option)
+    return ['a2a-node', ...kept.map(shellWord), `${option} ${value}`, ...this.#typed.slice(end).map(shellWord)].join(' ')
+  }
+
+  /** What to type after an error: for the node that was meant, and, where an option is all that is wrong, this very command line. */
   nextOf(error: Pick<ErrorBody, 'code' | 'next'>): readonly string[] {
-    const again = error.code === 'ESCALATION_REQUIRED' ? this.#justified() : null
-    return again === null ? error.next.map((one) => this.hint(one)) : [again]
+    const justified = error.code === 'ESCALATION_REQUIRED' ? this.retyped('--justification', "'<why>'", true) : null
+    if (justified !== null) return [justified]
+    return [...new Set(error.next.map((one) => this.#optionOf(one) ?? this.hint(one)))]
+  }
+
+  /** A step that is but an option and its value is one for this command line. */
+  #optionOf(step: string): string | null {
+    const [, option, value] = /^(--[a-z-]+) (.*)$/.exec(step) ?? []
+    return option === undefined || value === undefined ? null : this.retyped(option, value)
   }
 
   /** What holds an error, with what to type after it for the node that was meant. */
   hinted<T extends { readonly error: ErrorBody | null }>(value: T): T {
     return value.error === null ? value : { ...value, error: { ...value.error, next: this.nextOf(value.error) } }
-  }
-
-  #justified(): string | null {
-    const words = this.#typed.map(shellWord)
-    const end = this.#typed.includes('--') ? this.#typed.indexOf('--') : words.length
-    if (words.length === 0 || this.#typed.slice(0, end).some((word) => /^--justification(=|$)/.test(word))) return null
-    return ['a2a-node', ...words.slice(0, end), "--justification '<why>'", ...words.slice(end)].join(' ')
   }
 
   /** An error as this output shows errors: JSON or `error: ... [CODE]` and the next steps. */

@@ -1,11 +1,14 @@
 import { NodeError } from '../kit/errors.js'
 import type { CommandContext } from './context.js'
 import { EXIT } from './exit-codes.js'
+import type { Launched } from './swarm-steps.js'
 import { STATUS_EXITS, SwarmView } from './swarm-view.js'
 
+type Known = ConstructorParameters<typeof SwarmView>[1]
+
 /** Follows a swarm to its end and shows it; gives the exit code of its status. */
-export async function followSwarm(context: CommandContext, id: string, total: number | null): Promise<number> {
-  const view = new SwarmView(context.output, total)
+export async function followSwarm(context: CommandContext, id: string, known: Known): Promise<number> {
+  const view = new SwarmView(context.output, known)
   try {
     for await (const event of context.api().watch('swarm.watch', { id })) {
       view.take(event)
@@ -20,7 +23,7 @@ export async function followSwarm(context: CommandContext, id: string, total: nu
 }
 
 /** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */
-export async function followOwnSwarm(context: CommandContext, id: string, total: number | null): Promise<number> {
+export async function followOwnSwarm(context: CommandContext, id: string, launched: Launched): Promise<number> {
   let isCanceled = false
   const cancel = (): void => {
     if (isCanceled) process.exit(EXIT.interrupted)
@@ -35,7 +38,7 @@ export async function followOwnSwarm(context: CommandContext, id: string, total:
   }
   process.on('SIGINT', cancel)
   try {
-    const code = await followSwarm(context, id, total)
+    const code = await followSwarm(context, id, { total: launched.request.items?.length ?? null, launched })
     return isCanceled ? EXIT.interrupted : code
   } finally {
     process.off('SIGINT', cancel)

@@ -5,6 +5,7 @@ import { EXIT } from './exit-codes.js'
 import { Screen } from './live.js'
 import { jsonLine, type Output } from './output.js'
 import { type Cell, plural, tableLines } from './render.js'
+import { type Launched, stepLines } from './swarm-steps.js'
 
 /** How a swarm ended, as an exit code. */
 export const STATUS_EXITS = { completed: EXIT.ok, partial: EXIT.partly, failed: EXIT.failed, canceled: EXIT.failed } as const
@@ -21,6 +22,7 @@ export class SwarmView {
   readonly #output: Output
   readonly #live: Screen | null
   readonly #total: number | null
+  readonly #launched: Launched | null
   readonly #byAgent = new Map<string, { completed: number; failed: number; released: number }>()
   readonly #running = new Map<string, string>()
   /** Items whose lease waits for a person of its node. */
@@ -31,10 +33,11 @@ export class SwarmView {
   #lost = 0
   #timer: ReturnType<typeof setTimeout> | null = null
 
-  /** `total` is the number of items when it is known already. */
-  constructor(output: Output, total: number | null) {
+  /** `total` is the number of items when it is known already; `launched` how this command line launched it, if it did. */
+  constructor(output: Output, { total, launched }: { readonly total: number | null; readonly launched: Launched | null }) {
     this.#output = output
     this.#total = total
+    this.#launched = launched
     this.#live = output.err.isTTY === true && !output.json ? new Screen(output.err) : null
   }
 
@@ -110,7 +113,9 @@ export class SwarmView {
     output.print(
       `swarm ${shown(done.id)}   ${output.paint(style, status)}   ${counts.completed} of ${plural(counts.total, 'item')} done${failed}   ${formatDuration(done.durationMs)}`
     )
-    if (done.error !== null) output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
+    const isTold = this.#failures.some(({ error }) => error?.message === done.error?.message)
+    if (done.error !== null && !isTold)
+      output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
     if (this.#byAgent.size > 0) for (const line of await this.#agentTable()) output.print(line)
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', 'failed')}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
@@ -118,6 +123,7 @@ export class SwarmView {
     if (this.#leftOut.length > 0) output.print('left out')
     for (const one of this.#leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
+    if (status !== 'canceled') for (const line of stepLines(output, this.#failures, this.#launched)) output.print(line)
     output.print(`results: ${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
   }
 

@@ -84,6 +84,8 @@ test('every command that is shown is for the home that was typed, in text and JS
   const shown = async (...args: string[]): Promise<string> => (await run([...args, '--home', home])).stdout
   t.ok((await shown('swarm', 'run', 'g', '--capability', 'c')).includes(`results: a2a-node --home ${home} swarm results swarm_fake\n`))
   t.ok((await shown('start')).includes(`(code: a2a-node --home ${home} invite)`))
+  const json = JSON.parse(await shown('events', '--json')) as { message: string }
+  t.ok(json.message.endsWith(`: a2a-node --home ${home} approvals ls`), json.message)
   t.ok((await shown('events')).includes(`: a2a-node --home ${home} approvals ls\n`))
   const expected = JSON.stringify([`a2a-node --home ${home} agents show text@b`])
   for (const args of ['swarm results swarm_fake', 'swarm run g --capability c', 'tasks show task_abcd', 'tasks']) {

@@ -14,7 +14,14 @@ function sink(isTTY = false): Sink & { text: string } {
 }
 
 function output(
-  options: { json?: boolean; color?: 'auto' | 'always' | 'never'; tty?: boolean; env?: Record<string, string>; home?: string } = {}
+  options: {
+    json?: boolean
+    color?: 'auto' | 'always' | 'never'
+    tty?: boolean
+    env?: Record<string, string>
+    home?: string
+    typed?: string[]
+  } = {}
 ) {
   const [out, err] = [sink(options.tty), sink(options.tty)]
   return {
@@ -26,7 +33,8 @@ function output(
       out,
       err,
       env: options.env ?? {},
-      home: options.home ?? null
+      home: options.home ?? null,
+      typed: options.typed ?? []
     })
   }
 }
@@ -61,6 +69,7 @@ test('commands to type next carry the home that was typed, as one word of a shel
   t.is(output({ home: '/tmp/b' }).output.hint('a2a-node start'), 'a2a-node --home /tmp/b start')
   t.is(output({ home: "it's b" }).output.hint('a2a-node start'), "a2a-node --home 'it'\\''s b' start")
   t.is(output({ home: '/b' }).output.hint('kill -9 7'), 'kill -9 7')
+  t.is(output({ home: '/b' }).output.hint('X_Y=<a port> TMPDIR=/tmp a2a-node start'), 'X_Y=<a port> TMPDIR=/tmp a2a-node --home /b start')
   t.is(output({ home: '/b' }).output.hint('a2a-node start --home <new>'), 'a2a-node start --home <new>')
   t.is(output().output.hint('a2a-node start'), 'a2a-node start')
   const [text, json] = [output({ home: '/b' }), output({ home: '/b', json: true })]
@@ -69,6 +78,16 @@ test('commands to type next carry the home that was typed, as one word of a shel
   json.output.error(body)
   t.ok(text.err.text.endsWith('  try: a2a-node --home /b start\n'), text.err.text)
   t.alike((JSON.parse(json.err.text) as { error: { next: string[] } }).error.next, ['a2a-node --home /b start'])
+})
+
+test('a step that is an option is this command line with that option, each step once', (t: Assert) => {
+  const error = new NodeError('USAGE', 'no', { next: ["--items 'b/**'", 'a2a-node status', 'a2a-node status'] })
+  const nextOf = (typed: string[]): readonly string[] => output({ home: '/b', typed }).output.nextOf(error)
+  const status = 'a2a-node --home /b status'
+  const typed = ['swarm', 'run', 'a goal', '--items', 'b', '--home', '/b', '--', '--items', 'x']
+  t.alike(nextOf(typed), ["a2a-node swarm run 'a goal' --home /b --items 'b/**' -- --items x", status])
+  t.alike(nextOf(['swarm', '--items=b', '--attach']), ["a2a-node swarm --attach --items 'b/**'", status])
+  t.alike(nextOf([]), ["--items 'b/**'", status], 'where the words are not known')
 })
 
 test('JSON never carries a character that a terminal obeys, and stays the same value', (t: Assert) => {

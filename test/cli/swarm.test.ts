@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import type { SwarmRequest } from '../../src/ports/swarm-api.js'
+import { type ErrorBody, NodeError } from '../../src/kit/errors.js'
+import type { SwarmEvent, SwarmRequest } from '../../src/ports/swarm-api.js'
 import { tempDir } from '../support/tmp.js'
-import { fakeHome } from './command-line.js'
+import { fakeHome, type Ran, run as runCommand } from './command-line.js'
 import { swarm, swarmEvents, task } from './samples.js'
 
 const RUN = ['swarm', 'run', 'count words', '--capability', 'text.stats'] as const
@@ -46,6 +47,45 @@ test('an item that waits for approval is shown as such while it is followed, by 
   t.ok(stderr.includes('waits   a.txt  text@laptop  waiting for approval\ngoes on a.txt  text@laptop\n'), stderr)
   t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes('1 running, 2 waiting for approval'))
   t.ok((await run(['tasks'])).stdout.includes('  waiting for approval  '))
+})
+
+/** The events of a swarm of one item that fails. */
+function failing(error: ErrorBody, item = 'b.txt'): SwarmEvent[] {
+  return swarmEvents('partial').map((event) => (event.type === 'item' && event.status === 'failed' ? { ...event, item, error } : event))
+}
+
+/** What a swarm tells to type, and all it tells about an input. */
+function stepsOf({ stdout }: Ran): string[] {
+  return stdout.split('\n').filter((line) => /^ {2}(try|expected|given):/.test(line))
+}
+
+test('after items failed, what to type is this command line with what it lacks', async (t: Assert) => {
+  const next = ['a2a-node agents show text@laptop']
+  const unfit = new NodeError('INVALID_INPUT', 'it does not fit', { data: { expected: '{"text": string}' }, next }).toBody()
+  const run = async (error: ErrorBody, args: readonly string[], item?: string): Promise<Ran> => {
+    const { home, close } = await fakeHome(t, { swarmEvents: failing(error, item), swarms: [swarm()] })
+    const ran = await runCommand(args, { home, stdin: "a.txt\nb.txt\nit's\n" })
+    await close()
+    return ran
+  }
+  const lines = [...RUN, '--items', '-']
+  const typed = "a2a-node swarm run 'count words' --capability text.stats"
+  const shape = '  expected: {"text": string}'
+  t.alike(stepsOf(await run(unfit, lines)), [
+    shape,
+    '  given: {"item":"b.txt"}',
+    `  try: ${typed} --items - --input '{"<member>":"{item}"}'`
+  ])
+  const own = await run(unfit, [...lines, '--input', '{"txt":"{item}"}'])
+  t.alike(stepsOf(own), [shape, '  given: {"txt":"b.txt"}', `  try: ${typed} --items - --input '{"<member>":"{item}"}'`])
+  t.alike(stepsOf(await run(unfit, RUN)), [shape, '  given: {}', `  try: ${typed} --input '<json as expected>'`])
+  t.alike(stepsOf(await run(unfit, ['swarm', 'watch', 'swarm_fake'])), [shape, `  try: ${next[0]}`])
+  const failed = new NodeError('TASK_FAILED', 'exit code 3').toBody()
+  t.alike(stepsOf(await run(failed, lines, "it's")), [`  try: printf '%s\\n' 'it'\\''s' | ${typed} --items -`])
+  t.alike(stepsOf(await run(failed, [...RUN, '--items', 'src/*.ts'])), [], 'files are not lines')
+  const late = new NodeError('TIMEOUT', 'not finished by the deadline').toBody()
+  t.alike(stepsOf(await run(late, [...RUN, '--deadline=1s'])), [`  try: ${typed} --deadline '<longer>'`])
+  t.is((await run(failed, lines)).stdout.split('exit code 3').length, 2, 'the reason is told once')
 })
 
 test('results are counted as people count', async (t: Assert) => {

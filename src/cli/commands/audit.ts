@@ -6,6 +6,7 @@ import type { NodeRef } from '../../ports/node-api.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { durationOption, isSet, type Options, textOption } from '../options.js'
+import { type NodeNames, nodeNames } from '../node-names.js'
 import type { Output, Style } from '../output.js'
 import { plural } from '../render.js'
 import { timeText } from '../words.js'
@@ -52,9 +53,6 @@ function stepsOf(
   return [`${look}   # what is there now; compare it with a backup`, `${anew}   # begin a new log, once you know why`]
 }
 
-/** Which node is called what; empty while no node runs. */
-type Names = ReadonlyMap<string, string>
-
 async function list(context: CommandContext, options: Options): Promise<number> {
   const { output, paths } = context
   const names = await namesNow(context)
@@ -78,20 +76,18 @@ async function list(context: CommandContext, options: Options): Promise<number> 
   return EXIT.ok
 }
 
-/** Asks a running node for the names of all nodes, once it has written down what waits. */
-async function namesNow({ api }: CommandContext): Promise<Names> {
-  try {
-    await api().call('audit.flush', {})
-    const [{ node }, { peers }] = await Promise.all([api().call('node.info', {}), api().call('peers.list', { all: true })])
-    return new Map([node, ...peers].map(({ id, name }) => [id, name]))
-  } catch (error) {
-    if (error instanceof NodeError && error.code === 'NODE_NOT_RUNNING') return new Map()
-    throw error
-  }
+/** The names of all nodes, once a running node has written down what waits. */
+async function namesNow({ api }: CommandContext): Promise<NodeNames> {
+  await api()
+    .call('audit.flush', {})
+    .catch((error: unknown) => {
+      if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') throw error
+    })
+  return await nodeNames(api())
 }
 
 /** The id of the node that is meant: a member by its name, or whoever is on record by the beginning of its id. */
-async function peerOf(text: string, names: Names, dir: string): Promise<string> {
+async function peerOf(text: string, names: NodeNames, dir: string): Promise<string> {
   const named = [...names].find(([id, name]) => name === text || id === text)
   if (named !== undefined) return named[0]
   // A key that was never a member, or any id while no node runs, stands in the log all the same.
@@ -109,7 +105,7 @@ async function peerOf(text: string, names: Names, dir: string): Promise<string> 
 }
 
 /** Ids of members and of whoever is on record that begin so, the first 20. */
-async function idsLike(prefix: string, names: Names, dir: string): Promise<string[]> {
+async function idsLike(prefix: string, names: NodeNames, dir: string): Promise<string[]> {
   const { readAudit } = await import('../../audit.js')
   const ids = new Set([...names.keys()].filter((id) => id.startsWith(prefix)))
   for await (const line of readAudit(dir, {})) {
@@ -120,7 +116,7 @@ async function idsLike(prefix: string, names: Names, dir: string): Promise<strin
 }
 
 /** It may well be a name, and without a node nobody knows whose. */
-function unknownPeer(text: string, names: Names): NodeError {
+function unknownPeer(text: string, names: NodeNames): NodeError {
   if (names.size > 0) return new NodeError('PEER_NOT_FOUND', `no node "${shown(text)}" in the mesh, and no id on record begins so`)
   const message = `no id on record begins with "${shown(text)}"; names are known only while the node runs: give the id`
   return new NodeError('PEER_NOT_FOUND', message, { next: ['a2a-node audit --json', 'a2a-node start'] })
@@ -134,18 +130,18 @@ function nodeOf(address: string): string {
   return address.slice(address.lastIndexOf('@') + 1)
 }
 
-function refOf(id: string | undefined, names: Names): NodeRef | null {
+function refOf(id: string | undefined, names: NodeNames): NodeRef | null {
   return id === undefined ? null : { id, name: names.get(id) ?? shortId(id) }
 }
 
 /** `id@node` with the name of its node, where one is known. */
-function addressOf(address: string | undefined, names: Names): string | null {
+function addressOf(address: string | undefined, names: NodeNames): string | null {
   if (address === undefined) return null
   const name = names.get(nodeOf(address))
   return name === undefined ? address : `${address.slice(0, address.lastIndexOf('@'))}@${name}`
 }
 
-function jsonOf(line: ReadLine, names: Names): object {
+function jsonOf(line: ReadLine, names: NodeNames): object {
   const { chain, seq, at, kind, code, count = 1, several = [], hash } = line
   const { rule = null, reason = null, messageType = null, sourceTier = null, targetTier = null } = line
   const who = { peer: refOf(line.peer, names), by: refOf(line.by, names) }
@@ -156,7 +152,7 @@ function jsonOf(line: ReadLine, names: Names): object {
 
 const STYLES: Readonly<Record<string, Style>> = { refusal: 'yellow', strike: 'red', membership: 'cyan', approval: 'green' }
 
-function textOf(output: Output, line: ReadLine, names: Names): string {
+function textOf(output: Output, line: ReadLine, names: NodeNames): string {
   const { at, kind, code, count = 1 } = line
   const parts = [
     refOf(line.peer, names)?.name ?? severalOf(line, 'peer'),
@@ -173,7 +169,7 @@ function textOf(output: Output, line: ReadLine, names: Names): string {
 }
 
 /** Whose message it was, to whom, by whom it came, its type and tiers. */
-function passageOf(line: ReadLine, names: Names): (string | null)[] {
+function passageOf(line: ReadLine, names: NodeNames): (string | null)[] {
   const { sourceTier, targetTier } = line
   const ends = (['sender', 'recipient'] as const).map((one) => shortAddress(addressOf(line[one], names)) ?? severalOf(line, one))
   const tiers = [sourceTier ?? severalOf(line, 'sourceTier'), targetTier ?? severalOf(line, 'targetTier')]

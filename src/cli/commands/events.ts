@@ -1,7 +1,8 @@
 import { shown } from '../../kit/text.js'
-import type { EventInfo } from '../../ports/node-api.js'
+import type { EventInfo, NodeApi } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { idsIn, type NodeNames, nodeNames, withNames } from '../node-names.js'
 import { isSet } from '../options.js'
 import { jsonLine, type Output } from '../output.js'
 import { timeText } from '../words.js'
@@ -13,29 +14,59 @@ const VALUE_MAX = 80
 /** `events`: recent ones; with `--follow` those to come too. */
 export const events: Action = async ({ output, api }, _args, options) => {
   const params = isSet(options, 'follow') ? { follow: true } : {}
+  const names = new Names(api())
   let seen = 0
   for await (const event of api().watch('node.events', params)) {
     seen++
-    if (output.json) output.object('event@1', event)
-    else output.print(eventLine(output, event))
+    if (output.json) output.object('event@1', { ...event, message: hinted(output, event.message) })
+    else output.print(eventLine(output, event, await names.of(event)))
   }
   if (seen === 0 && !output.json) output.note('nothing happened yet')
   return EXIT.ok
 }
 
-function eventLine(output: Output, event: EventInfo): string {
+/** The names of nodes, asked for again when an event is of one that nobody knew before. */
+class Names {
+  readonly #api: NodeApi
+  readonly #asked = new Set<string>()
+  #names: NodeNames = new Map()
+
+  constructor(api: NodeApi) {
+    this.#api = api
+  }
+
+  async of(event: EventInfo): Promise<NodeNames> {
+    const news = idsIn(jsonLine(event)).filter((id) => !this.#asked.has(id))
+    const isRenamed = event.data['code'] === 'renamed'
+    if (news.length > 0 || isRenamed) this.#names = await nodeNames(this.#api)
+    for (const id of news) this.#asked.add(id)
+    return this.#names
+  }
+}
+
+/** A command to type ends the message that names one. */
+function hinted(output: Output, message: string): string {
+  return message.replace(/a2a-node .*$/, (command) => output.hint(command))
+}
+
+function eventLine(output: Output, event: EventInfo, names: NodeNames): string {
   const time = timeText(event.at)
   const type = shown(event.type, 40).padEnd(18)
   const left = Math.max(20, (output.width ?? LINE_MAX) - time.length - type.length - 4)
-  // A command to type ends the message that names one.
-  const message = event.message.replace(/a2a-node .*$/, (command) => output.hint(command))
-  return `${output.paint('dim', time)}  ${type}  ${shown([message, ...fieldTexts(event.data)].join('  '), left)}`
+  const message = hinted(output, withNames(event.message, names))
+  return `${output.paint('dim', time)}  ${type}  ${shown([message, ...fieldTexts(event, names)].join('  '), left)}`
 }
 
-/** Who and what: `key=value` of each field. A payload is no line of a log. */
-function fieldTexts(data: EventInfo['data']): string[] {
-  if (typeof data !== 'object' || data === null) return []
-  return Object.entries(data)
-    .filter(([key, value]) => key !== 'payload' && value !== null && value !== undefined)
-    .map(([key, value]) => `${shown(key, 40)}=${shown(typeof value === 'string' ? value : jsonLine(value), VALUE_MAX)}`)
+/** Who and what: `key=value` of each field that says more than those before it. A payload is no line of a log. */
+function fieldTexts({ data, message }: EventInfo, names: NodeNames): string[] {
+  const texts: string[] = []
+  const told = new Set<string>()
+  for (const [key, value] of Object.entries(data)) {
+    if (key === 'payload' || value === null || value === undefined) continue
+    const text = withNames(typeof value === 'string' ? value : jsonLine(value), names)
+    if (told.has(text) || (key === 'code' && message.startsWith(`${text} `))) continue
+    if (typeof value === 'string') told.add(text)
+    texts.push(`${shown(key, 40)}=${shown(text, VALUE_MAX)}`)
+  }
+  return texts
 }

@@ -2,6 +2,7 @@ import { NodeError } from '../../kit/errors.js'
 import type { SwarmRequest } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { isGlob } from '../items/glob.js'
 import { ITEMS_MAX, readItems } from '../items/source.js'
 import { type InputTemplate, parseTemplate, plainInput } from '../items/template.js'
 import { countOption, durationOption, given, isSet, type Options, textOption } from '../options.js'
@@ -11,13 +12,19 @@ import { followOwnSwarm } from '../swarm-follow.js'
 export const runSwarm: Action = async (context, [goal = ''], options) => {
   const request = await swarmRequest(goal, options)
   const { id } = await context.api().call('swarm.start', request)
-  if (!isSet(options, 'detach')) return await followOwnSwarm(context, id, request.items?.length ?? null)
+  if (!isSet(options, 'detach')) return await followOwnSwarm(context, id, { request, isList: isList(options) })
   if (context.output.json) context.output.object('swarm-started@1', { id })
   else {
     context.output.note(`follow it: ${context.output.hint(`a2a-node swarm watch ${id}`)}`)
     context.output.print(id)
   }
   return EXIT.ok
+}
+
+/** Are the items lines, not files? */
+function isList(options: Options): boolean {
+  const source = textOption(options, 'items')
+  return source !== undefined && !isGlob(source)
 }
 
 /** Makes the request of the flags. @throws NodeError USAGE */

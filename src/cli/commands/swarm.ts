@@ -68,7 +68,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
 
 /** `swarm watch <id>`: follows it to its end; exits by its status. */
 export const watchSwarm: Action = async (context, [id = '']) =>
-  await followSwarm(context, id, (await context.api().call('swarm.show', { id })).counts.total)
+  await followSwarm(context, id, { total: (await context.api().call('swarm.show', { id })).counts.total, launched: null })
 
 /** `swarm results <id>`. */
 export const swarmResults: Action = async ({ output, api }, [id = '']) => {

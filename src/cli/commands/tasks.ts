@@ -1,6 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { TaskInfo, TaskList } from '../../ports/task-api.js'
+import type { TaskEventInfo, TaskInfo, TaskList } from '../../ports/task-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../live.js'
@@ -17,6 +17,11 @@ const STYLES: Readonly<Record<string, Style>> = {
   canceled: 'dim',
   unknown: 'yellow'
 }
+
+const WAITING = { peer: 'waiting for the other node', slot: 'waiting for a free place', approval: 'waiting for approval' } as const
+const EVENT_MAX = 200
+/** The step of errors that know of no task: this one is shown already. */
+const ALL = 'a2a-node tasks'
 
 /** Rows of `tasks` unless `--limit` or `--all` says otherwise. */
 const ROWS = 50
@@ -64,7 +69,8 @@ function stateCell(task: TaskInfo): Cell {
 export const showTask: Action = async ({ output, api }, [id = '']) => {
   const task = await api().call('tasks.show', { id })
   if (output.json) {
-    output.object('task@1', output.hinted(task))
+    const events = task.events.map((event) => (event.type === 'error' ? output.hinted(event) : event))
+    output.object('task@1', { ...output.hinted(task), events })
     return EXIT.ok
   }
   output.print(output.paint('bold', shown(task.id)))
@@ -81,12 +87,28 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
     ['updated', timeText(task.updatedAt)],
     task.error === null ? null : ['error', { text: `${task.error.message}  [${task.error.code}]`, style: 'red' }]
   ])
-  for (const event of task.events) {
-    const { generation, at, type, ...rest } = event
-    output.print(`  ${output.paint('dim', `${String(generation).padStart(3)}  ${timeText(at)}`)}  ${type}  ${shown(jsonLine(rest), 200)}`)
-  }
+  for (const step of task.error === null ? [] : output.nextOf(task.error)) if (step !== output.hint(ALL)) output.print(`  try: ${step}`)
+  output.print('what happened')
+  for (const event of task.events)
+    output.print(`  ${output.paint('dim', `${String(event.generation).padStart(3)}  ${timeText(event.at)}`)}  ${eventText(event)}`)
   if (task.result !== null && task.result !== undefined) output.print(jsonText(task.result))
   return EXIT.ok
+}
+
+/** One thing that happened, in words. */
+function eventText(event: TaskEventInfo): string {
+  switch (event.type) {
+    case 'state':
+      return event.waitingFor === undefined ? event.state : `${event.state}, ${WAITING[event.waitingFor]}`
+    case 'attempt':
+      return `attempt ${event.attempt}`
+    case 'progress':
+      return `progress: ${shown(jsonLine(event.data), EVENT_MAX)}`
+    case 'result':
+      return 'completed'
+    case 'error':
+      return `${event.state ?? 'failed'}: ${shown(event.error.message, EVENT_MAX)}  [${event.error.code}]`
+  }
 }
 
 /** `tasks cancel <id>`. */

@@ -2,6 +2,7 @@ import { open, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
+import { shellWord } from '../../kit/text.js'
 import { readStdin } from '../stdin.js'
 import { globFiles, isGlob } from './glob.js'
 
@@ -42,12 +43,12 @@ export async function readItems(source: string, options: { readonly cwd: string;
 async function fileItems(source: string, { cwd, attach }: { readonly cwd: string; readonly attach: boolean }): Promise<RawItem[]> {
   const stats = await stat(path.resolve(cwd, source)).catch(() => null)
   if (stats?.isDirectory())
-    throw new NodeError('USAGE', `${source} is a directory`, { next: [`--items '${source.replace(/\/$/, '')}/**'`] })
+    throw new NodeError('USAGE', `${source} is a directory`, { next: [`--items ${shellWord(`${source.replace(/\/$/, '')}/**`)}`] })
   if (stats !== null) {
     if (attach) throw attachNeedsGlob()
     return listItems(new TextDecoder().decode(await readBounded(path.resolve(cwd, source), { name: source, max: LIST_MAX_BYTES })))
   }
-  if (!isGlob(source)) throw new NodeError('USAGE', `no file ${JSON.stringify(source)}`, { next: ["--items 'src/**/*.ts'"] })
+  if (!isGlob(source)) throw new NodeError('USAGE', `no file ${JSON.stringify(source)}`, { next: ["--items '<glob or file of lines>'"] })
   const files = await globFiles(source, cwd)
   if (files.length > ITEMS_MAX) throw new NodeError('USAGE', `${files.length} files match; a swarm takes at most ${ITEMS_MAX} items`)
   const items: RawItem[] = []
@@ -58,7 +59,7 @@ async function fileItems(source: string, { cwd, attach }: { readonly cwd: string
 
 function attachNeedsGlob(): NodeError {
   return new NodeError('USAGE', '--attach sends the files of a glob; give --items a quoted glob', {
-    next: ["--items 'src/**/*.ts' --attach"]
+    next: ["--items 'src/**/*.ts'"]
   })
 }
 

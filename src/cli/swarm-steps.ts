@@ -1,0 +1,55 @@
+import { isRecord } from '../kit/json.js'
+import { givenText } from '../kit/schema-text.js'
+import { shellWord, shown } from '../kit/text.js'
+import type { SwarmEvent, SwarmRequest } from '../ports/swarm-api.js'
+import type { Output } from './output.js'
+
+/** How a swarm was launched by this command line; null for one that is only watched. */
+export interface Launched {
+  readonly request: SwarmRequest
+  /** Its items are lines, which may be given again on standard input. */
+  readonly isList: boolean
+}
+
+type Failure = Extract<SwarmEvent, { type: 'item' }>
+
+const TEXT_MAX = 400
+/** Items that are typed again for a person, at most, and the characters of their names together. */
+const AGAIN_MAX = 10
+const AGAIN_CHARACTERS = 400
+/** The step of errors that know nothing better: the results say the same. */
+const GENERAL = 'a2a-node tasks'
+
+/** What to do after items failed: what their input should look like, and commands that mend it or do the failed ones again. */
+export function stepLines(output: Output, failures: readonly Failure[], launched: Launched | null): string[] {
+  const codes = new Set(failures.map(({ error }) => error?.code))
+  const unfit = failures.find(({ error }) => error?.code === 'INVALID_INPUT')
+  if (unfit !== undefined) return unfitLines(output, unfit, launched)
+  const longer = codes.has('TIMEOUT') && launched !== null ? output.retyped('--deadline', "'<longer>'") : null
+  const error = failures[0]?.error ?? null
+  const mending = error === null ? [] : output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
+  const again = launched?.isList === true ? againLine(output, failures) : null
+  return [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null).map((one) => `  try: ${shown(one, 1000)}`)
+}
+
+function unfitLines(output: Output, { item, error }: Failure, launched: Launched | null): string[] {
+  const expected = isRecord(error?.data) ? error.data['expected'] : null
+  const given =
+    launched?.request.items?.find((one) => one.item === item)?.input ?? launched?.request.input ?? (launched === null ? null : {})
+  const input = launched?.request.items === undefined ? "'<json as expected>'" : `'{"<member>":"{item}"}'`
+  const again = launched === null ? null : output.retyped('--input', input)
+  const steps = again === null ? (error === null ? [] : output.nextOf(error)) : [again]
+  return [
+    ...(typeof expected === 'string' ? [`  expected: ${shown(expected, TEXT_MAX)}`] : []),
+    ...(given === null ? [] : [`  given: ${givenText(given)}`]),
+    ...steps.map((one) => `  try: ${shown(one, 1000)}`)
+  ]
+}
+
+/** The failed items once more, as lines. null when there are too many to be typed. */
+function againLine(output: Output, failures: readonly Failure[]): string | null {
+  const items = [...new Set(failures.map(({ item }) => item))].map(shellWord)
+  const command = output.retyped('--items', '-')
+  if (command === null || items.length > AGAIN_MAX || items.join(' ').length > AGAIN_CHARACTERS) return null
+  return `printf '%s\\n' ${items.join(' ')} | ${command}`
+}

@@ -1,0 +1,50 @@
+import test, { type Assert } from 'brittle'
+import { NodeError } from '../../../src/kit/errors.js'
+import type { TaskEventInfo } from '../../../src/ports/task-api.js'
+import { fakeHome, run } from '../command-line.js'
+import { task } from '../samples.js'
+
+const at = '2026-01-02T03:04:05.000Z'
+
+test('tasks show tells in words what happened, and what to do about the end', async (t: Assert) => {
+  const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b', 'a2a-node tasks'] }).toBody()
+  const events: TaskEventInfo[] = [
+    { generation: 1, at, type: 'state', state: 'submitted' },
+    { generation: 2, at, type: 'state', state: 'submitted', waitingFor: 'peer' },
+    { generation: 3, at, type: 'state', state: 'submitted', waitingFor: 'slot' },
+    { generation: 4, at, type: 'state', state: 'submitted', waitingFor: 'approval' },
+    { generation: 5, at, type: 'attempt', attempt: 2 },
+    { generation: 6, at, type: 'progress', data: { done: '\u001b[31m5' } },
+    { generation: 7, at, type: 'result', result: { secret: 1 } },
+    { generation: 8, at, type: 'error', error, state: 'rejected' },
+    { generation: 9, at, type: 'error', error }
+  ]
+  const shown = task('task_abcd', { state: 'failed', result: null, error })
+  const { home } = await fakeHome(t, { calls: { 'tasks.show': () => ({ ...shown, events }) } })
+  const { stdout } = await run(['tasks', 'show', 'task_abcd', '--home', home])
+  const [facts = '', told = ''] = stdout.split('what happened\n')
+  t.ok(facts.endsWith(`  try: a2a-node --home ${home} agents show text@b\n`), 'the general step says nothing new')
+  t.alike(
+    told
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.slice(28)),
+    [
+      'submitted',
+      'submitted, waiting for the other node',
+      'submitted, waiting for a free place',
+      'submitted, waiting for approval',
+      'attempt 2',
+      'progress: {"done":"\\u001b[31m5"}',
+      'completed',
+      'rejected: it does not fit  [INVALID_INPUT]',
+      'failed: it does not fit  [INVALID_INPUT]'
+    ]
+  )
+  const json = JSON.parse((await run(['tasks', 'show', 'task_abcd', '--home', home, '--json'])).stdout) as { events: { error?: unknown }[] }
+  t.alike(json.events.at(-1)?.error, {
+    ...error,
+    next: [`a2a-node --home ${home} agents show text@b`, `a2a-node --home ${home} tasks`]
+  })
+  t.is(json.events.length, events.length)
+})
