@@ -217,5 +217,21 @@ export const HOPS_MUTANTS = [
     put: 'this.#allSearches.take()',
     test: 'node/routes.searches',
     title: 'many neighbours that ask for all kinds of nodes leave each other one its searches, and this node its answers'
+  },
+  {
+    name: 'what a person of this node denies has passed before',
+    file: 'src/node/outbox.ts',
+    find: 'isTold ? null : path',
+    put: 'path',
+    test: 'node/inbox.here',
+    title: 'a call within the node that a person denies is one decision and one line'
+  },
+  {
+    name: 'what is not even looked at within the node is not on record',
+    file: 'src/node/inbox.ts',
+    find: "      this.#parts.router.record('refusal', verified.refusal, { peer: null, header })\n",
+    put: '',
+    test: 'node/inbox.here',
+    title: 'one whose sender goes away under it is refused to whoever sent it, on record once'
   }
 ]

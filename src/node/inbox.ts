@@ -101,6 +101,14 @@ export interface InboxParts {
   hold(message: Held): Refusal | null
 }
 
+/** What became of a message within this node. */
+export interface ReceivedHere {
+  /** It was refused or waits for a person: the road in tells of that decision, or will. */
+  readonly isTold: boolean
+  /** Why it could not be taken at all; on record. */
+  readonly refusal: Refusal | null
+}
+
 /** A message that a person has to allow. */
 export interface Held {
   readonly incoming: Incoming
@@ -178,19 +186,20 @@ export class Inbox {
     }
   }
 
-  /**
-   * Takes an envelope of an agent of this node for another; the same rules, nothing to decode.
-   * @throws NodeError what verifying refuses.
-   */
-  receiveHere(envelope: A2AEnvelope): void {
+  /** Takes an envelope of an agent of this node for another; the same rules, nothing to decode. */
+  receiveHere(envelope: A2AEnvelope): ReceivedHere {
     const header = headerOf(envelope)
     const peer = this.#parts.self
     const since = this.#parts.clock.monotonic()
     const verified = this.#verify(peer, header)
-    if ('refusal' in verified) throw new NodeError(verified.refusal.code, verified.refusal.reason)
+    if ('refusal' in verified) {
+      this.#parts.router.record('refusal', verified.refusal, { peer: null, header })
+      return { isTold: true, refusal: verified.refusal }
+    }
     this.#parts.traffic.received(header, since)
     const { sender, recipient, party, certified, target } = verified
-    this.#decideAndDispatch({ peer, sender, recipient, party, certified, target, header, payload: envelope.payload, since })
+    const isTold = this.#decideAndDispatch({ peer, sender, recipient, party, certified, target, header, payload: envelope.payload, since })
+    return { isTold, refusal: null }
   }
 
   /** Whose message it is: of the stream's key, or of the node that signed it for others to carry. null: it is refused. */
@@ -236,12 +245,13 @@ export class Inbox {
     return nodeId === this.#parts.self || isCarried(header)
   }
 
-  #decideAndDispatch(arrival: Arrival): void {
+  /** True: it was refused, or waits for a person. */
+  #decideAndDispatch(arrival: Arrival): boolean {
     const refusal = this.#decide(arrival)
-    if (refusal === 'late') return this.#parts.telemetry.count('messages_refused', 'late')
-    if (refusal === 'held') return
-    if (refusal !== null) return this.#refuse(arrival, refusal)
-    this.#dispatch(arrival)
+    if (refusal === 'late') this.#parts.telemetry.count('messages_refused', 'late')
+    else if (refusal === null) this.#dispatch(arrival)
+    else if (refusal !== 'held') this.#refuse(arrival, refusal)
+    return refusal !== null && refusal !== 'late'
   }
 
   /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
@@ -250,7 +260,7 @@ export class Inbox {
     const { clock, traffic, self } = this.#parts
     const [from, to] = [question.sender.tier, question.target.tier]
     const at = clock.monotonic()
-    traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: at, at })
+    traffic.delivered({ peer: peer === self ? null : peer, header, from, to, rule, since: at, at }, false)
     taker(incoming)
   }
 

@@ -14,6 +14,7 @@ import type { Conversations, ReplyHandler } from './conversations.js'
 import { Delivery } from './delivery.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
+import type { ReceivedHere } from './inbox.js'
 import type { Peers } from './peers.js'
 import type { Router } from './router.js'
 import type { Traffic } from './traffic.js'
@@ -35,7 +36,7 @@ export interface OutboxParts {
   /** Told of every message that has left for another node. */
   onSent?(envelope: A2AEnvelope): void
   /** The road in, for agents of this node. */
-  deliverHere(envelope: A2AEnvelope): void
+  deliverHere(envelope: A2AEnvelope): ReceivedHere
 }
 
 /** A message to be sent. */
@@ -98,14 +99,16 @@ export class Outbox {
     await this.#record(envelope)
     const to = draft.recipient.nodeId
     const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
-    try {
-      await this.#channel(draft, envelope)
-    } catch (error) {
+    const { isTold, refusal } = await this.#channel(draft, envelope).catch((error: unknown) => {
       traffic.refused(asNodeError(error).code, envelope, path)
       throw error
-    }
+    })
+    if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     const at = clock.monotonic()
-    traffic.sent({ peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at }, path)
+    traffic.sent(
+      { peer: to === self ? null : to, header: envelope, from: sender.tier, to: question.target.tier, rule, since, at },
+      isTold ? null : path
+    )
     if (to !== self) this.#parts.onSent?.(envelope)
     return envelope
   }
@@ -192,7 +195,7 @@ export class Outbox {
     return Promise.resolve()
   }
 
-  async #channel(draft: Draft, envelope: A2AEnvelope): Promise<void> {
+  async #channel(draft: Draft, envelope: A2AEnvelope): Promise<ReceivedHere> {
     const { ways, conversations, self } = this.#parts
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
@@ -200,16 +203,22 @@ export class Outbox {
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
+    let here = ELSEWHERE
     try {
-      if (bytes === null) this.#parts.deliverHere(envelope)
+      if (bytes === null) here = this.#parts.deliverHere(envelope)
       else if (draft.isKept === true) ways.send(to, envelope, bytes)
       else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
     } catch (error) {
       if (draft.replies !== undefined) conversations.end(thread)
       throw error
     }
+    if (here.refusal !== null && draft.replies !== undefined) conversations.end(thread)
+    return here
   }
 }
+
+/** Another node decides whether it takes a message; that it was let out is told here. */
+const ELSEWHERE: ReceivedHere = { isTold: false, refusal: null }
 
 /** The rule that lets a message pass. @throws NodeError what the rules refuse. */
 function passed(verdict: Verdict): string {

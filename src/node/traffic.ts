@@ -49,14 +49,14 @@ export class Traffic {
     this.#stamps = new Stamps(parts.clock)
   }
 
-  /** A message of this node was handed to the channel, or to the agent here. */
-  sent(passage: Passage, path: RoutingPath): void {
+  /** A message of this node was handed to the channel, or to the agent here. `path` null: the road in of this node tells of the decision. */
+  sent(passage: Passage, path: RoutingPath | null): void {
     const { telemetry } = this.#parts
     const { header, since, at } = passage
     telemetry.count('messages_sent', header.type)
     telemetry.time('routing_ms', at - since)
     this.#emit('message-sent', header, at)
-    this.#passedRules(passage, path)
+    if (path !== null) this.#passedRules(passage, path)
     // Within this node the road in puts it on record.
     if (passage.peer !== null) this.#acrossTiers('sent', passage)
     this.#line('a message was sent', passage)
@@ -74,11 +74,10 @@ export class Traffic {
     this.#parts.observability.emit({ type: 'error', timestamp: this.#parts.clock.now(), success: false })
   }
 
-  /** A message that came in goes to its agent. */
-  delivered(passage: Passage): void {
+  /** A message that came in goes to its agent. Of one within this node the road out tells, unless it waited for a person. */
+  delivered(passage: Passage, isToldOut = passage.peer === null): void {
     this.#parts.telemetry.count('messages_delivered', passage.header.type)
-    // Of a message within this node the road out has told already.
-    if (passage.peer !== null) this.#passedRules(passage, 'remote')
+    if (!isToldOut) this.#passedRules(passage, pathOf(passage.header))
     this.#acrossTiers(passage.peer === null ? 'local' : 'received', passage)
     this.#line('a message came in', passage)
   }
