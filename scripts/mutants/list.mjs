@@ -271,8 +271,8 @@ export const MUTANTS = [
   {
     name: 'a message goes to every agent that listens',
     file: 'src/node/listeners.ts',
-    find: 'this.#byAgent.get(agentId)?.emit({ ...header, payload })',
-    put: 'for (const one of this.#byAgent.values()) one.emit({ ...header, payload })',
+    find: 'this.#byAgent.get(agentId)?.emit({ payload, ...header })',
+    put: 'for (const one of this.#byAgent.values()) one.emit({ payload, ...header })',
     test: 'node/mesh-router',
     title: property(13)
   },

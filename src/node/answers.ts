@@ -79,7 +79,7 @@ export class Answers {
       return
     }
     this.#parts.outbox
-      .send({ ...this.#voiced(thread), type: 'stream-data', payload })
+      .send({ type: 'stream-data', payload, ...this.#voiced(thread) })
       .catch((error: unknown) => this.#note(thread.correlationId, error))
   }
 
@@ -147,7 +147,7 @@ export class Answers {
 
   /** The id of the message. */
   async #send(thread: Thread, type: MessageType, payload: unknown): Promise<string> {
-    const { id } = await this.#parts.outbox.send({ ...this.#voiced(thread), type, payload, isKept: type === 'response' })
+    const { id } = await this.#parts.outbox.send({ type, payload, isKept: type === 'response', ...this.#voiced(thread) })
     return id
   }
 

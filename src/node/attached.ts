@@ -132,7 +132,7 @@ export class Attached {
   onNotification(incoming: Incoming): boolean {
     const program = this.#programs.get(incoming.recipient.agentId)
     if (program?.onMessage === undefined) return false
-    this.#deliver(program, incoming, (payload) => this.#post({ ...threadOf(incoming), type: 'notification', payload }))
+    this.#deliver(program, incoming, (payload) => this.#post({ type: 'notification', payload, ...threadOf(incoming) }))
     return true
   }
 
@@ -143,7 +143,7 @@ export class Attached {
     if (program.onMessage === undefined) return this.#parts.listeners.has(program.id)
     const thread = threadOf(incoming)
     this.#deliver(program, incoming, async (payload) => {
-      await this.#post({ ...thread, type: 'response', payload: responseTo(incoming.payload, payload) })
+      await this.#post({ type: 'response', payload: responseTo(incoming.payload, payload), ...thread })
       this.#parts.conversations.end(thread)
     })
     return true
@@ -178,7 +178,7 @@ export class Attached {
 
   #deliver(program: AttachOptions, { header, payload }: Pick<Incoming, 'header' | 'payload'>, reply: Reply): void {
     try {
-      program.onMessage?.({ ...header, payload }, reply)
+      program.onMessage?.({ payload, ...header }, reply)
     } catch (error) {
       this.#parts.telemetry.log('error', 'a program did not take its message', {
         correlationId: header.correlationId ?? header.id,

@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
+import { Oldest } from '../kit/oldest.js'
 import { addressText } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { Exchanges, exchangeText } from '../domain/routing/exchanges.js'
@@ -26,6 +27,7 @@ export class Conversations {
   readonly #exchanges = new Exchanges({ kept: KEPT_FOR_OWN })
   readonly #handlers = new Map<string, { handler: ReplyHandler; expiresAt: number }>()
   readonly #ended = new Set<string>()
+  readonly #oldestEnded = new Oldest(this.#ended)
   readonly #sweeper: Timer
 
   constructor(clock: Clock) {
@@ -35,7 +37,7 @@ export class Conversations {
 
   /** This node let an opening message of a peer in: its replies may go out. False: too many exchanges are open. */
   letIn(thread: Thread, ttlMs: number): boolean {
-    return this.#open(thread, { ...inward(thread), isOwn: false }, ttlMs)
+    return this.#open(thread, { isOwn: false, ...inward(thread) }, ttlMs)
   }
 
   /**
@@ -44,7 +46,7 @@ export class Conversations {
    */
   sentOut(thread: Thread, options: { readonly ttlMs: number; readonly handler: ReplyHandler }): boolean {
     const key = outward(thread)
-    if (!this.#open(thread, { ...key, isOwn: true }, options.ttlMs)) return false
+    if (!this.#open(thread, { isOwn: true, ...key }, options.ttlMs)) return false
     this.#handlers.set(exchangeText(key), { handler: options.handler, expiresAt: this.#clock.monotonic() + options.ttlMs })
     return true
   }
@@ -94,10 +96,7 @@ export class Conversations {
     this.#exchanges.close(key)
     this.#handlers.delete(exchangeText(key))
     this.#ended.add(endText(thread))
-    for (const oldest of this.#ended) {
-      if (this.#ended.size <= MAX_ENDED) break
-      this.#ended.delete(oldest)
-    }
+    if (this.#ended.size > MAX_ENDED) this.#ended.delete(this.#oldestEnded.next() ?? '')
   }
 
   /** Stops the sweeper. */
@@ -108,7 +107,7 @@ export class Conversations {
   #open(thread: Thread, key: ExchangeKey & { readonly isOwn: boolean }, ttlMs: number): boolean {
     const now = this.#clock.monotonic()
     this.#ended.delete(endText(thread))
-    return this.#exchanges.open({ ...key, expiresAt: now + ttlMs }, now)
+    return this.#exchanges.open({ expiresAt: now + ttlMs, ...key }, now)
   }
 
   /** An agent that is not there has no voice: the operator of its node answers for it, on the exchange of whoever asked. */

@@ -120,6 +120,8 @@ export class Directory {
    * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
    */
   agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
+    const named = this.#parts.registry.getByAddress(text)
+    if (named !== undefined && sees(named)) return nameOf(named)
     const cards = this.#parts.registry.listAll().filter(sees)
     const found = resolveAgent(text, cards.map(nameOf), this.nodes())
     if (found.kind === 'found') return found.value

@@ -1,4 +1,5 @@
 import type { NodeId } from '../kit/ids.js'
+import { Oldest } from '../kit/oldest.js'
 import { trimFairly } from './fair-share.js'
 import { sizeOf } from './size.js'
 
@@ -15,6 +16,7 @@ class Share {
   readonly #entries = new Map<string, { payload: unknown; bytes: number }>()
   /** Keys of entries with a payload, oldest first. */
   readonly #full = new Set<string>()
+  readonly #oldest = new Oldest(this.#entries)
   bytes = 0
 
   get size(): number {
@@ -43,7 +45,7 @@ class Share {
 
   /** Forgets the oldest altogether. */
   removeOldest(): void {
-    const [oldest] = this.#entries.keys()
+    const oldest = this.#oldest.next()
     if (oldest !== undefined) this.#remove(oldest)
   }
 

@@ -176,10 +176,10 @@ export class Inbox {
       const verified = this.#verify(peer, header)
       if ('refusal' in verified) return this.#struck(verified, { peer, header })
       if (verified.recipient.nodeId !== this.#parts.self)
-        return this.#parts.passing.pass({ peer, ...verified, header, since }, { read: decoded, bytes })
+        return this.#parts.passing.pass({ peer, header, since, ...verified }, { read: decoded, bytes })
       const payload = decoded.payload()
       if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
-      this.#decideAndDispatch({ peer, ...verified, header, payload: payload.value, since })
+      this.#decideAndDispatch({ peer, header, payload: payload.value, since, ...verified })
     } catch (error) {
       this.#parts.telemetry.count('errors', 'inbox')
       this.#parts.telemetry.log('error', 'a message could not be handled', { correlationId, peer: neighbour, reason: messageOf(error) })

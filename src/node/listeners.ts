@@ -56,7 +56,7 @@ export class Listeners {
   /** A message was let in for an agent. */
   received(agentId: string, header: EnvelopeHeader, payload: unknown): void {
     this.#threads?.add(header)
-    this.#byAgent.get(agentId)?.emit({ ...header, payload })
+    this.#byAgent.get(agentId)?.emit({ payload, ...header })
   }
 
   /** A message has left for another node. */

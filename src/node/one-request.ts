@@ -169,8 +169,8 @@ export class OneRequest {
     const ttlMs = this.#asking.timeoutMs + LATE_MS
     const refusals = this.#refusals
     await this.#parts.outbox.send({
-      ...this.#head(),
       payload: this.#payload(),
+      ...this.#head(),
       ...(this.#isSent ? {} : { replies: { ttlMs, handler: (header, payload) => this.#onReply(header, payload) } })
     })
     // Its peer may have refused it already.

@@ -84,7 +84,7 @@ export class OutLane {
     const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false }
     const commit = this.#parts.commit([
       ...also,
-      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ ...known, requestId }) },
+      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ requestId, ...known }) },
       { key: KEYS.content(messageId), value: envelope },
       { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }
     ])
@@ -157,7 +157,7 @@ export class OutLane {
         this.#fresh.delete(message.messageId)
         const requestId = this.#requests.get(message.messageId) ?? null
         return [
-          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ ...message, requestId }) },
+          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ requestId, ...message }) },
           { key: KEYS.content(message.messageId), value: null }
         ]
       })

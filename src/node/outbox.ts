@@ -153,7 +153,7 @@ export class Outbox {
       payload,
       metadata: claims(sender, justification)
     }
-    return correlationId === undefined ? envelope : { ...envelope, correlationId }
+    return correlationId === undefined ? envelope : { correlationId, ...envelope }
   }
 
   #question(draft: DraftHead, sender: RoutingParty): RoutingQuestion {

@@ -172,6 +172,8 @@ export class Tasks {
 
   /** Forgets tasks that have ended, oldest first, but never the one that changes now: somebody is about to read it. */
   #trim(changing: string): void {
+    // Not even a look at the oldest: it would step over the room of all that were forgotten.
+    if (!this.#isFull()) return
     for (const [id, book] of this.#books) {
       if (!this.#isFull()) return
       if (id === changing || !hasEnded(book.task)) continue

@@ -82,7 +82,7 @@ export const REQUEST_POLICY: RetryPolicy = { maxAttempts: 5, baseDelayMs: 5000, 
 
 /** A request that is sent for the first time. */
 export function ask(parts: Pick<CallerRequest, 'isRepeatable' | 'deadline' | 'expiresAt'>): CallerRequest {
-  return { ...parts, status: 'pending', tries: 1, retryAt: null }
+  return { status: 'pending', tries: 1, retryAt: null, ...parts }
 }
 
 /** Moves a request at the node that asked. The same state comes back when nothing changes. `now`: unix milliseconds. */

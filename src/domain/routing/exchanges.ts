@@ -70,7 +70,9 @@ export class Exchanges {
    * Notes an opening message that passed; `isOwn`: of this node. A request on the thread of an accepted proposal goes on with
    * its exchange. False: there is no room (answer OVERLOADED).
    */
-  open({ expiresAt, isOwn = false, ...key }: ExchangeKey & { readonly expiresAt: number; readonly isOwn?: boolean }, now: number): boolean {
+  open(opening: ExchangeKey & { readonly expiresAt: number; readonly isOwn?: boolean }, now: number): boolean {
+    const { peer, correlationId, from, to, expiresAt, isOwn = false } = opening
+    const key = { peer, correlationId, from, to }
     const known = this.#live(key, now)
     this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     if (known !== null) {

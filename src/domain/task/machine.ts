@@ -36,9 +36,14 @@ const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
 
 /** A task just asked for, and the first event of its log (generation 1). Times are unix milliseconds. */
 export function createTask(parts: TaskParts, now: number): { readonly task: Task; readonly event: TaskEvent } {
-  const { waitingFor, ...rest } = parts
+  const { id, kind, role, agent, capability, description, waitingFor } = parts
   const blank: Task = {
-    ...rest,
+    id,
+    kind,
+    role,
+    agent,
+    capability,
+    description,
     state: 'submitted',
     waitingFor: null,
     attempt: 1,
@@ -62,7 +67,7 @@ export function createTask(parts: TaskParts, now: number): { readonly task: Task
 export function applyTask(task: Task, input: TaskInput, now: number): TaskStep {
   const reason = faultOf(task, input)
   if (reason !== null) return { ok: false, reason }
-  const event: TaskEvent = { ...input, generation: task.generation + 1, at: now }
+  const event: TaskEvent = { generation: task.generation + 1, at: now, ...input }
   return { ok: true, task: foldTask(task, event), event }
 }
 
