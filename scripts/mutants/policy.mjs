@@ -83,6 +83,30 @@ export const POLICY_MUTANTS = [
     title: 'the beginning of an id stands for its node'
   },
   {
+    name: 'an item that a person denied is asked of the same agent again',
+    file: 'src/domain/swarm/machine.ts',
+    find: 'if (!input.outcome.ok && input.outcome.isRefusal === true)',
+    put: 'if (!input.outcome.ok && input.outcome.isFinal === true)',
+    test: 'node/waiting',
+    title: 'an item that a person did not allow is not asked of the same agent again'
+  },
+  {
+    name: 'the time left is that of this node, whatever the caller gives',
+    file: 'src/node/api-approvals.ts',
+    find: 'callerEnds < expiresAt',
+    put: 'callerEnds < 0',
+    test: 'node/api-approvals',
+    title: 'what is left ends when whoever called gives up'
+  },
+  {
+    name: 'a refusal does not say whose it is',
+    file: 'src/node/one-request.ts',
+    find: 'error: refusedThere(answer.error, this.peer)',
+    put: 'error: answer.error',
+    test: 'node/next-steps',
+    title: 'whoever calls reads the name of the node whose person'
+  },
+  {
     name: 'a vanished policy file opens everything',
     file: 'src/adapters/storage/policy-file.ts',
     find: 'if (text === null && this.#text !== null)',

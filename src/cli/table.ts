@@ -351,6 +351,12 @@ const TRUST: readonly CommandSpec[] = [
     sub: [
       { name: 'ls', about: 'what waits', options: [WATCH], load: async () => (await import('./commands/approvals.js')).listApprovals },
       {
+        name: 'show',
+        args: '<id>',
+        about: 'all of one: its input and what its sender says, nothing cut',
+        load: async () => (await import('./commands/approvals.js')).showApproval
+      },
+      {
         name: 'allow',
         args: '<id>',
         about: 'let a message pass',

@@ -1,7 +1,8 @@
-import { shown } from '../kit/text.js'
+import { shown, SHOWN_MAX } from '../kit/text.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { Calls } from '../ports/node-api.js'
-import type { ApprovalInfo } from '../ports/policy-api.js'
+import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../ports/policy-api.js'
+import type { ApprovalDecision } from './approvals.js'
 import type { NodeCore } from './node.js'
 import { previewOf } from './preview.js'
 import type { Waiting } from './waiting.js'
@@ -9,10 +10,25 @@ import type { Waiting } from './waiting.js'
 /** Characters of an input that `approvals ls` shows. */
 const INPUT_SHOWN = 1024
 
+type Namer = ReturnType<NodeCore['directory']['namer']>
+
 /** Rows of `approvals ls`, the oldest first. */
 export function listApprovals(node: NodeCore): { approvals: ApprovalInfo[] } {
   const namer = node.directory.namer()
   return { approvals: node.approvals.list().map((one) => approvalInfo(one, namer)) }
+}
+
+/** One of them, its texts and input whole. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
+export function showApproval(node: NodeCore, text: string): ApprovalDetail {
+  const one = node.approvals.get(text)
+  const { request, incoming, threads } = one
+  return {
+    ...approvalInfo(one, node.directory.namer()),
+    requestId: request?.requestId ?? null,
+    attempt: request?.attempt ?? null,
+    copies: threads.length,
+    whole: { ...textsOf(one), input: request === null ? incoming.payload : request.input }
+  }
 }
 
 /** A person decides. @throws NodeError what `Approvals` throws. */
@@ -20,13 +36,34 @@ export async function decideApproval(
   node: NodeCore,
   decision: 'allow' | 'deny',
   { id, remember = false, by }: Calls['approvals.allow']['params'] & { readonly by: string }
-): Promise<ApprovalInfo> {
-  return approvalInfo(await node.approvals[decision](id, { remember, by }), node.directory.namer())
+): Promise<ApprovalResult> {
+  const decided = await node.approvals[decision](id, { remember, by })
+  const namer = node.directory.namer()
+  const info = approvalInfo(decided.one, namer)
+  return remember ? { ...info, ...rememberedInfo(node, decided, namer) } : info
 }
 
-function approvalInfo({ id, incoming, question, request, rule, askedAt, expiresAt }: Waiting, namer: Namer): ApprovalInfo {
+function rememberedInfo(
+  { policy }: NodeCore,
+  { remembered, thereby }: ApprovalDecision,
+  namer: Namer
+): Pick<ApprovalResult, 'remembered' | 'alsoDecided'> {
+  const { file, rules } = policy.state()
+  const at = rules.findIndex(({ line }) => line === remembered?.line)
+  return {
+    remembered: remembered === null ? null : { file, ...remembered, id: policy.ids()[at] ?? '' },
+    alsoDecided: thereby.map(({ one, outcome }) => ({ ...approvalInfo(one, namer), outcome }))
+  }
+}
+
+function approvalInfo(one: Waiting, namer: Namer): ApprovalInfo {
+  const { id, incoming, question, request, rule, askedAt } = one
   const { sender, recipient, header, payload } = incoming
-  const justification = header.metadata?.justification ?? null
+  const { description, justification } = textsOf(one)
+  const input = previewOf(request === null ? payload : request.input, INPUT_SHOWN)
+  const cut: ApprovalText[] = input.endsWith('…') ? ['input'] : []
+  if (isLong(description)) cut.push('description')
+  if (justification !== null && isLong(justification)) cut.push('justification')
   return {
     id,
     from: shown(namer(sender)),
@@ -35,13 +72,28 @@ function approvalInfo({ id, incoming, question, request, rule, askedAt, expiresA
     type: header.type,
     capability: question.capability === null ? null : shown(question.capability, 128),
     sideEffect: question.sideEffect,
-    description: shown(request?.description ?? ''),
+    description: shown(description),
     justification: justification === null ? null : shown(justification),
-    input: shown(previewOf(request === null ? payload : request.input, INPUT_SHOWN), INPUT_SHOWN + 1),
+    input: shown(input, INPUT_SHOWN + 1),
+    cut,
     rule,
     askedAt: new Date(askedAt).toISOString(),
-    expiresAt: new Date(expiresAt).toISOString()
+    ...endOf(one)
   }
 }
 
-type Namer = ReturnType<NodeCore['directory']['namer']>
+/** Whichever is earlier: nobody decides in time, or the caller waits no longer. By its own clock, so the clocks need not agree. */
+function endOf({ askedAt, expiresAt, request, incoming }: Waiting): Pick<ApprovalInfo, 'expiresAt' | 'endsBy'> {
+  const until = request?.until
+  const callerEnds = until === undefined ? expiresAt : askedAt + Math.max(0, until - incoming.header.timestamp)
+  const endsBy = callerEnds < expiresAt ? 'caller' : 'node'
+  return { expiresAt: new Date(Math.min(expiresAt, callerEnds)).toISOString(), endsBy }
+}
+
+function textsOf({ request, incoming }: Waiting): Omit<ApprovalDetail['whole'], 'input'> {
+  return { description: request?.description ?? '', justification: incoming.header.metadata?.justification ?? null }
+}
+
+function isLong(text: string): boolean {
+  return shown(text, Number.POSITIVE_INFINITY).length > SHOWN_MAX
+}

@@ -1,6 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
-import type { ErrorBody } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
 import { shellWord, shown } from '../kit/text.js'
@@ -15,7 +15,7 @@ import type { Task } from '../domain/task/task.js'
 import type { MessageEvent } from '../ports/policy-api.js'
 import { Abort } from './abort.js'
 import { OPERATOR } from './agents.js'
-import { stepsFor } from './next-steps.js'
+import { isRefusal, refusal, stepsFor } from './next-steps.js'
 import type { NodeCore } from './node.js'
 import type { Answer, Asking } from './one-request.js'
 import type { DraftHead } from './outbox.js'
@@ -238,8 +238,9 @@ async function askNamed(node: NodeCore, asking: Asking): Promise<Asked> {
     return await node.requests.ask(asking)
   } catch (error) {
     const known = asNodeError(error)
-    const { next } = stepsFor(known.toBody(), node.directory.shownAddress(asking.target))
-    throw new NodeError(known.code, known.message, { data: known.data, next, cause: error })
+    const steps = stepsFor(known.toBody(), node.directory.shownAddress(asking.target))
+    const { code, message, data, next } = known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
+    throw new NodeError(code, message, { data, next, cause: error })
   }
 }
 
@@ -338,14 +339,7 @@ const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'Q
 /** The message did not get there, or nobody knows: not the agent failed. */
 const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
 /** What the rules of a node refuse; its error then tells the rule. */
-const REFUSED: ReadonlySet<string> = new Set([
-  'TIER_VIOLATION',
-  'SANDBOX_VIOLATION',
-  'ESCALATION_REQUIRED',
-  'POLICY_DENIED',
-  'APPROVAL_TIMEOUT',
-  'FORBIDDEN'
-])
+const isByRules = (code: ErrorCode): boolean => isRefusal(code) || code === 'FORBIDDEN'
 /** Characters of JSON of an answer that one row of a broadcast holds. */
 const ANSWER_SHOWN = 16_384
 
@@ -386,7 +380,7 @@ async function toOne(
     const reply = await ask(node, { ...question, target })
     const { taskId, payload, error } = reply
     const preview = previewOf(payload, ANSWER_SHOWN)
-    const rule = error !== null && REFUSED.has(error.code) ? (ruleOf(error.data) ?? error.code) : null
+    const rule = error !== null && isByRules(error.code) ? (ruleOf(error.data) ?? error.code) : null
     return { outcome: error?.code ?? reply.outcome, rule, taskId, payload: preview.endsWith('…') ? preview : payload }
   } catch (error) {
     const { code, data } = asNodeError(error)

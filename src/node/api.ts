@@ -7,7 +7,7 @@ import { isActive } from '../domain/membership/view.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
 import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
 import { callCapability, followMessage, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
-import { decideApproval, listApprovals } from './api-approvals.js'
+import { decideApproval, listApprovals, showApproval } from './api-approvals.js'
 import { policyInfo, testPolicy } from './api-policy.js'
 import {
   amendPeer,
@@ -134,6 +134,7 @@ function policyCalls(node: NodeCore, { name: by, tier, sandboxId }: Principal): 
     'policy.show': ['read', () => policyInfo(node)],
     'policy.test': ['read', (params) => testPolicy(node, params, { maxTier: tier, sandboxId })],
     'approvals.list': ['read', () => listApprovals(node)],
+    'approvals.show': ['read', ({ id }) => showApproval(node, id)],
     'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by })],
     'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by })]
   }

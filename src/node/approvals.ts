@@ -1,21 +1,21 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { ErrorCode } from '../kit/errors.js'
 import { Emitter } from '../kit/events.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import { addressText } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
-import { tierText } from '../domain/routing/tier.js'
 import type { Audit } from '../ports/audit.js'
+import type { WrittenRule } from '../ports/policy.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { ApprovalRecord } from './approval-record.js'
+import type { Noted } from './approval-record.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import { threadOf } from './inbox.js'
-import type { Held, Inbox, Incoming } from './inbox.js'
+import type { Held, Inbox } from './inbox.js'
 import type { Peers } from './peers.js'
 import type { PolicyBook } from './policy-book.js'
 import type { Requests } from './requests.js'
@@ -71,14 +71,22 @@ const AWAY: Refusal = {
   reason: 'the sender went away while its message waited for approval; nothing was done'
 }
 
-/**
- * How the end of a wait goes on record: as an approval when a person decided on it, and as a refusal
- * when nobody did. A peer causes as many of those as it likes, and repeats of them share a line.
- */
-interface Noted {
-  readonly kind: 'approval' | 'refusal'
-  readonly why: string
+/** What a person has decided. */
+export interface ApprovalDecision {
+  readonly one: Waiting
+  /** The rule that was written; null when none was to be, or no rule asks any more. */
+  readonly remembered: WrittenRule | null
+  /** Other messages that this rule has decided on. */
+  readonly thereby: readonly Thereby[]
 }
+
+/** A message that a rule has decided on which was written for another. */
+export interface Thereby {
+  readonly one: Waiting
+  readonly outcome: 'allowed' | 'denied'
+}
+
+const NOT_REMEMBERED = { remembered: null, thereby: [] } as const
 
 /**
  * Messages that a policy rule has wait for a person. Each leaves the list exactly once: allowed (and decided on anew), denied,
@@ -88,13 +96,17 @@ export class Approvals {
   readonly #parts: ApprovalsParts
   readonly #list = new WaitingList()
   readonly #changes: Emitter<null>
+  readonly #record: ApprovalRecord
   /** Ids of what a person has decided on, while the policy file is written. */
   readonly #deciding = new Set<string>()
+  /** What the rule of a line has decided on since then. */
+  readonly #byLine: (Thereby & { readonly line: number })[] = []
   /** Runs while something waits. */
   #timer: Timer | null = null
 
   constructor(parts: ApprovalsParts) {
     this.#parts = parts
+    this.#record = new ApprovalRecord(parts)
     this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
   }
 
@@ -119,7 +131,8 @@ export class Approvals {
         return { id, askedAt, expiresAt: askedAt + limits.approvalTimeoutMs, timer }
       })
       if (!isIn) return NO_ROOM
-      this.#noteAsked(incoming, held)
+      this.#record.asked(held)
+      this.#changes.emit(null)
     }
     this.#timer ??= clock.every(limits.heartbeatMs, () => this.#beat())
     this.#tell(incoming.peer)
@@ -141,34 +154,56 @@ export class Approvals {
    * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; POLICY_DENIED and the like when the rules refuse it by now;
    * CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (it then goes on waiting).
    */
-  async allow(text: string, { by, remember }: ApprovalChoice): Promise<Waiting> {
-    const one = await this.#decided(text, 'allow', { by, remember })
+  async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'allow', { by, remember })
+    const { one, remembered } = decision
     const refusal = this.#refusalNow(one)
     if (refusal !== null) {
       this.#refuse(one, refusal, { kind: 'approval', why: `allowed by ${by}, but refused by the rules in force now` })
       throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     }
-    this.#pass(one, one.rule, `allowed by ${by}${remember ? ', remembered' : ''}`)
-    return one
+    this.#pass(one, one.rule, `allowed by ${by}${remembered === null ? '' : ', remembered'}`)
+    return decision
   }
 
   /** A person denies a message; its sender is told POLICY_DENIED. @throws NodeError as {@link Approvals.allow}. */
-  async deny(text: string, { by, remember }: ApprovalChoice): Promise<Waiting> {
-    const one = await this.#decided(text, 'deny', { by, remember })
-    const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person of the receiving node denied it' }
-    this.#refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remember ? ', remembered' : ''}` })
-    return one
+  async deny(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+    const decision = await this.#decided(text, 'deny', { by, remember })
+    const { one, remembered } = decision
+    const refusal: Refusal = { code: 'POLICY_DENIED', rule: one.rule, reason: 'a person denied it' }
+    this.#refuse(one, refusal, { kind: 'approval', why: `denied by ${by}${remembered === null ? '' : ', remembered'}` })
+    return decision
   }
 
   /** The policy has changed: what it allows or denies by now need not wait for anybody. */
   onPolicy(): void {
     for (const one of this.#list.all()) {
-      if (this.#deciding.has(one.id)) continue
       const again = this.#parts.inbox.askAgain(one.incoming)
-      if (!('verdict' in again)) this.#end(one, again, 'refused when the policy changed')
-      else if (again.verdict.allowed) this.#release(one, again.verdict.rule)
-      else if (again.verdict.asks !== true) this.#end(one, again.verdict, 'the policy changed')
+      if ('verdict' in again && !again.verdict.allowed && again.verdict.asks === true) one.rule = again.verdict.rule
+      else if (!this.#deciding.has(one.id)) this.#settled(one, again)
     }
+  }
+
+  #settled(one: Waiting, again: ReturnType<ApprovalsParts['inbox']['askAgain']>): void {
+    if (!('verdict' in again)) return this.#end(one, again, 'refused when the policy changed')
+    const { verdict } = again
+    if (this.#deciding.size > 0 && verdict.line !== undefined)
+      this.#byLine.push({ line: verdict.line, one, outcome: verdict.allowed ? 'allowed' : 'denied' })
+    if (verdict.allowed) this.#release(one, verdict.rule)
+    else this.#end(one, verdict, 'the policy changed')
+  }
+
+  /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
+  get(text: string): Waiting {
+    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text)
+    const [hit] = hits
+    if (hits.length > 1)
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several approvals`, {
+        data: { candidates: hits.map((one) => one.id) },
+        next: ['a2a-node approvals ls']
+      })
+    if (hit !== undefined && !this.#deciding.has(hit.id)) return hit
+    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"`)
   }
 
   /** A sender takes a request of its own back; it is not answered. */
@@ -199,22 +234,11 @@ export class Approvals {
   }
 
   /** Takes out what a person has decided on; the policy file comes first, so that what cannot be remembered waits on. */
-  async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<Waiting> {
-    const one = this.#get(text)
-    if (remember) await this.#remember(one, { decision, note: `remembered by ${by}` })
-    if (this.#take(one)) return one
+  async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
+    const one = this.get(text)
+    const kept = remember ? await this.#remember(one, { decision, note: `remembered by ${by}` }) : NOT_REMEMBERED
+    if (this.#take(one)) return { one, ...kept }
     throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down`)
-  }
-
-  #get(text: string): Waiting {
-    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text)
-    const [hit] = hits
-    if (hits.length > 1)
-      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several approvals`, {
-        data: { candidates: hits.map((one) => one.id) }
-      })
-    if (hit !== undefined && !this.#deciding.has(hit.id)) return hit
-    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"`)
   }
 
   /** Takes a message out of the line. False: somebody else has, and decides its fate. */
@@ -239,14 +263,20 @@ export class Approvals {
     return isSame ? null : CHANGED
   }
 
-  async #remember(one: Waiting, choice: { readonly decision: 'allow' | 'deny'; readonly note: string }): Promise<void> {
+  async #remember(
+    one: Waiting,
+    choice: { readonly decision: 'allow' | 'deny'; readonly note: string }
+  ): Promise<Omit<ApprovalDecision, 'one'>> {
     // What changed since a person saw it is not what the rule would allow.
-    if (choice.decision === 'allow' && this.#refusalNow(one) !== null) return
+    if (choice.decision === 'allow' && this.#refusalNow(one) !== null) return NOT_REMEMBERED
     this.#deciding.add(one.id)
     try {
-      await this.#parts.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
+      const remembered = await this.#parts.policy.remember(one, { ...choice, askingLine: () => this.#askingLine(one) })
+      const thereby = this.#byLine.filter(({ line }) => line === remembered?.line)
+      return { remembered, thereby }
     } finally {
       this.#deciding.delete(one.id)
+      if (this.#deciding.size === 0) this.#byLine.length = 0
     }
   }
 
@@ -257,7 +287,7 @@ export class Approvals {
 
   #timedOut(id: string): void {
     const [one] = this.#list.matching(id)
-    const reason = 'nobody of the receiving node allowed it in time'
+    const reason = 'nobody allowed it in time'
     if (one !== undefined) this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, 'nobody decided in time')
   }
 
@@ -272,14 +302,14 @@ export class Approvals {
 
   #drop(one: Waiting, code: 'CANCELED' | 'REVOKED', why: string): void {
     if (!this.#take(one)) return
-    this.#notPassed(one, code)
-    this.#note(one, { code, rule: one.rule }, { kind: 'refusal', why })
+    this.#record.notPassed(one, code)
+    this.#record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
     if (one.incoming.header.type === 'notification') return
     for (const thread of one.threads) this.#parts.conversations.end(thread)
   }
 
   #pass(one: Waiting, rule: string, why: string): void {
-    this.#note(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
+    this.#record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
     const [, ...others] = one.threads
     const { incoming, question } = one
     const repeats = one.request === null ? [] : others
@@ -294,8 +324,8 @@ export class Approvals {
 
   #refuse(one: Waiting, { code, rule, reason }: Refusal, line: Noted): void {
     const { work } = this.#parts
-    this.#notPassed(one, code)
-    this.#note(one, { code, rule }, line)
+    this.#record.notPassed(one, code)
+    this.#record.ended(one, { code, rule }, line)
     const error = new NodeError(code, reason, { data: { rule } }).toBody()
     for (const thread of one.threads) {
       // A response waits for a sender who is away, an error does not.
@@ -304,47 +334,6 @@ export class Approvals {
         work.respond(thread, { requestId, attempt, outcome: 'FAILED', error })
       } else if (one.incoming.header.type !== 'notification') work.refuse(thread, error)
     }
-  }
-
-  #noteAsked({ sender, recipient, header }: Incoming, { rule, question }: Held): void {
-    const { events, directory, telemetry } = this.#parts
-    const name = directory.namer()
-    const facts = { from: shown(name(sender)), to: shown(name(recipient)), capability: question.capability, rule }
-    events.add('approval', 'a message waits for approval: a2a-node approvals ls', facts)
-    telemetry.log('info', 'a message waits for approval', { correlationId: header.correlationId ?? header.id, ...facts })
-    this.#changes.emit(null)
-  }
-
-  #notPassed(one: Waiting, code: ErrorCode): void {
-    const { telemetry, traffic } = this.#parts
-    telemetry.count('messages_refused', code)
-    traffic.refused(code, one.incoming.header)
-  }
-
-  #note(one: Waiting, outcome: { readonly code: string; readonly rule: string }, { kind, why }: Noted): void {
-    const { audit, events, directory, telemetry, self } = this.#parts
-    const { peer, sender, recipient, header } = one.incoming
-    const what = one.question.capability === null ? '' : `: ${shown(one.question.capability, 128)}`
-    telemetry.count('approvals', outcome.code)
-    audit.append({
-      kind,
-      code: outcome.code,
-      rule: outcome.rule,
-      reason: `${one.id} ${why}${what}`,
-      ...(peer === self ? {} : { peer }),
-      sender: addressText(sender),
-      recipient: addressText(recipient),
-      messageType: header.type,
-      sourceTier: tierText(one.question.sender.tier),
-      targetTier: tierText(one.question.target.tier)
-    })
-    const name = directory.namer()
-    events.add('approval', `a message that waited for approval: ${outcome.code}`, {
-      id: one.id,
-      why,
-      from: shown(name(sender)),
-      to: shown(name(recipient))
-    })
   }
 
   /** Says again what waits, and ends requests whose sender is gone. */

@@ -1,7 +1,42 @@
-import type { ErrorBody } from '../kit/errors.js'
-import { shellWord } from '../kit/text.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { isRecord } from '../kit/json.js'
+import { shellWord, shown } from '../kit/text.js'
 
-/** An error whose next steps name the agent that it is about. `agent`: `id@node name`. */
+/** Refusals by the rules of a node, or by a person who did not allow it. */
+const BY_RULES: ReadonlySet<ErrorCode> = new Set([
+  'TIER_VIOLATION',
+  'SANDBOX_VIOLATION',
+  'ESCALATION_REQUIRED',
+  'POLICY_DENIED',
+  'APPROVAL_TIMEOUT'
+])
+
+/** Does an error say that rules, or a person, did not let the message through? */
+export function isRefusal(code: ErrorCode): boolean {
+  return BY_RULES.has(code)
+}
+
+/** An error whose next steps name the agent that it is about, and its message the node that refused. `agent`: `id@node name`. */
 export function stepsFor(error: ErrorBody, agent: string): ErrorBody {
-  return { ...error, next: error.next.map((step) => step.replaceAll('<agent>', () => shellWord(agent))) }
+  const next = error.next.map((step) => step.replaceAll('<agent>', () => shellWord(agent)))
+  const { refusedBy, ...data } = isRecord(error.data) ? error.data : {}
+  if (refusedBy === undefined) return { ...error, next }
+  return refusal({ ...error, next, data }, agent.slice(agent.lastIndexOf('@') + 1))
+}
+
+/** Notes of a refusal that came as an answer whose it is; {@link stepsFor} tells it. Every other error stays as it is. */
+export function refusedThere(error: ErrorBody, peer: NodeId): ErrorBody {
+  const data = isRecord(error.data) ? error.data : {}
+  // What a neighbour on the way refused says so itself.
+  return !isRefusal(error.code) || data['via'] !== undefined ? error : { ...error, data: { ...data, refusedBy: peer } }
+}
+
+/** The same refusal with the name of the node that refused, and by which rule. */
+export function refusal(error: ErrorBody, node: string): ErrorBody {
+  const { rule, ...data } = isRecord(error.data) ? error.data : {}
+  const by = error.code === 'POLICY_DENIED' || error.code === 'APPROVAL_TIMEOUT'
+  const why = by && typeof rule === 'string' ? ` (${shown(rule)})` : ''
+  const message = `refused by ${node}: ${error.message}${why}`
+  return { ...error, message, data: { ...(rule === undefined ? {} : { rule }), ...data, node } }
 }

@@ -10,6 +10,7 @@ import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Cancellations } from './cancellations.js'
 import type { Conversations } from './conversations.js'
 import type { Thread } from './inbox.js'
+import { refusedThere } from './next-steps.js'
 import type { DraftHead, Outbox } from './outbox.js'
 import type { Tasks } from './tasks.js'
 
@@ -87,6 +88,8 @@ export class OneRequest {
   readonly answer: Promise<Answer>
   readonly #parts: RequestParts
   readonly #asking: Asking
+  /** When its caller waits no longer, unix milliseconds: the same in every copy, so that they are told to be copies. */
+  readonly #until: number
   #timer: Timer
   /** Runs while its peer is gone. */
   #goneTimer: Timer | null = null
@@ -109,6 +112,7 @@ export class OneRequest {
     this.#asking = asking
     this.names = names
     this.#patienceMs = parts.limits.leaseMs
+    this.#until = Math.round(parts.clock.now() + asking.timeoutMs)
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
@@ -264,7 +268,7 @@ export class OneRequest {
   #payload(): RequestPayload {
     const { capability, input, description, lease } = this.#asking
     const { requestId, attempt } = this.names
-    return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null }
+    return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, until: this.#until }
   }
 
   #giveUp(): void {
@@ -299,8 +303,9 @@ export class OneRequest {
     const answer = readReply(header, payload, this.names)
     if (answer === null) return
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
-    else if (answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code) && this.mayWait) this.noRoom(answer.error)
-    else this.#finish(answer)
+    else if (answer.outcome === 'COMPLETED') this.#finish(answer)
+    else if (NOT_DONE.has(answer.error.code) && this.mayWait) this.noRoom(answer.error)
+    else this.#finish({ outcome: 'FAILED', error: refusedThere(answer.error, this.peer) })
   }
 
   /** May it wait for its peer to come back, or to have room? */

@@ -10,7 +10,7 @@ import type { LeftOut, SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, SwarmS
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
-import { stepsFor } from './next-steps.js'
+import { isRefusal, stepsFor } from './next-steps.js'
 import type { Answer } from './one-request.js'
 import type { Asked, Requests } from './requests.js'
 import { sizeOf } from './size.js'
@@ -366,7 +366,8 @@ export class SwarmRun {
   #failed(lease: Lease, { data, ...bare }: ErrorBody): void {
     if (NOT_BEGUN.has(bare.code)) return this.#step({ type: 'busy', ...lease })
     const error = data === undefined || !this.#parts.hasRoom(sizeOf(data)) ? bare : { ...bare, data }
-    this.#step({ type: 'result', ...lease, outcome: { ok: false, error, isFinal: FINAL.has(error.code) } })
+    const outcome = { ok: false, error, isFinal: FINAL.has(error.code), isRefusal: isRefusal(error.code) } as const
+    this.#step({ type: 'result', ...lease, outcome })
   }
 
   #settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {

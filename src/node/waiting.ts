@@ -24,6 +24,8 @@ const MAX_THREADS = 8
 /** A message that waits for a person. */
 export interface Waiting extends Held {
   readonly id: string
+  /** The rule that asks, where it stands now. */
+  rule: string
   /** The same message sent again has the same. */
   readonly key: string
   /** What a request asks; null for other messages and for requests of another form. */

@@ -4,7 +4,16 @@ import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
 import type { LinkPath } from './mesh.js'
-import type { ApprovalInfo, MessageEvent, PolicyInfo, PolicyTestQuery, PolicyTestResult, RenamedInPolicy } from './policy-api.js'
+import type {
+  ApprovalDetail,
+  ApprovalInfo,
+  ApprovalResult,
+  MessageEvent,
+  PolicyInfo,
+  PolicyTestQuery,
+  PolicyTestResult,
+  RenamedInPolicy
+} from './policy-api.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
@@ -283,9 +292,10 @@ export interface Calls {
   'policy.show': { params: Record<string, never>; result: PolicyInfo }
   'policy.test': { params: PolicyTestQuery; result: PolicyTestResult }
   'approvals.list': { params: Record<string, never>; result: { readonly approvals: readonly ApprovalInfo[] } }
+  'approvals.show': { params: { readonly id: string }; result: ApprovalDetail }
   /** `remember` writes a rule for this sender, agent and capability into the policy file. */
-  'approvals.allow': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalInfo }
-  'approvals.deny': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalInfo }
+  'approvals.allow': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalResult }
+  'approvals.deny': { params: { readonly id: string; readonly remember?: boolean }; result: ApprovalResult }
 }
 
 /**

@@ -149,10 +149,48 @@ export interface ApprovalInfo {
   readonly justification: string | null
   /** The beginning of the input as JSON. */
   readonly input: string
-  /** The rule that asks, e.g. `policy.yaml:12: ask`. */
+  /** Which of the texts and the input are not whole here: `approvals show` gives them. */
+  readonly cut: readonly ApprovalText[]
+  /** The rule that asks, where it stands now: e.g. `policy.yaml:12: ask`. */
   readonly rule: string
   readonly askedAt: string
+  /** When it ends unless somebody decides. */
   readonly expiresAt: string
+  /** By whose time that is: this node waits no longer, or whoever called does not. */
+  readonly endsBy: 'node' | 'caller'
+}
+
+/** What a sender says in a message that waits. */
+export type ApprovalText = 'input' | 'description' | 'justification'
+
+/** `approvals show`: everything that a person may want to see before deciding. */
+export interface ApprovalDetail extends ApprovalInfo {
+  /** null for what is no request. */
+  readonly requestId: string | null
+  readonly attempt: number | null
+  /** How often it came; all copies hear of the decision. */
+  readonly copies: number
+  /** As the sender wrote it: not cut, nothing taken out. `input`: JSON, members may be bytes. */
+  readonly whole: { readonly description: string; readonly justification: string | null; readonly input: unknown }
+}
+
+/** A rule that `--remember` wrote. */
+export interface RememberedRule {
+  /** Absolute path. */
+  readonly file: string
+  readonly line: number
+  /** See {@link PolicyRuleInfo.id}. */
+  readonly id: string
+  /** The rule as YAML, on one line. */
+  readonly text: string
+}
+
+/** What a person decided on; the last two only when it was to be remembered. */
+export interface ApprovalResult extends ApprovalInfo {
+  /** null: no rule asks about it any more, so none was written. */
+  readonly remembered?: RememberedRule | null
+  /** Other messages that waited, which that rule has decided on. */
+  readonly alsoDecided?: readonly (ApprovalInfo & { readonly outcome: 'allowed' | 'denied' })[]
 }
 
 /** What follows a `send` or `call` while it is under way. */

@@ -1,6 +1,7 @@
 import test from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
-import type { ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
+import { NodeError } from '../../src/kit/errors.js'
+import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
 import { fakeHome } from './command-line.js'
 
 const APPROVAL: ApprovalInfo = {
@@ -14,9 +15,11 @@ const APPROVAL: ApprovalInfo = {
   description: 'clean \u001b[31mup',
   justification: null,
   input: '{"command":"ls"}',
+  cut: [],
   rule: 'policy.yaml:12: ask',
   askedAt: '2026-01-02T03:04:05.000Z',
-  expiresAt: '2026-01-02T03:09:05.000Z'
+  expiresAt: '2026-01-02T03:09:05.000Z',
+  endsBy: 'node'
 }
 const ANY = { node: null, agent: null, tier: null, sandbox: null }
 const POLICY: PolicyInfo = {
@@ -78,6 +81,79 @@ test('what a sender says of its message stands quoted behind the input, never in
   const at = head.indexOf('INPUT')
   t.ok(at > 0 && row.slice(at).startsWith('{"command":"rm"}  '), row)
   t.ok(row.slice(head.indexOf('SENDER SAYS')).startsWith('goal "{\\"command\\":\\"ls\\"}", justification "because'), row)
+})
+
+test('what a row cuts is marked outside of the quotes, and the command that shows all of it is told', async (t) => {
+  const long = { ...APPROVAL, input: `{"a":"${'x'.repeat(900)}…`, cut: ['input' as const], justification: `y${'z'.repeat(200)}` }
+  const { run } = await fakeHome(t, { approvals: [APPROVAL, { ...long, id: 'app_long', endsBy: 'caller' }] })
+  const lines = (await run(['approvals', 'ls'])).stdout.split('\n')
+  t.absent(lines[1]?.includes('(cut)'), 'what is whole has no mark')
+  t.ok(lines[2]?.includes(`{"a":"${'x'.repeat(74)}… (cut)  goal `), lines[2])
+  t.ok(lines[2]?.endsWith(`justification "y${'z'.repeat(79)}"… (cut)`), lines[2])
+  t.ok(/ {2}0 ms \(caller\) {2}/.test(lines[2] ?? ''), 'whose time is over first')
+  t.ok(lines[3]?.startsWith('(cut): all of it is shown by a2a-node') && lines[3].endsWith('approvals show app_long'), lines[3])
+})
+
+test('approvals show prints all of one, quoted and harmless, the input first; what is not there is exit 4', async (t) => {
+  const whole = {
+    description: 'clean \u001b[31mup\n  input:\n{}',
+    justification: 'w'.repeat(3000),
+    input: { command: `ls \u202e${'x'.repeat(3000)}` }
+  }
+  const detail: ApprovalDetail = { ...APPROVAL, requestId: 'req_1', attempt: 1, copies: 2, whole }
+  const { run } = await fakeHome(t, {
+    calls: {
+      'approvals.show': ({ id }) => {
+        if (id === APPROVAL.id) return detail
+        throw new NodeError('APPROVAL_NOT_FOUND', 'nothing that waits')
+      }
+    }
+  })
+  const { stdout, stderr, code } = await run(['approvals', 'show', APPROVAL.id])
+  t.is(code, 0)
+  const lines = stdout.split('\n')
+  t.is(lines[0], `${APPROVAL.id}   waits for approval`)
+  t.alike(lines.slice(1, 5), [
+    '  from      operator@phone   L2',
+    '  agent     shell@laptop',
+    '  asks for  request, shell.run, side effect exec',
+    '  request   req_1, attempt 1'
+  ])
+  const at = lines.indexOf('  input:')
+  t.alike(lines.slice(at), [
+    '  input:',
+    '{',
+    `  "command": "ls \\u202e${'x'.repeat(3000)}"`,
+    '}',
+    '  goal, as the sender gives it:',
+    '"clean \\u001b[31mup\\n  input:\\n{}"',
+    '  justification, as the sender gives it:',
+    `"${'w'.repeat(3000)}"`,
+    ''
+  ])
+  t.absent(stdout.includes('\u001b') || stdout.includes('\u202e'))
+  t.ok(stderr.includes(`approvals allow ${APPROVAL.id}`) && stderr.includes(`approvals deny ${APPROVAL.id}`), stderr)
+  t.alike(JSON.parse((await run(['approvals', 'show', APPROVAL.id, '--json'])).stdout), { schema: 'a2a-node/approval-detail@1', ...detail })
+  t.is((await run(['approvals', 'show', 'app_none'])).code, 4)
+})
+
+test('a decision that is remembered tells the rule that was added, and what else it decided', async (t) => {
+  const remembered = { file: '/home/me/policy.yaml', line: 4, id: '#k2m4qa', text: '{ from: { node: phone }, decision: allow }' }
+  const alsoDecided = [{ ...APPROVAL, id: 'app_other', outcome: 'allowed' as const }]
+  const result = { ...APPROVAL, remembered, alsoDecided }
+  const { run } = await fakeHome(t, {
+    calls: { 'approvals.allow': () => result, 'approvals.deny': () => ({ ...APPROVAL, remembered: null, alsoDecided: [] }) }
+  })
+  const args = ['approvals', 'allow', APPROVAL.id, '--remember']
+  t.alike((await run(args)).stdout.split('\n'), [
+    'app_1234567890 is allowed: operator@phone to shell@laptop, shell.run',
+    'rule added, #k2m4qa: /home/me/policy.yaml:4: { from: { node: phone }, decision: allow }',
+    'app_other is allowed by it as well: operator@phone to shell@laptop, shell.run',
+    ''
+  ])
+  t.alike(JSON.parse((await run([...args, '--json'])).stdout), { schema: 'a2a-node/approval@1', ...result, outcome: 'allowed' })
+  const none = (await run(['approvals', 'deny', APPROVAL.id, '--remember'])).stdout
+  t.ok(none.endsWith('no rule was written: none asks about it any more\n'), none)
 })
 
 test('approvals are listed with who asks for what, harmless to show; a decision is told', async (t) => {

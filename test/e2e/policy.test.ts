@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
-import type { ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
+import type { ApprovalDetail, ApprovalInfo, PolicyInfo, PolicyTestResult } from '../../src/ports/policy-api.js'
 import { type TestMesh, type TestNode, testMesh, until, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const ASK = `# what others may have done here
@@ -38,12 +38,16 @@ const CALL = ['call', 'text@b', 'text.stats', '{"text":"one two"}']
 test('a call waits for approval, says so, and completes once it is allowed', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await pair(mesh, ASK)
-  const calling = a.cli([...CALL, '--timeout', '5m'])
+  const calling = a.cli([...CALL, '--timeout', '10m'])
   const id = await nextApproval(b)
   await until(a.api, 'tasks.list', {}, ({ tasks }) => tasks.some((one) => one.state === 'submitted' && one.waitingFor === 'approval'))
   const { approvals } = await b.json<{ schema: string; approvals: ApprovalInfo[] }>(['approvals', 'ls'])
   t.alike([approvals[0]?.id, approvals[0]?.from, approvals[0]?.to, approvals[0]?.rule], [id, 'operator@a', 'text@b', 'policy.yaml:4: ask'])
   t.ok((await b.cli(['approvals', 'ls'])).stdout.includes('{"text":"one two"}'))
+  t.is(approvals[0]?.endsBy, 'node', 'the caller has more time than this node gives')
+  const shown = await b.json<ApprovalDetail>(['approvals', 'show', id.slice(0, 10)])
+  t.alike([shown.id, shown.whole.input, shown.whole.justification], [id, { text: 'one two' }, null])
+  t.is((await b.cli(['approvals', 'show', 'app_nobody'])).code, 4)
   const allowed = await b.cli(['approvals', 'allow', id.slice(0, 10)])
   t.alike([allowed.code, allowed.stdout], [0, `${id} is allowed: operator@a to text@b, text.stats\n`])
   const { code, stdout, stderr } = await calling
@@ -78,15 +82,23 @@ test('a denied call exits 5 with POLICY_DENIED', async (t) => {
   t.is(code, 5)
   const reply = JSON.parse(stdout) as Reply
   t.alike([reply.outcome, reply.error?.code], ['FAILED', 'POLICY_DENIED'])
+  t.is(reply.error?.message, 'refused by b: a person denied it (policy.yaml:4: ask)', 'and whose policy it was')
   t.is((await b.cli(['approvals', 'deny', id])).code, 4, 'there is nothing left to decide')
 })
 
 test('--remember leaves the file as it was but for one rule, and nobody is asked again, also after a restart', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await pair(mesh, ASK)
-  const calling = a.cli([...CALL, '--timeout', '5m'])
-  t.is((await b.cli(['approvals', 'allow', await nextApproval(b), '--remember'])).code, 0)
-  t.is((await calling).code, 0)
+  const calling = a.cli([...CALL, '--timeout', '2m'])
+  const id = await nextApproval(b)
+  const other = a.cli([...CALL, '--timeout', '4m'])
+  const { approvals } = await until(b.api, 'approvals.list', {}, (now) => now.approvals.length === 2)
+  t.is(approvals[0]?.endsBy, 'caller', 'what the caller gives is less than what this node does')
+  const { code, stdout } = await b.cli(['approvals', 'allow', id, '--remember'])
+  t.is(code, 0)
+  t.ok(stdout.includes(`: ${policyFile(b)}:4: { from: { node: ${a.info.node.id}, agent: operator`), stdout)
+  t.ok(stdout.includes(`${approvals[1]?.id} is allowed by it as well: operator@a to text@b, text.stats\n`), stdout)
+  t.alike([(await calling).code, (await other).code], [0, 0])
   const lines = (await fs.readFile(policyFile(b), 'utf8')).split('\n')
   t.is(lines.toSpliced(3, 1).join('\n'), ASK)
   t.ok(lines[3]?.includes(`node: ${a.info.node.id}, agent: operator`), lines[3])

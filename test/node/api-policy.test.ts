@@ -135,7 +135,7 @@ test('the refusals of local calls are those of policy test as well', async (t) =
   const result = await here.api().call('policy.test', { from: 'owner', to: 'text' })
   t.alike([result.decision, result.rule], ['deny', 'policy.yaml:2: deny'])
   const error = await failsWith(t, 'POLICY_DENIED', () => here.api().call('message.send', { agent: 'text', text: 'x' }))
-  t.alike(error.data, { rule: 'policy.yaml:2: deny' })
+  t.alike(error.data, { rule: 'policy.yaml:2: deny', node: 'owner' })
 })
 
 test('sandboxes come before the policy: no rule opens them', async (t) => {

@@ -33,9 +33,11 @@ test('a message that a rule asks about waits, its sender sees that, and once it 
       description: '',
       justification: null,
       input: '{"n":1}',
+      cut: [],
       rule: 'policy.yaml:3: ask',
       askedAt: '',
-      expiresAt: ''
+      expiresAt: '',
+      endsBy: 'caller'
     }
   )
   await peer.api().call('approvals.allow', { id: one?.id ?? '' })
@@ -72,7 +74,7 @@ test('a denied message does not run, its sender is told POLICY_DENIED with the r
   await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
   await world.settle()
   const { outcome, error } = await reply
-  t.alike([outcome, error?.code, error?.data], ['FAILED', 'POLICY_DENIED', { rule: 'policy.yaml:3: ask' }])
+  t.alike([outcome, error?.code, error?.data], ['FAILED', 'POLICY_DENIED', { rule: 'policy.yaml:3: ask', node: 'peer' }])
   t.is(agent.tasks.length, 0)
   t.alike(
     approvalsOnRecord(peer),
@@ -271,7 +273,7 @@ test('a remembered denial is refused at once from then on', async (t) => {
   const second = callText(owner)
   await world.settle()
   t.is((await second).error?.code, 'POLICY_DENIED')
-  t.alike((await second).error?.data, { rule: 'policy.yaml:3: deny' })
+  t.alike((await second).error?.data, { rule: 'policy.yaml:3: deny', node: 'peer' })
 })
 
 test('what cannot be remembered goes on waiting', async (t) => {

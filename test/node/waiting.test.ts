@@ -76,6 +76,34 @@ test('an item of a swarm whose lease waits for approval keeps its lease; allowed
   t.is(other.tasks.length, 3)
 })
 
+test('an item that a person did not allow is not asked of the same agent again, whether denied or left', async (t) => {
+  const { world, owner, peer, agent } = await approvalScene(t)
+  const launch = (strategy: 'each' | 'map'): string =>
+    owner.core.swarms.launch({
+      goal: 'g',
+      capability: 'text.do',
+      strategy,
+      ...(strategy === 'map' ? { items: [{ item: 'a', input: 1 }] } : {}),
+      deadlineMs: 900_000
+    })
+  for (const strategy of ['map', 'each'] as const) {
+    const id = launch(strategy)
+    await world.pass(1000)
+    await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
+    await world.pass(10_000, 500)
+    t.alike(await waitingOf(peer), [], 'nobody is asked again')
+    const { status, results } = owner.core.swarms.results(id)
+    t.alike([status, results[0]?.attempt], ['failed', 1])
+    t.is(results[0]?.error?.message, 'refused by peer: a person denied it (policy.yaml:3: ask)')
+  }
+  const left = launch('map')
+  await world.pass(1000)
+  await world.pass(310_000, 500)
+  const { status, results } = owner.core.swarms.results(left)
+  t.alike([status, results[0]?.attempt, results[0]?.error?.code], ['failed', 1, 'APPROVAL_TIMEOUT'])
+  t.is(agent.tasks.length, 0)
+})
+
 test('a swarm that ends takes back what still waits', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
   const id = owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'each' })

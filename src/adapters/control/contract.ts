@@ -120,6 +120,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     justification: justification.exactOptional()
   }),
   'approvals.list': none,
+  'approvals.show': z.strictObject({ id: ref }),
   'approvals.allow': approval,
   'approvals.deny': approval
 }

@@ -1,13 +1,18 @@
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { ApprovalInfo } from '../../ports/policy-api.js'
+import type { ApprovalDetail, ApprovalInfo, ApprovalResult, ApprovalText } from '../../ports/policy-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { showWatch } from '../live.js'
 import { isSet } from '../options.js'
-import type { Output } from '../output.js'
-import { type Cell, tableLines } from '../render.js'
+import { jsonText, type Output } from '../output.js'
+import { type Cell, printFacts, tableLines } from '../render.js'
 import { agoText } from '../words.js'
+
+/** Characters of one text in a row of the list. */
+const ROW_SHOWN = 80
+/** Stands behind what is cut, outside of any quotes. */
+const CUT = '… (cut)'
 
 /** `approvals ls`: what waits for a person; with `--watch` again at each change. */
 export const listApprovals: Action = async ({ output, api }, _args, options) => {
@@ -23,27 +28,78 @@ export const listApprovals: Action = async ({ output, api }, _args, options) => 
 
 async function approvalLines(output: Output, list: readonly ApprovalInfo[]): Promise<string[]> {
   if (list.length === 0) return ['nothing waits for approval']
-  const now = Date.now()
   const rows = list.map((one): Cell[] => [
     { text: one.id, style: 'bold' },
     `${one.from} (${one.fromTier})`,
     one.to,
     one.capability ?? `(${one.type})`,
     one.sideEffect ?? '-',
-    agoText(one.askedAt, now),
-    formatDuration(Math.max(0, Date.parse(one.expiresAt) - now)),
+    agoText(one.askedAt, Date.now()),
+    leftText(one),
     one.rule,
-    one.input,
+    inputOf(one),
     saidOf(one)
   ])
-  return await tableLines(output, ['ID', 'FROM', 'AGENT', 'CAPABILITY', 'EFFECT', 'ASKED', 'LEFT', 'RULE', 'INPUT', 'SENDER SAYS'], rows)
+  const titles = ['ID', 'FROM', 'AGENT', 'CAPABILITY', 'EFFECT', 'ASKED', 'LEFT', 'RULE', 'INPUT', 'SENDER SAYS']
+  const lines = await tableLines(output, titles, rows)
+  const [cut] = list.filter((one) => `${inputOf(one)}${saidOf(one)}`.includes(CUT))
+  return cut === undefined ? lines : [...lines, `(cut): all of it is shown by ${output.hint(`a2a-node approvals show ${shown(cut.id)}`)}`]
+}
+
+/** Until nobody decides any more, or until whoever called waits no longer. */
+function leftText({ expiresAt, endsBy }: ApprovalInfo): string {
+  const left = formatDuration(Math.max(0, Date.parse(expiresAt) - Date.now()))
+  return endsBy === 'caller' ? `${left} (caller)` : left
+}
+
+function inputOf({ input, cut }: ApprovalInfo): string {
+  const whole = cut.includes('input') ? input.replace(/…$/, '') : input
+  return begin(whole, { isCut: cut.includes('input'), quoted: (text) => text })
 }
 
 /** What the sender says of it, quoted: nothing in it can pass for a column of its own. */
-function saidOf({ description, justification }: ApprovalInfo): string {
-  const goal = description === '' ? [] : [`goal ${JSON.stringify(description)}`]
-  const why = justification === null ? [] : [`justification ${JSON.stringify(justification)}`]
+function saidOf({ description, justification, cut }: ApprovalInfo): string {
+  const said = (of: ApprovalText, text: string): string => begin(text, { isCut: cut.includes(of), quoted: JSON.stringify })
+  const goal = description === '' ? [] : [`goal ${said('description', description)}`]
+  const why = justification === null ? [] : [`justification ${said('justification', justification)}`]
   return [...goal, ...why].join(', ') || '-'
+}
+
+function begin(text: string, { isCut, quoted }: { readonly isCut: boolean; quoted(text: string): string }): string {
+  return isCut || text.length > ROW_SHOWN ? `${quoted(text.slice(0, ROW_SHOWN))}${CUT}` : quoted(text)
+}
+
+/** `approvals show <id>`: all that is known of one, nothing cut. */
+export const showApproval: Action = async ({ output, api }, [id = '']) => {
+  const one = await api().call('approvals.show', { id })
+  if (output.json) output.object('approval-detail@1', one)
+  else printApproval(output, one)
+  return EXIT.ok
+}
+
+function printApproval(output: Output, one: ApprovalDetail): void {
+  const { id, capability, sideEffect, type, copies, whole } = one
+  output.print(`${output.paint('bold', shown(id))}   ${output.paint('yellow', 'waits for approval')}`)
+  printFacts(output, [
+    ['from', `${one.from}   ${one.fromTier}`],
+    ['agent', one.to],
+    ['asks for', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((part) => part !== null).join(', ')],
+    one.requestId === null ? null : ['request', `${one.requestId}, attempt ${one.attempt ?? 1}`],
+    copies < 2 ? null : ['copies', `${copies}; all of them hear of the decision`],
+    ['asked', agoText(one.askedAt, Date.now())],
+    ['left', `${leftText(one)}${one.endsBy === 'caller' ? ': then whoever called waits no longer' : ''}`],
+    ['rule', one.rule]
+  ])
+  // Quoted, so that no word of the sender passes for one of this node.
+  const said = [
+    ['input:', whole.input],
+    ['goal, as the sender gives it:', whole.description === '' ? null : whole.description],
+    ['justification, as the sender gives it:', whole.justification]
+  ] as const
+  said.forEach(([label, text], at) => {
+    if (text !== null || at === 0) output.print(`  ${output.paint('dim', label)}\n${jsonText(text)}`)
+  })
+  for (const verb of ['allow', 'deny']) output.note(`  ${verb}: ${output.hint(`a2a-node approvals ${verb} ${shown(id)}`)}`)
 }
 
 /** `approvals allow <id>`. */
@@ -58,8 +114,18 @@ function remembered(options: Parameters<Action>[2]): { remember?: true } {
   return isSet(options, 'remember') ? { remember: true } : {}
 }
 
-function decided(output: Output, one: ApprovalInfo, outcome: 'allowed' | 'denied'): number {
-  if (output.json) output.object('approval@1', { ...one, outcome })
-  else output.print(`${shown(one.id)} is ${outcome}: ${shown(one.from)} to ${shown(one.to)}, ${shown(one.capability ?? one.type)}`)
+function decided(output: Output, one: ApprovalResult, outcome: 'allowed' | 'denied'): number {
+  if (output.json) {
+    output.object('approval@1', { ...one, outcome })
+    return EXIT.ok
+  }
+  const line = ({ id, from, to, capability, type }: ApprovalInfo, what: string): string =>
+    `${shown(id)} is ${what}: ${shown(from)} to ${shown(to)}, ${shown(capability ?? type)}`
+  output.print(line(one, outcome))
+  const { remembered: rule, alsoDecided = [] } = one
+  if (rule === null) output.print('no rule was written: none asks about it any more')
+  else if (rule !== undefined)
+    output.print(`rule added, ${shown(rule.id)}: ${shown(rule.file, 1000)}:${rule.line}: ${shown(rule.text, 2000)}`)
+  for (const other of alsoDecided) output.print(line(other, `${other.outcome} by it as well`))
   return EXIT.ok
 }

@@ -36,6 +36,6 @@ function verdictOf({ line, decision, name }: PolicyRule, file: string): PolicyVe
   const rule = `${file}:${line}: ${decision}${name === undefined ? '' : ` (${name})`}`
   if (decision === 'allow') return { decision, verdict: { allowed: true, rule, line } }
   const refused = { allowed: false, code: 'POLICY_DENIED', rule, line } as const
-  if (decision === 'deny') return { decision, verdict: { ...refused, reason: 'the policy of this node denies it' } }
+  if (decision === 'deny') return { decision, verdict: { ...refused, reason: 'the policy denies it' } }
   return { decision, verdict: { ...refused, reason: 'a person must allow it first', asks: true } }
 }

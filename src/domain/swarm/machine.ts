@@ -1,7 +1,7 @@
 import type { ErrorBody } from '../../kit/errors.js'
 import { failure, finishItem, finishSwarm } from './finish.js'
 import { backOff, endLease, heard, leasesOf, type LiveLease, liveLease, noteTried, putBack, release, renew } from './leases.js'
-import { fill, nextUrgent, restEnds } from './schedule.js'
+import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
 import type { AgentState, HostState, ItemState, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
@@ -38,7 +38,7 @@ export function createSwarm({ items, ...parts }: SwarmParts, now: number): Swarm
 }
 
 function freshItem({ name, pinnedTo }: SwarmParts['items'][number]): ItemState {
-  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, tried: [], takeovers: 0 }
+  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, tried: [], barred: [], takeovers: 0 }
   return { name, pinnedTo: pinnedTo ?? null, status: 'waiting', ...none }
 }
 
@@ -71,7 +71,8 @@ interface Step {
  *
  * - One live lease an item; its attempt number rises with each. A result counts only from the agent and attempt of the
  *   live lease, so each item gets exactly one outcome, however often and late messages come.
- * - Leases that are lost (link, silence, no room, agent gone) cost no retry; runs that failed do.
+ * - Leases that are lost (link, silence, no room, agent gone) cost no retry; runs that failed do. Who may not do an item is
+ *   not asked for it again, and where nobody else is there it has failed.
  * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
  *   first and one more with each result, so that none takes a swarm by claiming many places.
  * - What is held far longer than others take goes to a proven agent that is idle.
@@ -168,7 +169,9 @@ function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type
   endLease(state, lease)
   if (agent !== undefined) heard(agent)
   if (input.outcome.ok) credit(state, lease, now)
-  if (input.outcome.ok || input.outcome.isFinal === true || item.failures >= state.parts.retries) {
+  if (!input.outcome.ok && input.outcome.isRefusal === true) item.barred.push(item.agent)
+  const isLast = item.failures >= state.parts.retries || !isDoable(state, item)
+  if (input.outcome.ok || input.outcome.isFinal === true || isLast) {
     if (!input.outcome.ok) item.failures++
     return finishItem(state, index, { outcome: input.outcome, now, effects })
   }

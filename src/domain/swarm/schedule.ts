@@ -71,8 +71,9 @@ function pinnedMatch(free: readonly AgentState[]): Match | null {
 function returnedMatch(state: SwarmState, free: readonly AgentState[], now: number): Match | null {
   let looked = 0
   for (const [index, anyoneFrom] of state.returned) {
-    if (++looked > MAX_LOOKED_AT) return null
     const item = state.items[index]
+    if (item !== undefined && !isDoable(state, item)) continue
+    if (++looked > MAX_LOOKED_AT) return null
     const agent = item === undefined ? null : agentFor(state, item, { free, isUrgent: anyoneFrom <= now })
     if (agent !== null) return { index, agent }
   }
@@ -88,7 +89,16 @@ function agentFor(
   const untried = best(free, (agent) => !item.tried.includes(agent.address))
   if (untried !== null) return untried
   if (!isUrgent && isAnyUntried(state, item)) return null
-  return best(free, (agent) => agent.address !== item.agent) ?? best(free, () => true)
+  const may = (agent: AgentState): boolean => !item.barred.includes(agent.address)
+  return best(free, (agent) => may(agent) && agent.address !== item.agent) ?? best(free, may)
+}
+
+/** Is nobody barred from an item, or is an agent there that is not? */
+export function isDoable(state: SwarmState, item: ItemState): boolean {
+  if (item.barred.length === 0) return true
+  if (item.pinnedTo !== null) return !item.barred.includes(item.pinnedTo)
+  for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0 && !item.barred.includes(agent.address)) return true
+  return false
 }
 
 function isAnyUntried(state: SwarmState, item: ItemState): boolean {

@@ -36,8 +36,11 @@ export type SwarmInput =
 /** How one run of an item ended. */
 export type RunOutcome =
   | { readonly ok: true; readonly result: unknown }
-  /** `isFinal`: trying again cannot help, so no retry is spent. */
-  | { readonly ok: false; readonly error: ErrorBody; readonly isFinal?: boolean }
+  /**
+   * `isFinal`: trying again cannot help, so no retry is spent. `isRefusal`: the agent may not do the item, so it is never
+   * asked for it again; another may do it.
+   */
+  | { readonly ok: false; readonly error: ErrorBody; readonly isFinal?: boolean; readonly isRefusal?: boolean }
 
 /** What the owner of a swarm does, in this order. */
 export type SwarmEffect =
@@ -86,6 +89,8 @@ export interface ItemState {
   leasedAt: number
   /** Agents that had it without a result, for another to be preferred. */
   readonly tried: string[]
+  /** Those of them that may not do it. */
+  readonly barred: string[]
   /** Times that it was taken from an agent for being slow. */
   takeovers: number
 }

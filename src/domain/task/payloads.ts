@@ -6,6 +6,8 @@ import { TaskAcceptPayloadSchema } from './negotiation.js'
 const id = z.string().min(1).max(128)
 /** With its attempt it must fit the keys of heartbeats and cancellations. */
 const requestIdText = z.string().min(1).max(48)
+/** The last time that a date can be, unix milliseconds. */
+const MAX_TIME = 8_640_000_000_000_000
 const text = z.string().max(16_384)
 
 /**
@@ -36,7 +38,9 @@ export const requestPayloadSchema = z.object({
   /** The goal, for people and language models. */
   description: text.default(''),
   /** Set when it is the lease of an item: it ends when its launcher is gone for longer than a lease. */
-  swarm: id.nullable().default(null)
+  swarm: id.nullable().default(null),
+  /** When its caller waits for the answer no longer, by the sender's clock (as `timestamp` of the envelope), unix milliseconds. */
+  until: z.number().int().min(0).max(MAX_TIME).optional()
 })
 
 /** What a `request` asks. */

@@ -70,7 +70,7 @@ test('the first rule decides, and is named with file and line', async (t) => {
     code: 'POLICY_DENIED',
     rule: 'policy.yaml:2: deny',
     line: 2,
-    reason: 'the policy of this node denies it'
+    reason: 'the policy denies it'
   })
   t.alike(decide(withRules('allow', 'deny'), asked), { allowed: true, rule: 'policy.yaml:2: allow', line: 2 })
 })

@@ -61,6 +61,34 @@ test('an item is leased, its result accepted, and the swarm completes', (t) => {
   t.alike(swarm.ok(0, 1, 'a'), [], 'nothing follows done')
 })
 
+test('who may not do an item is not asked for it again; another is, and where nobody else is there it has failed', (t) => {
+  const refuse = (swarm: Swarm, attempt: number, agent: string): readonly SwarmEffect[] =>
+    swarm.do({ type: 'result', index: 0, attempt, agent, outcome: { ok: false, error: ERROR, isRefusal: true } }, attempt)
+  const alone = new Swarm({ retries: 9 })
+  alone.join('a')
+  t.alike(
+    ofType(refuse(alone, 1, 'a'), 'item').map(({ status, attempt }) => [status, attempt]),
+    [['failed', 1]]
+  )
+  const two = new Swarm({ retries: 9 })
+  two.join('a')
+  two.join('b')
+  t.alike(leases(refuse(two, 1, 'a')), ['0:b#2'])
+  t.alike(leases(two.fail(0, 2, 'b', 3)), ['0:b#3'], 'b again, though a is free')
+  t.is(ofType(refuse(two, 3, 'b'), 'done').length, 1)
+  const away = new Swarm({ retries: 9 })
+  away.join('a')
+  away.join('b', 1)
+  refuse(away, 1, 'a')
+  away.do({ type: 'gone', agents: ['b'], reason: 'lost' }, 3)
+  t.alike(leases(away.do({ type: 'tick' }, 50_000)), [], 'it waits for one that may')
+  t.alike(leases(away.join('b', 1, 50_001)), ['0:b#3'])
+  const pinned = new Swarm({ items: [{ name: 'one', pinnedTo: 'a' }], retries: 9 })
+  pinned.join('a')
+  pinned.join('b')
+  t.is(ofType(refuse(pinned, 1, 'a'), 'done').length, 1, 'what only one may be asked for ends')
+})
+
 test('leases go to the agent with most free slots, then to the one that waited longest', (t) => {
   const swarm = new Swarm({ names: Array.from({ length: 12 }, (_, i) => `${i}`), maxParallel: 1 })
   swarm.join('a', 2)
