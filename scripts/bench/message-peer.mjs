@@ -37,6 +37,14 @@ function openDht(port) {
 
 const OPERATOR = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
 
+/** Gives back what it is asked with. */
+const WORKER = {
+  id: 'worker',
+  concurrency: 64,
+  capabilities: [{ id: 'worker.echo', name: 'echo', description: 'gives it back', inputSchema: {}, outputSchema: {}, sideEffect: 'none' }],
+  run: ({ input }) => input
+}
+
 /** Answers whatever comes. Tells how it is reached. */
 async function echo({ port, home }) {
   const node = await openNode({ home, name: 'echo' })
@@ -48,8 +56,9 @@ async function echo({ port, home }) {
   if (node.attach === undefined) return { key: server.publicKey.toString('hex'), agent: null, code: null }
   const agent = await node.attach({ id: 'echo', onMessage: ({ payload }, reply) => void reply(payload) })
   const sink = await node.attach({ id: 'sink', onMessage: () => void taken++ })
+  const worker = await node.attach(WORKER)
   const { code } = await node.apiFor(OPERATOR).call('invite.create', { uses: 2 })
-  return { key: server.publicKey.toString('hex'), agent: agent.address, sink: sink.address, code }
+  return { key: server.publicKey.toString('hex'), agent: agent.address, sink: sink.address, worker: worker.address, code }
 }
 
 /** Messages that the sink has got since the last question. */
@@ -82,7 +91,7 @@ async function flood({ home, sink, code, on }) {
 }
 
 /** Opens both ways to the echo. */
-async function open({ port, home, key, agent, code }) {
+async function open({ port, home, key, agent, worker, code }) {
   const stream = openDht(port).connect(Buffer.from(key, 'hex'))
   stream.on('data', (bytes) => received(bytes.toString('latin1')))
   await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject))
@@ -92,6 +101,9 @@ async function open({ port, home, key, agent, code }) {
   const attached = await node.attach({ id: 'ping', onMessage: ({ payload }) => received(payload) })
   ways.ours = (payload) => attached.send({ recipient: agent, type: 'notification', payload })
   await untilReached()
+  const api = node.apiFor(OPERATOR)
+  const input = { text: '.'.repeat(PAYLOAD_BYTES) }
+  ask = () => api.call('message.call', { agent: worker, capability: 'worker.echo', input })
   return {}
 }
 
@@ -116,6 +128,23 @@ function delay(ms) {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
+/** Asks the worker of the other process. */
+let ask = null
+
+/** So many requests, always `inFlight` of them at once; how many are answered in a second. */
+async function requests({ count, inFlight }) {
+  let left = count
+  const askOn = async () => {
+    while (left-- > 0) {
+      const { outcome } = await ask()
+      if (outcome !== 'COMPLETED') throw new Error(`a request ended as ${outcome}`)
+    }
+  }
+  const from = performance.now()
+  await Promise.all(Array.from({ length: inFlight }, askOn))
+  return { perSecond: count / ((performance.now() - from) / 1000) }
+}
+
 /** So many round trips one after the other; the milliseconds of each. */
 async function measure({ way, count }) {
   const send = ways[way]
@@ -128,7 +157,7 @@ async function measure({ way, count }) {
   return { samples }
 }
 
-const COMMANDS = { echo, open, measure, flood, count: countTaken }
+const COMMANDS = { echo, open, measure, requests, flood, count: countTaken }
 
 process.on('message', ({ command, ...params }) => {
   COMMANDS[command](params).then(

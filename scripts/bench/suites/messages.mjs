@@ -8,7 +8,16 @@ import { openPeer } from '../peers.mjs'
 const BLOCKS = 20
 const BLOCK = 100
 const WARM_UP = 2000
+const REQUESTS = { count: 3000, inFlight: 64 }
 const NAME = 'notification round trip, 256 B'
+
+const REQUEST_ROW = {
+  name: `request and response, ${REQUESTS.inFlight} in flight`,
+  unit: '/s',
+  goal: null,
+  bound: 'min',
+  note: 'between two processes, 256 B each way; on the clock'
+}
 
 /** A notification between agents inside two processes and back, against a raw echo between the same two processes. */
 export async function figures({ runs }) {
@@ -21,7 +30,11 @@ export async function figures({ runs }) {
     await ping({ command: 'open', port, home: path.join(lab.dir(), 'h'), ...place })
     const ways = place.code === null ? ['raw'] : ['raw', 'ours']
     await inTurn(ways, (way) => ping({ command: 'measure', way, count: WARM_UP }))
-    return rows(await times(runs, () => round(ping, ways)))
+    const rounds = await times(runs, () => round(ping, ways))
+    if (place.code === null) return rows(rounds)
+    await ping({ command: 'requests', ...REQUESTS })
+    const rates = await times(runs, async () => (await ping({ command: 'requests', ...REQUESTS })).perSecond)
+    return [...rows(rounds), { ...REQUEST_ROW, samples: rates }]
   } finally {
     await lab.close()
   }
