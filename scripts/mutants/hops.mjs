@@ -149,8 +149,8 @@ export const HOPS_MUTANTS = [
   {
     name: 'a reply that did not arrive has ended its exchange at the hop',
     file: 'src/node/passing.ts',
-    find: "if (did?.what === 'ended')",
-    put: "if (did?.what === 'ended' && did.exchange.from === '')",
+    find: "if (did?.what !== 'ended') return",
+    put: "if (did?.what !== 'ended' || did.exchange.from !== '') return",
     test: 'node/answers.carried',
     title: 'an answer that the second hop refuses comes again along the exchange of the first'
   },
@@ -233,5 +233,37 @@ export const HOPS_MUTANTS = [
     put: '',
     test: 'node/inbox.here',
     title: 'one whose sender goes away under it is refused to whoever sent it, on record once'
+  },
+  {
+    name: 'replies go by the way that was found last',
+    file: 'src/node/ways.ts',
+    find: 'return way !== null && peers.isOnline(way) ? way : routes.next(node)',
+    put: 'return routes.next(node) ?? way',
+    test: 'node/ways.attacks',
+    title: 'an answer goes back the way its request came, whatever ways others offer and use meanwhile'
+  },
+  {
+    name: 'a hop looks for a way of its own for replies',
+    file: 'src/node/passing.ts',
+    find: 'const next = way !== null && peers.isOnline(way) ? way : routes.next(nodeId)',
+    put: 'const next = routes.next(way === null ? nodeId : nodeId)',
+    test: 'node/ways',
+    title: 'two nodes on the way carry a message and its answer as well'
+  },
+  {
+    name: 'what follows an opening looks for a way of its own',
+    file: 'src/node/ways.ts',
+    find: 'if (isOpening && thread !== null) conversations.setWay(thread, via)',
+    put: 'if (isOpening && thread === null) return',
+    test: 'node/ways.attacks',
+    title: 'what follows on a thread goes the way that its opening went'
+  },
+  {
+    name: 'an exchange that is open again has lost its way',
+    file: 'src/node/passing.ts',
+    find: 'this.#setWays(did.exchange, { [origin]: from, [to]: next })',
+    put: 'void [origin, from, next, to]',
+    test: 'node/answers.carried',
+    title: 'an answer that the second hop refuses comes again along the exchange of the first'
   }
 ]

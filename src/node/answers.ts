@@ -62,7 +62,7 @@ export class Answers {
     const now = clock.monotonic()
     const answer = { thread, payload, bytes: sizeOf(payload), expiresAt: now + answerTtlMs }
     if (peer === self || (this.#isReachable(thread) && this.#backlogs.isOpen(peer, now))) void this.#respond(answer)
-    else this.#backlogs.wait(peer, answer)
+    else this.#backlogs.wait(peer, answer, now)
   }
 
   /** Sends a response now or never: this node stops. Resolves when it is on its way. */
@@ -71,13 +71,9 @@ export class Answers {
       await this.#send(thread, 'response', payload).catch((error: unknown) => this.#note(thread.correlationId, error))
   }
 
-  /** Sends progress, if the caller is there; else looks for it, for what comes later. */
+  /** Sends progress, if the caller is there. */
   progress(thread: Thread, payload: unknown): void {
-    const peer = thread.recipient.nodeId
-    if (!this.#isReachable(thread)) {
-      if (this.#backlogs.isOpen(peer, this.#parts.clock.monotonic())) void this.#flush(peer)
-      return
-    }
+    if (!this.#isReachable(thread)) return
     this.#parts.outbox
       .send({ type: 'stream-data', payload, ...this.#voiced(thread) })
       .catch((error: unknown) => this.#note(thread.correlationId, error))
@@ -107,37 +103,38 @@ export class Answers {
     this.#backlogs.forget(peer)
   }
 
-  #isReachable({ recipient: { nodeId } }: Thread): boolean {
-    return nodeId === this.#parts.self || this.#parts.ways.isReachable(nodeId)
+  #isReachable(thread: Thread): boolean {
+    const { nodeId } = thread.recipient
+    return nodeId === this.#parts.self || this.#parts.ways.isReachable(nodeId, thread)
   }
 
   /** Never rejects. */
   async #flush(peer: NodeId): Promise<void> {
-    const { ways, clock } = this.#parts
     if (this.#flushing.has(peer)) return
     this.#flushing.add(peer)
-    await ways.reach(peer).catch(() => {})
-    for (let isGoing = ways.isReachable(peer); isGoing; ) {
-      const answer = this.#backlogs.next(peer, clock.monotonic())
+    for (let isGoing = true; isGoing; ) {
+      const answer = this.#backlogs.next(peer, this.#parts.clock.monotonic())
       isGoing = answer !== null && (await this.#respond(answer))
     }
-    if (!ways.isReachable(peer)) this.#backlogs.backOff(peer, clock.monotonic())
     this.#flushing.delete(peer)
   }
 
   /** Sends an answer. False: it waits, since its caller cannot take it now. Never rejects. */
   async #respond(answer: Unsent): Promise<boolean> {
     const { thread, payload } = answer
-    const { ways, clock, directory } = this.#parts
+    const { ways, clock, directory, self } = this.#parts
     const peer = thread.recipient.nodeId
     try {
+      if (peer !== self) await ways.reach(peer, thread)
       const id = await this.#send(thread, 'response', payload)
       if (ways.isHanded(id)) this.#backlogs.hand(peer, { id, answer }, clock.monotonic())
       else this.#ended(answer, 'taken')
     } catch (error) {
       const failure = asNodeError(error)
       if (AWAY.has(failure.code) && directory.certificate(peer) !== null) {
-        this.#backlogs.wait(peer, answer)
+        this.#backlogs.wait(peer, answer, clock.monotonic())
+        // Room comes back soon, a node may not.
+        if (failure.code !== 'OVERLOADED') this.#backlogs.backOff(peer, clock.monotonic())
         return false
       }
       this.#failed(thread, failure)

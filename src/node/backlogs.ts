@@ -88,8 +88,9 @@ export class Backlogs<A extends Kept> {
     return backlog === undefined || (backlog.waiting.size === 0 && backlog.isOpen(now))
   }
 
-  /** Puts an answer at the end of the line for its node. */
-  wait(peer: NodeId, answer: A): void {
+  /** Puts an answer at the end of the line for its node, unless its time is over. */
+  wait(peer: NodeId, answer: A, now: number): void {
+    if (answer.expiresAt <= now) return this.#onEnd(answer, 'expired')
     this.#of(peer).wait(answer)
     this.#trim()
   }
@@ -105,7 +106,7 @@ export class Backlogs<A extends Kept> {
     const backlog = this.#backlogs.get(peer)
     const answer = backlog?.takeHanded(id) ?? null
     if (answer === null) return false
-    this.wait(peer, answer)
+    this.wait(peer, answer, now)
     this.backOff(peer, now)
     return true
   }

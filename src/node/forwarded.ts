@@ -11,7 +11,6 @@ import type { Links } from '../ports/mesh.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Refusal } from './router.js'
-import type { Routes } from './routes.js'
 
 /** Messages of others that one neighbour may bring: each costs a signature to check. An honest one brings fewer. */
 const PER_NEIGHBOUR = { perSecond: 500, burst: 2500 }
@@ -25,7 +24,6 @@ export interface ForwardedParts {
   readonly hash: Hash
   readonly directory: Directory
   readonly links: Pick<Links, 'isKeptOut'>
-  readonly routes: Routes
 }
 
 /** Whose message it is; or why it is not taken, whether that is the fault of the neighbour who brought it, and whether its node is told. */
@@ -70,7 +68,7 @@ export class Forwarded {
 
   /** Judges a message with a signature or hops, as it came from a neighbour. */
   accept(peer: NodeId, read: ReadEnvelope, bytes: Uint8Array): Acceptance {
-    const { self, clock, routes, membership, hash, verify } = this.#parts
+    const { self, clock, membership, hash, verify } = this.#parts
     const { header } = read
     const hops = header.metadata?.hops ?? []
     const origin = parseAddress(header.sender)?.nodeId ?? ''
@@ -85,7 +83,6 @@ export class Forwarded {
     const firstHop = hops[0] ?? self
     if (!isOfOrigin(read, bytes, { origin, verify, mesh: membership.meshId, firstHop, hash })) return forged(REFUSALS.unsigned)
     this.#replays.add(message)
-    routes.learn(origin, peer, hops.length)
     return { ok: true, origin }
   }
 

@@ -73,6 +73,11 @@ export function threadOf({ sender, recipient, header }: Pick<Incoming, 'sender' 
   return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id }
 }
 
+/** The neighbour that brought a message of another node; null: its own link did. */
+function broughtBy({ header }: Pick<Incoming, 'header'>): NodeId | null {
+  return header.metadata?.hops?.at(-1) ?? null
+}
+
 /** What the road in needs. */
 export interface InboxParts {
   readonly clock: Clock
@@ -331,7 +336,7 @@ export class Inbox {
     const { type } = arrival.header
     if (type === 'notification' || !OPENING_TYPES.has(type)) return true
     const ttlMs = type === 'task-proposal' ? SHORT_TTL_MS : type === 'stream-start' ? STREAM_TTL_MS : this.#parts.ttlMs
-    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs)
+    return this.#parts.conversations.letIn(threadOf(arrival), ttlMs, broughtBy(arrival))
   }
 
   #dispatch(incoming: Incoming): void {
@@ -375,7 +380,7 @@ export class Inbox {
     if (type === 'notification' || !OPENING_TYPES.has(type)) return
     const thread = threadOf(refused)
     // The error goes back along the thread, so the thread must be open for it.
-    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS)) this.#tell(thread, refusal)
+    if (this.#parts.conversations.letIn(thread, SHORT_TTL_MS, broughtBy(refused))) this.#tell(thread, refusal)
   }
 
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {

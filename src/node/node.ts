@@ -183,7 +183,7 @@ function createWays(parts: NodeParts, tables: WayTables): Pick<Tables, 'routes' 
   const routes = new Routes(common)
   return {
     routes,
-    forwarded: new Forwarded({ ...common, routes }),
+    forwarded: new Forwarded(common),
     ways: new Ways({ ...common, routes }),
     passing: new Passing({ ...common, routes })
   }

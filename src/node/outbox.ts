@@ -199,8 +199,8 @@ export class Outbox {
     const { ways, conversations, self } = this.#parts
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
-    if (bytes !== null) await ways.reach(to)
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
+    if (bytes !== null) await ways.reach(to, OPENING_TYPES.has(draft.type) ? null : thread)
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     let here = ELSEWHERE

@@ -83,8 +83,9 @@ export interface Luggage {
   readonly bytes: Uint8Array
 }
 
-/** A message that was passed on: to whom, for whom, and what it did to which exchange. */
+/** A message that was passed on: from whom it came, to whom it went, for whom it is, and what it did to which exchange. */
 interface Passed {
+  readonly from: NodeId
   readonly next: NodeId
   readonly to: NodeId
   readonly did: { readonly what: 'opened' | 'ended'; readonly exchange: ExchangeKey } | null
@@ -135,31 +136,37 @@ export class Passing {
   }
 
   /**
-   * Such a word for another node goes on, by the way that its messages come: once, and only from whom the message was passed
+   * Such a word for another node goes back the way of the message: once, and only from whom the message was passed
    * to. The exchange that the message opened is over; the one that it ended is not, so that its answer may come again.
    */
   relay(peer: NodeId, body: ControlBody<'undelivered'>): void {
-    const { peers, routes, telemetry } = this.#parts
+    const { telemetry } = this.#parts
     const key = `${body.origin}/${body.id}`
     const passed = this.#passed.get(key)
     if (passed?.next !== peer || passed.to !== body.to) return telemetry.count('errors', 'undelivered')
     this.#passed.delete(key)
-    this.#undo(passed)
-    this.#tell(peers.isOnline(body.origin) ? body.origin : routes.next(body.origin), body)
+    this.#undo(passed, body.origin)
+    this.#tell(passed.from, body)
   }
 
-  #undo({ did }: Passed): void {
+  #undo({ did, from, next, to }: Passed, origin: NodeId): void {
     if (did?.what === 'opened') this.#exchanges.close(did.exchange)
-    if (did?.what === 'ended') this.#exchanges.reopen({ ...did.exchange, expiresAt: this.#expiresAt() }, this.#parts.clock.monotonic())
+    if (did?.what !== 'ended') return
+    this.#exchanges.reopen({ ...did.exchange, expiresAt: this.#expiresAt() }, this.#parts.clock.monotonic())
+    this.#setWays(did.exchange, { [origin]: from, [to]: next })
+  }
+
+  #setWays(exchange: ExchangeKey, ways: Readonly<Record<NodeId, NodeId>>): void {
+    for (const [node, neighbour] of Object.entries(ways)) this.#exchanges.setWay(exchange, node, neighbour)
   }
 
   #expiresAt(): number {
     return this.#parts.clock.monotonic() + this.#parts.settings.defaultTtlMs
   }
 
-  #tell(next: NodeId | null, body: ControlBody<'undelivered'>): void {
+  #tell(next: NodeId, body: ControlBody<'undelivered'>): void {
     const { peers, telemetry } = this.#parts
-    if (next === null || body.left === 0) return telemetry.count('errors', 'undelivered')
+    if (body.left === 0) return telemetry.count('errors', 'undelivered')
     try {
       peers.send(next, { kind: 'control', name: 'undelivered', body: { ...body, left: body.left - 1 } })
     } catch (error) {
@@ -187,14 +194,18 @@ export class Passing {
     return null
   }
 
-  /** The neighbour that gets it: whom it is for, or who has a way, unless it was there already. */
-  #next({ header, recipient: { nodeId }, peer }: Passenger): NodeId | Refusal {
+  /** The neighbour that gets it: whom it is for, or who has a way, unless it was there already. A reply goes the way of its exchange. */
+  #next(passenger: Passenger): NodeId | Refusal {
     const { peers, routes, settings } = this.#parts
+    const { header, peer } = passenger
+    const { nodeId } = passenger.recipient
     const hops = header.metadata?.hops ?? []
     if (!settings.forward) return REFUSALS.off
     if (hops.length >= ENVELOPE_LIMITS.maxHops) return REFUSALS.tooFar
     if (peers.isOnline(nodeId)) return nodeId
-    const next = routes.next(nodeId)
+    const exchange = OPENING_TYPES.has(header.type) ? null : this.#exchange(passenger)
+    const way = exchange === null ? null : this.#exchanges.way(exchange, nodeId)
+    const next = way !== null && peers.isOnline(way) ? way : routes.next(nodeId)
     return next === null || next === peer || hops.includes(next) ? REFUSALS.noWay : next
   }
 
@@ -257,7 +268,10 @@ export class Passing {
 
   #notePassed(passenger: Passenger, next: NodeId): void {
     const { peer, header, recipient } = passenger
-    this.#passed.set(`${peer}/${header.id}`, { next, to: recipient.nodeId, did: this.#done(passenger) })
+    const from = header.metadata?.hops?.at(-1) ?? peer
+    const did = this.#done(passenger)
+    if (did?.what === 'opened') this.#setWays(did.exchange, { [peer]: from, [recipient.nodeId]: next })
+    this.#passed.set(`${peer}/${header.id}`, { from, next, to: recipient.nodeId, did })
     for (const oldest of this.#passed.keys()) {
       if (this.#passed.size <= MAX_PASSED) break
       this.#passed.delete(oldest)

@@ -78,11 +78,6 @@ export class Routes {
     return via !== null && this.#parts.peers.isOnline(via) ? via : null
   }
 
-  /** A message of that node, which it signed, came by this neighbour. */
-  learn(target: NodeId, via: NodeId, hops: number): void {
-    if (target !== via) this.#table.set(target, { via, hops }, this.#parts.clock.monotonic())
-  }
-
   /** The neighbour cannot reach the node. */
   drop(target: NodeId, via: NodeId): void {
     this.#table.drop(target, via)
@@ -175,7 +170,7 @@ export class Routes {
     // Who is slow has a way for those who wait longer.
     if (except === self) for (const one of silent) noWay(one)
     const best = chooseWay(own, offers)
-    if (best !== null) this.learn(to, best.via, best.further + 1)
+    if (best !== null) this.#table.set(to, { via: best.via, hops: best.further + 1 }, clock.monotonic())
     return best !== null
   }
 }

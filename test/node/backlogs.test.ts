@@ -39,7 +39,7 @@ test('whatever happens, each answer is in one place, ends once, is never sent pa
         case 'wait': {
           const answer = { peer: one.peer, bytes: one.mib * MiB, expiresAt: now + one.lifeMs }
           all.push(answer)
-          backlogs.wait(one.peer, answer)
+          backlogs.wait(one.peer, answer, now)
           break
         }
         case 'send':
@@ -59,7 +59,7 @@ test('whatever happens, each answer is in one place, ends once, is never sent pa
           const first = handed.get(one.peer)?.shift()
           if (first === undefined) break
           const isKept = backlogs.refused(one.peer, first.id, now)
-          assert.equal(isKept, !ends.has(first.answer) || ends.get(first.answer)?.[0] === 'crowded')
+          assert.equal(isKept, !ends.has(first.answer) || ['crowded', 'expired'].includes(ends.get(first.answer)?.[0] ?? ''))
           assert.ok(!backlogs.refused(one.peer, first.id, now), 'once')
           break
         }
@@ -94,7 +94,7 @@ test('what waits is bounded in number and bytes; who has most loses its oldest, 
     for (const [peer, mib] of list) {
       const answer = { peer, bytes: mib * MiB, expiresAt: 1 }
       of.set(peer, [...(of.get(peer) ?? []), answer])
-      backlogs.wait(peer, answer)
+      backlogs.wait(peer, answer, 0)
       const kept = [...of.values()].flat().filter((one) => !ends.has(one))
       assert.ok(kept.reduce((sum, one) => sum + one.bytes, 0) <= 32 * MiB)
       assert.equal(backlogs.waiting, kept.length)
@@ -111,7 +111,7 @@ test('what waits is bounded in number and bytes; who has most loses its oldest, 
 test('what one peer may still refuse never pushes out what waits, and goes itself without a loss', (t) => {
   const { backlogs, ends } = noted()
   const waiting = { peer: 'p', bytes: 30 * MiB, expiresAt: 1e9 }
-  backlogs.wait('p', waiting)
+  backlogs.wait('p', waiting, 0)
   for (let i = 0; i < 3000; i++) {
     const answer = { peer: 'q', bytes: MiB, expiresAt: 1e9 }
     backlogs.hand(`q${i % 12}`, { id: `m${i}`, answer }, 0)
@@ -154,7 +154,7 @@ test('no more answers are with neighbours at once than an honest one carries mea
       backlogs.hand('p', { id: `m${now}_${given++}`, answer: next }, now)
     return given
   }
-  for (let i = 0; i < 600; i++) backlogs.wait('p', { peer: 'p', bytes: 1, expiresAt: 1e9 })
+  for (let i = 0; i < 600; i++) backlogs.wait('p', { peer: 'p', bytes: 1, expiresAt: 1e9 }, 0)
   t.is(give(0), 250)
   t.absent(backlogs.isOpen('p', 0), 'others wait behind them')
   t.alike(backlogs.tick(4999), [])

@@ -35,6 +35,8 @@ interface Exchange {
   accepted: number
   expiresAt: number
   usedAt: number
+  /** By node: the neighbour by which what is for it goes. */
+  ways: Map<string, string> | null
 }
 
 /** Replies after which an opening is answered for good. */
@@ -83,13 +85,24 @@ export class Exchanges {
       return true
     }
     if (!this.#hasRoom(key.peer, isOwn, now) && !this.#makeRoom(key.peer, now)) return false
-    this.#add({ key, openings: 1, accepted: 0, expiresAt, usedAt: now })
+    this.#add({ key, openings: 1, accepted: 0, expiresAt, usedAt: now, ways: null })
     return true
   }
 
   /** The exchange that a reply of `from` to `to` goes along; null: there is none. */
   find(key: ExchangeKey, now: number): ExchangeKey | null {
     return this.#live(key, now)?.key ?? null
+  }
+
+  /** What follows on the exchange, and is for that node, goes by this neighbour, who has it open too. */
+  setWay(key: ExchangeKey, node: string, neighbour: string): void {
+    const exchange = this.#open.get(exchangeText(key))
+    if (exchange !== undefined) exchange.ways = (exchange.ways ?? new Map<string, string>()).set(node, neighbour)
+  }
+
+  /** The neighbour by which what is for the node came, or went, last; null: by none. */
+  way(key: ExchangeKey, node: string): string | null {
+    return this.#open.get(exchangeText(key))?.ways?.get(node) ?? null
   }
 
   /** The oldest exchange that `to` opened on the thread with any agent of the node of `from`, which may answer for one that is gone. */

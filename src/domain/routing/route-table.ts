@@ -1,6 +1,6 @@
 import type { NodeId } from '../../kit/ids.js'
 
-/** How long a route is remembered after it was last found or came into use, in milliseconds. */
+/** How long a route is remembered after it was last found, in milliseconds. */
 export const ROUTE_TTL_MS = 300_000
 /** Targets for which a route is remembered. */
 export const MAX_ROUTES = 1024
@@ -25,7 +25,7 @@ export class RouteTable {
   // In the order of confirmation.
   readonly #routes = new Map<NodeId, Kept>()
 
-  /** Notes a route, or that a known one works; it takes the place of another one. */
+  /** Notes a route that was found; it takes the place of another one. */
   set(target: NodeId, { via, hops }: Route, now: number): void {
     this.#routes.delete(target)
     this.#routes.set(target, { via, hops, expiresAt: now + ROUTE_TTL_MS })
