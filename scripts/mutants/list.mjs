@@ -229,6 +229,14 @@ export const MUTANTS = [
     title: 'a lease without a heartbeat goes back, one with heartbeats stays'
   },
   {
+    name: 'an agent of a node that was put out is as strong as its card',
+    file: 'src/node/directory.ts',
+    find: 'if (certificate === null) return null',
+    put: 'if (certificate === null) return { address: card.address, tier: card.tier, sandboxId: null }',
+    test: 'node/directory',
+    title: 'the agent that a message names is the one at its address, whatever became of it and its node'
+  },
+  {
     name: 'a routed message tells of no event',
     file: 'src/node/traffic.ts',
     find: 'this.#passedRules(passage, path)',

@@ -65,5 +65,13 @@ export const RECORD_MUTANTS = [
     put: 'return key.replace',
     test: 'adapters/telemetry/redact',
     title: 'values of secret keys are redacted'
+  },
+  {
+    name: 'a line of folded events names one sender for all',
+    file: 'src/adapters/storage/audit-repeats.ts',
+    find: 'bits |= 32',
+    put: 'bits |= 0',
+    test: 'adapters/storage/audit-repeats',
+    title: 'a line of folded events has what all of them share, and names whatever they differ in'
   }
 ]
