@@ -27,6 +27,7 @@ export const AGENT_COMMANDS: readonly CommandSpec[] = [
     args: '<file> <json>',
     about: 'run an agent file once, without a node (- reads the input from stdin)',
     options: [{ flags: '--capability <id>', about: 'which of its capabilities (default: the one send uses)' }],
+    more: ['Example: a2a-node agents run tester.md \'{"file":"some.test.js"}\''],
     load: async () => (await import('./commands/agents.js')).runAgent
   }
 ]

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { makePrivateDirectory } from '../adapters/control/private-directory.js'
 import type { HomePaths } from '../config/paths.js'
 import { type ErrorBody, messageOf, NodeError } from '../kit/errors.js'
+import { shellWord } from '../kit/text.js'
 import type { NodeInfo } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
 import { type Options, textOption } from './options.js'
@@ -87,7 +88,7 @@ function untilReady(child: ChildProcess, logFile: string): Promise<NodeInfo> {
       done()
       reject(
         new NodeError('INTERNAL', `the node ended before it was ready (${signal ?? `exit code ${code}`}); see ${logFile}`, {
-          next: [`tail ${logFile}`]
+          next: [`tail ${shellWord(logFile)}`]
         })
       )
     })

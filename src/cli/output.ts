@@ -172,8 +172,13 @@ function textOf(data: unknown, name: string): string | null {
 function faultsOf(data: unknown): string[] {
   const { file, faults, moreFaults } = (data ?? {}) as { file?: unknown; faults?: unknown; moreFaults?: unknown }
   if (!Array.isArray(faults) || faults.length < 2) return []
-  const rows = (faults as readonly { line?: unknown; reason?: unknown }[]).map(
-    ({ line, reason }) => `${String(file)}${typeof line === 'number' ? `:${line}` : ''}: ${String(reason)}`
+  const rows = (faults as readonly { file?: unknown; where?: unknown; line?: unknown; key?: unknown; reason?: unknown }[]).flatMap(
+    (one) => {
+      const place = typeof one.where === 'string' ? one.where : (one.file ?? file)
+      if (typeof place !== 'string' || typeof one.reason !== 'string') return []
+      const line = typeof one.line === 'number' && one.where === undefined ? `:${one.line}` : ''
+      return [`${place}${line}: ${typeof one.key === 'string' ? `${one.key}: ` : ''}${one.reason}`]
+    }
   )
   return typeof moreFaults === 'number' && moreFaults > 0 ? [...rows, `and ${moreFaults} more`] : rows
 }

@@ -4,6 +4,9 @@ import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
 import { COMMANDS, type CommandSpec, GLOBAL_OPTIONS, type OptionSpec } from './table.js'
 
+const EXITS = `Exit codes: 0 done, 1 the task or swarm failed, 2 wrong usage, 3 no node runs, 4 not found or ambiguous, 5 denied,
+6 timed out, 7 peer offline, 8 partly done, 9 conflict, 70 a bug, 78 bad config or file, 130 and 143 ended by a signal.`
+
 /** Called when a command line was understood. */
 export type Run = (...given: [CommandSpec, readonly string[], Options, AddUsage]) => Promise<void>
 
@@ -32,7 +35,7 @@ export function buildProgram(run: Run): Command {
   program.option('-V, --version', 'print the version')
   for (const option of GLOBAL_OPTIONS) program.addOption(optionOf(option))
   for (const spec of COMMANDS) addCommand(program, spec, run)
-  program.addHelpText('after', '\nBegin with: a2a-node start')
+  program.addHelpText('after', `\n${EXITS}\n\nBegin with: a2a-node start`)
   program.action(() => {
     const [word] = program.args
     throw word === undefined ? usageError(program, 'which command?') : unknownCommand(program, word)

@@ -108,9 +108,10 @@ async function printText(output: Output, reply: Reply): Promise<void> {
   output.error(failureOf(reply).toBody())
 }
 
-/** The beginning of an answer, or the task that it will come to. */
-function answerText({ outcome, taskId, payload }: BroadcastTarget): string {
+/** The beginning of an answer, why there is none, or the task that it will come to. */
+function answerText({ outcome, taskId, payload, reason }: BroadcastTarget): string {
   if (outcome === 'QUEUED' && typeof taskId === 'string') return taskId
+  if (reason !== undefined) return reason
   return payload === null || payload === undefined ? '-' : shown(JSON.stringify(payload), 200)
 }
 

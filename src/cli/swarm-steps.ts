@@ -28,7 +28,7 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   const longer = codes.has('TIMEOUT') && launched !== null ? output.retyped('--deadline', "'<longer>'") : null
   const error = failures[0]?.error ?? null
   const mending = error === null ? [] : output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
-  const again = launched?.isList === true ? againLine(output, failures) : null
+  const again = launched?.isList === true && longer === null ? againLine(output, failures) : null
   return [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null).map((one) => `  try: ${shown(one, 1000)}`)
 }
 

@@ -30,7 +30,7 @@ export interface CommandSpec {
 }
 
 const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
-const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait, e.g. 30s' }
+const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait (default: 30s; with --no-wait 24h)' }
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
 const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
 const REMEMBER: OptionSpec = { flags: '--remember', about: 'write it into the policy file for this sender, agent and capability' }
@@ -108,6 +108,7 @@ const MESH: readonly CommandSpec[] = [
     about: 'the other nodes of the mesh',
     group: 'Mesh',
     options: [WATCH, { flags: '--all', about: 'also revoked nodes' }],
+    more: ['A peer is meant by its name, its id, or at least the first 4 characters of its id.'],
     load: async () => (await import('./commands/peers.js')).peers,
     sub: [
       {
@@ -151,6 +152,7 @@ const MESH: readonly CommandSpec[] = [
         name: 'set',
         args: '<file>',
         about: 'set them: the JSON of mesh show --json, changed (- reads stdin)',
+        more: ['Example: a2a-node mesh show --json > mesh.json    (change it, then)    a2a-node mesh set mesh.json'],
         load: async () => (await import('./commands/mesh.js')).setMesh
       },
       { name: 'reset', about: 'as shipped', load: async () => (await import('./commands/mesh.js')).resetMesh }
@@ -249,6 +251,9 @@ const WORK: readonly CommandSpec[] = [
           { flags: '--detach', about: 'do not wait; prints the id' }
         ],
         more: [
+          'The input of an item: a line is {"item": line}, a line of JSON itself, a file {"file": path}, with --attach also',
+          '{"text": contents}. --input makes another of them, e.g. \'{"text":"{item}"}\'.',
+          '',
           'Ctrl-C cancels the swarm and waits for its end; a second Ctrl-C quits at once.',
           'Exit codes: 0 completed, 8 partly, 1 failed or canceled.',
           '',

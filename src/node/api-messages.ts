@@ -381,9 +381,10 @@ async function toOne(
     const { taskId, payload, error } = reply
     const preview = previewOf(payload, ANSWER_SHOWN)
     const rule = error !== null && isByRules(error.code) ? (ruleOf(error.data) ?? error.code) : null
-    return { outcome: error?.code ?? reply.outcome, rule, taskId, payload: preview.endsWith('…') ? preview : payload }
+    const answer = error === null ? { payload: preview.endsWith('…') ? preview : payload } : { reason: shown(error.message), payload: null }
+    return { outcome: error?.code ?? reply.outcome, rule, taskId, ...answer }
   } catch (error) {
-    const { code, data } = asNodeError(error)
-    return { outcome: code, rule: ruleOf(data) }
+    const { code, data, message } = asNodeError(error)
+    return { outcome: code, rule: ruleOf(data), reason: shown(message) }
   }
 }

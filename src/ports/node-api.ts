@@ -177,6 +177,8 @@ export interface BroadcastTarget {
   readonly outcome: string
   /** The rule of either node that left it out; null: it was asked. */
   readonly rule: string | null
+  /** Why it failed, for people; absent where it did not. At most 256 characters. */
+  readonly reason?: string
   readonly taskId?: string | null
   /** Its answer; of one of more than 16 KiB the beginning of its JSON, as text. */
   readonly payload?: unknown

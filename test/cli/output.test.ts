@@ -90,6 +90,41 @@ test('a step that is an option is this command line with that option, each step 
   t.alike(nextOf([]), ["--items 'b/**'", status], 'where the words are not known')
 })
 
+test('the faults of a file are told place by place, those of other things not', (t: Assert) => {
+  const told = (data: object): string[] => {
+    const { output: one, err } = output()
+    one.error(new NodeError('CONFIG_INVALID', 'm', { data, next: ['x'] }).toBody())
+    return err.text.split('\n').slice(1, -2)
+  }
+  const config = [
+    { where: '/c.yaml:2', line: 2, key: 'nod', reason: 'no such section' },
+    { where: 'A2A_X', line: null, key: 'x', reason: 'no' }
+  ]
+  t.alike(told({ faults: config }), ['  /c.yaml:2: nod: no such section', '  A2A_X: x: no'])
+  const agents = [1, 2].map((line) => ({ file: '/a.md', line, reason: 'name is missing' }))
+  t.alike(told({ faults: agents }), ['  /a.md:1: name is missing', '  /a.md:2: name is missing'])
+  t.alike(
+    told({
+      file: '/p.yaml',
+      faults: [
+        { line: 1, reason: 'a' },
+        { line: null, reason: 'b' }
+      ],
+      moreFaults: 3
+    }),
+    ['  /p.yaml:1: a', '  /p.yaml: b', '  and 3 more']
+  )
+  t.alike(
+    told({
+      faults: [
+        { path: '', message: 'a' },
+        { path: '/b', message: 'c' }
+      ]
+    }),
+    []
+  )
+})
+
 test('JSON never carries a character that a terminal obeys, and stays the same value', (t: Assert) => {
   const nasty = fc.string({
     unit: fc.constantFrom('a', '\u0000', '\u001b', '\u007f', '\u0085', '\u009b', '\u202e', '\u2066', '\n', '"', '\\', 'é'),

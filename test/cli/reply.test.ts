@@ -103,3 +103,9 @@ test('what to try after a failure is said once: the task where it is the task, e
   const json = await cli(['send', 'text', 'hi', '--json'])
   t.alike((JSON.parse(json.stdout) as { error: { next: string[] } }).error.next, ['a2a-node tasks show task_1'])
 })
+
+test('a row of a broadcast says why it failed', async (t: Assert) => {
+  const targets = [TOOK, { agent: 'b', outcome: 'TASK_FAILED', rule: null, reason: 'exit code\n3', payload: null }] as const
+  const { run: cli } = await fakeHome(t, { calls: { 'message.send': () => ({ ...REPLY, outcome: 'COMPLETED', agent: '*', targets }) } })
+  t.ok(/\nb {6}TASK_FAILED {2}- {5}exit code 3\n/.test((await cli(['send', '*', 'hi'])).stdout))
+})

@@ -123,6 +123,8 @@ test('a broadcast counts whom it asked, names who was left out by which rule, an
     'shut@peer': ['POLICY_DENIED', 'policy.yaml:2: deny'],
     'operator@peer': ['SKIPPED', 'it has no capability']
   })
+  const why = Object.fromEntries(targets.map((one) => [one.agent, one.reason]))
+  t.alike([why['bad@peer'], why['text@peer']], ['no', undefined])
   t.alike([outcome, error?.code], ['FAILED', 'TASK_FAILED'])
   t.is(error?.message, 'partly done: it failed at 1 of 2 agents that were asked; 2 more were left out by rules')
   const answer = targets.find((one) => one.agent === 'text@peer')

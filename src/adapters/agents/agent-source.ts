@@ -12,7 +12,7 @@ import type { LocalAgent } from './hosted-agent.js'
 import { ProcessGroups } from './process-groups.js'
 import { readAgentFile } from './read-agent-file.js'
 import { killLeftovers } from './run-records.js'
-import { createStarters } from './starters.js'
+import { BUILT_IN, createStarters } from './starters.js'
 import { WatchedDirectories } from './watched-directories.js'
 
 /** Changes that come together are taken together. */
@@ -193,7 +193,8 @@ export class AgentFiles implements AgentSource {
 
 /** The fault of a file whose agent id another file, or a starter, has already. */
 export function takenTwice({ definition, lines }: AgentFile, file: string, holder: string): AgentFault {
-  const reason = `the agent id ${definition.id} is used twice: by ${holder}, which stays in service, and by ${file}`
+  const first = holder === BUILT_IN ? 'the built-in starter agent' : holder
+  const reason = `the agent id ${definition.id} is used twice: by ${first}, which stays in service, and by ${file}`
   return { file, line: lines.name, reason }
 }
 

@@ -6,6 +6,7 @@ import { findProgram } from './command-launch.js'
 import { createSchemaCompiler } from './compile-schema.js'
 import { agentEnvironment } from './environment.js'
 import { listFiles, takenTwice } from './agent-source.js'
+import { STARTER_IDS } from './starters.js'
 import { readAgentFile, type ReadAgentFile } from './read-agent-file.js'
 
 /** What `agents check` says of one agent file. */
@@ -53,11 +54,18 @@ function reportOf(absolute: string, read: ReadAgentFile): AgentFileReport {
   if (!read.ok) return faulty(absolute, read.ignored, read.faults)
   const { definition, ignored } = read
   const capabilities = definition.capabilities.map((one) => one.id)
-  return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings: warningsOf(read, absolute) }
+  const warnings = [...starterWarnings(read, absolute), ...programWarnings(read, absolute)]
+  return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings }
+}
+
+/** What the config says of starters is the node's; a file alone cannot know. */
+function starterWarnings({ definition: { id }, lines }: AgentFile, file: string): readonly AgentFault[] {
+  if (!(STARTER_IDS as readonly string[]).includes(id)) return []
+  return [{ file, line: lines.name, reason: `the starter agent ${id} goes before it, unless agents.starters is false` }]
 }
 
 /** The program is looked for as it is for a task, under the PATH of this process. */
-function warningsOf({ runtime, lines }: AgentFile, file: string): readonly AgentFault[] {
+function programWarnings({ runtime, lines }: AgentFile, file: string): readonly AgentFault[] {
   if (runtime.type !== 'command') return []
   const { cwd, env, command } = runtime
   const [program = ''] = command

@@ -6,7 +6,7 @@ import type { RunningNode, StartOptions } from '../../compose.js'
 import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type { NodeApi, NodeInfo } from '../../ports/node-api.js'
 import { bannerLines } from '../banner.js'
@@ -197,10 +197,19 @@ async function printDetached(context: CommandContext, info: NodeInfo, { name }: 
   noteName(context.output, info, name)
   if (context.output.json) context.output.object('start@1', info)
   else {
-    await printBanner(context, connectControl(context.paths().socket), { isLogged: false })
+    await printBanner(context, connectControl(context.paths().socket), { isLogged: false }).catch((error: unknown) => {
+      throw endedAtOnce(error, context.paths().logFile)
+    })
     context.output.print(
       `Runs in the background (pid ${info.pid}), log in ${context.paths().logFile}. Stop it with: ${context.output.hint('a2a-node stop')}`
     )
   }
   return EXIT.ok
+}
+
+/** One that learns on its first link that it was revoked, say, is gone again before it was shown. */
+function endedAtOnce(error: unknown, logFile: string): unknown {
+  if (!(error instanceof NodeError) || error.code !== 'NODE_NOT_RUNNING') return error
+  const next = [`tail ${shellWord(logFile)}`]
+  return new NodeError('NODE_NOT_RUNNING', `the node ended right after its start; its log says why: ${logFile}`, { next, cause: error })
 }

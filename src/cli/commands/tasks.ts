@@ -60,7 +60,7 @@ async function taskLines(output: Output, { tasks: list, more }: TaskList): Promi
 
 function stateCell(task: TaskInfo): Cell {
   const { state, waitingFor } = task
-  const text = waitingFor === null ? state : waitingFor === 'approval' ? 'waiting for approval' : `${state} (${waitingFor})`
+  const text = waitingFor === null ? state : WAITING[waitingFor]
   const style = STYLES[task.state]
   return style === undefined ? text : { text, style }
 }

@@ -56,6 +56,13 @@ test('of a directory every agent file is checked, and an id that two of them hav
   t.is((await checkAgentDirectory(path.join(dir, 'none')))[0]?.ok, false)
 })
 
+test('an id that a starter has is a warning', async (t: Assert) => {
+  const file = path.join(await tempDir(t), 'x.md')
+  await fs.writeFile(file, agentText('text'))
+  const { ok, warnings } = await checkAgentFile(file)
+  t.alike([ok, warnings], [true, [{ file, line: 2, reason: 'the starter agent text goes before it, unless agents.starters is false' }]])
+})
+
 test('a program that is not there, or may not be executed, is a warning: the file itself is good', async (t: Assert) => {
   const dir = await tempDir(t)
   const plain = path.join(dir, 'plain')
