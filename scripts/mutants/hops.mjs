@@ -265,5 +265,29 @@ export const HOPS_MUTANTS = [
     put: 'void [origin, from, next, to]',
     test: 'node/answers.carried',
     title: 'an answer that the second hop refuses comes again along the exchange of the first'
+  },
+  {
+    name: 'nobody is assured of being carried',
+    file: 'src/node/carry-rates.ts',
+    find: 'return bytes <= ASSURED_BYTES && this.#assured.take(key) && this.#reserve.take()',
+    put: 'return false',
+    test: 'node/passing',
+    title: 'nodes that have much carried together do not keep out one that has little carried'
+  },
+  {
+    name: 'who has much carried uses up what is assured',
+    file: 'src/node/carry-rates.ts',
+    find: 'ASSURED_BYTES && this.#assured.take(key) && this',
+    put: 'ASSURED_BYTES && this',
+    test: 'node/carry-rates',
+    title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
+  },
+  {
+    name: 'the bytes that are carried for all are not bounded',
+    file: 'src/node/carry-rates.ts',
+    find: 'this.#inAll.take() && this.#bytesInAll.take(bytes)',
+    put: 'this.#inAll.take()',
+    test: 'node/carry-rates',
+    title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
   }
 ]

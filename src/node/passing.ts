@@ -1,7 +1,6 @@
 import type { Clock } from '../kit/clock.js'
 import { asNodeError, messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { RateTable, TokenBucket } from '../kit/rate.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { isUndeliveredCode } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
@@ -18,6 +17,7 @@ import type { ExchangeKey } from '../domain/routing/exchanges.js'
 import { weakened } from '../domain/routing/hops.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
+import { CarryRates } from './carry-rates.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
@@ -26,11 +26,6 @@ import type { Refusal, Router } from './router.js'
 import type { Routes } from './routes.js'
 import type { Traffic } from './traffic.js'
 
-/** Messages and bytes of one node that are carried, and as many replies to it. At once no more than half of what may wait for a neighbour. */
-const PER_ORIGIN = { perSecond: 50, burst: 500 }
-const BYTES_PER_ORIGIN = { perSecond: 4 * 1024 * 1024, burst: 18 * 1024 * 1024 }
-/** Messages of all nodes that are carried: fewer than a neighbour takes, and than may wait for it. */
-const IN_ALL = { perSecond: 400, burst: 800 }
 /** Messages passed on of which the next node may still say that it does not carry them further. */
 const MAX_PASSED = 8192
 /**
@@ -95,21 +90,13 @@ interface Passed {
 export class Passing {
   readonly #parts: PassingParts
   readonly #exchanges = new Exchanges(EXCHANGES)
-  readonly #rate: RateTable
-  readonly #byteRate: RateTable
-  readonly #replyRate: RateTable
-  readonly #replyByteRate: RateTable
-  readonly #inAll: TokenBucket
+  readonly #rates: CarryRates
   /** Messages that were passed on, by their node and id. */
   readonly #passed = new Map<string, Passed>()
 
   constructor(parts: PassingParts) {
     this.#parts = parts
-    this.#rate = new RateTable(PER_ORIGIN, parts.clock)
-    this.#byteRate = new RateTable(BYTES_PER_ORIGIN, parts.clock)
-    this.#replyRate = new RateTable(PER_ORIGIN, parts.clock)
-    this.#replyByteRate = new RateTable(BYTES_PER_ORIGIN, parts.clock)
-    this.#inAll = new TokenBucket(IN_ALL, parts.clock)
+    this.#rates = new CarryRates(parts.clock)
   }
 
   /** Sends a message on, or puts on record why not and tells its node. */
@@ -242,7 +229,7 @@ export class Passing {
 
   #bounded(passenger: Passenger, bytes: number): Refusal | null {
     const { peer, header } = passenger
-    if (!this.#mayCarry(passenger, bytes) || !this.#inAll.take()) return REFUSALS.flood
+    if (!this.#mayCarry(passenger, bytes)) return REFUSALS.flood
     if (!isAsking(header)) return null
     const isOpen = this.#exchanges.open({ ...exchangeOf(header, peer), expiresAt: this.#expiresAt() }, this.#parts.clock.monotonic())
     return isOpen ? null : REFUSALS.tooManyOpen
@@ -252,8 +239,7 @@ export class Passing {
   #mayCarry(passenger: Passenger, bytes: number): boolean {
     const { peer, header } = passenger
     const opener = OPENING_TYPES.has(header.type) ? peer : (this.#exchange(passenger)?.peer ?? peer)
-    if (opener === peer) return this.#rate.take(peer) && this.#byteRate.take(peer, bytes)
-    return this.#replyRate.take(opener) && this.#replyByteRate.take(opener, bytes)
+    return this.#rates.take({ node: opener, isReply: opener !== peer, bytes })
   }
 
   /** The exchange that a message goes along: one that its recipient opened, or its sender. */

@@ -204,3 +204,20 @@ test('the answers that peers have a node give do not use up what is carried for 
     Array.from({ length: 10 }, () => 'COMPLETED')
   )
 })
+
+test('nodes that have much carried together do not keep out one that has little carried', async (t) => {
+  const { world, a, b, c } = await chain(t)
+  const colluding = await Promise.all(Array.from({ length: 20 }, (_, i) => world.member(`m${i}`)))
+  for (const one of colluding) await world.link(one, b)
+  const note = { type: 'notification' as const, payload: { note: 1 } }
+  const flood = (): void => {
+    for (const one of colluding)
+      for (let i = 0; i < 60; i++) put(one, b, carried(world, one, { to: c, firstHop: b, hops: [], changes: note }))
+  }
+  flood()
+  await world.settle()
+  t.ok(b.counted('messages_refused', 'OVERLOADED') > 0, 'they have all that is carried for all')
+  const reply = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: 1 })
+  await world.settle()
+  t.is((await reply).outcome, 'COMPLETED')
+})
