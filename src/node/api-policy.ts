@@ -1,4 +1,5 @@
 import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
 import { nearest } from '../kit/text.js'
 import { SIDE_EFFECTS } from '../domain/card/card.js'
 import type { SideEffect } from '../domain/card/card.js'
@@ -10,6 +11,7 @@ import type { AskedWork } from '../domain/policy/asked.js'
 import type { PartyCriteria } from '../domain/policy/rule.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import { displayNames } from '../domain/routing/names.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type {
@@ -32,7 +34,13 @@ const LISTED = 8
 export function policyInfo(node: NodeCore): PolicyInfo {
   const { file, rules, faults } = node.policy.state()
   const ids = node.policy.ids()
-  const rows = rules.map(({ from, to, ...rest }, at) => ({ id: ids[at] ?? '', ...rest, from: criteriaInfo(from), to: criteriaInfo(to) }))
+  const names = displayNames(node.directory.nodes())
+  const rows = rules.map(({ from, to, ...rest }, at) => ({
+    id: ids[at] ?? '',
+    ...rest,
+    from: criteriaInfo(from, names),
+    to: criteriaInfo(to, names)
+  }))
   const list = faults?.list ?? []
   return {
     file,
@@ -45,8 +53,9 @@ export function policyInfo(node: NodeCore): PolicyInfo {
   }
 }
 
-function criteriaInfo({ tier, ...rest }: PartyCriteria): PartyCriteriaInfo {
-  return { ...rest, tier: tier?.map((one) => tierText(one)) ?? null }
+function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeId, string>): PartyCriteriaInfo {
+  const nodeNames = rest.node?.map((one) => names.get(one) ?? null) ?? null
+  return { ...rest, nodeNames, tier: tier?.map((one) => tierText(one)) ?? null }
 }
 
 /**

@@ -8,6 +8,8 @@ import type { PolicyFault } from './policy.js'
 
 /** {@link PartyCriteria} with tiers as text. */
 export interface PartyCriteriaInfo extends Omit<PartyCriteria, 'tier'> {
+  /** By place in `node`: what the node of a whole key is called now; null for other texts, and for keys of nobody. */
+  readonly nodeNames: readonly (string | null)[] | null
   readonly tier: readonly TierText[] | null
 }
 

@@ -21,7 +21,7 @@ const APPROVAL: ApprovalInfo = {
   expiresAt: '2026-01-02T03:09:05.000Z',
   endsBy: 'node'
 }
-const ANY = { node: null, agent: null, tier: null, sandbox: null }
+const ANY = { node: null, nodeNames: null, agent: null, tier: null, sandbox: null }
 const POLICY: PolicyInfo = {
   file: '/home/me/policy.yaml',
   rules: [
@@ -40,7 +40,7 @@ const POLICY: PolicyInfo = {
       id: '#k2m4qa',
       line: 9,
       from: { ...ANY, sandbox: [null] },
-      to: { ...ANY, node: ['y'.repeat(52)] },
+      to: { ...ANY, node: ['y'.repeat(52), 'b'.repeat(52)], nodeNames: ['gpu', null] },
       capability: null,
       type: ['request'],
       sideEffect: ['exec'],
@@ -190,9 +190,9 @@ test('policy show prints the rules in order, and what is wrong with the file', a
     'broken  /home/me/policy.yaml:7: to: takes criteria',
     'broken  and 2 more',
     'The rules below are those of the last good version.',
-    'LINE  RULE      DECISION  FROM          TO            CAPABILITY  EFFECT  TYPE',
-    '3     no-shell  deny      @phone L2|L3  any           shell.*     any     any',
-    '9     #k2m4qa   ask       sandbox none  @yyyy...yyyy  any         exec    request',
+    'LINE  RULE      DECISION  FROM          TO                              CAPABILITY  EFFECT  TYPE',
+    '3     no-shell  deny      @phone L2|L3  any                             shell.*     any     any',
+    '9     #k2m4qa   ask       sandbox none  @gpu (yyyy...yyyy)|bbbb...bbbb  any         exec    request',
     'warning  line 3: no node is called "pho[31mne"'
   ])
   t.alike(JSON.parse((await run(['policy', 'show', '--json'])).stdout), { schema: 'a2a-node/policy@1', ...POLICY })

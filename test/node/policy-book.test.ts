@@ -56,6 +56,9 @@ test('a key never warns, whoever has it', async (t) => {
   t.alike((await here.api().call('policy.show', {})).warnings, [])
   t.alike(await problemsOf(here), [])
   t.alike(eventsOf(here), [])
+  here.policy.write(`rules:\n  - { from: { node: [${stranger}, ${here.id}, owner] }, decision: deny }\n`)
+  const [rule] = (await here.api().call('policy.show', {})).rules
+  t.alike(rule?.from.nodeNames, [null, 'owner', null], 'and tells who has it')
 })
 
 test('a name in another case or with a slip is told with the one that may be meant', async (t) => {

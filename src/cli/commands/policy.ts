@@ -59,10 +59,16 @@ function printFaults(output: Output, { file, faults, moreFaults }: PolicyInfo): 
   output.print('The rules below are those of the last good version.')
 }
 
-function partyText({ node, agent, tier, sandbox }: PartyCriteriaInfo): string {
+/** A whole key is short, with the name that its node has now. */
+function nodeText(text: string, name: string | null): string {
+  if (!isKeyText(text)) return text
+  return name === null ? shortId(text) : `${name} (${shortId(text)})`
+}
+
+function partyText({ node, nodeNames, agent, tier, sandbox }: PartyCriteriaInfo): string {
   const parts = [
     agent === null ? '' : agent.join('|'),
-    node === null ? '' : `@${node.map((one) => (isKeyText(one) ? shortId(one) : one)).join('|')}`,
+    node === null ? '' : `@${node.map((one, at) => nodeText(one, nodeNames?.[at] ?? null)).join('|')}`,
     tier === null ? '' : tier.join('|'),
     sandbox === null ? '' : `sandbox ${sandbox.map((one) => one ?? 'none').join('|')}`
   ]
