@@ -1,20 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import Corestore from 'corestore'
-import type { Clock } from './kit/clock.js'
+import type Corestore from 'corestore'
 import { type ErrorCode, messageOf, NodeError } from './kit/errors.js'
 import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
+import type { Ledger } from './ports/ledger.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
-import type { Telemetry } from './ports/telemetry.js'
-import type { Config } from './config/settings.js'
-import type { HomePaths } from './config/paths.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { AgentFiles } from './adapters/agents/agent-source.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
@@ -28,18 +25,10 @@ import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
 import { timely } from './adapters/mesh/timely.js'
-import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
-import { AuditWatch } from './adapters/storage/audit-watch.js'
-import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
-import { openPolicyFile } from './adapters/storage/policy-file.js'
-import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
 import { storeError } from './adapters/storage/store-errors.js'
-import { healStore } from './adapters/storage/store-heal.js'
 import { randomIds } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
-import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
-import { REDACT_KEYS } from './adapters/telemetry/redact.js'
 import { createApi, nodeInfo } from './node/api.js'
 import type { AttachedAgent, AttachOptions } from './node/attached.js'
 import type { ApiHost } from './node/api.js'
@@ -50,10 +39,13 @@ import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
 import type { NodeParts } from './node/parts.js'
 import { settingsOf } from './node-settings.js'
+import { claimHome, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
+import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
+export type { StartOptions } from './open-home.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
 
 /** A node that runs in this process. */
@@ -70,20 +62,6 @@ export interface RunningNode {
   readonly stopped: Promise<NodeError | null>
   /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
   close(): Promise<void>
-}
-
-/** What a node is started with. */
-export interface StartOptions {
-  readonly config: Config
-  readonly home: HomePaths
-  /** `--name`: what the mesh will call it. A node that is in a mesh keeps its name; its admins may rename it. */
-  readonly name: string | null
-  /** Invite code; null founds a mesh or opens the one of the home. */
-  readonly join: string | null
-  readonly extraAgentDirs: readonly string[]
-  readonly onProgress?: (line: string) => void
-  /** Where log lines go. Default: stderr; null: nowhere. */
-  readonly log?: ((line: string) => void) | null
 }
 
 /** Names of the stored documents. */
@@ -108,26 +86,6 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
   }
 }
 
-/** pino is loaded only by a node that writes structured lines. */
-async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<Telemetry> {
-  const { level, format, redactKeys } = config.log
-  const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
-  return new MemoryTelemetry({
-    clock,
-    level: write === null ? null : level,
-    format: format === 'json' ? (await import('./adapters/telemetry/json-lines.js')).jsonLines : 'text',
-    redactKeys: [...REDACT_KEYS, ...redactKeys],
-    write: write ?? (() => {})
-  })
-}
-
-interface StartParts {
-  readonly options: StartOptions
-  readonly clock: Clock
-  readonly telemetry: Telemetry
-  readonly unwind: Unwind
-}
-
 async function start(parts: StartParts): Promise<RunningNode> {
   const { options, unwind } = parts
   const startedAt = parts.clock.now()
@@ -142,44 +100,23 @@ async function start(parts: StartParts): Promise<RunningNode> {
   if (state?.isRevoked === true) throw refusedJoin('REVOKED')
   const store = await openStore(options.home.store, unwind)
   const { audit, problems } = await openAudit(parts)
+  const ledger = await openLedger(parts, documents)
   const stored = await documents.read<StoredRecord>(NODE)
   // A node that is in a mesh has the name that the mesh gave it.
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
   const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
-  const node = buildNode(parts, { mesh, documents, audit, problems, record, policy, startedAt })
+  const node = buildNode(parts, { mesh, documents, ledger, audit, problems, record, policy, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
   return await serve(parts, node, mesh)
 }
 
-/** Makes the directories and takes the home for this process. */
-async function claimHome({ options: { home }, unwind }: StartParts, startedAt: number): Promise<void> {
-  await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
-  const pidFile = path.join(home.run, 'node.pid')
-  await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
-  unwind.add('pid file', () => removePidFile(pidFile))
-}
-
-async function openAudit({ options: { home }, clock, telemetry, unwind }: StartParts): Promise<Pick<NodeParts, 'audit' | 'problems'>> {
-  const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
-  const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
-  unwind.add('audit log', () => audit.close())
-  const watch = new AuditWatch({ dir: home.audit, seen: home.auditSeen, clock, telemetry })
-  unwind.add('check of the audit log', () => watch.close())
-  return { audit, problems: () => watch.problems() }
-}
-
-/** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
-function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
-  const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
-  return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
-}
-
 interface NodeMaking {
   readonly mesh: Mesh
   readonly documents: NodeStore
+  readonly ledger: Ledger
   readonly audit: Audit
   readonly problems: NodeParts['problems']
   readonly record: NodeRecord
@@ -187,13 +124,15 @@ interface NodeMaking {
   readonly startedAt: number
 }
 
-function buildNode(parts: StartParts, { mesh, documents, audit, problems, record, policy, startedAt }: NodeMaking): NodeCore {
+function buildNode(parts: StartParts, { mesh, documents, ledger, audit, problems, record, policy, startedAt }: NodeMaking): NodeCore {
   const { home, config } = parts.options
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
   return createNode({
     clock: parts.clock,
     ids: randomIds(),
+    chance: Math.random,
+    ledger,
     sign: mesh.sign,
     verify,
     hash,
@@ -218,14 +157,6 @@ function readCode(text: string): CodeNetwork {
   const decoded = decodeInviteCode(text, hash)
   if (!decoded.ok) throw new NodeError('INVITE_INVALID', `the invite code is garbled: ${decoded.reason}`)
   return { network: decoded.network, bootstrap: decoded.bootstrap, localPort: decoded.localPort }
-}
-
-async function openStore(dir: string, unwind: Unwind): Promise<Corestore> {
-  await healStore(dir)
-  const store = new Corestore(dir)
-  unwind.add('store', () => store.close())
-  await store.ready()
-  return store
 }
 
 interface MeshOpening extends StartParts {

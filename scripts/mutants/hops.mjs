@@ -28,7 +28,7 @@ export const HOPS_MUTANTS = [
   },
   {
     name: 'hops do not weaken what passes them',
-    file: 'src/node/inbox.ts',
+    file: 'src/node/arrivals.ts',
     find: 'party: weakened(party, powers), certified: known',
     put: 'party, certified: known',
     test: 'node/passing',

@@ -64,8 +64,8 @@ export const PLACES_MUTANTS = [
   {
     name: 'a link over which an exchange is open makes room',
     file: 'src/node/peer-messages.ts',
-    find: 'return conversations.isOpenWith(peer) || requests.has(peer)',
-    put: 'return conversations.isOpenWith(peer) && requests.has(peer)',
+    find: '|| conversations.isOpenWith(peer) || requests.has(peer)',
+    put: '|| (conversations.isOpenWith(peer) && requests.has(peer))',
     test: 'node/spare-link',
     title: 'a link over which a request is under way is never given away'
   },

@@ -45,7 +45,7 @@ export const POLICY_MUTANTS = [
   {
     name: 'whoever knows the ids of a message that waits rides on its approval',
     file: 'src/node/waiting.ts',
-    find: 'if (!isEqual(one.incoming.payload, incoming.payload))',
+    find: 'if (!isEqual(untimed(one.incoming.payload), untimed(incoming.payload)))',
     put: 'if (one.incoming.payload === null)',
     test: 'node/approvals.seen',
     title: 'a copy with the same ids that says something else does not ride on an approval, and nobody hears it'
@@ -100,9 +100,9 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'a refusal does not say whose it is',
-    file: 'src/node/one-request.ts',
-    find: 'error: refusedThere(answer.error, this.peer)',
-    put: 'error: answer.error',
+    file: 'src/node/asking.ts',
+    find: "outcome === 'FAILED' ? refusedThere(error, peer) : error",
+    put: 'error',
     test: 'node/next-steps',
     title: 'whoever calls reads the name of the node whose person'
   },

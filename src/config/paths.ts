@@ -27,6 +27,8 @@ export interface HomePaths {
   readonly audit: string
   /** The note outside of it that there is one. */
   readonly auditSeen: string
+  /** Directory of the ledger. */
+  readonly ledger: string
   /** The control API's unix socket, at most {@link SOCKET_PATH_MAX} bytes. */
   readonly socket: string
 }
@@ -60,6 +62,7 @@ export function resolveHome(sources: PathSources = {}): HomePaths {
     logFile: path.join(home, 'node.log'),
     audit: path.join(home, 'audit'),
     auditSeen: path.join(home, 'audit.seen'),
+    ledger: path.join(home, 'ledger'),
     socket: socketPath(run, env)
   }
 }

@@ -134,7 +134,12 @@ export const SETTINGS = {
     maxInFlightPerPeer: count(256, [1, 2048], 'Tasks in flight for one peer.')
   },
   ledger: {
-    defaultTtlMs: duration(DAY_MS, [1000, 30 * DAY_MS], 'How long a request lives that nobody waits for.')
+    defaultTtlMs: duration(DAY_MS, [1000, 30 * DAY_MS], 'How long a request lives that nobody waits for.'),
+    durability: choice(
+      ['power', 'process'],
+      'power',
+      'What an acknowledged message survives: power is fsynced first and survives the end of the machine, process that of the node.'
+    )
   },
   swarm: {
     leaseMs: duration(5000, [500, 60_000], 'A lease without a heartbeat for this long goes to another agent.'),

@@ -21,8 +21,8 @@ export interface AgentHostParts {
 /** How a caller follows one run. */
 export interface RunOptions {
   readonly signal: AbortSignalLike
-  /** The agent has a free place and begins. */
-  onStart(): void
+  /** The agent has a free place, and begins when this resolves. What it rejects with is why it does not. */
+  onStart(): Promise<void>
   onProgress(data: unknown): void
 }
 
@@ -175,7 +175,7 @@ export class AgentHost {
     const { output } = this.#checksOf(hosting, task.capability)
     const { clock } = this.#parts
     const from = clock.monotonic()
-    options.onStart()
+    await options.onStart()
     const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
     this.#spent(hosting, clock.monotonic() - from)
     const faults = outcome.ok ? output(outcome.result) : []

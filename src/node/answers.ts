@@ -9,7 +9,7 @@ import { Backlogs } from './backlogs.js'
 import type { Ending, Kept } from './backlogs.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
-import type { Thread } from './inbox.js'
+import type { Thread } from './incoming.js'
 import type { Outbox } from './outbox.js'
 import { sizeOf } from './size.js'
 import type { Ways } from './ways.js'
@@ -75,7 +75,7 @@ export class Answers {
   progress(thread: Thread, payload: unknown): void {
     if (!this.#isReachable(thread)) return
     this.#parts.outbox
-      .send({ type: 'stream-data', payload, ...this.#voiced(thread) })
+      .send({ type: 'stream-data', payload, ...voiced(thread, this.#parts) })
       .catch((error: unknown) => this.#note(thread.correlationId, error))
   }
 
@@ -144,14 +144,8 @@ export class Answers {
 
   /** The id of the message. */
   async #send(thread: Thread, type: MessageType, payload: unknown): Promise<string> {
-    const { id } = await this.#parts.outbox.send({ type, payload, isKept: type === 'response', ...this.#voiced(thread) })
+    const { id } = await this.#parts.outbox.send({ type, payload, isKept: type === 'response', ...voiced(thread, this.#parts) })
     return id
-  }
-
-  /** An agent that is not there, or no longer, has no voice: the operator speaks for the node. */
-  #voiced(thread: Thread): Thread {
-    const { directory, self } = this.#parts
-    return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
   }
 
   #ended({ thread }: Unsent, ending: Ending): void {
@@ -176,4 +170,9 @@ export class Answers {
   #note(correlationId: string, error: unknown): void {
     this.#parts.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
   }
+}
+
+/** An agent that is not there, or no longer, has no voice: the operator speaks for the node. */
+export function voiced(thread: Thread, { directory, self }: Pick<AnswersParts, 'directory' | 'self'>): Thread {
+  return directory.card(thread.sender) === undefined ? { ...thread, sender: { agentId: OPERATOR, nodeId: self } } : thread
 }

@@ -82,10 +82,9 @@ function approvalInfo(one: Waiting, namer: Namer): ApprovalInfo {
   }
 }
 
-/** Whichever is earlier: nobody decides in time, or the caller waits no longer. By its own clock, so the clocks need not agree. */
-function endOf({ askedAt, expiresAt, request, incoming }: Waiting): Pick<ApprovalInfo, 'expiresAt' | 'endsBy'> {
-  const until = request?.until
-  const callerEnds = until === undefined ? expiresAt : askedAt + Math.max(0, until - incoming.header.timestamp)
+/** Whichever is earlier: nobody decides in time, or the caller waits no longer. It says for how long, so the clocks need not agree. */
+function endOf({ askedAt, expiresAt, request }: Waiting): Pick<ApprovalInfo, 'expiresAt' | 'endsBy'> {
+  const callerEnds = request === null ? expiresAt : askedAt + request.timeoutMs
   const endsBy = callerEnds < expiresAt ? 'caller' : 'node'
   return { expiresAt: new Date(Math.min(expiresAt, callerEnds)).toISOString(), endsBy }
 }

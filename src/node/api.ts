@@ -3,6 +3,9 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
+import type { Task } from '../domain/task/task.js'
+import { taskOfLedger } from './recovery.js'
+import type { RecordedTask } from './recorded-task.js'
 import { isActive } from '../domain/membership/view.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
 import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
@@ -311,18 +314,34 @@ function findTask(node: NodeCore, text: string): string {
   return id
 }
 
-function showTask(node: NodeCore, text: string): Calls['tasks.show']['result'] {
+async function showTask(node: NodeCore, text: string): Promise<Calls['tasks.show']['result']> {
+  const { task, events } = (await keptTask(node, text)) ?? liveTask(node, text)
+  return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
+}
+
+/** Of a task that ended before this node started, or long ago, the ledger tells. */
+async function keptTask(node: NodeCore, text: string): Promise<RecordedTask | null> {
+  return text.length < MIN_PREFIX || node.tasks.matching(text).length > 0 ? null : await taskOfLedger(node.book, text)
+}
+
+function liveTask(node: NodeCore, text: string): RecordedTask {
   const id = findTask(node, text)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  return { ...taskInfo(node, task), events: node.tasks.events(id).map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
+  return { task, events: node.tasks.events(id) }
 }
 
-function cancelTask(node: NodeCore, text: string): Calls['tasks.cancel']['result'] {
+async function cancelTask(node: NodeCore, text: string): Promise<Calls['tasks.cancel']['result']> {
+  const kept = await keptTask(node, text)
+  if (kept !== null) throw ended(kept.task)
   const id = findTask(node, text)
   const found = node.requests.cancelTask(id) || node.swarms.cancelTask(id) || node.work.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  if (!found) throw new NodeError('CONFLICT', `the task is ${task.state} already`, { next: [`a2a-node tasks show ${id}`] })
+  if (!found) throw ended(task)
   return taskInfo(node, task)
+}
+
+function ended({ id, state }: Task): NodeError {
+  return new NodeError('CONFLICT', `the task is ${state} already`, { next: [`a2a-node tasks show ${id}`] })
 }

@@ -7,7 +7,7 @@ import type { Audit } from '../ports/audit.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
-import type { Held } from './inbox.js'
+import type { Held } from './incoming.js'
 import type { Traffic } from './traffic.js'
 import type { Waiting } from './waiting.js'
 

@@ -14,8 +14,9 @@ import type { Noted } from './approval-record.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
-import { threadOf } from './inbox.js'
-import type { Held, Inbox } from './inbox.js'
+import { threadOf } from './incoming.js'
+import type { Held } from './incoming.js'
+import type { Inbox } from './inbox.js'
 import type { Peers } from './peers.js'
 import type { PolicyBook } from './policy-book.js'
 import type { Requests } from './requests.js'
@@ -39,7 +40,7 @@ export interface ApprovalsParts {
   readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
   readonly conversations: Conversations
   readonly traffic: Traffic
-  readonly work: Pick<Work, 'knows' | 'onRequest' | 'respond' | 'refuse'>
+  readonly work: Pick<Work, 'knows' | 'onRequest' | 'fail' | 'withdraw' | 'refuse'>
   readonly self: NodeId
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
   /** Told when requests of this very node wait for a person of it. */
@@ -305,7 +306,7 @@ export class Approvals {
     this.#record.notPassed(one, code)
     this.#record.ended(one, { code, rule: one.rule }, { kind: 'refusal', why })
     if (one.incoming.header.type === 'notification') return
-    for (const thread of one.threads) this.#parts.conversations.end(thread)
+    for (const thread of one.threads) this.#parts.work.withdraw(thread)
   }
 
   #pass(one: Waiting, rule: string, why: string): void {
@@ -330,8 +331,7 @@ export class Approvals {
     for (const thread of one.threads) {
       // A response waits for a sender who is away, an error does not.
       if (one.request !== null) {
-        const { requestId, attempt } = one.request
-        work.respond(thread, { requestId, attempt, outcome: 'FAILED', error })
+        work.fail(thread, one.request, error)
       } else if (one.incoming.header.type !== 'notification') work.refuse(thread, error)
     }
   }

@@ -16,8 +16,8 @@ import type { CardNews } from './card-news.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
-import { threadOf } from './inbox.js'
-import type { Incoming, Thread } from './inbox.js'
+import { threadOf } from './incoming.js'
+import type { Incoming, Thread } from './incoming.js'
 import type { Listeners } from './listeners.js'
 import type { Draft, Outbox } from './outbox.js'
 import type { OwnCards } from './own-cards.js'
@@ -134,6 +134,12 @@ export class Attached {
     if (program?.onMessage === undefined) return false
     this.#deliver(program, incoming, (payload) => this.#post({ type: 'notification', payload, ...threadOf(incoming) }))
     return true
+  }
+
+  /** Does a program answer the requests of that agent by itself? */
+  isInPerson(agentId: string): boolean {
+    const program = this.#programs.get(agentId)
+    return program !== undefined && program.run === undefined && (program.onMessage !== undefined || this.#parts.listeners.has(agentId))
   }
 
   /** Gives a request to a program that does not run tasks; false when it is for none. */

@@ -6,7 +6,7 @@ import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { Exchanges, exchangeText } from '../domain/routing/exchanges.js'
 import type { ExchangeKey } from '../domain/routing/exchanges.js'
 import { OPERATOR } from './agents.js'
-import type { Thread } from './inbox.js'
+import type { Thread } from './incoming.js'
 
 /** Called with each reply on a thread. */
 export type ReplyHandler = (header: EnvelopeHeader, payload: unknown) => void

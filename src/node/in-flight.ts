@@ -1,8 +1,12 @@
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { addressText } from '../domain/card/card.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
+import type { AgentTask } from '../ports/agent-runtime.js'
 import type { Abort } from './abort.js'
-import type { Incoming, Thread } from './inbox.js'
+import type { Incoming, Thread } from './incoming.js'
 
 /** Threads that get the answer of one run: a request may be sent again while it is worked on. */
 const MAX_THREADS = 8
@@ -21,12 +25,16 @@ export interface Piece {
   readonly abort: Abort
   /** Where the answer goes; the newest gets the progress. */
   readonly threads: Thread[]
+  /** What the ledger holds of it; null for work of this very node, and for notifications. */
+  record: RequestRecord | null
   /** A one-way message: there is no answer to remember. */
   readonly isNotification: boolean
   /** Has its agent begun? Before, it waits for a free place. */
   isRunning: boolean
   /** Does its caller wait for the answer? */
   isAwaited: boolean
+  /** Was it ended because this node stops? */
+  isStopped: boolean
   /** When its caller went away, on the monotonic clock. */
   lostAt: number | null
 }
@@ -34,6 +42,8 @@ export interface Piece {
 /** The pieces of work in flight, by the peer who asked. */
 export class InFlight {
   readonly #byPeer = new Map<NodeId, Map<string, Piece>>()
+  /** Threads of requests that are about to be in flight, by peer and key. */
+  readonly #claims = new Map<string, Thread[]>()
 
   /** How many there are, and the bytes of their inputs: of one peer, or of all. */
   load(peer?: NodeId): { readonly count: number; readonly bytes: number } {
@@ -47,13 +57,26 @@ export class InFlight {
     return load
   }
 
-  /** Is it in flight? */
+  /** Is it in flight, or about to be? */
   has(peer: NodeId, key: string): boolean {
-    return this.#byPeer.get(peer)?.has(key) ?? false
+    return this.#byPeer.get(peer)?.has(key) === true || this.#claims.has(claimText(peer, key))
+  }
+
+  /** From now on the same request joins, until it is in flight or released. Returns those that it is answered to. */
+  claim(peer: NodeId, key: string, thread: Thread): Thread[] {
+    const threads = [thread]
+    this.#claims.set(claimText(peer, key), threads)
+    return threads
+  }
+
+  /** It does not get in flight. */
+  release(peer: NodeId, key: string): void {
+    this.#claims.delete(claimText(peer, key))
   }
 
   /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
   add(piece: Piece): void {
+    this.release(piece.peer, piece.key)
     if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
     const ofPeer = this.#byPeer.get(piece.peer) ?? new Map<string, Piece>()
     this.#byPeer.set(piece.peer, ofPeer.set(piece.key, piece))
@@ -67,7 +90,7 @@ export class InFlight {
 
   /** The same request came again: its answer goes there as well, unless it goes there already or to too many. */
   join(peer: NodeId, key: string, thread: Thread): 'new' | 'joined' | 'known' | 'full' {
-    const threads = this.#byPeer.get(peer)?.get(key)?.threads
+    const threads = this.#byPeer.get(peer)?.get(key)?.threads ?? this.#claims.get(claimText(peer, key))
     if (threads === undefined) return 'new'
     if (threads.some((one) => one.correlationId === thread.correlationId)) return 'known'
     if (threads.length >= MAX_THREADS) return 'full'
@@ -89,4 +112,25 @@ export class InFlight {
   all(): Piece[] {
     return this.byPeer().flatMap(([, pieces]) => pieces)
   }
+}
+
+function claimText(peer: NodeId, key: string): string {
+  return `${peer} ${key}`
+}
+
+/** As heartbeats name it. */
+export function nameOf({ payload: { requestId, attempt } }: Piece): string {
+  return workKey(requestId, attempt)
+}
+
+/** Another agent, peer or attempt is other work. */
+export function keyOf({ sender, recipient }: Incoming, { requestId, attempt }: RequestPayload): string {
+  return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
+}
+
+/** What its agent gets. */
+export function taskOf({ taskId, payload, record }: Piece): AgentTask {
+  const { requestId, attempt, capability, description, input } = payload
+  // Each run after one that ended with its node is a further attempt.
+  return { taskId, requestId, attempt: attempt + (record?.tries ?? 0), capability: capability ?? '', description, input }
 }

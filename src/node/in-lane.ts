@@ -22,6 +22,8 @@ export interface LaneMessage {
 export interface Admission {
   readonly changes: readonly LedgerChange[]
   done(): void
+  /** It could not be made durable, and will come again. */
+  failed(): void
 }
 
 /** What the receiving end of a lane needs. */
@@ -144,18 +146,19 @@ export class InLane {
   async #commit(messages: readonly Arrived<Content>[]): Promise<void> {
     const last = messages.at(-1)
     if (last === undefined) return
+    const admissions: Admission[] = []
     try {
-      const admissions: Admission[] = []
       for (const message of messages) admissions.push(...(await this.#admit(message)))
       const value = receiverRecord.encode({ contig: last.seq, lastId: last.messageId })
       await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: KEYS.receiver(this.#text), value }])
       this.step({ type: 'committed', seq: last.seq, messageId: last.messageId })
-      for (const admission of admissions) this.#finish(admission)
     } catch (error) {
+      for (const admission of admissions) admission.failed()
       this.#note('messages could not be recorded; their sender will send them again', error)
       this.#hold(this.#toCommit.splice(0), -1)
-      this.step({ type: 'failed' })
+      return this.step({ type: 'failed' })
     }
+    for (const admission of admissions) this.#finish(admission)
   }
 
   async #admit({ messageId, content }: Arrived<Content>): Promise<Admission[]> {

@@ -3,26 +3,21 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import type { AgentAddress } from '../domain/card/card.js'
-import { decodeEnvelope } from '../domain/envelope/codec.js'
 import { headerOf } from '../domain/envelope/header.js'
-import type { EnvelopeHeader } from '../domain/envelope/header.js'
-import { isCarried } from '../domain/envelope/origin.js'
-import type { ReadEnvelope } from '../domain/envelope/origin.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
-import type { A2AEnvelope, EnvelopeMetadata } from '../domain/envelope/envelope.js'
+import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import { askedWork, namedCapabilities } from '../domain/policy/asked.js'
-import type { RoutingParty, RoutingQuestion } from '../domain/routing/decide.js'
-import { weakened } from '../domain/routing/hops.js'
-import type { Links, Strike } from '../ports/mesh.js'
+import type { RoutingQuestion } from '../domain/routing/decide.js'
+import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { Arrivals, mayPass } from './arrivals.js'
+import type { Arrival, ArrivalsParts } from './arrivals.js'
 import type { Conversations } from './conversations.js'
-import type { Directory, NamedAgent } from './directory.js'
-import type { Forwarded } from './forwarded.js'
-import type { Passing } from './passing.js'
+import { threadOf } from './incoming.js'
+import type { Held, Incoming, RecordedRequest, Thread } from './incoming.js'
+import type { Admission, LaneMessage } from './in-lane.js'
 import { refusedArrival } from './router.js'
-import type { Decision, Refusal, Router } from './router.js'
-import type { Traffic } from './traffic.js'
+import type { Decision, Refusal } from './router.js'
 
 /** How long the answer to a proposal or the error for a refused message may take to go out, in milliseconds. */
 const SHORT_TTL_MS = 60_000
@@ -31,46 +26,18 @@ export const STREAM_TTL_MS = 600_000
 
 /** What this room refuses by itself; tiers and sandboxes are the router's. */
 const REFUSALS = {
-  foreignSender: { code: 'FORBIDDEN', rule: 'sender: the key of the stream', reason: 'the sender is not of the node that sent it' },
-  foreignRecipient: {
-    code: 'AGENT_NOT_FOUND',
-    rule: 'recipient: an agent of this node',
-    reason: 'the recipient is not on this node'
-  },
-  lostHop: { code: 'FORBIDDEN', rule: 'hops: members', reason: 'a node on the way was put out of the mesh' },
-  noCard: { code: 'FORBIDDEN', rule: 'sender: a signed card', reason: 'the sender has no card that this node knows' },
-  claims: {
-    code: 'FORBIDDEN',
-    rule: 'claims: as certified',
-    reason: 'the message claims another tier or sandbox than its sender has'
-  },
   noAgent: { code: 'AGENT_NOT_FOUND', rule: 'recipient: an agent of this node', reason: 'no such agent on this node' },
   tooManyOpen: { code: 'OVERLOADED', rule: 'exchanges: bounded', reason: 'too many exchanges are open' },
-  noStreams: { code: 'CAPABILITY_NOT_FOUND', rule: 'streams: none', reason: 'this agent takes no streams' }
+  noStreams: { code: 'CAPABILITY_NOT_FOUND', rule: 'streams: none', reason: 'this agent takes no streams' },
+  noRecord: { code: 'OVERLOADED', rule: 'ledger: recorded first', reason: 'this node cannot record requests now' }
 } as const satisfies Record<string, Refusal>
 
-/** A message that was let in, with its payload read. */
-export interface Incoming {
-  /** The node it is from, whoever carried it. */
-  readonly peer: NodeId
-  readonly sender: AgentAddress
-  readonly recipient: AgentAddress
-  readonly header: EnvelopeHeader
-  readonly payload: unknown
-}
-
-/** Where replies to a message go. */
-export interface Thread {
-  /** The agent here that was asked. */
-  readonly sender: AgentAddress
-  /** The agent that asked. */
-  readonly recipient: AgentAddress
-  readonly correlationId: string
-}
-
-/** The way back along a message's thread. */
-export function threadOf({ sender, recipient, header }: Pick<Incoming, 'sender' | 'recipient' | 'header'>): Thread {
-  return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id }
+/** What a message changes in the ledger before it goes on. */
+export interface Recording {
+  readonly changes: readonly LedgerChange[]
+  readonly recorded: RecordedRequest
+  /** The changes were made, or could not be. */
+  end(): void
 }
 
 /** The neighbour that brought a message of another node; null: its own link did. */
@@ -79,19 +46,19 @@ function broughtBy({ header }: Pick<Incoming, 'header'>): NodeId | null {
 }
 
 /** What the road in needs. */
-export interface InboxParts {
+export interface InboxParts extends ArrivalsParts {
   readonly clock: Clock
-  readonly traffic: Traffic
   readonly telemetry: Telemetry
-  readonly directory: Directory
-  readonly router: Router
   readonly conversations: Conversations
-  readonly forwarded: Forwarded
-  readonly passing: Passing
-  readonly links: Pick<Links, 'strike'>
   readonly self: NodeId
   /** How long the answer to a request may take to go out, in milliseconds. */
   readonly ttlMs: number
+  /** What the ledger has to hold of a request before it goes on; null for what is not recorded. */
+  record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null>
+  /** What a reply that was let in changes in the ledger. */
+  onReply(incoming: Incoming): readonly LedgerChange[]
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
   /** Every message that was let in, before it goes on. */
   onLetIn(incoming: Incoming): void
   /** Opening messages that were let in, by type. */
@@ -114,81 +81,53 @@ export interface ReceivedHere {
   readonly refusal: Refusal | null
 }
 
-/** A message that a person has to allow. */
-export interface Held {
-  readonly incoming: Incoming
-  /** What was asked of the rules, and the rule that asks for a person. */
-  readonly question: RoutingQuestion
-  readonly rule: string
-}
-
 /** What was asked of the rules, and what they said. */
 interface Asked extends Decision {
   readonly question: RoutingQuestion
 }
 
-/** Who speaks to whom, as far as the message says so truly. */
-interface Parties {
-  readonly sender: AgentAddress
-  readonly recipient: AgentAddress
-}
+const NOTHING: Admission = { changes: [], done: () => {}, failed: () => {} }
 
-/** A message that is not let in; with `parties` its sender is told why. */
-interface Struck {
-  readonly refusal: Refusal
-  readonly parties: Parties | null
-  /** What it counts against its peer; null: an honest peer may send it. */
-  readonly strike: Strike | null
-}
-
-interface Arrival extends Incoming {
-  /** The sender as the message says it is, and as it is. */
-  readonly party: RoutingParty
-  readonly certified: RoutingParty
-  /** The recipient, looked up. */
-  readonly target: NamedAgent
-  /** When it came, monotonic milliseconds. */
-  readonly since: number
-}
-
-type Verified = Pick<Arrival, 'sender' | 'recipient' | 'party' | 'certified' | 'target'>
-
-/** The road in: decode, whose it is, verify, pass on what is for another node, receive, decide, dispatch. Nothing that a peer sends can throw out of it. */
+/** The road in: decode, whose it is, verify, pass on what is for another node (those are {@link Arrivals}), record, decide, dispatch. Nothing that a peer sends can throw out of it. */
 export class Inbox {
   readonly #parts: InboxParts
+  readonly #arrivals: Arrivals
 
   constructor(parts: InboxParts) {
     this.#parts = parts
+    this.#arrivals = new Arrivals(parts, (refused, refusal) => this.#answer(refused, refusal))
   }
 
   /** Takes an encoded envelope from a neighbour's channel. */
   receive(neighbour: NodeId, bytes: Uint8Array): void {
-    let correlationId: string | null = null
-    try {
-      const since = this.#parts.clock.monotonic()
-      const decoded = decodeEnvelope(bytes)
-      if (!decoded.ok) {
-        this.#parts.traffic.unreadable()
-        // Whoever speaks another version is no forger.
-        const strike = decoded.code === 'SCHEMA_VERSION_MISMATCH' ? 'doubtful' : 'forged'
-        return this.#strike({ code: decoded.code, rule: 'envelope', reason: decoded.reason }, { peer: neighbour, header: null }, strike)
-      }
-      const { header } = decoded
-      correlationId = header.correlationId ?? header.id
-      this.#parts.traffic.received(header, since)
-      const peer = this.#origin(neighbour, decoded, bytes)
-      if (peer === null) return
-      const verified = this.#verify(peer, header)
-      if ('refusal' in verified) return this.#struck(verified, { peer, header })
-      if (verified.recipient.nodeId !== this.#parts.self)
-        return this.#parts.passing.pass({ peer, header, since, ...verified }, { read: decoded, bytes })
-      const payload = decoded.payload()
-      if (!payload.ok) return this.#strike({ code: 'INVALID_ENVELOPE', rule: 'payload', reason: payload.reason }, { peer, header })
-      this.#decideAndDispatch({ peer, header, payload: payload.value, since, ...verified })
-    } catch (error) {
-      this.#parts.telemetry.count('errors', 'inbox')
-      this.#parts.telemetry.log('error', 'a message could not be handled', { correlationId, peer: neighbour, reason: messageOf(error) })
+    this.#guarded(neighbour, () => {
+      const arrival = this.#arrivals.read(neighbour, bytes, null)
+      if (arrival?.header.type === 'request') void this.#recordFirst(arrival, bytes)
+      else if (arrival !== null) this.#decideAndDispatch(arrival)
+    })
+  }
+
+  /**
+   * Says what a message of a lane changes in the ledger; it goes on when that is durable. A reply is decided on before:
+   * what it says has to be durable with its number. Never rejects for what a peer sent.
+   * @throws NodeError what the ledger refuses
+   */
+  async admit({ lane, envelope }: LaneMessage): Promise<Admission> {
+    const peer = lane.source.nodeId
+    const arrival = this.#guarded(peer, () => this.#arrivals.read(peer, envelope, lane))
+    return arrival === null ? NOTHING : this.#admitted(arrival, envelope)
+  }
+
+  /**
+   * Takes up a request that was recorded before this node stopped. False: its sender's card is not known yet, so it has to wait.
+   */
+  recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): boolean {
+    const again = this.#arrivals.again(peer, envelope)
+    if ('party' in again) {
+      this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
+      return true
     }
+    return !mayPass(again)
   }
 
   /** Takes an envelope of an agent of this node for another; the same rules, nothing to decode. */
@@ -196,67 +135,16 @@ export class Inbox {
     const header = headerOf(envelope)
     const peer = this.#parts.self
     const since = this.#parts.clock.monotonic()
-    const verified = this.#verify(peer, header)
+    const verified = this.#arrivals.verify(peer, header)
     if ('refusal' in verified) {
       this.#parts.router.record('refusal', verified.refusal, { peer: null, header })
       return { isTold: true, refusal: verified.refusal }
     }
     this.#parts.traffic.received(header, since)
     const { sender, recipient, party, certified, target } = verified
-    const isTold = this.#decideAndDispatch({ peer, sender, recipient, party, certified, target, header, payload: envelope.payload, since })
+    const { payload } = envelope
+    const isTold = this.#decideAndDispatch({ peer, sender, recipient, party, certified, target, header, payload, isReliable: false, since })
     return { isTold, refusal: null }
-  }
-
-  /** Whose message it is: of the stream's key, or of the node that signed it for others to carry. null: it is refused. */
-  #origin(neighbour: NodeId, read: ReadEnvelope, bytes: Uint8Array): NodeId | null {
-    if (!isCarried(read.header)) return neighbour
-    const accepted = this.#parts.forwarded.accept(neighbour, read, bytes)
-    if (accepted.ok) return accepted.origin
-    const { refusal, isForged, isTold } = accepted
-    if (isForged) this.#strike(refusal, { peer: neighbour, header: read.header })
-    else {
-      this.#parts.router.record('refusal', refusal, { peer: neighbour, header: read.header })
-      if (isTold) this.#parts.passing.refuse(read.header, refusal)
-    }
-    return null
-  }
-
-  /** The sender is of the node it is from, has a signed card, and claims no more than certificate and card give it. */
-  #verify(peer: NodeId, header: EnvelopeHeader): Verified | Struck {
-    const { directory } = this.#parts
-    const source = directory.named(header.sender)
-    if (source === null || source.address.nodeId !== peer) return { refusal: REFUSALS.foreignSender, parties: null, strike: 'forged' }
-    const target = directory.named(header.recipient)
-    if (target === null || !this.#mayBeFor(target.address.nodeId, header))
-      return { refusal: REFUSALS.foreignRecipient, parties: null, strike: 'forged' }
-    const { address: sender, party: known } = source
-    const recipient = target.address
-    // These two an honest sender can meet as well, while cards and certificates are on their way: it is told. Cards come by
-    // other ways than messages, and not all are kept: to be ahead of one's card is no offence.
-    if (known === null) return { refusal: REFUSALS.noCard, parties: { sender, recipient }, strike: null }
-    const party = claimed(known, header.metadata)
-    if (party === null) return { refusal: REFUSALS.claims, parties: { sender, recipient }, strike: 'doubtful' }
-    const hops = header.metadata?.hops
-    if (hops === undefined) return { sender, recipient, party, certified: known, target }
-    const powers = hops.flatMap((hop) => directory.certificate(hop) ?? [])
-    // A hop may have been put out since the message came.
-    if (powers.length < hops.length) return { refusal: REFUSALS.lostHop, parties: { sender, recipient }, strike: null }
-    // What it passed makes the sender weaker, but does not take it out of the reach of rules for what it is.
-    return { sender, recipient, party: weakened(party, powers), certified: known, target }
-  }
-
-  /** Only what its node signed may be for another one. */
-  #mayBeFor(nodeId: NodeId, header: EnvelopeHeader): boolean {
-    return nodeId === this.#parts.self || isCarried(header)
-  }
-
-  /** True: it was refused, or waits for a person. */
-  #decideAndDispatch(arrival: Arrival): boolean {
-    const refusal = this.#decide(arrival)
-    if (refusal === 'late') this.#parts.telemetry.count('messages_refused', 'late')
-    else if (refusal === null) this.#dispatch(arrival)
-    else if (refusal !== 'held') this.#refuse(arrival, refusal)
-    return refusal !== null && refusal !== 'late'
   }
 
   /** Gives a message that was held to those whom it concerns, or to `taker` alone. Its exchange is open. */
@@ -271,7 +159,7 @@ export class Inbox {
 
   /** What the rules say now of a message that was held: cards, certificates and policy may have changed. */
   askAgain(incoming: Incoming): Asked | Refusal {
-    const verified = this.#verify(incoming.peer, incoming.header)
+    const verified = this.#arrivals.verify(incoming.peer, incoming.header)
     if ('refusal' in verified) return verified.refusal
     const { clock, router } = this.#parts
     const target = verified.target.party
@@ -280,6 +168,73 @@ export class Inbox {
       { ...incoming, ...verified },
       { target, isReply: false, ask: (question) => ({ verdict: router.ask(question), at: clock.monotonic() }) }
     )
+  }
+
+  /** A request that came without a lane is recorded as well: it must not run again after a restart either. */
+  async #recordFirst(arrival: Arrival, bytes: Uint8Array): Promise<void> {
+    const { peer, header } = arrival
+    try {
+      const recording = await this.#parts.record(arrival, bytes)
+      if (recording === null) return void this.#guarded(peer, () => this.#decideAndDispatch(arrival))
+      await this.#parts.commit(recording.changes).finally(() => recording.end())
+      this.#guarded(peer, () => this.#goOn({ ...arrival, recorded: recording.recorded }))
+    } catch (error) {
+      this.#note(peer, error, header.correlationId ?? header.id)
+      this.#guarded(peer, () => this.#answer(arrival, REFUSALS.noRecord))
+    }
+  }
+
+  async #admitted(arrival: Arrival, envelope: Uint8Array): Promise<Admission> {
+    if (!OPENING_TYPES.has(arrival.header.type)) {
+      if (this.#fate(arrival) !== null) return NOTHING
+      return { changes: this.#parts.onReply(arrival), done: () => this.#dispatch(arrival), failed: () => {} }
+    }
+    const recording = await this.#parts.record(arrival, envelope)
+    if (recording === null) return { changes: [], done: () => this.#decideAndDispatch(arrival), failed: () => {} }
+    const { changes, recorded } = recording
+    const done = (): void => {
+      recording.end()
+      this.#goOn({ ...arrival, recorded })
+    }
+    return { changes, done, failed: () => recording.end() }
+  }
+
+  /** While it was recorded, its sender may have been put out, or made weaker. */
+  #goOn(arrival: Arrival): void {
+    const verified = this.#arrivals.verify(arrival.peer, arrival.header)
+    if ('refusal' in verified) this.#refuse(arrival, verified.refusal)
+    else this.#decideAndDispatch({ ...arrival, ...verified })
+  }
+
+  /** What `run` gives; null when it fails. */
+  #guarded<T>(peer: NodeId, run: () => T): T | null {
+    try {
+      return run()
+    } catch (error) {
+      this.#note(peer, error, null)
+      return null
+    }
+  }
+
+  #note(peer: NodeId, error: unknown, correlationId: string | null): void {
+    const { telemetry } = this.#parts
+    telemetry.count('errors', 'inbox')
+    telemetry.log('error', 'a message could not be handled', { correlationId, peer, reason: messageOf(error) })
+  }
+
+  /** True: it was refused, or waits for a person. */
+  #decideAndDispatch(arrival: Arrival): boolean {
+    const fate = this.#fate(arrival)
+    if (fate === null) this.#dispatch(arrival)
+    return fate !== null && fate !== 'late'
+  }
+
+  /** What is decided, and everything that follows from it but for what goes on (null). */
+  #fate(arrival: Arrival): Refusal | 'late' | 'held' | null {
+    const fate = this.#decide(arrival)
+    if (fate === 'late') this.#parts.telemetry.count('messages_refused', 'late')
+    else if (fate !== null && fate !== 'held') this.#refuse(arrival, fate)
+    return fate
   }
 
   /** `late`: a reply that nobody waits for any more, which any honest peer may send. `held`: a person has to allow it. */
@@ -356,17 +311,6 @@ export class Inbox {
     }
   }
 
-  #strike(refusal: Refusal, from: { readonly peer: NodeId; readonly header: EnvelopeHeader | null }, strike: Strike = 'forged'): void {
-    this.#parts.router.record('strike', refusal, from)
-    this.#parts.links.strike(from.peer, strike, refusal.reason)
-  }
-
-  #struck({ refusal, parties, strike }: Struck, from: { readonly peer: NodeId; readonly header: EnvelopeHeader }): void {
-    if (strike === null) this.#parts.router.record('refusal', refusal, from)
-    else this.#strike(refusal, from, strike)
-    if (parties !== null) this.#answer({ ...from, ...parties }, refusal)
-  }
-
   #refuse(arrival: Arrival, refusal: Refusal): void {
     const { router, directory } = this.#parts
     router.record('refusal', refusal, refusedArrival(directory, arrival))
@@ -386,14 +330,4 @@ export class Inbox {
   #tell(thread: Thread, { code, rule, reason }: Refusal): void {
     this.#parts.refuse(thread, new NodeError(code, reason, { data: { rule } }).toBody())
   }
-}
-
-/** The sender as weak as the message says it is; null when it claims to be more, or elsewhere, than it is. */
-function claimed(party: RoutingParty, metadata: EnvelopeMetadata | undefined): RoutingParty | null {
-  if (metadata === undefined) return party
-  const sandboxId = metadata.sandboxId ?? null
-  if (metadata.tier < party.tier || (party.sandboxId !== null && sandboxId !== party.sandboxId)) return null
-  if (metadata.tier === party.tier && sandboxId === party.sandboxId) return party
-  // A weaker claim is honoured: who sends on behalf of somebody weaker says so, and may know of a change before this node.
-  return { ...party, tier: metadata.tier, sandboxId: party.sandboxId ?? sandboxId }
 }

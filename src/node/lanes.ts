@@ -62,24 +62,23 @@ export class Lanes {
   #tidyTimer: Timer | null = null
   #timer: Timer | null = null
 
-  private constructor(parts: LanesParts) {
+  constructor(parts: LanesParts) {
     this.#parts = parts
   }
 
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
-  static async open(parts: LanesParts): Promise<Lanes> {
-    const lanes = new Lanes(parts)
+  async open(): Promise<void> {
+    const { ledger } = this.#parts
     const live = new Map<string, (Unacked & { requestId: string | null })[]>()
-    for await (const { key, value } of entries(parts.ledger, 'out')) {
+    for await (const { key, value } of entries(ledger, 'out')) {
       const { lane, seq } = readMessageKey(key)
       live.set(lane, [...(live.get(lane) ?? []), { seq, ...messageRecord.decode(value) }])
     }
-    for await (const { key, value } of entries(parts.ledger, 'lane-out')) {
+    for await (const { key, value } of entries(ledger, 'lane-out')) {
       const text = key.slice('lane-out/'.length)
       const lane = readLane(text)
-      if (lane !== null) lanes.#addOut(lane, { ...senderRecord.decode(value), live: live.get(text) ?? [] })
+      if (lane !== null) this.#addOut(lane, { ...senderRecord.decode(value), live: live.get(text) ?? [] })
     }
-    return lanes
   }
 
   /** Begins to look after what is under way. */
@@ -108,6 +107,41 @@ export class Lanes {
       throw new NodeError('OVERLOADED', 'too many messages wait for this node')
     }
     await this.#outLane(lane).record(message, also)
+  }
+
+  /**
+   * Makes changes that no message depends on. When it resolves they are durable.
+   * @throws NodeError what the ledger refuses; then none of them is there.
+   */
+  async commit(changes: readonly LedgerChange[]): Promise<void> {
+    if (changes.length > 0) await this.#commit(changes)
+  }
+
+  /** Gives up what was not acknowledged of a request. */
+  giveUp(peer: NodeId, requestId: string): void {
+    for (const lane of this.#out.get(peer)?.values() ?? []) lane.giveUp(requestId)
+  }
+
+  /** Is a message of the request on its way? */
+  holds(peer: NodeId, requestId: string): boolean {
+    return [...(this.#out.get(peer)?.values() ?? [])].some((lane) => lane.holds(requestId))
+  }
+
+  /** A node was put out of the mesh: nothing waits for it any more. Never rejects. */
+  async forget(peer: NodeId): Promise<void> {
+    const lanes = [...(this.#out.get(peer)?.values() ?? [])]
+    this.#out.delete(peer)
+    const removed = (await Promise.all(lanes.map((lane) => lane.removal()))).flat()
+    await this.commit(removed).catch((error: unknown) => {
+      this.#parts.telemetry.log('warn', 'what waited for a node that was put out could not be removed', { peer, reason: messageOf(error) })
+    })
+  }
+
+  /** Messages that no node has acknowledged yet. */
+  get waiting(): number {
+    let count = 0
+    for (const peer of this.#out.keys()) count += this.load(peer).count
+    return count
   }
 
   /** Messages that a node has not acknowledged, and their bytes. */

@@ -6,8 +6,8 @@ import type { offerAcceptSchema } from '../domain/task/payloads.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
 import type { Conversations } from './conversations.js'
-import { threadOf } from './inbox.js'
-import type { Incoming } from './inbox.js'
+import { threadOf } from './incoming.js'
+import type { Incoming } from './incoming.js'
 import type { Outbox } from './outbox.js'
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>

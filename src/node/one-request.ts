@@ -1,20 +1,23 @@
-import type { Clock, Timer } from '../kit/clock.js'
-import { NodeError } from '../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { Timer } from '../kit/clock.js'
+import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import type { AgentAddress } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
-import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, workKey } from '../domain/task/payloads.js'
+import { REQUEST_POLICY, stepCaller } from '../domain/reliable/request.js'
+import { retryDelay } from '../domain/reliable/retry-policy.js'
+import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import type { Cancellations } from './cancellations.js'
-import type { Conversations } from './conversations.js'
-import type { Thread } from './inbox.js'
-import { refusedThere } from './next-steps.js'
-import type { DraftHead, Outbox } from './outbox.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import { headOf, NOT_DONE, outcomeOf, readReply, requestPayload } from './asking.js'
+import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
+import { inputOf } from './caller-record.js'
+import type { CallerRecord } from './caller-record.js'
+import type { ReplyHandler } from './conversations.js'
+import { ENDINGS } from './endings.js'
+import type { Thread } from './incoming.js'
 import type { Tasks } from './tasks.js'
 
-/** How long a late answer is still taken, beyond the caller's patience, in milliseconds. */
+/** How long a late answer to a lease is still taken, beyond the caller's patience, in milliseconds. */
 const LATE_MS = 3_600_000
 
 /** How long a caller waits for a peer that is gone while it works, in milliseconds: a link that was only cut has healed by then. */
@@ -27,60 +30,6 @@ const RETRY_MS = 1000
 /** Longest such wait, in milliseconds. */
 const MAX_RETRY_MS = 60_000
 
-/** The peer answers that it does not do the work: no room, or it stops. */
-const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
-
-/** A request to one agent. */
-export interface Asking {
-  readonly sender: AgentAddress
-  readonly target: AgentAddress
-  /** null: the agent's default capability. */
-  readonly capability: string | null
-  readonly input: unknown
-  readonly description: string
-  readonly justification?: string
-  /** Who asks, when that may be weaker than the sender. */
-  readonly onBehalfOf?: CertifiedPower
-  /** Is it one of those of a broadcast? */
-  readonly isBroadcast?: boolean
-  /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
-  readonly timeoutMs: number
-  /** Waits for an agent that is offline or has no room now, as long as `timeoutMs` lasts. */
-  readonly mayQueue: boolean
-  /** Set for the lease of a swarm's item. */
-  readonly lease?: { readonly swarm: string; readonly requestId: string; readonly attempt: number }
-}
-
-/** How a request ended for its caller. */
-export type Answer =
-  | { readonly outcome: 'COMPLETED'; readonly result: unknown }
-  | { readonly outcome: 'FAILED'; readonly error: ErrorBody }
-  | { readonly outcome: 'UNKNOWN'; readonly error: ErrorBody }
-
-/** What following a request needs. */
-export interface RequestParts {
-  readonly clock: Clock
-  readonly outbox: Outbox
-  readonly conversations: Conversations
-  readonly cancellations: Cancellations
-  readonly tasks: Tasks
-  /** A peer that says nothing of a request for longer than `leaseMs` has lost it. */
-  readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number }
-  /** Its peer had no room for it; it may wait until {@link OneRequest.dueAt}. */
-  onNoRoom(request: OneRequest): void
-  /** It has ended, for good. */
-  onEnd(request: OneRequest): void
-}
-
-/** What a request is called. */
-export interface RequestNames {
-  readonly requestId: string
-  readonly attempt: number
-  readonly correlationId: string
-  /** null for leases: the swarm keeps their books. */
-  readonly taskId: string | null
-}
-
 /** One request from its sending to its answer: its timer, its task and what its replies mean. */
 export class OneRequest {
   readonly names: RequestNames
@@ -88,8 +37,6 @@ export class OneRequest {
   readonly answer: Promise<Answer>
   readonly #parts: RequestParts
   readonly #asking: Asking
-  /** When its caller waits no longer, unix milliseconds: the same in every copy, so that they are told to be copies. */
-  readonly #until: number
   #timer: Timer
   /** Runs while its peer is gone. */
   #goneTimer: Timer | null = null
@@ -106,17 +53,54 @@ export class OneRequest {
   #awaitsApproval = false
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
+  /** null for leases: the swarm keeps their books. */
+  readonly #record: CallerRecord | null
 
-  constructor(parts: RequestParts, asking: Asking, names: RequestNames) {
+  /** `record`: what the ledger holds of it, or is to hold. */
+  constructor(parts: RequestParts, { asking, names, record }: RequestMaking) {
     this.#parts = parts
     this.#asking = asking
     this.names = names
+    this.#record = record
     this.#patienceMs = parts.limits.leaseMs
-    this.#until = Math.round(parts.clock.now() + asking.timeoutMs)
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
-    this.#timer = parts.clock.after(asking.timeoutMs, () => this.#giveUp())
+    this.#hasGivenUp = record?.current.status === 'unknown'
+    this.#isSent = record !== null && record.current.tries > 0
+    const { clock } = parts
+    this.#timer = this.#hasGivenUp ? clock.after(this.#lateMs, () => this.#end()) : clock.after(this.#leftMs, () => this.#giveUp())
+  }
+
+  /** A request that was read from the ledger goes on: replies to it may come. */
+  resume(): void {
+    if (this.#isSent) this.#parts.conversations.sentOut(this.#thread, this.#replies())
+  }
+
+  /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
+  interrupted(): void {
+    const record = this.#record?.current
+    if (this.#isOver || record === undefined || this.#hasGivenUp) return
+    const isNew = record.tries === 0 || record.isRepeatable
+    this.#isSent = false
+    if (!isNew) this.#waitNoLonger(ENDINGS.interrupted.error, null)
+    else this.send().catch((error: unknown) => this.fail(asNodeError(error).toBody()))
+  }
+
+  /** Is it with its node? */
+  get isSent(): boolean {
+    return this.#isSent
+  }
+
+  /** May it be asked for once more now, since its outcome is not known? */
+  isDue(now: number): boolean {
+    const { retryAt = null } = this.#record?.current ?? {}
+    return this.#hasGivenUp && !this.#isOver && retryAt !== null && retryAt <= now
+  }
+
+  /** How long a late answer still counts. */
+  get #lateMs(): number {
+    return this.#record === null ? LATE_MS : Math.max(0, this.#record.current.expiresAt - this.#parts.clock.now())
   }
 
   /** The node that is asked. */
@@ -151,32 +135,19 @@ export class OneRequest {
 
   /** Would it be refused? @throws NodeError what the rules refuse. */
   check(): void {
-    this.#parts.outbox.check(this.#head())
+    this.#parts.outbox.check(headOf(this.#asking, this.names))
   }
 
-  #head(): DraftHead {
-    const { sender, target: recipient, capability, justification, onBehalfOf, isBroadcast = false } = this.#asking
-    return {
-      sender,
-      recipient,
-      type: 'request',
-      capability,
-      correlationId: this.names.correlationId,
-      ...(justification === undefined ? {} : { justification }),
-      isBroadcast,
-      ...(onBehalfOf === undefined ? {} : { onBehalfOf })
-    }
+  /** Makes it durable as one that waits. @throws NodeError what the ledger refuses. */
+  async keep(): Promise<void> {
+    const changes = this.#record?.waiting(this.#parts.clock.now(), () => this.#asking.input) ?? []
+    await this.#parts.lanes.commit(changes)
   }
 
   /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
   async send(): Promise<void> {
-    const ttlMs = this.#asking.timeoutMs + LATE_MS
     const refusals = this.#refusals
-    await this.#parts.outbox.send({
-      payload: this.#payload(),
-      ...this.#head(),
-      ...(this.#isSent ? {} : { replies: { ttlMs, handler: (header, payload) => this.#onReply(header, payload) } })
-    })
+    await this.#post(await this.#payload(false))
     // Its peer may have refused it already.
     if (refusals !== this.#refusals) return
     this.#isSent = true
@@ -184,6 +155,44 @@ export class OneRequest {
     if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
     // An agent of this node is reached before this line is.
     else if (!this.#awaitsApproval) this.#note((tasks, id) => tasks.waitFor(id, null))
+  }
+
+  /** Asks once more for an outcome that is not known: what may not be repeated only asks how it stands. @throws NodeError as {@link OneRequest.send}. */
+  async askOutcome(): Promise<void> {
+    const record = this.#record
+    if (record === null) return
+    const now = this.#parts.clock.now()
+    const { request, effects } = stepCaller(record.current, { type: 'tick', chance: this.#parts.chance() }, { now })
+    const [effect] = effects
+    if (effect?.type !== 'send') return
+    void this.#commit(record.asked(request, now))
+    await this.#post(await this.#payload(effect.kind === 'query'))
+  }
+
+  async #post(payload: RequestPayload): Promise<void> {
+    const record = this.#record
+    await this.#parts.outbox.send({
+      ...headOf(this.#asking, this.names),
+      payload,
+      reliable: {
+        requestId: this.names.requestId,
+        mayWait: false,
+        ttlMs: this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs),
+        changes: () =>
+          record === null || this.#hasGivenUp || record.isSettled ? [] : record.sent(this.#parts.clock.now(), () => this.#asking.input)
+      },
+      ...(this.#isSent ? {} : { replies: this.#replies() })
+    })
+  }
+
+  #replies(): { readonly ttlMs: number; readonly handler: ReplyHandler } {
+    return { ttlMs: this.#leftMs + this.#lateMs, handler: (header, payload) => this.#onReply(header, payload) }
+  }
+
+  /** Until nobody waits for it any more. */
+  get #leftMs(): number {
+    const record = this.#record
+    return record === null ? this.#asking.timeoutMs : Math.max(0, record.current.deadline - this.#parts.clock.now())
   }
 
   /** Its peer is away; it goes on when the peer is back. A caller who waits for the answer is told soon that there may be none. */
@@ -243,12 +252,13 @@ export class OneRequest {
 
   /** It could not be sent, or can never be answered. */
   fail(error: ErrorBody): void {
-    this.#finish({ outcome: 'FAILED', error })
+    void this.#finish({ outcome: 'FAILED', error })
   }
 
   /** Asks the other side to stop; the answer is then a failure with CANCELED. */
   cancel(): void {
     if (this.#isOver) return
+    this.#parts.lanes.giveUp(this.peer, this.names.requestId)
     if (this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
     this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
   }
@@ -265,10 +275,14 @@ export class OneRequest {
     this.#patienceMs = this.#parts.limits.leaseMs
   }
 
-  #payload(): RequestPayload {
-    const { capability, input, description, lease } = this.#asking
-    const { requestId, attempt } = this.names
-    return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, until: this.#until }
+  async #payload(isQuery: boolean): Promise<RequestPayload> {
+    const timeoutMs = this.#hasGivenUp ? this.#asking.timeoutMs : this.#leftMs
+    const times = { timeoutMs, ttlMs: this.#leftMs + this.#lateMs }
+    return requestPayload(this.#asking, this.names, {
+      ...times,
+      isQuery,
+      input: isQuery ? null : await inputOf(this.#asking, this.#record)
+    })
   }
 
   #giveUp(): void {
@@ -281,17 +295,37 @@ export class OneRequest {
   }
 
   /** The outcome is unknown; a late answer still counts. */
-  #waitNoLonger(error: ErrorBody): void {
+  #waitNoLonger(error: ErrorBody, retryAt = this.#firstRetryAt()): void {
     if (!this.isAwaited) return
     const { clock } = this.#parts
     this.#hasGivenUp = true
     this.#stopGoneTimer()
     clock.clear(this.#timer)
-    this.#timer = clock.after(LATE_MS, () => this.#end())
+    this.#timer = clock.after(this.#lateMs, () => this.#end())
     this.#note((tasks, id) => tasks.unknown(id, error))
+    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, clock.now()) ?? [])
     // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
     if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
     this.#settle({ outcome: 'UNKNOWN', error })
+  }
+
+  /** When it is asked for the first time how it stands. */
+  #firstRetryAt(): number | null {
+    const { clock, chance } = this.#parts
+    const deadline = this.#record?.current.deadline ?? 0
+    return Math.max(clock.now(), deadline) + retryDelay(REQUEST_POLICY, 0, chance())
+  }
+
+  /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
+  recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
+    const answer = this.#isOver ? null : readReply(header, payload, this)
+    if (answer === null || 'progress' in answer || this.#record === null || this.#isNotDone(answer)) return []
+    return this.#record.ended(outcomeOf(answer), this.#parts.clock.now())
+  }
+
+  /** Its peer says that it does not do it, and it may wait. */
+  #isNotDone(answer: Answer): boolean {
+    return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code) && this.mayWait
   }
 
   #stopGoneTimer(): void {
@@ -300,12 +334,18 @@ export class OneRequest {
   }
 
   #onReply(header: EnvelopeHeader, payload: unknown): void {
-    const answer = readReply(header, payload, this.names)
+    const answer = readReply(header, payload, this)
     if (answer === null) return
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
-    else if (answer.outcome === 'COMPLETED') this.#finish(answer)
-    else if (NOT_DONE.has(answer.error.code) && this.mayWait) this.noRoom(answer.error)
-    else this.#finish({ outcome: 'FAILED', error: refusedThere(answer.error, this.peer) })
+    else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
+    else if (answer.outcome === 'FAILED' && this.#isNotDone(answer)) this.noRoom(answer.error)
+    else void this.#finish(answer)
+  }
+
+  /** Its peer cannot say whether it was done, and never will: it is not asked again. */
+  #unknown(error: ErrorBody): void {
+    if (this.isAwaited) this.#waitNoLonger(error, null)
+    else void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt: null }, this.#parts.clock.now()) ?? [])
   }
 
   /** May it wait for its peer to come back, or to have room? */
@@ -322,15 +362,26 @@ export class OneRequest {
     this.#isSent = false
     this.#namedAt = null
     conversations.end(this.#thread)
+    void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input) ?? [])
     this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onNoRoom(this)
   }
 
-  #finish(answer: Exclude<Answer, { outcome: 'UNKNOWN' }>): void {
+  /** Whoever waits is told when the end is durable. */
+  async #finish(answer: Ended): Promise<void> {
     if (this.#isOver) return
     this.#end()
     this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
+    await this.#commit(this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? [])
     this.#settle(answer)
+  }
+
+  #commit(changes: readonly LedgerChange[]): Promise<void> {
+    const { lanes, telemetry } = this.#parts
+    return lanes.commit(changes).catch((error: unknown) => {
+      telemetry.count('errors', 'ledger')
+      telemetry.log('warn', 'how a request stands could not be recorded', { requestId: this.names.requestId, reason: messageOf(error) })
+    })
   }
 
   #end(): void {
@@ -346,25 +397,4 @@ export class OneRequest {
   #note(tell: (tasks: Tasks, taskId: string) => void): void {
     if (this.names.taskId !== null) tell(this.#parts.tasks, this.names.taskId)
   }
-}
-
-/** What a reply says: an outcome, progress, or nothing that counts (null). */
-function readReply(
-  header: EnvelopeHeader,
-  payload: unknown,
-  expected: RequestNames
-): Exclude<Answer, { outcome: 'UNKNOWN' }> | { readonly progress: unknown } | null {
-  if (header.type === 'error') {
-    const error = errorBodySchema.safeParse(payload)
-    return error.success ? { outcome: 'FAILED', error: error.data } : null
-  }
-  if (header.type === 'stream-data') {
-    const data = progressPayloadSchema.safeParse(payload)
-    return data.success ? { progress: data.data.progress } : null
-  }
-  if (header.type !== 'response') return null
-  const response = responsePayloadSchema.safeParse(payload)
-  if (!response.success || response.data.requestId !== expected.requestId || response.data.attempt !== expected.attempt) return null
-  if (response.data.outcome === 'COMPLETED') return { outcome: 'COMPLETED', result: response.data.result ?? null }
-  return { outcome: 'FAILED', error: response.data.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody() }
 }

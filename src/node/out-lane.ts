@@ -105,6 +105,26 @@ export class OutLane {
     if (this.#state.sent < seq) this.#fresh.delete(messageId)
   }
 
+  /** Is a message of the request not acknowledged yet? */
+  holds(requestId: string): boolean {
+    return this.#state.live.some(({ messageId, isVoid }) => !isVoid && this.#requests.get(messageId) === requestId)
+  }
+
+  /** Gives up what is not acknowledged of a request: it is not delivered any more, if it was not yet. */
+  giveUp(requestId: string): void {
+    const messageIds = new Set(
+      this.#state.live.flatMap(({ messageId }) => (this.#requests.get(messageId) === requestId ? [messageId] : []))
+    )
+    if (messageIds.size > 0) this.step({ type: 'give-up', messageIds })
+  }
+
+  /** The changes that remove the lane from the ledger. */
+  async removal(): Promise<LedgerChange[]> {
+    await Promise.allSettled(this.#recording)
+    const messages = this.#state.live.flatMap(({ seq, messageId }) => [KEYS.message(this.#text, seq), KEYS.content(messageId)])
+    return [KEYS.sender(this.#text), ...messages].map((key) => ({ key, value: null }))
+  }
+
   /** Tells the lane what happened. */
   step(input: SenderInput): void {
     for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) this.#perform(effect)

@@ -9,12 +9,14 @@ import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envel
 import { askedWork } from '../domain/policy/asked.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
 import { Delivery } from './delivery.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { ReceivedHere } from './inbox.js'
+import type { Lanes } from './lanes.js'
 import type { Peers } from './peers.js'
 import type { Router } from './router.js'
 import type { Traffic } from './traffic.js'
@@ -29,7 +31,8 @@ export interface OutboxParts {
   readonly traffic: Traffic
   readonly telemetry: Telemetry
   readonly ways: Ways
-  readonly peers: Pick<Peers, 'room'>
+  readonly peers: Pick<Peers, 'room' | 'isOnline'>
+  readonly lanes: Pick<Lanes, 'record' | 'commit'>
   readonly conversations: Conversations
   readonly events: NodeEvents
   readonly self: NodeId
@@ -57,12 +60,26 @@ export interface Draft {
   readonly isKept?: boolean
   /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
   readonly onBehalfOf?: CertifiedPower
+  /** Set for what must not be lost. */
+  readonly reliable?: Reliability
   /** For opening messages: who gets the replies, and for how long they may come. */
   readonly replies?: { readonly ttlMs: number; readonly handler: ReplyHandler }
 }
 
+/** How a message is kept until its node has acknowledged it. */
+export interface Reliability {
+  /** Of the request that it belongs to; null for none. */
+  readonly requestId: string | null
+  /** It waits for a node to which there is no link. Otherwise it then goes by way of others, unrecorded. */
+  readonly mayWait: boolean
+  /** Milliseconds; not delivered by then, it is given up. */
+  readonly ttlMs: number
+  /** What else the ledger holds from then on, in the same commit. Asked for once, when the message was allowed. */
+  changes(): readonly LedgerChange[]
+}
+
 /** What deciding on a message needs to know of it. */
-export type DraftHead = Omit<Draft, 'payload' | 'replies' | 'made' | 'isKept'>
+export type DraftHead = Omit<Draft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
 /** The road out: stamp, resolve, decide, record, channel. Each stage is one method; {@link Outbox.send} reads as the list. */
 export class Outbox {
@@ -96,10 +113,9 @@ export class Outbox {
     const envelope = this.#stamp(draft, sender)
     const question = this.#question(draft, sender)
     const rule = passed(this.#decide(question, since, envelope))
-    await this.#record(envelope)
     const to = draft.recipient.nodeId
     const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
-    const { isTold, refusal } = await this.#channel(draft, envelope).catch((error: unknown) => {
+    const { isTold, refusal } = await this.#away(draft, envelope).catch((error: unknown) => {
       traffic.refused(asNodeError(error).code, envelope, path)
       throw error
     })
@@ -190,30 +206,47 @@ export class Outbox {
     return verdict
   }
 
-  /** Where the ledger will keep what must not be lost. Today nothing is kept. */
-  #record(_envelope: A2AEnvelope): Promise<void> {
-    return Promise.resolve()
-  }
-
-  async #channel(draft: Draft, envelope: A2AEnvelope): Promise<ReceivedHere> {
+  /** Record, channel; the exchange of an opening message is open before any reply can come. */
+  async #away(draft: Draft, envelope: A2AEnvelope): Promise<ReceivedHere> {
     const { ways, conversations, self } = this.#parts
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
-    if (bytes !== null) await ways.reach(to, OPENING_TYPES.has(draft.type) ? null : thread)
+    if (bytes !== null && draft.reliable?.mayWait !== true) await ways.reach(to, OPENING_TYPES.has(draft.type) ? null : thread)
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     let here = ELSEWHERE
     try {
-      if (bytes === null) here = this.#parts.deliverHere(envelope)
-      else if (draft.isKept === true) ways.send(to, envelope, bytes)
-      else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
+      if (!(await this.#record(draft, envelope, bytes))) here = await this.#channel(draft, envelope, bytes)
     } catch (error) {
       if (draft.replies !== undefined) conversations.end(thread)
       throw error
     }
     if (here.refusal !== null && draft.replies !== undefined) conversations.end(thread)
     return here
+  }
+
+  /** Makes durable what must not be lost. True: the message is on a lane, which sees to its delivery. */
+  async #record({ reliable, sender, recipient }: Draft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<boolean> {
+    if (reliable === undefined) return false
+    const { clock, lanes, peers } = this.#parts
+    if (bytes === null || !(reliable.mayWait || peers.isOnline(recipient.nodeId))) {
+      await lanes.commit(reliable.changes())
+      return false
+    }
+    const expiresAt = clock.now() + reliable.ttlMs
+    const message = { messageId: id, requestId: reliable.requestId, envelope: bytes, expiresAt }
+    await lanes.record({ source: sender, target: recipient }, message, reliable.changes())
+    return true
+  }
+
+  async #channel(draft: Draft, envelope: A2AEnvelope, bytes: Uint8Array | null): Promise<ReceivedHere> {
+    const { ways } = this.#parts
+    const to = draft.recipient.nodeId
+    if (bytes === null) return this.#parts.deliverHere(envelope)
+    if (draft.isKept === true) ways.send(to, envelope, bytes)
+    else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
+    return ELSEWHERE
   }
 }
 

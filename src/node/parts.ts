@@ -4,6 +4,7 @@ import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
+import type { Ledger } from '../ports/ledger.js'
 import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
 import type { PolicySource } from '../ports/policy.js'
 import type { Problem } from '../ports/node-api.js'
@@ -49,6 +50,8 @@ export interface ProcessFacts {
 export interface NodeParts {
   readonly clock: Clock
   readonly ids: IdSource
+  /** In [0, 1). */
+  readonly chance: () => number
   readonly sign: Sign
   readonly verify: Verify
   readonly hash: Hash
@@ -60,6 +63,7 @@ export interface NodeParts {
   /** What is wrong now below the node, for `status`. */
   readonly problems: () => readonly Problem[]
   readonly store: NodeStore
+  readonly ledger: Ledger
   readonly membership: Membership & { readonly meshId: string; readonly meshName: string; readonly owner: string }
   readonly links: Links
   readonly log: MemberLog

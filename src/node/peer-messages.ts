@@ -10,6 +10,7 @@ import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { Inbox } from './inbox.js'
+import type { Lanes } from './lanes.js'
 import type { Lookups } from './lookups.js'
 import type { OwnCards } from './own-cards.js'
 import type { PeerCards } from './peer-cards.js'
@@ -22,9 +23,6 @@ import type { Swarms } from './swarms.js'
 import type { Ways } from './ways.js'
 import type { Work } from './work.js'
 
-/** Reliable delivery is built, but not offered yet: whoever uses it speaks another version. */
-const NO_LANES = 'no lanes here'
-
 /** Who is told of what peers do and say. */
 export interface PeerMessagesParts {
   readonly telemetry: Telemetry
@@ -35,6 +33,7 @@ export interface PeerMessagesParts {
   readonly news: CardNews
   readonly lookups: Lookups
   readonly inbox: Inbox
+  readonly lanes: Lanes
   readonly requests: Requests
   readonly work: Work
   readonly swarms: Swarms
@@ -67,6 +66,7 @@ export class PeerMessages implements PeersHandlers {
     const { approvals, news, ownCards, requests, routes, work } = this.#parts
     this.#note(peer, 'online')
     routes.onOnline(peer)
+    this.#parts.lanes.onLink(peer)
     news.tellAll(peer)
     ownCards.publish()
     requests.onOnline(peer)
@@ -79,11 +79,14 @@ export class PeerMessages implements PeersHandlers {
     if (this.#isStopped) return
     this.#parts.news.tellAll(peer)
     this.#parts.ownCards.publish()
+    // What went over the other link may be lost.
+    this.#parts.lanes.onLink(peer)
   }
 
   onOffline(peer: NodeId, isRest: boolean): void {
     if (this.#isStopped) return
     this.#parts.presence.onOffline(peer, isRest)
+    this.#parts.lanes.onOffline(peer)
     this.#note(peer, isRest ? 'online without a link' : 'offline')
     this.#parts.routes.onOffline(peer)
     this.#parts.peerCards.onOffline(peer)
@@ -95,8 +98,10 @@ export class PeerMessages implements PeersHandlers {
   }
 
   isInUse(peer: NodeId): boolean {
-    const { channels, conversations, passing, requests } = this.#parts
-    return conversations.isOpenWith(peer) || requests.has(peer) || channels.has(peer) || passing.isOpenWith(peer)
+    const { channels, conversations, lanes, passing, requests } = this.#parts
+    return (
+      lanes.load(peer).count > 0 || conversations.isOpenWith(peer) || requests.has(peer) || channels.has(peer) || passing.isOpenWith(peer)
+    )
   }
 
   onGivenUp(peer: NodeId, lost: number): void {
@@ -113,17 +118,16 @@ export class PeerMessages implements PeersHandlers {
   onMessage(peer: NodeId, message: ChannelMessage): string | null {
     if (this.#isStopped) return null
     if (message.kind === 'envelope') this.#parts.inbox.receive(peer, message.bytes)
-    if (message.kind === 'reliable') return NO_LANES
+    if (message.kind === 'reliable') this.#parts.lanes.onMessage(peer, message.frame)
     if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
     if (!control.ok) return control.reason
-    if (control.name === 'greet' || control.name === 'ack') return NO_LANES
     this.#onControl(peer, control)
     return null
   }
 
-  #onControl(peer: NodeId, control: Exclude<ControlMessage, { name: 'greet' | 'ack' }>): void {
-    const { approvals, peerCards, lookups, passing, presence, requests, routes, self, swarms, ways, work } = this.#parts
+  #onControl(peer: NodeId, control: ControlMessage): void {
+    const { approvals, lanes, peerCards, lookups, passing, presence, requests, routes, self, swarms, ways, work } = this.#parts
     switch (control.name) {
       case 'cards':
         return peerCards.fromPeer(peer, control.body.cards, control.body.all)
@@ -150,6 +154,10 @@ export class PeerMessages implements PeersHandlers {
         return presence.onLinked(peer, control.body)
       case 'linked-to':
         return presence.onLinkedTo(peer, control.body)
+      case 'greet':
+        return lanes.onGreet(peer, control.body)
+      case 'ack':
+        return lanes.onAck(peer, control.body)
       case 'undelivered':
         return control.body.origin === self ? ways.onUndelivered(peer, control.body) : passing.relay(peer, control.body)
     }

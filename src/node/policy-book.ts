@@ -16,7 +16,7 @@ import type { PolicySource, PolicyState, WrittenRule } from '../ports/policy.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
-import type { Held } from './inbox.js'
+import type { Held } from './incoming.js'
 import type { Router } from './router.js'
 
 /** Names without a node that one event lists. */

@@ -9,6 +9,8 @@ import type { Ledger, LedgerChange } from '../ports/ledger.js'
 /** Entries that one read of the ledger gives, and requests that one commit removes. */
 const PAGE = 500
 const NO_VALUE = new Uint8Array(0)
+/** Keys of the index whose values are names. */
+const TASK = KEYS.task('')
 
 /** What belongs to a request beside its record. */
 export interface RequestContents {
@@ -41,13 +43,29 @@ export class RequestBook {
     const expiry = KEYS.expiry(after.expiresAt, name)
     return [
       ...gone.filter((key) => key !== expiry && !here.includes(key)).map((key) => ({ key, value: null })),
-      ...here.map((key) => ({ key, value: NO_VALUE })),
+      ...here.map((key) => ({ key, value: key.startsWith(TASK) ? utf8(name) : NO_VALUE })),
       // What else is to be removed with it need not be looked for then.
       { key: expiry, value: utf8(here.join('\n')) },
       { key: KEYS.request(name), value: requestRecord.encode(after) },
       ...(input === undefined ? [] : [{ key: KEYS.input(name), value: input }]),
       ...(result === undefined ? [] : [{ key: KEYS.result(name), value: result }])
     ]
+  }
+
+  /** The changes that remove a request with all that belongs to it. */
+  removal(record: RequestRecord): LedgerChange[] {
+    const name = this.name(record)
+    return [KEYS.expiry(record.expiresAt, name), ...wholeOf(name), ...indexKeys(name, record)].map((key) => ({ key, value: null }))
+  }
+
+  /** The record of the request that a task is about, by the task's id or a beginning of it that no other has; null for none. @throws NodeError STORE_DAMAGED */
+  async ofTask(taskId: string): Promise<RequestRecord | null> {
+    if (!/^[!-}]{1,64}$/.test(taskId)) return null
+    const from = KEYS.task(taskId)
+    // The character behind all that ids have.
+    const [first, second] = await this.#ledger.list({ from, to: `${from}~`, limit: 2 })
+    if (first === undefined || (second !== undefined && first.key !== from)) return null
+    return await this.get(fromUtf8(first.value))
   }
 
   /** A record by the name of its request; null when there is none. @throws NodeError STORE_DAMAGED */
@@ -92,8 +110,7 @@ export class RequestBook {
         const indexes = fromUtf8(value)
           .split('\n')
           .filter((one) => one !== '')
-        for (const one of [key, KEYS.request(name), KEYS.input(name), KEYS.result(name), ...indexes])
-          changes.push({ key: one, value: null })
+        for (const one of [key, ...wholeOf(name), ...indexes]) changes.push({ key: one, value: null })
       }
       await this.#ledger.commit(changes)
       purged += page.length
@@ -116,7 +133,14 @@ export class RequestBook {
   }
 }
 
-function indexKeys(name: string, { status, createdAt, retryAt }: RequestRecord): string[] {
-  const open = SETTLED.has(status) ? [] : [KEYS.open(createdAt, name)]
-  return retryAt === null ? open : [...open, KEYS.due(retryAt, name)]
+function wholeOf(name: string): string[] {
+  return [KEYS.request(name), KEYS.input(name), KEYS.result(name)]
+}
+
+function indexKeys(name: string, { status, createdAt, retryAt, taskId }: RequestRecord): string[] {
+  return [
+    ...(SETTLED.has(status) ? [] : [KEYS.open(createdAt, name)]),
+    ...(retryAt === null ? [] : [KEYS.due(retryAt, name)]),
+    ...(taskId === null ? [] : [KEYS.task(taskId)])
+  ]
 }

@@ -3,10 +3,20 @@ import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import { isIdempotent } from './callee-requests.js'
+import { CallerRecord, freshRecord } from './caller-record.js'
 import { Cancellations } from './cancellations.js'
 import type { CancellationsParts } from './cancellations.js'
+import { parseAddress } from './directory.js'
+import type { Directory } from './directory.js'
+import type { Incoming } from './incoming.js'
+import type { Lanes } from './lanes.js'
+import { STORED } from './asking.js'
+import type { Answer, Asking, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { OneRequest } from './one-request.js'
-import type { Answer, Asking, RequestNames, RequestParts } from './one-request.js'
+import type { RequestBook } from './request-book.js'
 import { RequestLane } from './request-lane.js'
 import type { Ways } from './ways.js'
 
@@ -20,6 +30,9 @@ const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED',
 export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations'>, CancellationsParts {
   readonly ids: IdSource
   readonly ways: Ways
+  readonly directory: Directory
+  readonly book: RequestBook
+  readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget'>
 }
 
 /** A request under way. */
@@ -57,38 +70,95 @@ export class Requests {
   }
 
   /**
-   * Sends a request. Resolves when it is on its way (or queued).
-   * @throws NodeError what the road out refuses.
+   * Sends a request. Resolves when it is on its way (or queued), and durable.
+   * @throws NodeError what the road out or the ledger refuses.
    */
   async ask(asking: Asking): Promise<Asked> {
-    const request = new OneRequest(this.#ofRequest, asking, this.#name(asking))
-    const lane = this.#lanes.get(request.peer) ?? new RequestLane()
-    this.#lanes.set(request.peer, lane)
-    lane.send(request)
+    const request = this.#add(this.#make(asking))
     try {
-      if (asking.mayQueue && this.#isAway(request.peer)) return this.#queuedAsked(request)
-      await request.send()
+      if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
+      else await request.send()
     } catch (error) {
       const failure = asNodeError(error)
       this.#notSent(request, failure)
       if (request.isOver) throw failure
+      await this.#keepWaiting(request)
     }
     return asked(request)
+  }
+
+  /** A request that had no end when this node stopped goes on. */
+  resume(record: RequestRecord): void {
+    const [sender, target] = [parseAddress(record.source), parseAddress(record.target)]
+    if (sender === null || target === null) return
+    const { requestId, attempt, correlationId, taskId, capability, description, deadline, createdAt } = record
+    const { book, self } = this.#parts
+    const asking: Asking = {
+      sender,
+      target,
+      capability,
+      input: STORED,
+      description,
+      timeoutMs: deadline - createdAt,
+      mayQueue: false,
+      ...record.asking
+    }
+    const names = { requestId, attempt, correlationId, taskId }
+    const request = this.#add({ asking, names, record: new CallerRecord(book, record, true) })
+    // What its own agents did ended with this node. Who waited for it is gone as well.
+    if (target.nodeId === self) return request.interrupted()
+    request.resume()
+    if (request.isAwaited && !request.isSent) this.#wait(request)
+    if (request.isAwaited && this.#isAway(target.nodeId)) request.waitForPeer()
+  }
+
+  #make(asking: Asking): RequestMaking {
+    const { book, clock, directory, limits } = this.#parts
+    const names = this.#name(asking)
+    if (asking.lease !== undefined) return { asking, names, record: null }
+    const { target, capability, allowRepeat = false } = asking
+    const isRepeatable = allowRepeat || isIdempotent(directory, target, capability)
+    const record = freshRecord(asking, names, { now: clock.now(), ttlMs: limits.defaultTtlMs, isRepeatable })
+    return { asking, names, record: new CallerRecord(book, record, false) }
+  }
+
+  #add(making: RequestMaking): OneRequest {
+    const request = new OneRequest(this.#ofRequest, making)
+    const lane = this.#lanes.get(request.peer) ?? new RequestLane()
+    this.#lanes.set(request.peer, lane)
+    lane.send(request)
+    return request
+  }
+
+  /** What a reply that came over a lane changes in the ledger. */
+  recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): readonly LedgerChange[] {
+    const request = this.#of(peer).find(({ names }) => names.correlationId === header.correlationId)
+    return request?.recordReply(header, payload) ?? []
   }
 
   #isAway(peer: NodeId): boolean {
     return peer !== this.#parts.self && !this.#parts.ways.isReachable(peer)
   }
 
-  /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules refuse. */
-  #queuedAsked(request: OneRequest): Asked {
+  /** Nobody waits for it: it is queued at once, and the peer is looked for meanwhile. @throws NodeError what the rules or the ledger refuse. */
+  async #queueAtOnce(request: OneRequest): Promise<void> {
     request.check()
+    await request.keep()
     this.#queue(request)
     this.#parts.ways.reach(request.peer).then(
       () => this.#sendQueued(request.peer),
       () => {}
     )
-    return asked(request)
+  }
+
+  /** It waits although it could not be sent, which nobody may rely on before it is durable. @throws NodeError what the ledger refuses. */
+  async #keepWaiting(request: OneRequest): Promise<void> {
+    try {
+      await request.keep()
+    } catch (error) {
+      request.fail(asNodeError(error).toBody())
+      throw error
+    }
   }
 
   /** This node stops: whoever waits for an answer waits no longer. */
@@ -150,6 +220,7 @@ export class Requests {
     this.#lanes.delete(peer)
     for (const request of requests) request.fail(error)
     this.#cancellations.forget(peer)
+    void this.#parts.lanes.forget(peer)
   }
 
   /** A peer is back: send what waited for it. */
@@ -162,19 +233,28 @@ export class Requests {
   /** Asks again what peers have lost, and sends what waited for room. */
   #tick(): void {
     for (const [peer, lane] of this.#lanes) {
-      for (const request of lane.all()) if (request.isLost() && !this.#isAway(peer)) this.#askAgain(request)
+      this.#askAgainOf(peer, lane)
       this.#sendQueued(peer)
     }
   }
 
   /** A peer that still has it, or did it, runs nothing twice. */
-  #askAgain(request: OneRequest): void {
-    request.askedAgain()
-    const { telemetry } = this.#parts
-    const { correlationId } = request.names
-    const note = (error: unknown): void =>
-      telemetry.log('debug', 'a request could not be asked again', { correlationId, reason: messageOf(error) })
-    request.send().catch(note)
+  #askAgainOf(peer: NodeId, lane: RequestLane<OneRequest>): void {
+    const now = this.#parts.clock.now()
+    const isAway = this.#isAway(peer)
+    for (const request of lane.all()) {
+      const note = (error: unknown): void =>
+        this.#parts.telemetry.log('debug', 'a request could not be asked again', {
+          correlationId: request.names.correlationId,
+          reason: messageOf(error)
+        })
+      const isLost = request.isLost()
+      if (isAway) continue
+      if (request.isDue(now)) request.askOutcome().catch(note)
+      if (!isLost) continue
+      request.askedAgain()
+      request.send().catch(note)
+    }
   }
 
   #sendQueued(peer: NodeId): void {

@@ -53,9 +53,9 @@ export class Tasks {
     this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a task listener failed', { error: String(error) }))
   }
 
-  /** Opens a task in state `submitted`; returns its id. */
-  open(opening: TaskOpening): string {
-    const id = this.#ids.next('task')
+  /** Opens a task in state `submitted`; returns its id: a fresh one, unless it has one. One that is kept already stays as it is. */
+  open(opening: TaskOpening, id = this.#ids.next('task')): string {
+    if (this.#books.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
     const book = { task, events: [event], bytes: 0 }
     this.#books.set(id, book)
@@ -63,6 +63,15 @@ export class Tasks {
     this.#trim(id)
     this.#changes.emit(task)
     return id
+  }
+
+  /** Takes a task up again as it was. One that is kept already stays as it is. */
+  restore(task: Task, events: readonly TaskEvent[]): void {
+    if (this.#books.has(task.id)) return
+    const book = { task, events: [...events], bytes: 0 }
+    this.#books.set(task.id, book)
+    this.#weigh(book, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
+    this.#trim(task.id)
   }
 
   /** Something holds the task up; null: nothing does. */

@@ -1,11 +1,12 @@
 import { sameBytes } from '../kit/bytes.js'
 import type { Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
+import { isRecord } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
 import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import { threadOf } from './inbox.js'
-import type { Held, Incoming, Thread } from './inbox.js'
+import { threadOf } from './incoming.js'
+import type { Held, Incoming, Thread } from './incoming.js'
 import { sizeOf } from './size.js'
 
 /** Messages that wait for a person, in all. */
@@ -80,7 +81,7 @@ export class WaitingList {
   join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' | 'other' {
     const one = this.#byKey.get(keyOf(incoming, requestOf(incoming)))
     if (one === undefined) return 'new'
-    if (!isEqual(one.incoming.payload, incoming.payload)) return 'other'
+    if (!isEqual(untimed(one.incoming.payload), untimed(incoming.payload))) return 'other'
     const thread = threadOf(incoming)
     if (one.threads.some(({ correlationId }) => correlationId === thread.correlationId)) return 'known'
     if (one.threads.length >= MAX_THREADS) return 'full'
@@ -121,6 +122,11 @@ function requestOf({ header, payload }: Incoming): RequestPayload | null {
 function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPayload | null): string {
   const what = request === null ? header.id : workKey(request.requestId, request.attempt)
   return `${peer} ${addressText(sender)} ${recipient.agentId} ${header.type} ${what}`
+}
+
+/** What a payload says, but for how long it is waited for: that differs when it is sent again. */
+function untimed(payload: unknown): unknown {
+  return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null } : payload
 }
 
 /** Do two payloads say the same? JSON values and bytes. */

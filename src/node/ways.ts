@@ -15,7 +15,7 @@ import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
-import type { Thread } from './inbox.js'
+import type { Thread } from './incoming.js'
 import type { Peers } from './peers.js'
 import type { Routes } from './routes.js'
 

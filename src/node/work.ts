@@ -1,24 +1,27 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
 import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
-import type { AgentTask } from '../ports/agent-runtime.js'
+import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
 import type { AgentHost, HostOutcome } from './agents.js'
-import { Answers } from './answers.js'
-import type { AnswersParts } from './answers.js'
-import { DoneMemory } from './done-memory.js'
-import { threadOf } from './inbox.js'
-import type { Incoming, Thread } from './inbox.js'
-import { InFlight } from './in-flight.js'
+import { Canceled } from './canceled.js'
+import { threadOf } from './incoming.js'
+import type { Incoming, Thread } from './incoming.js'
+import { ENDINGS, responseOf } from './endings.js'
+import { InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Piece } from './in-flight.js'
 import type { Peers } from './peers.js'
+import { Replies } from './replies.js'
+import type { RepliesParts } from './replies.js'
 import { sizeOf } from './size.js'
 import type { Tasks } from './tasks.js'
 
@@ -28,7 +31,7 @@ const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
 const MAX_INPUT_BYTES = 256 * 1024 * 1024
 
 /** What doing others' work needs. */
-export interface WorkParts extends Omit<AnswersParts, 'answerTtlMs'> {
+export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly peers: Peers
@@ -50,14 +53,15 @@ export interface WorkParts extends Omit<AnswersParts, 'answerTtlMs'> {
 /** The callee's side of requests: checks, queues, runs, answers, and heartbeats what it works on. */
 export class Work {
   readonly #parts: WorkParts
-  readonly #answers: Answers
+  readonly #replies: Replies
   readonly #inFlight = new InFlight()
-  readonly #done = new DoneMemory()
+  /** What was canceled before it was here. */
+  readonly #canceled = new Canceled()
   #timer: Timer | null = null
 
   constructor(parts: WorkParts) {
     this.#parts = parts
-    this.#answers = new Answers({ ...parts, answerTtlMs: parts.limits.answerTtlMs })
+    this.#replies = new Replies({ ...parts, answerTtlMs: parts.limits.answerTtlMs })
   }
 
   /** Begins to heartbeat. */
@@ -66,15 +70,30 @@ export class Work {
     this.#timer = clock.every(limits.heartbeatMs, () => this.#beat())
   }
 
-  /** Ends every run. Resolves when those who wait for an answer were told; a swarm gives its leases away by itself. */
+  /**
+   * Ends every run. Resolves when how they ended is on record, and those who wait for an answer were told: a swarm gives its
+   * leases away by itself, others may ask again, unless the work had begun and may not be repeated.
+   */
   async stop(): Promise<void> {
     this.#parts.clock.clear(this.#timer)
     const pieces = this.#inFlight.all()
-    const awaited = pieces.filter((one) => one.isAwaited && one.payload.swarm === null)
-    for (const piece of pieces) giveUp(piece)
-    await Promise.all(
-      awaited.flatMap(({ threads, payload }) => threads.map((thread) => this.#answers.lastWord(thread, responseOf(payload, STOPPED))))
-    )
+    const awaited = pieces.filter((one) => one.isAwaited)
+    this.#replies.stopping()
+    for (const piece of pieces) {
+      piece.isStopped = true
+      giveUp(piece)
+    }
+    await Promise.all(awaited.map((piece) => this.#stopped(piece)))
+    this.#replies.close()
+  }
+
+  async #stopped({ payload, record, isRunning, threads }: Piece): Promise<void> {
+    const { book, callee } = this.#parts
+    const isUnknown = record !== null && isRunning && !record.isRepeatable
+    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : book.removal(record)
+    if (payload.swarm !== null && !isUnknown) return await this.#replies.note(changes)
+    const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
+    await this.#answer(threads, response, changes)
   }
 
   /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
@@ -86,51 +105,84 @@ export class Work {
 
   /** Answers that wait for a caller who is away. */
   unsentCount(): number {
-    return this.#answers.unsentCount()
+    return this.#replies.unsentCount()
   }
 
   /** Would a message run nothing new, since the same request is under way or was done already? */
   knows(incoming: Incoming): boolean {
     const parsed = incoming.header.type === 'request' ? requestPayloadSchema.safeParse(incoming.payload) : null
     if (parsed?.success !== true) return false
-    const key = keyOf(incoming, parsed.data)
-    return this.#inFlight.has(incoming.peer, key) || this.#done.get(incoming.peer, key) !== undefined
+    return incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, parsed.data))
   }
 
   /** A request that the road in let through. */
   onRequest(incoming: Incoming): void {
     const thread = threadOf(incoming)
     const parsed = requestPayloadSchema.safeParse(incoming.payload)
-    if (!parsed.success) return this.#answers.refuse(thread, malformed().toBody())
+    if (!parsed.success) return void this.#replies.refuse(thread, malformed().toBody())
+    if (this.#canceled.take(incoming.peer, workKey(parsed.data.requestId, parsed.data.attempt))) return this.withdraw(thread)
     const key = keyOf(incoming, parsed.data)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
-    const done = this.#done.get(incoming.peer, key)
-    if (done !== undefined)
-      return done === null ? this.#answers.refuse(thread, forgotten().toBody()) : this.#answers.respond(thread, done.payload)
-    const payload = this.#check(incoming, parsed.data)
-    if (payload instanceof NodeError) return this.#answers.refuse(thread, payload.toBody())
-    void this.#run(this.#open(incoming, { key, payload, isNotification: false }))
+    const threads = this.#inFlight.claim(incoming.peer, key, thread)
+    const request = { incoming, key, payload: parsed.data, threads }
+    if (incoming.recorded === undefined) this.#take(request, null)
+    else void this.#look(request, incoming.recorded.name)
+  }
+
+  /** What the ledger holds of a request decides what becomes of it. */
+  async #look(request: Claimed, name: string): Promise<void> {
+    const { callee, telemetry } = this.#parts
+    const { payload } = request
+    try {
+      const standing = await callee.standing(name, payload)
+      if ('record' in standing) this.#take(request, standing.record)
+      else this.#release(request, standing.response, standing.changes)
+    } catch (error) {
+      telemetry.count('errors', 'ledger')
+      telemetry.log('error', 'a request could not be looked up', { requestId: payload.requestId, reason: messageOf(error) })
+      this.#release(request, responseOf(payload, ENDINGS.unreadable))
+    }
+  }
+
+  #release({ incoming, key, threads }: Claimed, response: unknown, changes: readonly LedgerChange[] = []): void {
+    this.#inFlight.release(incoming.peer, key)
+    void this.#answer(threads, response, changes)
+  }
+
+  /** Runs a request that nothing speaks against, under its claim. */
+  #take({ incoming, key, payload: asked, threads }: Claimed, record: RequestRecord | null): void {
+    const payload = this.#check(incoming, asked)
+    if (!(payload instanceof NodeError))
+      return void this.#run(this.#open(incoming, { key, payload, isNotification: false, threads, record }))
+    this.#inFlight.release(incoming.peer, key)
+    for (const thread of threads) void this.#replies.refuse(thread, payload.toBody())
+  }
+
+  /** The first thread's answer and the changes are one commit. */
+  async #answer([first, ...others]: readonly Thread[], response: unknown, changes: readonly LedgerChange[]): Promise<void> {
+    if (first !== undefined) await this.#replies.respond(first, response, changes)
+    await Promise.all(others.map((thread) => this.#replies.respond(thread, response)))
   }
 
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
   onNotification(incoming: Incoming): boolean {
     const input = isRecord(incoming.payload) && 'input' in incoming.payload ? incoming.payload.input : incoming.payload
-    const asked = { requestId: incoming.header.id, attempt: 1, capability: null, input, description: '', swarm: null }
+    const asked = { ...ONE_WAY, requestId: incoming.header.id, input }
     // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
     const key = `notification ${keyOf(incoming, asked)}`
     if (this.#inFlight.has(incoming.peer, key)) return false
     const payload = this.#check(incoming, asked)
     if (payload instanceof NodeError) return false
-    void this.#run(this.#open(incoming, { key, payload, isNotification: true }))
+    void this.#run(this.#open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
     return true
   }
 
-  /** A peer asks to stop its request. Only its own: the key is looked up under the peer. */
+  /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
   onCancel(peer: NodeId, key: string): void {
-    for (const piece of this.#inFlight.ofPeer(peer)) {
-      if (!piece.isNotification && nameOf(piece) === key) giveUp(piece)
-    }
+    const pieces = this.#inFlight.ofPeer(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
+    for (const piece of pieces) giveUp(piece)
+    if (pieces.length === 0) this.#canceled.add(peer, key)
   }
 
   /** Cancels by a callee's task of this node; its caller is told. */
@@ -144,29 +196,44 @@ export class Work {
   onOffline(peer: NodeId): void {
     const now = this.#parts.clock.monotonic()
     for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = now
+    this.#canceled.forget(peer)
   }
 
   /** A peer is back: answers that waited for it go out. */
   onOnline(peer: NodeId): void {
     for (const piece of this.#inFlight.ofPeer(peer)) piece.lostAt = null
-    this.#answers.onOnline(peer)
+    this.#replies.onOnline(peer)
   }
 
   /** A peer was put out of the mesh: nothing is done for it any more. */
   onRevoked(peer: NodeId): void {
     for (const piece of this.#inFlight.ofPeer(peer)) giveUp(piece)
-    this.#answers.forget(peer)
+    this.#replies.forget(peer)
   }
 
-  /** Sends a response now, or when its caller is back. */
-  readonly respond: Answers['respond'] = (thread, payload) => this.#answers.respond(thread, payload)
+  /** Sends a response, now or when its caller is back; what was asked has failed with it. */
+  fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): void {
+    void this.#failed(thread, payload, error)
+  }
+
+  /** Nobody waits for what was asked any more. */
+  withdraw(thread: Thread): void {
+    void this.#replies.withdraw(thread)
+  }
 
   /** Tells the sender of an opening message that it was refused. */
-  readonly refuse: Answers['refuse'] = (thread, error) => this.#answers.refuse(thread, error)
+  refuse(thread: Thread, error: ErrorBody): void {
+    void this.#replies.refuse(thread, error)
+  }
+
+  async #failed(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): Promise<void> {
+    const response = responseOf(payload, { status: 'failed', error })
+    await this.#replies.respond(thread, response, await this.#replies.refused(thread, error))
+  }
 
   /** A request that is in flight came again: its thread is answered with the others, or its exchange ends now. */
   #repeated(thread: Thread, joined: 'joined' | 'known' | 'full'): void {
-    if (joined === 'full') this.#answers.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
+    if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
     // The one answer that comes ends one opening of the thread.
     if (joined === 'known') this.#parts.conversations.end(thread)
   }
@@ -195,12 +262,16 @@ export class Work {
   }
 
   /** Puts work in flight and opens its task. */
-  #open(incoming: Incoming, { key, payload, isNotification }: Pick<Piece, 'key' | 'payload' | 'isNotification'>): Piece {
+  #open(
+    incoming: Incoming,
+    { key, payload, isNotification, threads, record }: Pick<Piece, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>
+  ): Piece {
     const { agents, tasks } = this.#parts
     const { peer, recipient } = incoming
     const { capability, description, attempt } = payload
     const agent = addressText(recipient)
-    const taskId = tasks.open({ kind: 'request', role: 'callee', agent, capability: capability ?? '', description })
+    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description } as const
+    const taskId = tasks.open(opening, record?.taskId ?? undefined)
     if (attempt > 1) tasks.attempt(taskId, attempt)
     const load = agents.load(recipient.agentId)
     if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
@@ -214,7 +285,9 @@ export class Work {
       isNotification,
       isRunning: false,
       isAwaited: !isNotification,
-      threads: [threadOf(incoming)],
+      isStopped: false,
+      threads,
+      record,
       abort: new Abort((error) =>
         this.#parts.telemetry.log('error', 'a program failed while it was stopped', { agent, reason: messageOf(error) })
       ),
@@ -228,34 +301,48 @@ export class Work {
     const { agents, tasks, telemetry } = this.#parts
     const outcome = await agents.run(piece.recipient.agentId, taskOf(piece), {
       signal: piece.abort,
-      onStart: () => {
+      onStart: async () => {
+        await this.#begin(piece)
         piece.isRunning = true
         telemetry.count('tasks_started')
         tasks.working(piece.taskId)
       },
       onProgress: (data) => this.#progress(piece, data)
     })
-    this.#inFlight.remove(piece)
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
-    this.#finish(piece, responseOf(piece.payload, outcome), outcome.ok || outcome.code !== 'OVERLOADED')
+    await this.#finish(piece, outcome)
+    this.#inFlight.remove(piece)
+  }
+
+  /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError what the ledger refuses. */
+  async #begin(piece: Piece): Promise<void> {
+    if (piece.record === null) return
+    const { record, changes } = this.#parts.callee.begin(piece.record)
+    piece.record = record
+    const commit = this.#parts.commit(changes)
+    if (!record.isRepeatable) return await commit
+    commit.catch((error: unknown) =>
+      this.#parts.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
+    )
   }
 
   #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Piece, data: unknown): void {
     this.#parts.tasks.progress(taskId, data)
     const thread = threads.at(-1)
-    if (isAwaited && thread !== undefined) this.#answers.progress(thread, { requestId, attempt, progress: data })
+    if (isAwaited && thread !== undefined) this.#replies.progress(thread, { requestId, attempt, progress: data })
   }
 
-  /** What was done is remembered; what found no place may be asked again. */
-  #finish({ key, peer, isNotification, isAwaited, threads }: Piece, response: unknown, hasBegun: boolean): void {
-    if (isNotification) return
-    if (hasBegun) this.#done.add(peer, key, response)
-    for (const thread of threads) {
-      if (isAwaited) this.#answers.respond(thread, response)
-      else this.#parts.conversations.end(thread)
-    }
+  /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
+  async #finish(piece: Piece, outcome: HostOutcome): Promise<void> {
+    const { isNotification, isAwaited, threads, record, payload } = piece
+    // What is given up by a stop is not over: see there.
+    if (isNotification || piece.isStopped) return
+    const { response, changes } = this.#parts.callee.ending(record, payload, outcome)
+    if (isAwaited) return await this.#answer(threads, response, changes)
+    await this.#replies.note(changes)
+    for (const thread of threads) this.#parts.conversations.end(thread)
   }
 
   /** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
@@ -270,7 +357,7 @@ export class Work {
       const waiting = live.filter((piece) => !piece.isRunning)
       this.#heartbeat(peer, { requests: live.map(nameOf), waiting: waiting.map(nameOf) })
     }
-    this.#answers.tick()
+    this.#replies.tick()
   }
 
   #heartbeat(peer: NodeId, body: ControlBody<'heartbeat'>): void {
@@ -286,7 +373,15 @@ export class Work {
   }
 }
 
-const STOPPED = { ok: false, code: 'PEER_OFFLINE', message: 'the node that had it was stopped, which ended the work' } as const
+interface Claimed {
+  readonly incoming: Incoming
+  readonly key: string
+  readonly payload: RequestPayload
+  readonly threads: Thread[]
+}
+
+/** What a notification asks, beside its id and input. */
+const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
 
 /** Ends work that nobody wants any more: it is stopped, and not answered. */
 function giveUp(piece: Piece): void {
@@ -294,30 +389,6 @@ function giveUp(piece: Piece): void {
   piece.abort.abort()
 }
 
-/** As heartbeats name it. */
-function nameOf({ payload: { requestId, attempt } }: Piece): string {
-  return workKey(requestId, attempt)
-}
-
-/** Another agent, peer or attempt is other work. */
-function keyOf({ sender, recipient }: Incoming, { requestId, attempt }: RequestPayload): string {
-  return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
-}
-
-function taskOf({ taskId, payload }: Piece): AgentTask {
-  const { requestId, attempt, capability, description, input } = payload
-  return { taskId, requestId, attempt, capability: capability ?? '', description, input }
-}
-
-function responseOf({ requestId, attempt }: RequestPayload, outcome: HostOutcome | typeof STOPPED): unknown {
-  if (outcome.ok) return { requestId, attempt, outcome: 'COMPLETED', result: outcome.result, error: null }
-  return { requestId, attempt, outcome: 'FAILED', error: new NodeError(outcome.code, outcome.message).toBody() }
-}
-
 function malformed(): NodeError {
   return new NodeError('INVALID_ENVELOPE', 'the request has no requestId, attempt or input')
-}
-
-function forgotten(): NodeError {
-  return new NodeError('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept')
 }

@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
 import { hash, verify } from '../../src/adapters/mesh/sodium.js'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { randomIds } from '../../src/adapters/system/random-ids.js'
 import { systemClock } from '../../src/adapters/system/system-clock.js'
 import { createNode, type NodeCore } from '../../src/node/node.js'
@@ -17,6 +18,8 @@ async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly F
   const core = createNode({
     clock,
     ids: randomIds(),
+    chance: Math.random,
+    ledger: createMemoryLedger(),
     sign: mesh.sign,
     verify,
     hash,

@@ -46,7 +46,7 @@ async function hosted(t: Assert, agents: readonly HostedAgent[]): Promise<Hosted
           description: '',
           input
         },
-        { signal: options.signal ?? new Abort(), onStart: () => {}, onProgress: () => {} }
+        { signal: options.signal ?? new Abort(), onStart: () => Promise.resolve(), onProgress: () => {} }
       )
   }
 }

@@ -7,6 +7,7 @@ import { failsWith } from '../support/fails.js'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
+import { requestPayloadSchema } from '../../src/domain/task/payloads.js'
 import { holds } from '../support/holds.js'
 import { isOpen, takeAllReplies } from '../support/exchanges.js'
 
@@ -18,14 +19,16 @@ function piece(peer: string, key: string, bytes = 0): Piece {
     key,
     peer,
     recipient: address,
-    payload: { requestId: key, attempt: 1, capability: null, input: null, description: '', swarm: null },
+    payload: requestPayloadSchema.parse({ requestId: key, attempt: 1, capability: null, input: null }),
     taskId: '',
     bytes,
     abort: new Abort(),
     threads: [{ sender: address, recipient: address, correlationId: 'first' }],
     isNotification: false,
+    record: null,
     isRunning: false,
     isAwaited: true,
+    isStopped: false,
     lostAt: null
   }
 }

@@ -79,7 +79,7 @@ class Side {
     const { clock, disk, givenUp, id, isOnline, send } = this
     const ledger = new SlowLedger(disk)
     this.ledger = ledger
-    const lanes = await Lanes.open({
+    const lanes = new Lanes({
       clock,
       ledger,
       telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
@@ -92,8 +92,13 @@ class Side {
       onGivenUp: (messages) => givenUp.push(...messages),
       // What is delivered is on the disk with the number of its message: that is what makes it once.
       admit: ({ messageId, envelope }) =>
-        Promise.resolve({ changes: [{ key: `got/${messageId}`, value: envelope }], done: () => this.delivered.push(fromUtf8(envelope)) })
+        Promise.resolve({
+          changes: [{ key: `got/${messageId}`, value: envelope }],
+          done: () => this.delivered.push(fromUtf8(envelope)),
+          failed: () => {}
+        })
     })
+    await lanes.open()
     this.lanes = lanes
     lanes.start()
   }

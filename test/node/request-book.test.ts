@@ -46,7 +46,8 @@ const BASE: RequestRecord = {
   deadline: 31_000,
   retryAt: null,
   expiresAt: 100_000,
-  error: null
+  error: null,
+  asking: null
 }
 
 const NOTHING = new Uint8Array(0)

@@ -75,11 +75,11 @@ test('without an answer in time the outcome is unknown, and a late one still cou
   t.is(task(asked)?.result, 'late')
 })
 
-test('a late answer counts for an hour, then the request is forgotten', async (t) => {
+test('a late answer counts for a day, then the request is forgotten', async (t) => {
   const { world, here, agent, ask, task } = await scene(t)
   const asked = await ask()
   await world.pass(10_000, 5000)
-  world.clock.advance(3_600_000)
+  world.clock.advance(86_400_000)
   agent.finish('too late')
   await world.settle()
   t.is(task(asked)?.state, 'unknown')

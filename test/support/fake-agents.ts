@@ -74,9 +74,9 @@ export class FakeAgent implements HostedAgent {
   }
 }
 
-/** A capability that takes and gives anything. */
+/** A capability that takes and gives anything, and may be repeated. */
 export function capability(id: string, rest: Partial<CapabilityDescriptor> = {}): CapabilityDescriptor {
-  return { id, name: id, description: '', inputSchema: {}, outputSchema: {}, ...rest }
+  return { id, name: id, description: '', inputSchema: {}, outputSchema: {}, idempotent: true, ...rest }
 }
 
 /** A definition with the capability `<id>.do`, unless told otherwise. */

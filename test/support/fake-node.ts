@@ -1,4 +1,5 @@
 import type { Assert } from 'brittle'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
 import type { NodeId } from '../../src/kit/ids.js'
@@ -10,6 +11,7 @@ import { createNode, type NodeCore } from '../../src/node/node.js'
 import type { NodeSettings } from '../../src/node/parts.js'
 import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import type { Audit, AuditEvent } from '../../src/ports/audit.js'
+import type { Ledger } from '../../src/ports/ledger.js'
 import type { NodeApi, Principal } from '../../src/ports/node-api.js'
 import { countingIds } from './counting-ids.js'
 import { FakeSource } from './fake-agents.js'
@@ -77,6 +79,7 @@ export interface FakeNode {
   readonly links: FakeLinks
   readonly source: FakeSource
   readonly store: FakeStore
+  readonly ledger: Ledger
   readonly audit: FakeAudit
   readonly policy: FakePolicy
   /** Log lines of level warn and error. */
@@ -92,6 +95,8 @@ export interface FakeNodeOptions {
   readonly agents?: readonly HostedAgent[]
   readonly settings?: Partial<NodeSettings>
   readonly store?: FakeStore
+  /** What survives its restarts beside its store. */
+  readonly ledger?: Ledger
   /** Text of a policy file. */
   readonly policy?: string
 }
@@ -125,7 +130,7 @@ export class World {
   /** Starts the node of a member. */
   async start(
     node: Actor,
-    { agents = [], settings = {}, store = new FakeStore(), policy: policyText = '' }: FakeNodeOptions = {}
+    { agents = [], settings = {}, store = new FakeStore(), ledger = createMemoryLedger(), policy: policyText = '' }: FakeNodeOptions = {}
   ): Promise<FakeNode> {
     const { clock, log } = this
     const membership = membershipOf(log, node)
@@ -138,6 +143,8 @@ export class World {
     const core = createNode({
       clock,
       ids: prefixed(node.name),
+      chance: () => 0.5,
+      ledger,
       sign: node.sign,
       verify,
       hash,
@@ -175,6 +182,7 @@ export class World {
       links,
       source,
       store,
+      ledger,
       audit,
       policy,
       lines,

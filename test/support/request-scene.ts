@@ -1,6 +1,8 @@
 import type { Assert } from 'brittle'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import type { Ledger } from '../../src/ports/ledger.js'
 import type { Task } from '../../src/domain/task/task.js'
-import type { Asking } from '../../src/node/one-request.js'
+import type { Asking } from '../../src/node/asking.js'
 import type { Asked } from '../../src/node/requests.js'
 import { agentDefinition, FakeAgent } from './fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from './fake-node.js'
@@ -14,7 +16,7 @@ export interface RequestScene {
   ask(changes?: Partial<Asking>): Promise<Asked>
   /** The caller's task of a request. */
   task(asked: Asked): Task | undefined
-  /** The peer's process dies, and one that knows nothing of its work begins. */
+  /** The peer's process dies, and another begins with what was on its disk. */
   restart(awayMs: number): Promise<FakeAgent>
 }
 
@@ -23,6 +25,14 @@ export interface RequestSceneOptions {
   readonly timeoutMs: number
   readonly concurrency?: number
   readonly settings?: FakeNodeOptions['settings']
+}
+
+/** What a ledger holds now: all that is left of it when its process is killed. */
+export async function copyOf(ledger: Ledger): Promise<Ledger> {
+  const copy = createMemoryLedger()
+  const entries = await ledger.list({ from: '!', to: '~', limit: Number.MAX_SAFE_INTEGER })
+  await copy.commit(entries)
+  return copy
 }
 
 export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, settings = {} }: RequestSceneOptions): Promise<RequestScene> {
@@ -51,10 +61,11 @@ export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, sett
     task: ({ taskId }) => (taskId === null ? undefined : here.core.tasks.get(taskId)),
     restart: async (awayMs) => {
       world.net.disconnect(here.id, peer.id)
+      const ledger = await copyOf(peer.ledger)
       await peer.core.close()
       await world.pass(awayMs, 1000)
       const young = define()
-      const again = await world.start(peer.actor, { agents: [young], store: peer.store })
+      const again = await world.start(peer.actor, { agents: [young], store: peer.store, ledger })
       await world.link(here, again)
       return young
     }

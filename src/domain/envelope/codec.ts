@@ -83,11 +83,9 @@ function tooLarge(reason: string): NodeError {
   return new NodeError('PAYLOAD_TOO_LARGE', `the message is too large: ${reason}`)
 }
 
-/** The layout. Measuring checks the bounds, so that nothing is allocated for what may not be sent. */
-const WIRE = {
-  preencode(state: WireState, { header, body }: Prepared): void {
-    c.uint8.preencode(state, WIRE_VERSION)
-    measureHeader(state, header)
+/** The layout of a body. Measuring checks the bounds, so that nothing is allocated for what may not be sent. */
+const BARE = {
+  preencode(state: WireState, body: Body): void {
     c.uint8.preencode(state, body.codec)
     if (body.codec === BODY.json) measureTable(state, body)
     if (state.end > maxHeaderBytes) throw tooLarge(`more than ${maxHeaderBytes} bytes of header`)
@@ -95,13 +93,28 @@ const WIRE = {
     for (const { bytes } of body.entries) state.end += bytes.byteLength
     if (state.end > maxBytes) throw tooLarge(`more than ${maxBytes} bytes`)
   },
-  encode(state: WireState, { header, body }: Prepared): void {
-    c.uint8.encode(state, WIRE_VERSION)
-    writeHeader(state, header)
+  encode(state: WireState, body: Body): void {
     c.uint8.encode(state, body.codec)
     if (body.codec === BODY.json) writeTable(state, body)
     c.raw.encode(state, body.main)
     for (const { bytes } of body.entries) c.raw.encode(state, bytes)
+  },
+  decode(): Body {
+    throw new Error('read by decodePayload')
+  }
+}
+
+/** The layout of an envelope. */
+const WIRE = {
+  preencode(state: WireState, { header, body }: Prepared): void {
+    c.uint8.preencode(state, WIRE_VERSION)
+    measureHeader(state, header)
+    BARE.preencode(state, body)
+  },
+  encode(state: WireState, { header, body }: Prepared): void {
+    c.uint8.encode(state, WIRE_VERSION)
+    writeHeader(state, header)
+    BARE.encode(state, body)
   },
   decode(): Prepared {
     throw new Error('read by decodeEnvelope')
@@ -125,6 +138,24 @@ function writeTable(state: WireState, body: Body): void {
     c.utf8.encode(state, pointer)
     c.uint8.encode(state, kind)
     c.uint.encode(state, bytes.byteLength)
+  }
+}
+
+/**
+ * A payload by itself as bytes, as the body of an envelope carries it.
+ * @throws NodeError INVALID_ENVELOPE, PAYLOAD_TOO_LARGE as {@link encodeEnvelope}
+ */
+export function encodePayload(payload: unknown): Uint8Array {
+  return c.encode(BARE, bodyOf(payload))
+}
+
+/** Reads what {@link encodePayload} wrote. Never throws. */
+export function decodePayload(bytes: Uint8Array): PayloadReading {
+  try {
+    const body = readBody(c.state(0, bytes.byteLength, bytes), bytes)
+    return typeof body === 'string' ? { ok: false, reason: body } : payloadOf(body)
+  } catch {
+    return { ok: false, reason: 'the payload is cut short or malformed' }
   }
 }
 

@@ -38,6 +38,8 @@ export const KEYS = {
   open: (createdAt: number, name: string): string => `request-open/${padded(createdAt)}/${name}`,
   /** When it is asked for again. */
   due: (retryAt: number, name: string): string => `request-due/${padded(retryAt)}/${name}`,
+  /** The request of a task; its value is the request's name. */
+  task: (taskId: string): string => `request-task/${taskId}`,
   /** When all of it may go. */
   expiry: (expiresAt: number, name: string): string => `request-expiry/${padded(expiresAt)}/${name}`
 } as const

@@ -52,6 +52,8 @@ export type SenderInput =
   | { readonly type: 'ack'; readonly ack: number; readonly messageId: string | null }
   /** The numbers were changed in the ledger. */
   | { readonly type: 'renumbered'; readonly first: number }
+  /** Nobody wants these any more. */
+  | { readonly type: 'give-up'; readonly messageIds: ReadonlySet<string> }
   /** The channel has no room for this number and those behind it. */
   | { readonly type: 'full'; readonly seq: number }
   /** Time passed, or there is room again. `chance` in [0, 1); `wall`: unix milliseconds. */
@@ -113,8 +115,10 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
     case 'full':
       lane.sent = Math.min(lane.sent, input.seq - 1)
       return []
+    case 'give-up':
+      return expire(lane, ({ messageId }) => input.messageIds.has(messageId))
     case 'tick':
-      return [...expire(lane, input.wall), ...again(lane, input.chance, now)]
+      return [...expire(lane, ({ expiresAt }) => expiresAt <= input.wall), ...again(lane, input.chance, now)]
   }
 }
 
@@ -189,9 +193,9 @@ function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
   return [{ type: 'greet' }]
 }
 
-/** Gives up what is past its time: from the front without a trace, further behind as a number without content. */
-function expire(lane: LaneSender, wall: number): SenderEffect[] {
-  const isOver = ({ expiresAt, isVoid }: Unacked): boolean => isVoid || expiresAt <= wall
+/** Gives up what is past its time, or not wanted: from the front without a trace, further behind as a number without content. */
+function expire(lane: LaneSender, isUnwanted: (message: Unacked) => boolean): SenderEffect[] {
+  const isOver = (message: Unacked): boolean => message.isVoid || isUnwanted(message)
   const firstLive = lane.live.findIndex((message) => !isOver(message))
   const front = lane.live.splice(0, firstLive === -1 ? lane.live.length : firstLive)
   lane.acked = Math.max(lane.acked, front.at(-1)?.seq ?? 0)

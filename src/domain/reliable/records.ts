@@ -2,6 +2,7 @@ import c from 'compact-encoding'
 import type { Codec } from 'compact-encoding'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorBody } from '../../kit/errors.js'
+import type { Tier } from '../routing/tier.js'
 import type { LaneReceiver } from './lane-receiver.js'
 import type { LaneSender, Unacked } from './lane-sender.js'
 import type { RequestStatus } from './request.js'
@@ -60,6 +61,17 @@ export interface RequestRecord {
   readonly retryAt: number | null
   readonly expiresAt: number
   readonly error: ErrorBody | null
+  /** How its caller asks; null at the node that is asked. */
+  readonly asking: AskingRecord | null
+}
+
+/** How a request is asked, and asked again. */
+export interface AskingRecord {
+  readonly justification?: string
+  /** Who asks, when that may be weaker than the sender. */
+  readonly onBehalfOf?: { readonly maxTier: Tier; readonly sandboxId?: string | null }
+  /** It waits for an agent that is away or has no room. */
+  readonly mayQueue: boolean
 }
 
 /** See {@link RequestRecord}. */
@@ -83,7 +95,8 @@ export const requestRecord: RecordCodec<RequestRecord> = record(
     deadline: c.uint,
     retryAt: orNull(c.uint),
     expiresAt: c.uint,
-    error: orNull(json<ErrorBody>())
+    error: orNull(json<ErrorBody>()),
+    asking: orNull(json<AskingRecord>())
   })
 )
 

@@ -5,9 +5,11 @@ import { TaskAcceptPayloadSchema } from './negotiation.js'
 
 const id = z.string().min(1).max(128)
 /** With its attempt it must fit the keys of heartbeats and cancellations. */
-const requestIdText = z.string().min(1).max(48)
-/** The last time that a date can be, unix milliseconds. */
-const MAX_TIME = 8_640_000_000_000_000
+const requestIdText = z.string().regex(/^[!-~]{1,48}$/)
+/** Longest time to live of a request, in milliseconds: 60 days. */
+const MAX_TTL_MS = 60 * 86_400_000
+/** What a caller that names no time is taken to mean. */
+const TTL_MS = 86_400_000
 const text = z.string().max(16_384)
 
 /**
@@ -39,8 +41,14 @@ export const requestPayloadSchema = z.object({
   description: text.default(''),
   /** Set when it is the lease of an item: it ends when its launcher is gone for longer than a lease. */
   swarm: id.nullable().default(null),
-  /** When its caller waits for the answer no longer, by the sender's clock (as `timestamp` of the envelope), unix milliseconds. */
-  until: z.number().int().min(0).max(MAX_TIME).optional()
+  /** Milliseconds from its arrival for which its outcome is waited for; it is not begun after that. */
+  timeoutMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
+  /** Milliseconds from its arrival after which its caller asks after it no more. */
+  ttlMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
+  /** It may be run again after an unknown outcome, though the capability says that it may not. */
+  allowRepeat: z.boolean().default(false),
+  /** Only asks how it stands: what was never seen is not begun. */
+  isQuery: z.boolean().default(false)
 })
 
 /** What a `request` asks. */
@@ -50,7 +58,8 @@ export type RequestPayload = z.infer<typeof requestPayloadSchema>
 export const responsePayloadSchema = z.object({
   requestId: requestIdText,
   attempt: z.number().int().min(1),
-  outcome: z.enum(['COMPLETED', 'FAILED']),
+  /** UNKNOWN: nobody can say whether it was done, and it is not done again. */
+  outcome: z.enum(['COMPLETED', 'FAILED', 'UNKNOWN']),
   result: z.unknown().optional(),
   error: errorBodySchema.nullable().default(null)
 })

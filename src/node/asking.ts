@@ -1,0 +1,155 @@
+import { NodeError } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import type { NodeId } from '../kit/ids.js'
+import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import { errorBodySchema, progressPayloadSchema, responsePayloadSchema } from '../domain/task/payloads.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
+import type { Clock } from '../kit/clock.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { Cancellations } from './cancellations.js'
+import type { Conversations } from './conversations.js'
+import type { Lanes } from './lanes.js'
+import type { OneRequest } from './one-request.js'
+import type { Tasks } from './tasks.js'
+import type { CallerRecord } from './caller-record.js'
+import { refusedThere } from './next-steps.js'
+import type { DraftHead, Outbox } from './outbox.js'
+
+/** The peer answers that it does not do the work: no room, or it stops. */
+export const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
+
+/** A request to one agent. */
+export interface Asking {
+  readonly sender: AgentAddress
+  readonly target: AgentAddress
+  /** null: the agent's default capability. */
+  readonly capability: string | null
+  readonly input: unknown
+  readonly description: string
+  readonly justification?: string
+  /** Who asks, when that may be weaker than the sender. */
+  readonly onBehalfOf?: CertifiedPower
+  /** Is it one of those of a broadcast? */
+  readonly isBroadcast?: boolean
+  /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */
+  readonly timeoutMs: number
+  /** Waits for an agent that is offline or has no room now, as long as `timeoutMs` lasts. */
+  readonly mayQueue: boolean
+  /** It may be run again after an unknown outcome, though its capability says that it may not. */
+  readonly allowRepeat?: boolean
+  /** Set for the lease of a swarm's item. */
+  readonly lease?: { readonly swarm: string; readonly requestId: string; readonly attempt: number }
+}
+
+/** How a request ended for its caller. */
+export type Answer =
+  | { readonly outcome: 'COMPLETED'; readonly result: unknown }
+  | { readonly outcome: 'FAILED'; readonly error: ErrorBody }
+  | { readonly outcome: 'UNKNOWN'; readonly error: ErrorBody }
+
+/** An answer that nothing follows. */
+export type Ended = Exclude<Answer, { outcome: 'UNKNOWN' }>
+
+/** In the place of the input of a request that was read from the ledger: it is read when it is needed. */
+export const STORED = Symbol('the input is in the ledger')
+
+/** What a request is called. */
+export interface RequestNames {
+  readonly requestId: string
+  readonly attempt: number
+  readonly correlationId: string
+  /** null for leases: the swarm keeps their books. */
+  readonly taskId: string | null
+}
+
+/** What following a request needs. */
+export interface RequestParts {
+  readonly clock: Clock
+  readonly outbox: Outbox
+  readonly conversations: Conversations
+  readonly cancellations: Cancellations
+  readonly tasks: Tasks
+  readonly lanes: Pick<Lanes, 'commit' | 'giveUp'>
+  readonly telemetry: Telemetry
+  /** In [0, 1). */
+  readonly chance: () => number
+  /** A peer that says nothing of a request for longer than `leaseMs` has lost it. A late answer is taken for `defaultTtlMs`. */
+  readonly limits: { readonly leaseMs: number; readonly heartbeatMs: number; readonly defaultTtlMs: number }
+  /** Its peer had no room for it; it may wait until {@link OneRequest.dueAt}. */
+  onNoRoom(request: OneRequest): void
+  /** It has ended, for good. */
+  onEnd(request: OneRequest): void
+}
+
+/** What a request is made of. */
+export interface RequestMaking {
+  readonly asking: Asking
+  readonly names: RequestNames
+  /** null for leases. */
+  readonly record: CallerRecord | null
+}
+
+/** What the rules need to know of a request. */
+export function headOf(
+  { sender, target: recipient, capability, justification, onBehalfOf, isBroadcast = false }: Asking,
+  { correlationId }: RequestNames
+): DraftHead {
+  return {
+    sender,
+    recipient,
+    type: 'request',
+    capability,
+    correlationId,
+    ...(justification === undefined ? {} : { justification }),
+    isBroadcast,
+    ...(onBehalfOf === undefined ? {} : { onBehalfOf })
+  }
+}
+
+/** How a request ended for its caller, as the ledger has it. */
+export type CallerOutcome =
+  | { readonly status: 'completed'; readonly result: unknown }
+  | { readonly status: 'failed'; readonly error: ErrorBody }
+  | { readonly status: 'unknown'; readonly error: ErrorBody; readonly retryAt: number | null }
+
+/** What a request says; its times are milliseconds from now, and at least one of each. */
+export function requestPayload(
+  { capability, description, lease, allowRepeat = false }: Asking,
+  { requestId, attempt }: RequestNames,
+  { timeoutMs, ttlMs, isQuery, input }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'input'>
+): RequestPayload {
+  const whole = (ms: number): number => Math.max(1, Math.round(ms))
+  const times = { timeoutMs: whole(timeoutMs), ttlMs: whole(ttlMs) }
+  return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, ...times, allowRepeat, isQuery }
+}
+
+/** What a reply says: an outcome, progress, or nothing that counts (null). */
+export function readReply(
+  header: EnvelopeHeader,
+  payload: unknown,
+  { names: expected, peer }: { readonly names: RequestNames; readonly peer: NodeId }
+): Answer | { readonly progress: unknown } | null {
+  if (header.type === 'error') {
+    const error = errorBodySchema.safeParse(payload)
+    return error.success ? { outcome: 'FAILED', error: refusedThere(error.data, peer) } : null
+  }
+  if (header.type === 'stream-data') {
+    const data = progressPayloadSchema.safeParse(payload)
+    return data.success ? { progress: data.data.progress } : null
+  }
+  if (header.type !== 'response') return null
+  const response = responsePayloadSchema.safeParse(payload)
+  if (!response.success || response.data.requestId !== expected.requestId || response.data.attempt !== expected.attempt) return null
+  if (response.data.outcome === 'COMPLETED') return { outcome: 'COMPLETED', result: response.data.result ?? null }
+  const { outcome } = response.data
+  const error = response.data.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody()
+  return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error }
+}
+
+/** The same as the ledger has it. One that its peer does not know is not asked for again. */
+export function outcomeOf(answer: Answer): CallerOutcome {
+  if (answer.outcome === 'COMPLETED') return { status: 'completed', result: answer.result }
+  return answer.outcome === 'FAILED' ? { status: 'failed', error: answer.error } : { status: 'unknown', error: answer.error, retryAt: null }
+}

@@ -1,0 +1,184 @@
+import type { Clock } from '../kit/clock.js'
+import { asNodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
+import { addressText, defaultCapability } from '../domain/card/card.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+import { arrive, recover } from '../domain/reliable/request.js'
+import { requestPayloadSchema } from '../domain/task/payloads.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { HostOutcome } from './agents.js'
+import type { Directory } from './directory.js'
+import { completedBy, ENDINGS, failed, responseOf } from './endings.js'
+import type { Ending } from './endings.js'
+import type { Recording } from './inbox.js'
+import type { Incoming } from './incoming.js'
+import type { RequestBook } from './request-book.js'
+
+/** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
+const BEYOND_MS = 3_600_000
+
+/** What recording the requests of others needs. */
+export interface CalleeRequestsParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly book: RequestBook
+  readonly directory: Directory
+  readonly self: NodeId
+  /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
+  isInPerson(agent: AgentAddress): boolean
+}
+
+/** How a request ended. */
+export type CalleeOutcome =
+  | { readonly status: 'completed'; readonly response: unknown }
+  | { readonly status: 'failed' | 'unknown'; readonly error: ErrorBody }
+
+/** A request that runs, or what is answered to it and the changes that go with that. */
+export type Standing = { readonly record: RequestRecord } | Concluded
+
+/** A response, and what the ledger holds from then on. */
+interface Concluded {
+  readonly response: unknown
+  readonly changes: readonly LedgerChange[]
+}
+
+/** What the ledger is to hold of the requests that others ask of this node. */
+export class CalleeRequests {
+  readonly #parts: CalleeRequestsParts
+  /** Names of those that are being recorded: of equal ones that come at once one is new. */
+  readonly #recording = new Set<string>()
+
+  constructor(parts: CalleeRequestsParts) {
+    this.#parts = parts
+  }
+
+  /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
+  async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
+    const { book, self, isInPerson } = this.#parts
+    if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
+    const parsed = requestPayloadSchema.safeParse(incoming.payload)
+    if (!parsed.success) return null
+    const record = this.#fresh(incoming, parsed.data)
+    const name = book.name(record)
+    const known = { changes: [], recorded: { name, isFirst: false, isDone: false }, end: () => {} }
+    if (parsed.data.isQuery || this.#recording.has(name)) return known
+    const end = (): void => void this.#recording.delete(name)
+    this.#recording.add(name)
+    try {
+      const before = await book.get(name)
+      if (before === null)
+        return { changes: book.changes(null, record, { input: envelope }), recorded: { name, isFirst: true, isDone: false }, end }
+      end()
+      return { ...known, recorded: { name, isFirst: false, isDone: before.status !== 'pending' && before.status !== 'started' } }
+    } catch (error) {
+      end()
+      throw error
+    }
+  }
+
+  /**
+   * What becomes of a request that is not in flight: it runs (`record`), or this is answered. One that is not recorded was
+   * lost with the disk, or is only asked after.
+   * @throws NodeError STORE_DAMAGED
+   */
+  async standing(name: string, payload: RequestPayload): Promise<Standing> {
+    const record = await this.#parts.book.get(name)
+    const known = record === null ? null : { ...record, runs: record.tries }
+    if (record === null || known === null) return { response: responseOf(payload, ENDINGS.noTrace), changes: [] }
+    if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
+    // It has no end and is not in flight, so this node ended while it was.
+    if (recover(known) === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
+    if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, ENDINGS.tooLate)
+    return { record }
+  }
+
+  #ended(record: RequestRecord, payload: RequestPayload, ending: Ending): Standing {
+    return { response: responseOf(payload, ending), changes: this.end(record, ending) }
+  }
+
+  /** The response to a request that has an end. */
+  async #told(record: RequestRecord, name: string, payload: RequestPayload): Promise<unknown> {
+    const { status } = record
+    if (status === 'failed' || status === 'unknown') return responseOf(payload, { status, error: record.error ?? ENDINGS.forgotten.error })
+    const bytes = await this.#parts.book.result(name)
+    const response = bytes === null ? null : decodePayload(bytes)
+    return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
+  }
+
+  /** The changes with which a run begins, and the record after them. */
+  begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[] } {
+    const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: this.#parts.clock.now() }
+    return { record: next, changes: this.#parts.book.changes(record, next) }
+  }
+
+  /**
+   * What is answered when its agent has ended, and what the ledger holds then. What found no place may be asked again as if
+   * it had never come.
+   */
+  ending(record: RequestRecord | null, payload: RequestPayload, outcome: HostOutcome): Concluded {
+    const concluded = (end: CalleeOutcome, response: unknown): Concluded => ({
+      response,
+      changes: record === null ? [] : this.end(record, end)
+    })
+    try {
+      if (outcome.ok) {
+        const response = completedBy(payload, outcome.result)
+        return concluded({ status: 'completed', response }, response)
+      }
+      const end = failed(outcome.code, outcome.message)
+      const { response, changes } = concluded(end, responseOf(payload, end))
+      return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
+    } catch (error) {
+      // The result has no form in which it could be sent.
+      const end = { status: 'failed', error: asNodeError(error).toBody() } as const
+      return concluded(end, responseOf(payload, end))
+    }
+  }
+
+  /** The changes with which a request ends. What is kept of a result is the whole response. */
+  end(record: RequestRecord, outcome: CalleeOutcome): LedgerChange[] {
+    const { book, clock } = this.#parts
+    const { status } = outcome
+    const next = { ...record, status, updatedAt: clock.now(), error: 'error' in outcome ? outcome.error : null }
+    return book.changes(record, next, 'response' in outcome ? { result: encodePayload(outcome.response) } : {})
+  }
+
+  #fresh({ sender, recipient, header }: Incoming, payload: RequestPayload): RequestRecord {
+    const { clock, ids } = this.#parts
+    const now = clock.now()
+    return {
+      role: 'callee',
+      requestId: payload.requestId,
+      attempt: payload.attempt,
+      source: addressText(sender),
+      target: addressText(recipient),
+      capability: payload.capability,
+      description: payload.description,
+      swarm: payload.swarm,
+      correlationId: header.correlationId ?? header.id,
+      taskId: ids.next('task'),
+      status: 'pending',
+      isRepeatable: payload.allowRepeat || isIdempotent(this.#parts.directory, recipient, payload.capability),
+      tries: 0,
+      createdAt: now,
+      updatedAt: now,
+      deadline: now + payload.timeoutMs,
+      retryAt: null,
+      expiresAt: now + Math.max(payload.ttlMs, payload.timeoutMs) + BEYOND_MS,
+      error: null,
+      asking: null
+    }
+  }
+}
+
+/** May a capability be repeated after an unknown outcome? `capability` null: the agent's default one. */
+export function isIdempotent(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
+  const card = directory.card(agent)
+  if (card === undefined) return false
+  const one = capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
+  return one?.idempotent === true
+}

@@ -1,0 +1,130 @@
+import { NodeError } from '../kit/errors.js'
+import { addressText } from '../domain/card/card.js'
+import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+import { SETTLED } from '../domain/reliable/request.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import { STORED } from './asking.js'
+import type { Asking, CallerOutcome, RequestNames } from './asking.js'
+import type { RequestBook, RequestContents } from './request-book.js'
+
+/** What the ledger holds of one request of this node, or is to hold. Changes are committed in the order in which they were asked for. */
+export class CallerRecord {
+  readonly #book: RequestBook
+  #current: RequestRecord
+  #isStored: boolean
+
+  /** `isStored`: the ledger has it. */
+  constructor(book: RequestBook, record: RequestRecord, isStored: boolean) {
+    this.#book = book
+    this.#current = record
+    this.#isStored = isStored
+  }
+
+  /** As it is with all changes that were asked for. */
+  get current(): RequestRecord {
+    return this.#current
+  }
+
+  /** Is it in the ledger, or on its way there? */
+  get isStored(): boolean {
+    return this.#isStored
+  }
+
+  /** Has it an end? */
+  get isSettled(): boolean {
+    return SETTLED.has(this.#current.status)
+  }
+
+  /** The input, for a request that was read from the ledger; null when it is no longer kept. */
+  storedInput(): Promise<Uint8Array | null> {
+    return this.#book.input(this.#book.name(this.#current))
+  }
+
+  /** It waits, and is not with its node. The first time it takes its input along. */
+  waiting(now: number, input: () => unknown): readonly LedgerChange[] {
+    return this.#change({ status: 'pending', tries: 0, updatedAt: now }, input)
+  }
+
+  /** It is sent once more. The first time it takes its input along. */
+  sent(now: number, input: () => unknown): readonly LedgerChange[] {
+    return this.#change({ tries: this.#current.tries + 1, updatedAt: now }, input)
+  }
+
+  /** It is asked for again, after its outcome was said to be unknown. */
+  asked(next: Pick<RequestRecord, 'tries' | 'retryAt'>, now: number): readonly LedgerChange[] {
+    return this.#change({ tries: next.tries, retryAt: next.retryAt, updatedAt: now })
+  }
+
+  /** Its outcome. Nothing for one that was never recorded, or has an end. */
+  ended(outcome: CallerOutcome, now: number): readonly LedgerChange[] {
+    if (!this.#isStored || this.isSettled) return []
+    const { status } = outcome
+    const error = 'error' in outcome ? outcome.error : null
+    const retryAt = 'retryAt' in outcome ? outcome.retryAt : null
+    const contents = 'result' in outcome ? resultOf(outcome.result) : {}
+    return this.#changes({ ...this.#current, status, error, retryAt, updatedAt: now }, contents)
+  }
+
+  #change(change: Partial<RequestRecord>, input?: () => unknown): readonly LedgerChange[] {
+    const contents = this.#isStored || input === undefined ? {} : { input: encodePayload(input()) }
+    return this.#changes({ ...this.#current, ...change }, contents)
+  }
+
+  #changes(next: RequestRecord, contents: RequestContents): readonly LedgerChange[] {
+    const changes = this.#book.changes(this.#isStored ? this.#current : null, next, contents)
+    this.#current = next
+    this.#isStored = true
+    return changes
+  }
+}
+
+/** What a request asks with: of one that was read from the ledger that is still there. @throws NodeError STORE_DAMAGED */
+export async function inputOf({ input }: Asking, record: CallerRecord | null): Promise<unknown> {
+  if (input !== STORED) return input
+  const bytes = (await record?.storedInput()) ?? null
+  const read = bytes === null ? null : decodePayload(bytes)
+  if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')
+  return read.value
+}
+
+/** What an agent of this very node gives need not have a form in which it could be kept. */
+function resultOf(result: unknown): RequestContents {
+  try {
+    return { result: encodePayload(result) }
+  } catch {
+    return {}
+  }
+}
+
+/** The record of a request that was just made. */
+export function freshRecord(
+  { sender, target, capability, description, justification, onBehalfOf, mayQueue, timeoutMs }: Asking,
+  names: RequestNames,
+  { now, ttlMs, isRepeatable }: { readonly now: number; readonly ttlMs: number; readonly isRepeatable: boolean }
+): RequestRecord {
+  const { requestId, attempt, correlationId, taskId } = names
+  const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+  return {
+    role: 'caller',
+    requestId,
+    attempt,
+    source: addressText(sender),
+    target: addressText(target),
+    capability,
+    description,
+    swarm: null,
+    correlationId,
+    taskId,
+    status: 'pending',
+    isRepeatable,
+    tries: 0,
+    createdAt: now,
+    updatedAt: now,
+    deadline: now + timeoutMs,
+    retryAt: null,
+    expiresAt: now + timeoutMs + ttlMs,
+    error: null,
+    asking: { ...(justification === undefined ? {} : { justification }), ...by, mayQueue }
+  }
+}

@@ -1,0 +1,43 @@
+import { NodeError } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
+
+/** An end without a result. */
+export interface Ending {
+  readonly status: 'failed' | 'unknown'
+  readonly error: ErrorBody
+}
+
+/** Which run a response is of. */
+type Run = Pick<RequestPayload, 'requestId' | 'attempt'>
+
+/** Ends that the node of the agent gives. */
+export const ENDINGS = {
+  stopped: failed('PEER_OFFLINE', 'the node that had it was stopped, which ended the work'),
+  tooLate: failed('TIMEOUT', 'its time was over before it could be begun; nothing was done'),
+  forgotten: failed('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept'),
+  unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
+  interrupted: unknown(
+    'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
+  ),
+  noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
+} as const satisfies Record<string, Ending>
+
+/** It was not done, or is over without a result. */
+export function failed(code: ErrorCode, message: string): Ending & { readonly status: 'failed' } {
+  return { status: 'failed', error: new NodeError(code, message).toBody() }
+}
+
+function unknown(message: string): Ending & { readonly status: 'unknown' } {
+  return { status: 'unknown', error: new NodeError('DELIVERY_FAILED', message).toBody() }
+}
+
+/** The response with a result. */
+export function completedBy({ requestId, attempt }: Run, result: unknown): unknown {
+  return { requestId, attempt, outcome: 'COMPLETED', result, error: null }
+}
+
+/** The response without one. */
+export function responseOf({ requestId, attempt }: Run, { status, error }: Ending): unknown {
+  return { requestId, attempt, outcome: status === 'failed' ? 'FAILED' : 'UNKNOWN', error }
+}

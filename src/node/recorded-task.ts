@@ -1,0 +1,47 @@
+import { applyTask, createTask } from '../domain/task/machine.js'
+import type { TaskInput } from '../domain/task/machine.js'
+import type { Task, TaskEvent } from '../domain/task/task.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+
+/** A task and its events as far as the ledger tells of them. */
+export interface RecordedTask {
+  readonly task: Task
+  readonly events: readonly TaskEvent[]
+}
+
+/**
+ * The task of a request that the ledger holds; null when it has none. Of the way to where it stands only the beginning and
+ * the last change are known. `result`: what came of it, when it is still kept.
+ */
+export function recordedTask(record: RequestRecord, result: unknown): RecordedTask | null {
+  const { taskId, role, target: agent, capability, description, createdAt, updatedAt, attempt } = record
+  if (taskId === null) return null
+  const opening = { id: taskId, kind: 'request', role, agent, capability: capability ?? '', description } as const
+  const { task, event } = createTask(opening, createdAt)
+  const events = [event]
+  let now: Task = task
+  for (const input of [...(attempt > 1 ? [{ type: 'attempt', attempt } as const] : []), ...inputsOf(record, result)]) {
+    const step = applyTask(now, input, updatedAt)
+    if (!step.ok) continue
+    now = step.task
+    events.push(step.event)
+  }
+  return { task: now, events }
+}
+
+function inputsOf({ status, error, role, tries }: RequestRecord, result: unknown): TaskInput[] {
+  const working: TaskInput = { type: 'state', state: 'working' }
+  switch (status) {
+    case 'pending':
+      return role === 'caller' && tries === 0 ? [{ type: 'state', state: 'submitted', waitingFor: 'peer' }] : []
+    case 'started':
+      return [working]
+    case 'completed':
+      return [working, { type: 'result', result }]
+    case 'failed':
+    case 'unknown':
+      return error === null
+        ? []
+        : [{ type: 'error', error, state: status === 'unknown' ? 'unknown' : error.code === 'CANCELED' ? 'canceled' : 'failed' }]
+  }
+}

@@ -1,0 +1,195 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { RequestRecord } from '../domain/reliable/records.js'
+import { SETTLED } from '../domain/reliable/request.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { Answers, voiced } from './answers.js'
+import type { AnswersParts } from './answers.js'
+import type { CalleeRequests } from './callee-requests.js'
+import type { Thread } from './incoming.js'
+import type { RequestBook } from './request-book.js'
+
+/** The ledger takes nothing now, but may later. */
+const LATER: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
+/** The request was not done, and may be asked again as if it had never come. */
+const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
+/** First wait for the ledger, in milliseconds; doubled each time. */
+const RETRY_MS = 1000
+/** Longest such wait. */
+const MAX_RETRY_MS = 60_000
+
+/** What replying needs. */
+export interface RepliesParts extends AnswersParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly book: RequestBook
+  readonly callee: CalleeRequests
+  /** Is there a link to a node? */
+  readonly peers: { isOnline(peer: string): boolean }
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** The last reply to a request, and what the ledger holds from then on. */
+interface Last {
+  readonly type: 'response' | 'error'
+  readonly payload: unknown
+  readonly changes: readonly LedgerChange[]
+}
+
+/**
+ * Replies along threads. The last one and how its request ended are one commit, when it goes over a lane: to whoever asked
+ * over one, and where a recorded request has a link. Otherwise it goes by {@link Answers}.
+ */
+export class Replies {
+  readonly #parts: RepliesParts
+  readonly #answers: Answers
+  readonly #waits = new Map<Timer, () => void>()
+  #isStopping = false
+  #isClosed = false
+
+  constructor(parts: RepliesParts) {
+    this.#parts = parts
+    this.#answers = new Answers(parts)
+  }
+
+  /** Of the caller's that are reached without a lane: answers that wait for them. */
+  unsentCount(): number {
+    return this.#answers.unsentCount()
+  }
+
+  /** Ends a request by a response. Never rejects; resolves when it is on its way, or will be when its caller is back. */
+  async respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<void> {
+    await this.#last(thread, { type: 'response', payload, changes })
+  }
+
+  /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. Never rejects. */
+  async refuse(thread: Thread, error: ErrorBody): Promise<void> {
+    await this.#last(thread, { type: 'error', payload: error, changes: await this.refused(thread, error) })
+  }
+
+  /** Ends a recorded request that nobody waits for. Never rejects. */
+  async withdraw(thread: Thread): Promise<void> {
+    this.#parts.conversations.end(thread)
+    const error = new NodeError('CANCELED', 'canceled by its caller').toBody()
+    await this.#commit(await this.refused(thread, error))
+  }
+
+  /** Changes that need no reply. Never rejects. */
+  async note(changes: readonly LedgerChange[]): Promise<void> {
+    await this.#commit(changes)
+  }
+
+  /** Sends progress, if the caller is there. */
+  progress(thread: Thread, payload: unknown): void {
+    this.#answers.progress(thread, payload)
+  }
+
+  /** Time passed. */
+  tick(): void {
+    this.#answers.tick()
+  }
+
+  /** A peer is back. */
+  onOnline(peer: string): void {
+    this.#answers.onOnline(peer)
+  }
+
+  /** A peer will not come back. */
+  forget(peer: string): void {
+    this.#answers.forget(peer)
+  }
+
+  /** This node stops: what cannot be recorded goes out now or never. */
+  stopping(): void {
+    this.#isStopping = true
+  }
+
+  /** Nothing is tried again. */
+  close(): void {
+    this.#isClosed = true
+    for (const [timer, go] of this.#waits) {
+      this.#parts.clock.clear(timer)
+      go()
+    }
+  }
+
+  /** How a refusal ends what the ledger holds of a request. */
+  async refused({ request }: Thread, error: ErrorBody): Promise<readonly LedgerChange[]> {
+    if (request === undefined) return []
+    const { book, callee } = this.#parts
+    const record: RequestRecord | null = await book.get(request).catch((failure: unknown) => this.#damaged(failure))
+    if (record === null || SETTLED.has(record.status)) return []
+    return NOT_DONE.has(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
+  }
+
+  async #last(thread: Thread, last: Last): Promise<void> {
+    const { outbox, conversations, self, peers, answerTtlMs: ttlMs } = this.#parts
+    const to = thread.recipient.nodeId
+    const isByLane = to !== self && (thread.isReliable === true || (thread.request !== undefined && peers.isOnline(to)))
+    if (!isByLane) {
+      await this.#commit(last.changes)
+      if (last.type === 'response' && this.#isStopping) await this.#answers.lastWord(thread, last.payload)
+      else if (last.type === 'response') this.#answers.respond(thread, last.payload)
+      else this.#answers.refuse(thread, last.payload as ErrorBody)
+      return
+    }
+    const { type, payload, changes } = last
+    const requestId = thread.request ?? null
+    const send = (): Promise<unknown> =>
+      outbox.send({ ...voiced(thread, this.#parts), type, payload, reliable: { requestId, mayWait: true, ttlMs, changes: () => changes } })
+    try {
+      await this.#insist(send)
+    } catch (error) {
+      await this.#unsent(thread, last, asNodeError(error))
+    }
+    conversations.end(thread)
+  }
+
+  /** The reply does not go out; how the request ended has to be on record all the same. */
+  async #unsent(thread: Thread, { type, changes }: Last, error: NodeError): Promise<void> {
+    const isUnfit = error.code === 'PAYLOAD_TOO_LARGE' || error.code === 'INVALID_ENVELOPE'
+    if (type === 'response' && isUnfit) return await this.refuse(thread, error.toBody())
+    this.#note(thread, error)
+    await this.#commit(changes)
+  }
+
+  async #commit(changes: readonly LedgerChange[]): Promise<void> {
+    if (changes.length === 0) return
+    await this.#insist(() => this.#parts.commit(changes)).catch((error: unknown) => this.#damaged(error))
+  }
+
+  /** Does it again while the ledger takes nothing. */
+  async #insist(run: () => Promise<unknown>): Promise<void> {
+    for (let retry = 0; ; retry++) {
+      try {
+        return void (await run())
+      } catch (error) {
+        if (this.#isClosed || !LATER.has(asNodeError(error).code)) throw error
+        await this.#pause(Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
+      }
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = this.#parts.clock.after(ms, () => {
+        this.#waits.delete(timer)
+        resolve()
+      })
+      this.#waits.set(timer, resolve)
+    })
+  }
+
+  #damaged(error: unknown): null {
+    this.#parts.telemetry.count('errors', 'ledger')
+    this.#parts.telemetry.log('error', 'the end of a request could not be recorded', { reason: messageOf(error) })
+    return null
+  }
+
+  #note({ correlationId }: Thread, error: unknown): void {
+    this.#parts.telemetry.log('warn', 'an answer could not be sent', { correlationId, reason: messageOf(error) })
+  }
+}

@@ -1,0 +1,123 @@
+import { NodeError } from '../kit/errors.js'
+import { addressText } from '../domain/card/card.js'
+import { Approvals } from './approvals.js'
+import { Attached } from './attached.js'
+import { CalleeRequests } from './callee-requests.js'
+import { Channels } from './channels.js'
+import { Inbox } from './inbox.js'
+import { threadOf } from './incoming.js'
+import type { Incoming } from './incoming.js'
+import { Lanes } from './lanes.js'
+import { takeStream } from './mesh-router.js'
+import { Negotiations } from './negotiations.js'
+import { answerProposal } from './offers.js'
+import type { OffersParts } from './offers.js'
+import { Outbox } from './outbox.js'
+import type { NodeParts } from './parts.js'
+import { Requests } from './requests.js'
+import { sizeOf } from './size.js'
+import { Swarms } from './swarms.js'
+import type { Tables } from './tables.js'
+import { Work } from './work.js'
+
+/** Payloads of notifications over this size are left out of the events, in bytes. */
+const EVENT_PAYLOAD_BYTES = 4096
+
+/** What messages and work pass through. */
+export interface Roads {
+  readonly inbox: Inbox
+  readonly lanes: Lanes
+  readonly outbox: Outbox
+  readonly requests: Requests
+  readonly work: Work
+  readonly swarms: Swarms
+  readonly attached: Attached
+  readonly approvals: Approvals
+  readonly channels: Channels
+  readonly negotiations: Negotiations
+}
+
+type Common = Omit<NodeParts, keyof Tables> & Tables
+
+/** Builds the roads of a node. What they call of each other is there when a message comes. */
+export function createRoads(parts: NodeParts, tables: Tables): Roads {
+  const common = { ...parts, ...tables }
+  const { settings, self, listeners } = common
+  const { leaseMs, defaultTtlMs: answerTtlMs, swarmDeadlineMs: deadlineMs } = settings
+  const later = (): Roads => roads
+  const callee = new CalleeRequests({ ...common, isInPerson: ({ agentId }) => attached.isInPerson(agentId) })
+  const lanes = createLanes(common, later)
+  const inbox = createInbox(common, callee, later)
+  const outbox = new Outbox({
+    ...common,
+    lanes,
+    onSent: (envelope) => listeners.sent(envelope),
+    deliverHere: (envelope) => inbox.receiveHere(envelope)
+  })
+  const attached = new Attached({ ...common, outbox })
+  const cancelHere = (key: string): void => [approvals, work].forEach((part) => part.onCancel(self, key))
+  const requests = new Requests({ ...common, outbox, lanes, limits: settings, cancelHere })
+  const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
+  const negotiations = new Negotiations({ ...common, outbox })
+  const channels = new Channels({ ...common, outbox, giveUpMs: settings.channelGiveUpMs })
+  const work: Work = new Work({
+    ...common,
+    outbox,
+    callee,
+    commit: (changes) => lanes.commit(changes),
+    limits: { ...settings, answerTtlMs },
+    onHeartbeatHere: ({ requests: keys, waiting }) => {
+      requests.onHeartbeat(self, keys, waiting)
+      swarms.onHeartbeat(self, keys)
+    }
+  })
+  const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
+  const roads: Roads = { inbox, lanes, outbox, requests, work, swarms, attached, approvals, channels, negotiations }
+  return roads
+}
+
+function createLanes(common: Common, later: () => Roads): Lanes {
+  const { peers, telemetry } = common
+  return new Lanes({
+    ...common,
+    isOnline: (peer) => peers.isOnline(peer),
+    send: (peer, message) => peers.send(peer, message),
+    admit: (message) => later().inbox.admit(message),
+    onGivenUp: (messages) => telemetry.count('errors', 'delivery', messages.length)
+  })
+}
+
+function createInbox(common: Common, callee: CalleeRequests, later: () => Roads): Inbox {
+  const { listeners, settings } = common
+  return new Inbox({
+    ...common,
+    ttlMs: settings.defaultTtlMs,
+    commit: (changes) => later().lanes.commit(changes),
+    record: (incoming, envelope) => callee.record(incoming, envelope),
+    onReply: (incoming) => later().requests.recordReply(incoming),
+    onLetIn: ({ recipient, header, payload }) => listeners.received(recipient.agentId, header, payload),
+    onRequest: (incoming) => later().attached.onRequest(incoming) || later().work.onRequest(incoming),
+    onNotification: (incoming) =>
+      later().attached.onNotification(incoming) || noteNotification(common, incoming, later().work.onNotification(incoming)),
+    onProposal: (incoming) => takeProposal({ ...common, ...later() }, incoming),
+    onStream: (incoming) => takeStream(common, incoming),
+    refuse: (thread, error) => later().work.refuse(thread, error),
+    hold: (held) => later().approvals.hold(held)
+  })
+}
+
+function takeProposal(parts: OffersParts & Pick<Roads, 'negotiations' | 'work'>, incoming: Incoming): void {
+  const taken = parts.negotiations.onProposal(incoming)
+  if (taken === 'nobody') answerProposal(parts, incoming)
+  if (taken === 'full') parts.work.refuse(threadOf(incoming), new NodeError('OVERLOADED', 'too many proposals wait here').toBody())
+}
+
+function noteNotification({ events, directory }: Tables, { sender, recipient, payload }: Incoming, ran: boolean): void {
+  const bytes = sizeOf(payload)
+  events.add('notification', `a notification came for ${recipient.agentId}`, {
+    from: directory.shownAddress(sender),
+    to: addressText(recipient),
+    ran,
+    ...(bytes > EVENT_PAYLOAD_BYTES ? { bytes } : { payload })
+  })
+}

@@ -1,0 +1,109 @@
+import type { NodeId } from '../kit/ids.js'
+import { AgentRegistry } from '../domain/card/registry.js'
+import { AgentHost } from './agents.js'
+import { CardNews } from './card-news.js'
+import { Conversations } from './conversations.js'
+import { Directory } from './directory.js'
+import { NodeEvents } from './events.js'
+import { Forwarded } from './forwarded.js'
+import { Listeners } from './listeners.js'
+import { Lookups } from './lookups.js'
+import { rulesInForce } from './mesh-settings.js'
+import { OwnCards } from './own-cards.js'
+import type { NodeParts } from './parts.js'
+import { Passing } from './passing.js'
+import { PeerCards } from './peer-cards.js'
+import { Peers } from './peers.js'
+import { PolicyBook } from './policy-book.js'
+import { Presence } from './presence.js'
+import { RequestBook } from './request-book.js'
+import { Router } from './router.js'
+import { Routes } from './routes.js'
+import { A2AObservability } from './observability.js'
+import { Traffic } from './traffic.js'
+import { Tasks } from './tasks.js'
+import { Ways } from './ways.js'
+import { Visibility } from './visibility.js'
+
+/** What the node knows and holds. */
+export interface Tables {
+  readonly self: NodeId
+  readonly events: NodeEvents
+  readonly conversations: Conversations
+  readonly registry: AgentRegistry
+  readonly ownCards: OwnCards
+  readonly peerCards: PeerCards
+  readonly peers: Peers
+  readonly presence: Presence
+  readonly directory: Directory
+  readonly visibility: Visibility
+  readonly lookups: Lookups
+  readonly agents: AgentHost
+  readonly news: CardNews
+  readonly tasks: Tasks
+  readonly router: Router
+  readonly observability: A2AObservability
+  readonly traffic: Traffic
+  readonly policy: PolicyBook
+  readonly listeners: Listeners
+  readonly routes: Routes
+  readonly ways: Ways
+  readonly passing: Passing
+  readonly forwarded: Forwarded
+  readonly book: RequestBook
+}
+
+/** Builds what a node knows and holds. */
+export function createTables(parts: NodeParts): Tables {
+  const { clock, ids, telemetry, log, membership, settings } = parts
+  const self = membership.nodeId
+  const registry = new AgentRegistry()
+  const events = new NodeEvents(clock, telemetry)
+  const peers = new Peers({ ...parts, nodeId: self, giveUpMs: settings.channelGiveUpMs })
+  const ownCards = new OwnCards({ ...parts, registry })
+  const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
+  const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
+  const agents = new AgentHost({ ...parts, source: parts.agents })
+  const observability = new A2AObservability()
+  const traffic = new Traffic({ ...parts, observability })
+  const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
+  const visibility = new Visibility({ self, directory, rules: () => router.rules() })
+  const conversations = new Conversations(clock)
+  return {
+    self,
+    events,
+    registry,
+    book: new RequestBook(parts.ledger, parts.hash),
+    visibility,
+    ownCards,
+    peerCards,
+    peers,
+    presence: new Presence({ ...parts, peers, events }),
+    directory,
+    agents,
+    conversations,
+    ...createWays(parts, { self, peers, directory, conversations, events, router, traffic }),
+    lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
+    news: new CardNews({ clock, telemetry, agents, ownCards, peers, visibility }),
+    tasks: new Tasks({ clock, ids, telemetry }),
+    router,
+    policy: new PolicyBook({ ...parts, router, directory, events, self }),
+    observability,
+    traffic,
+    listeners: new Listeners(telemetry)
+  }
+}
+
+type WayTables = Pick<Tables, 'self' | 'peers' | 'directory' | 'conversations' | 'events' | 'router' | 'traffic'>
+
+/** What brings messages to members without a link, and carries those of others. */
+function createWays(parts: NodeParts, tables: WayTables): Pick<Tables, 'routes' | 'forwarded' | 'ways' | 'passing'> {
+  const common = { ...parts, ...tables }
+  const routes = new Routes(common)
+  return {
+    routes,
+    forwarded: new Forwarded(common),
+    ways: new Ways({ ...common, routes }),
+    passing: new Passing({ ...common, routes })
+  }
+}

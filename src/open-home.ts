@@ -1,0 +1,110 @@
+import path from 'node:path'
+import Corestore from 'corestore'
+import type { Clock } from './kit/clock.js'
+import type { Ledger } from './ports/ledger.js'
+import type { PolicySource } from './ports/policy.js'
+import type { NodeStore } from './ports/storage.js'
+import type { Telemetry } from './ports/telemetry.js'
+import type { Config } from './config/settings.js'
+import type { HomePaths } from './config/paths.js'
+import { openDurableLedger } from './adapters/storage/durable-ledger.js'
+import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
+import { AuditWatch } from './adapters/storage/audit-watch.js'
+import { makeDataDirs } from './adapters/storage/data-dir.js'
+import { openPolicyFile } from './adapters/storage/policy-file.js'
+import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
+import { healStore } from './adapters/storage/store-heal.js'
+import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
+import { REDACT_KEYS } from './adapters/telemetry/redact.js'
+import type { NodeParts } from './node/parts.js'
+import type { Unwind } from './unwind.js'
+
+/** Name of the document that tells how many commits the ledger had. */
+const LEDGER = 'ledger'
+
+/** What a node is started with. */
+export interface StartOptions {
+  readonly config: Config
+  readonly home: HomePaths
+  /** `--name`: what the mesh will call it. A node that is in a mesh keeps its name; its admins may rename it. */
+  readonly name: string | null
+  /** Invite code; null founds a mesh or opens the one of the home. */
+  readonly join: string | null
+  readonly extraAgentDirs: readonly string[]
+  readonly onProgress?: (line: string) => void
+  /** Where log lines go. Default: stderr; null: nowhere. */
+  readonly log?: ((line: string) => void) | null
+}
+
+/** pino is loaded only by a node that writes structured lines. */
+export async function openTelemetry({ config, log }: StartOptions, clock: Clock): Promise<Telemetry> {
+  const { level, format, redactKeys } = config.log
+  const write = log === undefined ? (line: string) => void process.stderr.write(line) : log
+  return new MemoryTelemetry({
+    clock,
+    level: write === null ? null : level,
+    format: format === 'json' ? (await import('./adapters/telemetry/json-lines.js')).jsonLines : 'text',
+    redactKeys: [...REDACT_KEYS, ...redactKeys],
+    write: write ?? (() => {})
+  })
+}
+
+/** What starting goes by. */
+export interface StartParts {
+  readonly options: StartOptions
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly unwind: Unwind
+}
+
+/** Makes the directories and takes the home for this process. */
+export async function claimHome({ options: { home }, unwind }: StartParts, startedAt: number): Promise<void> {
+  await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
+  const pidFile = path.join(home.run, 'node.pid')
+  await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
+  unwind.add('pid file', () => removePidFile(pidFile))
+}
+
+/** Opens the audit log, and what watches it. */
+export async function openAudit({
+  options: { home },
+  clock,
+  telemetry,
+  unwind
+}: StartParts): Promise<Pick<NodeParts, 'audit' | 'problems'>> {
+  const onError = (error: Error): void => telemetry.log('error', 'the audit log', { reason: error.message })
+  const audit = await openAuditLog({ dir: home.audit, seen: home.auditSeen, clock, onError })
+  unwind.add('audit log', () => audit.close())
+  const watch = new AuditWatch({ dir: home.audit, seen: home.auditSeen, clock, telemetry })
+  unwind.add('check of the audit log', () => watch.close())
+  return { audit, problems: () => watch.problems() }
+}
+
+/** Before anything is joined: who runs under a broken policy must hear of it, and change nothing. */
+export function openPolicy({ options: { home }, telemetry }: StartParts): Promise<PolicySource> {
+  const log: MemoryTelemetry['log'] = (level, message, fields) => telemetry.log(level, message, fields)
+  return openPolicyFile({ file: home.policyFile, seen: path.join(home.home, 'policy.seen'), log })
+}
+
+/** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */
+export async function openLedger({ options: { home, config }, unwind }: StartParts, documents: NodeStore): Promise<Ledger> {
+  const ledger = await openDurableLedger({
+    dir: home.ledger,
+    durability: config.ledger.durability,
+    mark: {
+      read: async () => (await documents.read<{ commits: number }>(LEDGER))?.commits ?? 0,
+      write: (commits) => documents.write(LEDGER, { commits })
+    }
+  })
+  unwind.add('ledger', () => ledger.close())
+  return ledger
+}
+
+/** Opens the store of the mesh. */
+export async function openStore(dir: string, unwind: Unwind): Promise<Corestore> {
+  await healStore(dir)
+  const store = new Corestore(dir)
+  unwind.add('store', () => store.close())
+  await store.ready()
+  return store
+}
