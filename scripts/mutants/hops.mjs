@@ -289,5 +289,13 @@ export const HOPS_MUTANTS = [
     put: 'this.#inAll.take()',
     test: 'node/carry-rates',
     title: 'however many nodes have much carried, one that has little is carried too, and no more than a neighbour takes'
+  },
+  {
+    name: 'a neighbour that lies about its ways is believed again at once',
+    file: 'src/domain/routing/hops.ts',
+    find: 'isDoubted ? 1 : 0',
+    put: 'isDoubted ? 0 : 0',
+    test: 'node/ways.attacks',
+    title: 'a neighbour that says it has a way and carries nothing on comes after one that does'
   }
 ]

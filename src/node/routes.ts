@@ -13,6 +13,8 @@ import type { Directory } from './directory.js'
 import type { Peers } from './peers.js'
 import { Questions } from './questions.js'
 
+/** A neighbour that had a way and carried nothing on comes after others for so long, in milliseconds. */
+const DOUBT_MS = 60_000
 /** How long the neighbours may take to answer, in milliseconds. */
 const SEARCH_MS = 1000
 /** The same for those who are asked on behalf of another. */
@@ -54,6 +56,7 @@ export class Routes {
   readonly #parts: RoutesParts
   readonly #table = new RouteTable()
   readonly #noWays = new NoWays()
+  readonly #doubts = new NoWays(DOUBT_MS)
   readonly #finding = new Map<NodeId, Promise<boolean>>()
   /** The searches for others that began last. */
   readonly #searching = new Map<NodeId, Promise<boolean>>()
@@ -78,9 +81,10 @@ export class Routes {
     return via !== null && this.#parts.peers.isOnline(via) ? via : null
   }
 
-  /** The neighbour cannot reach the node. */
+  /** The neighbour cannot reach the node, whatever it says: another that can comes before it for a while. */
   drop(target: NodeId, via: NodeId): void {
     this.#table.drop(target, via)
+    this.#doubts.add({ neighbour: via, target, isFurther: false }, this.#parts.clock.monotonic())
   }
 
   /** Looks for a way: first one neighbour long, then two. Resolves whether one is known; searches for the same node are one. */
@@ -163,7 +167,8 @@ export class Routes {
       onAnswer: (via, { further }) => {
         silent.delete(via)
         const power = directory.certificate(via)
-        if (further !== null && power !== null) offers.push({ via, further, power })
+        const isDoubted = this.#doubts.has({ neighbour: via, target: to, isFurther: false }, clock.monotonic())
+        if (further !== null && power !== null) offers.push({ via, further, power, isDoubted })
         else noWay(via)
       }
     })

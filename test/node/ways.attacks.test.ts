@@ -95,3 +95,21 @@ test('a neighbour that went takes an answer to another way, and one that is back
   t.is((await reply).outcome, 'COMPLETED')
   t.is(c.core.work.unsentCount(), 0)
 })
+
+test('a neighbour that says it has a way and carries nothing on comes after one that does', async (t) => {
+  const { world, a, b, m, agent } = await scene(t)
+  const { passing } = m.core
+  passing.pass = ({ header }) => passing.refuse(header, { code: 'PEER_OFFLINE', rule: 'hops: a way', reason: 'a lie' })
+  const ask = async (): Promise<string> => {
+    const reply = a.api().call('message.call', { agent: 'text@c', capability: 'text.do', input: 1 })
+    await world.settle()
+    if (agent.open.length > 0) agent.finish()
+    await world.settle()
+    const { error, outcome } = await reply
+    return error?.code ?? outcome
+  }
+  t.is(await ask(), 'PEER_OFFLINE')
+  t.is(await ask(), 'COMPLETED')
+  t.is(b.counted('messages_passed_on', 'request'), 1)
+  t.is(m.counted('messages_received', 'request'), 1)
+})

@@ -40,17 +40,19 @@ export interface WayOffer {
   readonly further: number
   /** Of its certificate. */
   readonly power: CertifiedPower
+  /** It said so before, and did not carry on what it was given. */
+  readonly isDoubted?: boolean
 }
 
 /**
  * The best of several ways for what `own` sends; null of none. A message is no more powerful than what it passes, so a
- * neighbour that weakens it least comes first, then the shortest way; equal ones in the order of their keys.
+ * neighbour that weakens it least comes first, then one that is not doubted, then the shortest way; equal ones in the order of their keys.
  */
 export function chooseWay(own: CertifiedPower, offers: readonly WayOffer[]): WayOffer | null {
   const sender = { tier: own.maxTier, sandboxId: own.sandboxId ?? null }
-  const rank = ({ power, further }: WayOffer): readonly number[] => {
+  const rank = ({ power, further, isDoubted = false }: WayOffer): readonly number[] => {
     const { tier, sandboxId } = weakened(sender, [power])
-    return [sandboxId === CONFLICT_SANDBOX ? 2 : sandboxId === sender.sandboxId ? 0 : 1, tier, further]
+    return [sandboxId === CONFLICT_SANDBOX ? 2 : sandboxId === sender.sandboxId ? 0 : 1, tier, isDoubted ? 1 : 0, further]
   }
   const ranked = offers.map((offer) => ({ offer, rank: rank(offer) }))
   ranked.sort((a, b) => compare(a.rank, b.rank) || (a.offer.via < b.offer.via ? -1 : 1))

@@ -18,14 +18,20 @@ export interface AskedFor {
  * the oldest goes. No clock inside: every call is told the time in milliseconds.
  */
 export class NoWays {
+  readonly #ttlMs: number
   readonly #ofNeighbour = new Map<NodeId, Map<string, number>>()
+
+  /** How long each is remembered, in milliseconds. Default 5,000. */
+  constructor(ttlMs: number = NO_WAY_MS) {
+    this.#ttlMs = ttlMs
+  }
 
   /** The neighbour has no way. */
   add(asked: AskedFor, now: number): void {
     const of = this.#ofNeighbour.get(asked.neighbour) ?? new Map<string, number>()
     this.#ofNeighbour.set(asked.neighbour, of)
     of.delete(keyOf(asked))
-    of.set(keyOf(asked), now + NO_WAY_MS)
+    of.set(keyOf(asked), now + this.#ttlMs)
     for (const oldest of of.keys()) {
       if (of.size <= MAX_NO_WAY) break
       of.delete(oldest)
