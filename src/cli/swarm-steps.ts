@@ -46,10 +46,10 @@ function unfitLines(output: Output, { item, error }: Failure, launched: Launched
   ]
 }
 
-/** The failed items once more, as lines. null when there are too many to be typed. */
+/** The failed items once more, as lines. null when none failed, or too many to be typed. */
 function againLine(output: Output, failures: readonly Failure[]): string | null {
   const items = [...new Set(failures.map(({ item }) => item))].map(shellWord)
   const command = output.retyped('--items', '-')
-  if (command === null || items.length > AGAIN_MAX || items.join(' ').length > AGAIN_CHARACTERS) return null
+  if (command === null || items.length === 0 || items.length > AGAIN_MAX || items.join(' ').length > AGAIN_CHARACTERS) return null
   return `printf '%s\\n' ${items.join(' ')} | ${command}`
 }

@@ -26,6 +26,7 @@ test('people see who did what on which node, who was left out and by which rule'
   const { run } = await fakeHome(t, { swarmEvents: swarmEvents() })
   const ran = await run([...RUN, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })
   t.ok(/^swarm swarm_fake {3}completed {3}2 of 2 items done {3}4.2 s\n/.test(ran.stdout), ran.stdout)
+  t.alike(stepsOf(ran), [], 'nothing failed, so nothing is to be typed again')
   t.ok(/\nlaptop {3}text {3}2 {5}- {7}-\n/.test(ran.stdout), ran.stdout)
   t.ok(/\ngpu-box {2}text {3}- {5}- {7}1\n/.test(ran.stdout), ran.stdout)
   t.ok(ran.stdout.includes('left out\n  text@phone  tier: L1 may open to L0, L1'))
