@@ -1,6 +1,5 @@
 import type { Assert } from 'brittle'
-import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
-import type { Ledger } from '../../src/ports/ledger.js'
+import { MortalLedger } from './durable-scene.js'
 import type { Task } from '../../src/domain/task/task.js'
 import type { Asking } from '../../src/node/asking.js'
 import type { Asked } from '../../src/node/requests.js'
@@ -27,20 +26,13 @@ export interface RequestSceneOptions {
   readonly settings?: FakeNodeOptions['settings']
 }
 
-/** What a ledger holds now: all that is left of it when its process is killed. */
-export async function copyOf(ledger: Ledger): Promise<Ledger> {
-  const copy = createMemoryLedger()
-  const entries = await ledger.list({ from: '!', to: '~', limit: Number.MAX_SAFE_INTEGER })
-  await copy.commit(entries)
-  return copy
-}
-
 export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, settings = {} }: RequestSceneOptions): Promise<RequestScene> {
   const world = new World(t)
   const define = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency }))
   const agent = define()
+  let ledger = new MortalLedger()
   const here = await world.member('here')
-  const peer = await world.member('peer', { agents: [agent], settings })
+  const peer = await world.member('peer', { agents: [agent], settings, ledger })
   await world.link(here, peer)
   return {
     world,
@@ -61,7 +53,7 @@ export async function requestScene(t: Assert, { timeoutMs, concurrency = 1, sett
     task: ({ taskId }) => (taskId === null ? undefined : here.core.tasks.get(taskId)),
     restart: async (awayMs) => {
       world.net.disconnect(here.id, peer.id)
-      const ledger = await copyOf(peer.ledger)
+      ledger = ledger.kill()
       await peer.core.close()
       await world.pass(awayMs, 1000)
       const young = define()

@@ -1,0 +1,139 @@
+import type { Assert } from 'brittle'
+import type { Task } from '../../src/domain/task/task.js'
+import type { Asked } from '../../src/node/requests.js'
+import type { Asking } from '../../src/node/asking.js'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import { NodeError } from '../../src/kit/errors.js'
+import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'
+import { agentDefinition, capability, FakeAgent } from './fake-agents.js'
+import { type FakeNode, World } from './fake-node.js'
+
+/** A ledger in memory whose process can be killed: what it holds at that moment is left, and nothing more gets into it. */
+export class MortalLedger implements Ledger {
+  readonly #disk: Ledger
+  #isDead = false
+
+  constructor(disk: Ledger = createMemoryLedger()) {
+    this.#disk = disk
+  }
+
+  get: Ledger['get'] = (key) => this.#disk.get(key)
+  list: Ledger['list'] = (range) => this.#disk.list(range)
+  compact: Ledger['compact'] = () => this.#disk.compact()
+  size: Ledger['size'] = () => this.#disk.size()
+  close: Ledger['close'] = () => Promise.resolve()
+
+  commit(changes: readonly LedgerChange[]): Promise<void> {
+    return this.#isDead ? Promise.reject(new NodeError('INTERNAL', 'the process is dead')) : this.#disk.commit(changes)
+  }
+
+  /** The process ends here and now; gives the ledger of the next one. */
+  kill(): MortalLedger {
+    this.#isDead = true
+    return new MortalLedger(this.#disk)
+  }
+}
+
+/** Two nodes that may be killed and started again. The peer has the agent `slow`: `slow.again` may be repeated, `slow.once` not. */
+export class DurableScene {
+  readonly world: World
+  here!: FakeNode
+  peer!: FakeNode
+  /** The agent of the peer's process that runs now. */
+  agent!: FakeAgent
+  /** Every task that any process of the peer was given. */
+  readonly begun: FakeAgent['tasks'] = []
+  /** Runs that ended by themselves, by request. */
+  readonly done: string[] = []
+  readonly #concurrency: number
+  readonly #ledgers = { here: new MortalLedger(), peer: new MortalLedger() }
+
+  private constructor(t: Assert, concurrency: number) {
+    this.world = new World(t)
+    this.#concurrency = concurrency
+  }
+
+  static async start(t: Assert, { concurrency = 4 }: { readonly concurrency?: number } = {}): Promise<DurableScene> {
+    const scene = new DurableScene(t, concurrency)
+    scene.agent = scene.#define()
+    scene.here = await scene.world.member('here', { ledger: scene.#ledgers.here })
+    scene.peer = await scene.world.member('peer', { agents: [scene.agent], ledger: scene.#ledgers.peer })
+    await scene.link()
+    return scene
+  }
+
+  #define(): FakeAgent {
+    const capabilities = [capability('slow.again'), capability('slow.once', { idempotent: false })]
+    const definition = agentDefinition('slow', { capabilities, concurrency: this.#concurrency })
+    return new FakeAgent(definition, (task) => {
+      this.begun.push(task)
+      return null
+    })
+  }
+
+  get isLinked(): boolean {
+    return this.here.core.peers.isOnline(this.peer.id)
+  }
+
+  async link(): Promise<void> {
+    if (!this.isLinked) await this.world.link(this.here, this.peer)
+  }
+
+  async unlink(): Promise<void> {
+    this.world.net.disconnect(this.here.id, this.peer.id)
+    await this.world.settle()
+  }
+
+  /** The peer's agent ends its oldest run. */
+  finish(): void {
+    const [run] = this.agent.open
+    if (run === undefined) return
+    this.done.push(run.task.requestId)
+    this.agent.finish(`did ${run.task.requestId}`)
+  }
+
+  /** The process of this node is killed; another starts with what was on its disk. The link comes back when told. */
+  async crashHere(): Promise<void> {
+    const { here, world } = this
+    const ledger = (this.#ledgers.here = this.#ledgers.here.kill())
+    world.net.disconnect(here.id, this.peer.id)
+    await here.core.close()
+    this.here = await world.start(here.actor, { store: here.store, ledger })
+    await world.settle()
+  }
+
+  /** The same of the peer. What its agent was at ends with it. */
+  async crashPeer(): Promise<void> {
+    const { peer, world } = this
+    const ledger = (this.#ledgers.peer = this.#ledgers.peer.kill())
+    world.net.disconnect(this.here.id, peer.id)
+    await peer.core.close()
+    this.agent = this.#define()
+    this.peer = await world.start(peer.actor, { store: peer.store, ledger, agents: [this.agent] })
+    await world.settle()
+  }
+
+  ask(changes: Partial<Asking> = {}): Promise<Asked> {
+    return this.here.core.requests.ask({
+      sender: { agentId: 'operator', nodeId: this.here.id },
+      target: { agentId: 'slow', nodeId: this.peer.id },
+      capability: 'slow.again',
+      input: { a: 1 },
+      description: 'why',
+      timeoutMs: 600_000,
+      mayQueue: true,
+      ...changes
+    })
+  }
+
+  /** The caller's task, as `tasks show` has it. */
+  async task(taskId: string | null): Promise<Pick<Task, 'state' | 'result' | 'error'>> {
+    const { state, result, error } = await this.here.api().call('tasks.show', { id: taskId ?? '' })
+    return { state, result, error }
+  }
+
+  /** How often a request's handler was begun. */
+  runsOf(requestId: string): number {
+    return this.begun.filter((one) => one.requestId === requestId).length
+  }
+}
