@@ -4,6 +4,7 @@ import { HOPS_MUTANTS } from './hops.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { RECORD_MUTANTS } from './records.mjs'
+import { RELIABLE_MUTANTS } from './reliable.mjs'
 
 /** A property of the specification by its number. */
 const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
@@ -367,5 +368,6 @@ export const MUTANTS = [
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
   ...PLACES_MUTANTS,
-  ...RECORD_MUTANTS
+  ...RECORD_MUTANTS,
+  ...RELIABLE_MUTANTS
 ]

@@ -88,13 +88,14 @@ export class Lanes {
     })
   }
 
-  /** Ends all timers, and makes what was to be tidied durable. */
+  /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
   async stop(): Promise<void> {
     const { clock } = this.#parts
     clock.clear(this.#timer)
     clock.clear(this.#tidyTimer)
     for (const lanes of this.#in.values()) for (const lane of lanes.values()) lane.close()
-    if (this.#tidying.size > 0) await this.#commit([])
+    // What is not tidied is when it is read again.
+    if (this.#tidying.size > 0) await this.#commit([]).catch((error: unknown) => this.#untidied(error))
   }
 
   /**
@@ -272,9 +273,13 @@ export class Lanes {
 
   #tidyNow(): void {
     this.#commit([]).catch((error: unknown) => {
-      this.#parts.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
+      this.#untidied(error)
       this.#tidyTimer ??= this.#parts.clock.after(TIDY_MS, () => this.#tidyNow())
     })
+  }
+
+  #untidied(error: unknown): void {
+    this.#parts.telemetry.log('warn', 'the ledger could not be tidied', { reason: messageOf(error) })
   }
 
   /** Commits changes, behind those that waited for a commit to share. */

@@ -135,3 +135,19 @@ function same(found: readonly string[], expected: readonly RequestRecord[]): voi
   const wanted = expected.map(({ requestId }) => requestId)
   if ([...found].sort().join() !== wanted.sort().join()) throw new Error(`found ${found.join()}, not ${wanted.join()}`)
 }
+
+test('nothing of a request is removed before it expires, and all of it then', async (t) => {
+  const ledger = createMemoryLedger()
+  const book = new RequestBook(ledger, hash)
+  const record: RequestRecord = { ...BASE, status: 'started', retryAt: 50_000 }
+  await ledger.commit(book.changes(null, BASE, { input: NOTHING }))
+  await ledger.commit(book.changes(BASE, record, { result: NOTHING }))
+  t.is(await book.purgeExpired(record.expiresAt - 1), 0)
+  t.alike(await book.ofTask('task_1'), record)
+  t.alike(await book.ofTask('task_'), record, 'by the beginning of its id')
+  t.is(await book.purgeExpired(record.expiresAt), 1)
+  t.alike(await ledger.list({ from: '!', to: '~', limit: 100 }), [])
+  await ledger.commit(book.changes(null, record, { input: NOTHING, result: NOTHING }))
+  await ledger.commit(book.removal(record))
+  t.alike(await ledger.list({ from: '!', to: '~', limit: 100 }), [], 'nor when it is taken out')
+})

@@ -1,0 +1,101 @@
+// One-line faults in reliable delivery. Part of the list in list.mjs.
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const RELIABLE_MUTANTS = [
+  {
+    name: 'a message is acknowledged before it is committed',
+    file: 'src/node/in-lane.ts',
+    find: '      for (const message of messages) admissions.push(...(await this.#admit(message)))\n',
+    put: '      for (const message of messages) admissions.push(...(await this.#admit(message)))\n      this.step({ type: "committed", seq: last.seq, messageId: last.messageId })\n',
+    test: 'node/lanes',
+    title: 'through crashes around every commit, full disks and cut links'
+  },
+  {
+    name: 'what is acknowledged is the largest number seen',
+    file: 'src/domain/reliable/lane-receiver.ts',
+    find: 'if (message.seq !== nextOf(lane)) {',
+    put: 'if (message.seq < nextOf(lane)) {',
+    test: 'domain/reliable/lanes',
+    title: 'whatever is lost, repeated, reordered or crashes, every message arrives once and in order'
+  },
+  {
+    name: 'a lane takes what it has taken before',
+    file: 'src/domain/reliable/lane-receiver.ts',
+    find: 'if (message.seq <= lane.contig) return acknowledge(lane)',
+    put: 'if (message.seq < lane.contig) return acknowledge(lane)',
+    test: 'domain/reliable/lanes',
+    title: 'whatever is lost, repeated, reordered or crashes, every message arrives once and in order'
+  },
+  {
+    name: 'a request that is recorded already is recorded anew',
+    file: 'src/node/callee-requests.ts',
+    find: 'if (before === null)\n',
+    put: 'if (before !== undefined)\n',
+    test: 'node/durable-requests',
+    title: 'a request that was done is not done again after a restart of its node'
+  },
+  {
+    name: 'how a request ended is not in the commit of its answer',
+    file: 'src/node/replies.ts',
+    find: 'changes: () => changes }',
+    put: 'changes: () => [] }',
+    test: 'node/durable-requests',
+    title: 'a request that was done is not done again after a restart of its node'
+  },
+  {
+    name: 'a message is recorded without what goes with it',
+    file: 'src/node/out-lane.ts',
+    find: '      ...also,\n',
+    put: '',
+    test: 'node/durable-requests',
+    title: 'a caller that is killed while it waits learns the outcome after its restart'
+  },
+  {
+    name: 'a queued request is not durable before that is said',
+    file: 'src/node/requests.ts',
+    find: '    await request.keep()\n    this.#queue(request)\n',
+    put: '    this.#queue(request)\n',
+    test: 'node/durable-requests',
+    title: 'a request to a node that is away waits through restarts of its caller'
+  },
+  {
+    name: 'an answer is acknowledged without what it says',
+    file: 'src/node/inbox.ts',
+    find: 'changes: this.#parts.onReply(arrival)',
+    put: 'changes: [...this.#parts.onReply(arrival)].slice(0, 0)',
+    test: 'node/durable-requests',
+    title: 'a late outcome is recorded and can be read, also after a restart'
+  },
+  {
+    name: 'a lane does not say which numbers come no more',
+    file: 'src/domain/reliable/lane-sender.ts',
+    find: 'return live[0]?.seq ?? acked + 1',
+    put: 'return live.length === 0 ? acked + 1 : 1',
+    test: 'domain/reliable/lanes',
+    title: 'a message that expires holds up none behind it'
+  },
+  {
+    name: 'what may not be repeated is begun before that is durable',
+    file: 'src/node/work.ts',
+    find: 'if (!record.isRepeatable) return await commit',
+    put: 'if (record.isRepeatable) return await commit',
+    test: 'node/work.durable',
+    title: 'what may not be repeated does not begin before that is durable'
+  },
+  {
+    name: 'what may not be repeated is begun again after its node was killed',
+    file: 'src/domain/reliable/request.ts',
+    find: "return request.isRepeatable ? 'run' : 'unknown'",
+    put: "return 'run'",
+    test: 'node/durable-requests',
+    title: 'what may not be repeated ends as unknown when its node is killed at it'
+  },
+  {
+    name: 'requests are removed before they expire',
+    file: 'src/node/request-book.ts',
+    find: "rangeUpTo('request-expiry', now)",
+    put: "rangeUpTo('request-expiry', now + 20)",
+    test: 'node/request-book',
+    title: 'nothing of a request is removed before it expires, and all of it then'
+  }
+]

@@ -1,0 +1,69 @@
+import test from 'brittle'
+import { NodeError } from '../../src/kit/errors.js'
+import { DurableScene } from '../support/durable-scene.js'
+
+test('what may not be repeated does not begin before that is durable', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.peer
+  const commit = ledger.commit.bind(ledger)
+  let go: () => void = () => {}
+  let commits = 0
+  // The first commit records that it came, the second that it begins.
+  ledger.commit = async (changes) => {
+    if (++commits === 2) await new Promise<void>((resolve) => (go = resolve))
+    await commit(changes)
+  }
+  await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  t.is(scene.begun.length, 0)
+  go()
+  await scene.world.settle()
+  t.is(scene.begun.length, 1)
+})
+
+test('a request is refused cleanly when its node cannot record it, and done when it can', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.here
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
+  const failure = await scene.ask({ mayQueue: false }).catch((error: unknown) => error)
+  t.is(failure instanceof NodeError ? failure.code : '', 'DISK_FULL')
+  t.is(scene.begun.length, 0)
+  ledger.commit = commit
+  await scene.ask()
+  await scene.world.settle()
+  t.is(scene.begun.length, 1)
+})
+
+test('a node that cannot record what it is asked acknowledges nothing; it is done once when it can', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.peer
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
+  const { taskId } = await scene.ask()
+  await scene.world.pass(5000, 500)
+  t.is(scene.begun.length, 0)
+  t.is(scene.here.core.lanes.waiting, 1)
+  ledger.commit = commit
+  await scene.world.pass(120_000, 500)
+  t.is(scene.begun.length, 1)
+  scene.finish()
+  await scene.world.settle()
+  t.is((await scene.task(taskId)).state, 'completed')
+})
+
+test('an end that cannot be recorded now is recorded and told when it can', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId } = await scene.ask()
+  await scene.world.settle()
+  const { ledger } = scene.peer
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
+  scene.finish()
+  await scene.world.pass(10_000, 500)
+  t.is((await scene.task(taskId)).state, 'working')
+  ledger.commit = commit
+  await scene.world.pass(120_000, 500)
+  t.is((await scene.task(taskId)).state, 'completed')
+  t.is(scene.begun.length, 1)
+})
