@@ -21,13 +21,17 @@ const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'Q
 const GOOD: ReadonlySet<string> = new Set([...TAKEN, 'SKIPPED'])
 
 /** The options that `send` and `call` share. */
-export function replyOptions(
-  options: Options
-): Given<{ justification: string | undefined; timeoutMs: number | undefined; wait: boolean | undefined }> {
+export function replyOptions(options: Options): Given<{
+  justification: string | undefined
+  timeoutMs: number | undefined
+  wait: boolean | undefined
+  allowRepeat: boolean | undefined
+}> {
   return given({
     justification: textOption(options, 'justification'),
     timeoutMs: durationOption(options, 'timeout'),
-    wait: options['wait'] === false ? false : undefined
+    wait: options['wait'] === false ? false : undefined,
+    allowRepeat: options['allowRepeat'] === true ? true : undefined
   })
 }
 

@@ -31,6 +31,10 @@ export interface CommandSpec {
 
 const WATCH: OptionSpec = { flags: '-w, --watch', about: 'keep watching; with --json one object a line' }
 const TIMEOUT: OptionSpec = { flags: '--timeout <duration>', about: 'how long to wait (default: 30s; with --no-wait 24h)' }
+const ALLOW_REPEAT: OptionSpec = {
+  flags: '--allow-repeat',
+  about: 'run it again when nobody knows whether it was done, though its capability may not be repeated'
+}
 const NO_WAIT: OptionSpec = { flags: '--no-wait', about: 'do not wait for the answer; prints the task id' }
 const JUSTIFICATION: OptionSpec = { flags: '--justification <text>', about: 'reason for asking a more powerful tier' }
 const REMEMBER: OptionSpec = { flags: '--remember', about: 'write it into the policy file for this sender, agent and capability' }
@@ -212,7 +216,8 @@ const AGENTS: readonly CommandSpec[] = [
       { flags: '--type <type>', about: 'request waits for an answer', choices: ['request', 'notification'] },
       JUSTIFICATION,
       TIMEOUT,
-      NO_WAIT
+      NO_WAIT,
+      ALLOW_REPEAT
     ],
     more: ['- as text reads it from stdin.'],
     load: async () => (await import('./commands/send.js')).send
@@ -222,7 +227,7 @@ const AGENTS: readonly CommandSpec[] = [
     args: '<agent> <capability> <json>',
     about: 'run one capability of an agent; - as agent: any that can',
     group: 'Agents',
-    options: [JUSTIFICATION, TIMEOUT, NO_WAIT],
+    options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT],
     more: ['- as json reads it from stdin.', '', 'Example: a2a-node call - text.stats \'{"text":"hello"}\''],
     load: async () => (await import('./commands/call.js')).call
   }

@@ -206,6 +206,7 @@ interface Question {
   readonly justification?: string
   readonly timeoutMs?: number
   readonly wait?: boolean
+  readonly allowRepeat?: boolean
   readonly signal: AbortSignalLike | undefined
 }
 
@@ -223,7 +224,8 @@ async function ask(node: NodeCore, question: Question): Promise<Reply> {
     isBroadcast: question.isBroadcast ?? false,
     ...(question.justification === undefined ? {} : { justification: question.justification }),
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
-    mayQueue: !isWaiting
+    mayQueue: !isWaiting,
+    allowRepeat: question.allowRepeat ?? false
   })
   question.onAsked?.(asked)
   const base = replyBase(node, question.target, asked)

@@ -78,7 +78,7 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
-    outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() },
+    outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() + node.lanes.waiting },
     problems: [...node.parts.problems(), ...node.policy.problems(), ...agentProblems(node)]
   }
 }

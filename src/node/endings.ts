@@ -29,7 +29,7 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
 }
 
 function unknown(message: string): Ending & { readonly status: 'unknown' } {
-  return { status: 'unknown', error: new NodeError('DELIVERY_FAILED', message).toBody() }
+  return { status: 'unknown', error: new NodeError('TIMEOUT', message).toBody() }
 }
 
 /** The response with a result. */

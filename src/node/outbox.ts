@@ -78,6 +78,10 @@ export interface Reliability {
   changes(): readonly LedgerChange[]
 }
 
+/** What is kept of negotiations: lanes carry them where there is a link, for as long as somebody may wait for them. */
+const NEGOTIATING: Reliability = { requestId: null, mayWait: false, ttlMs: 60_000, changes: () => [] }
+const NEGOTIATION: ReadonlySet<MessageType> = new Set(['task-proposal', 'task-accept', 'task-reject'])
+
 /** What deciding on a message needs to know of it. */
 export type DraftHead = Omit<Draft, 'payload' | 'replies' | 'made' | 'isKept' | 'reliable'>
 
@@ -227,7 +231,8 @@ export class Outbox {
   }
 
   /** Makes durable what must not be lost. True: the message is on a lane, which sees to its delivery. */
-  async #record({ reliable, sender, recipient }: Draft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<boolean> {
+  async #record(draft: Draft, { id, type }: A2AEnvelope, bytes: Uint8Array | null): Promise<boolean> {
+    const { sender, recipient, reliable = NEGOTIATION.has(type) ? NEGOTIATING : undefined } = draft
     if (reliable === undefined) return false
     const { clock, lanes, peers } = this.#parts
     if (bytes === null || !(reliable.mayWait || peers.isOnline(recipient.nodeId))) {

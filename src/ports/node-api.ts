@@ -269,6 +269,8 @@ export interface Calls {
       readonly justification?: string
       readonly timeoutMs?: number
       readonly wait?: boolean
+      /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
+      readonly allowRepeat?: boolean
     }
     result: Reply
   }
@@ -280,6 +282,8 @@ export interface Calls {
       readonly justification?: string
       readonly timeoutMs?: number
       readonly wait?: boolean
+      /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
+      readonly allowRepeat?: boolean
     }
     result: Reply
   }

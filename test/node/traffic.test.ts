@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
+import { FRESH_READER, readFrame } from '../../src/domain/channel/frames.js'
 import { decodeEnvelope } from '../../src/domain/envelope/codec.js'
 import type { EnvelopeHeader } from '../../src/domain/envelope/codec.js'
 import { MESSAGE_TYPES } from '../../src/domain/envelope/envelope.js'
@@ -77,6 +78,13 @@ interface Run {
   readonly refused: number
 }
 
+/** The envelope that a frame carries, over a lane or not; null for what else it is. */
+function envelopeOf(frame: Uint8Array): Uint8Array | null {
+  const { message } = readFrame(FRESH_READER, frame)
+  if (message?.kind === 'envelope') return message.bytes
+  return message?.kind === 'reliable' ? message.frame.envelope : null
+}
+
 /** Sends them all, within one node notifications only; what the links carried is read from the links themselves. */
 async function play({ world, nodes, programs }: Mesh, sendings: readonly Sending[]): Promise<Run> {
   const links = nodes.flatMap((node) => node.links.open)
@@ -96,7 +104,8 @@ async function play({ world, nodes, programs }: Mesh, sendings: readonly Sending
   await world.settle()
   const wire = links.flatMap((link, index) =>
     link.sent.slice(marks[index]).flatMap((frame) => {
-      const read = frame[0] === 0 ? decodeEnvelope(frame.subarray(1)) : null
+      const bytes = envelopeOf(frame)
+      const read = bytes === null ? null : decodeEnvelope(bytes)
       return read?.ok === true ? [read.header] : []
     })
   )

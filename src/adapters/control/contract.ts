@@ -79,7 +79,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     type: z.enum(['request', 'notification']).exactOptional(),
     justification: justification.exactOptional(),
     timeoutMs: duration.exactOptional(),
-    wait: z.boolean().exactOptional()
+    wait: z.boolean().exactOptional(),
+    allowRepeat: z.boolean().exactOptional()
   }),
   'message.call': z.strictObject({
     agent: ref.nullable(),
@@ -87,7 +88,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     input: json,
     justification: justification.exactOptional(),
     timeoutMs: duration.exactOptional(),
-    wait: z.boolean().exactOptional()
+    wait: z.boolean().exactOptional(),
+    allowRepeat: z.boolean().exactOptional()
   }),
   'swarm.start': z.strictObject({
     goal: z
