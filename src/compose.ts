@@ -98,6 +98,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
     throw new NodeError('ALREADY_IN_MESH', `this home is in the mesh ${shown(state.name)} already`)
   }
   if (state?.isRevoked === true) throw refusedJoin('REVOKED')
+  if (state?.isReplaced === true) throw refusedJoin('CONFLICT')
   const store = await openStore(options.home.store, unwind)
   const { audit, problems } = await openAudit(parts)
   const ledger = await openLedger(parts, documents)
@@ -296,7 +297,7 @@ class ComposedNode implements RunningNode {
   /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
   async #forget(code: ErrorCode): Promise<void> {
     const { store } = this.#host.node.parts
-    if (code === 'REVOKED') return store.write(MESH, this.#mesh.state())
+    if (code === 'REVOKED' || code === 'CONFLICT') return store.write(MESH, this.#mesh.state())
     const stored = await store.read<StoredRecord>(NODE)
     await store.remove(MESH)
     await store.write(NODE, { epoch: stored?.epoch ?? 1 })

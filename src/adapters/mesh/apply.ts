@@ -20,9 +20,11 @@ export interface ApplyParts {
 /** Folds entries into the view. Deterministic and total: a throw in here would close the base on every honest node, so bad entries are skipped. */
 export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Promise<void> {
   const batch = view.batch({ update: false })
-  for (const { value, from } of nodes) {
+  for (const { value, from, optimistic } of nodes) {
     const decoded = value === null ? null : decodeEntry(value)
     if (decoded === null || !decoded.ok) continue
+    // From a core that is no writer counts only that it becomes one.
+    if (optimistic && !isClaimOf(decoded.entry, keyToText(from.key))) continue
     const result = fold(await recordsOf(batch, decoded.entry), decoded.entry, {
       verify,
       isBootstrapCourier: b4a.equals(from.key, host.key),
@@ -37,6 +39,10 @@ export async function applyNodes({ nodes, view, host, verify }: ApplyParts): Pro
 export async function wouldChange(view: Hyperbee, entry: Entry, context: Omit<FoldContext, 'isBootstrapCourier'>): Promise<boolean> {
   const { puts, addWriters, removeWriters } = fold(await recordsOf(view, entry), entry, { ...context, isBootstrapCourier: false })
   return puts.size + addWriters.length + removeWriters.length > 0
+}
+
+function isClaimOf({ body }: Entry, core: string): boolean {
+  return body.kind === 'core' && body.coreKey === core
 }
 
 async function recordsOf(view: Pick<Hyperbee, 'get'>, entry: Entry): Promise<Map<string, unknown>> {

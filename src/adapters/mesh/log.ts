@@ -95,6 +95,13 @@ export class AutobaseLog implements MemberLog {
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
     const { clock, nodeId, sign, telemetry } = this.#parts
     telemetry.count('log_entries_submitted', body.kind)
+    let isClaimed = body.kind !== 'core'
+    const offer = async (entry: Uint8Array, isAgain: boolean): Promise<boolean> => {
+      if (await this.#offer(entry, isAgain)) return true
+      if (isClaimed || this.#isClosed || !this.#mayWrite()) return false
+      isClaimed = true
+      return await this.#base.append([entry], { optimistic: true }).then(yes, no)
+    }
     const submission = new Submission({
       entry: seal('entry', body, { id: nodeId, sign }),
       clock,
@@ -102,7 +109,7 @@ export class AutobaseLog implements MemberLog {
       view: () => this.view(),
       isClosed: () => this.#isClosed,
       onChange: (listener) => this.#changes.on(listener),
-      offer: (entry, isAgain) => this.#offer(entry, isAgain),
+      offer,
       refresh: () => this.#reader.refresh()
     })
     this.#submissions.add(submission)
@@ -180,10 +187,15 @@ export class AutobaseLog implements MemberLog {
     await this.#reader.refresh()
   }
 
+  /** The right to write; {@link writable} says whether it can be used now. */
+  #mayWrite(): boolean {
+    return this.view().members.get(this.#parts.nodeId)?.certificate.body.mayWrite === true
+  }
+
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
-    const isTaken = this.#base.writable ? this.#appender.append(entry).then(() => true) : this.#courier(entry, isAgain)
-    return isTaken.catch(() => false)
+    const isTaken = this.#base.writable ? this.#appender.append(entry).then(yes) : this.#courier(entry, isAgain)
+    return isTaken.catch(no)
   }
 }
 
@@ -193,8 +205,18 @@ function openBase({ store, mesh, verify, telemetry }: LogParts): Autobase<Hyperb
     apply: (nodes, view, host) => applyNodes({ nodes, view, host, verify }),
     encrypt: true,
     ...(mesh === null ? {} : { encryptionKey: mesh.encryptionKey }),
+    // A home that was restored brings the entry by which it writes again on the core that is to write.
+    optimistic: true,
     valueEncoding: 'binary'
   })
   base.on('error', (error) => telemetry.log('error', 'the mesh log closed itself', { reason: messageOf(error) }))
   return base
+}
+
+function yes(): true {
+  return true
+}
+
+function no(): false {
+  return false
 }

@@ -17,6 +17,7 @@ import type { SwarmLinks } from './links.js'
 import type { AutobaseLog } from './log.js'
 import type { MeshBinding } from './mesh-binding.js'
 import type { Network } from './network.js'
+import { OwnCore } from './own-core.js'
 import { AdminPairing } from './pairing.js'
 import type { CodeNetwork } from './pairing.js'
 import { hash, signer, verify } from './sodium.js'
@@ -50,6 +51,10 @@ export interface MeshState {
   readonly epoch: number
   /** Set when the mesh has put this node out: it does not start again with it. */
   readonly isRevoked?: true
+  /** Set in a home that was restored or repaired, until its own core has taken the place of the former one. */
+  readonly takesOver?: true
+  /** Set when another home of this node has taken its place: it does not start again. */
+  readonly isReplaced?: true
 }
 
 /** What a mesh is opened with. */
@@ -113,6 +118,7 @@ export class MeshNode implements Mesh {
   readonly #stateListeners: ((state: MeshState) => void)[] = []
   readonly #grantWaiters: (() => void)[] = []
   readonly #joinedBy: string | null
+  readonly #ownCore: OwnCore
   #state: MeshState
   /** Runs when a newcomer heard that its invite is lost. */
   #refusedTimer: Timer | null = null
@@ -136,6 +142,15 @@ export class MeshNode implements Mesh {
     log.setCourier((entry, isAgain) => links.courier(entry, isAgain))
     const { clock, telemetry, codeNetwork: network } = parts
     const { nodeId, sign } = this
+    this.#ownCore = new OwnCore({
+      nodeId,
+      coreKey: log.coreKey,
+      takesOver: state.takesOver === true,
+      clock,
+      claim: (serial) => log.submit({ kind: 'core', mesh: this.meshId, coreKey: log.coreKey, serial }),
+      onHeld: () => this.#setState(withoutTakeover(this.#state)),
+      onReplaced: () => this.#expel('CONFLICT')
+    })
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     this.#onView()
@@ -192,6 +207,7 @@ export class MeshNode implements Mesh {
   async close(): Promise<void> {
     const { clock, telemetry, codeNetwork } = this.#parts
     clock.clear(this.#refusedTimer)
+    this.#ownCore.close()
     // Unannouncing asks the DHT; where nobody answers (the bootstrap may have gone first) the limit ends it.
     const limitMs = codeNetwork.network === 'local' ? CLOSE_LOCAL_MS : CLOSE_MS
     // What is left open then ends with the network, which its owner closes by force.
@@ -239,6 +255,7 @@ export class MeshNode implements Mesh {
     else if (member === undefined && refused !== undefined && this.#isAboutThis(refused)) this.#expel(refused.code)
     const chain = chainOf(view, this.nodeId)
     if (chain !== null) this.#remember(chain)
+    this.#ownCore.review(() => this.log.view())
     this.pairing.review()
     this.links.review()
   }
@@ -292,6 +309,7 @@ export class MeshNode implements Mesh {
 
   #expel(code: ErrorCode): void {
     if (code === 'REVOKED' && this.#state.isRevoked !== true) this.#setState({ ...this.#state, isRevoked: true })
+    if (code === 'CONFLICT') this.#setState({ ...this.#state, isReplaced: true })
     this.#tellExpelled(refusedJoin(code))
   }
 
@@ -305,4 +323,9 @@ export class MeshNode implements Mesh {
     this.#state = state
     for (const listener of this.#stateListeners) listener(state)
   }
+}
+
+function withoutTakeover(state: MeshState): MeshState {
+  const { takesOver, ...rest } = state
+  return takesOver === undefined ? state : rest
 }

@@ -19,6 +19,8 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
       return isRevoked(view, body.nodeKey)
     case 'settings':
       return (view.settings?.serial ?? 0) >= body.serial
+    case 'core':
+      return (view.members.get(entry.by)?.coreSerial ?? 0) >= body.serial
     case 'card':
       return isRevoked(view, entry.by) || (cardRevision(view, entry, body.card.body.id) ?? -1) >= body.card.body.revision
     case 'card-removed':

@@ -10,7 +10,7 @@ export interface FoldResult {
   readonly puts: ReadonlyMap<string, unknown>
   /** Core keys (z32) that become writers, never indexers. The founder's own is a writer from the start and not listed. */
   readonly addWriters: readonly string[]
-  /** Core keys (z32) that are writers no more; never the owner's. */
+  /** Core keys (z32) that are writers no more. The mesh's first core stays one all the same: it alone confirms the log. */
   readonly removeWriters: readonly string[]
   /** Why the entry was not accepted; null when it was. A refused admission has a reason and puts its refusal. */
   readonly skipped: string | null

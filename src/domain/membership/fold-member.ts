@@ -4,7 +4,7 @@ import { cardIndexKey, cardKey, memberKey, REVOKED_KEY, WRITERS_KEY } from './ke
 import { serialFault } from './serial.js'
 import { isSealed } from './signing.js'
 import type { Certificate, EntryBody, MemberRecord } from './types.js'
-import { withoutWriter } from './writers.js'
+import { withCore, withoutWriter } from './writers.js'
 
 type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
@@ -56,4 +56,22 @@ export function foldRevocation(scene: Scene, body: Body<'revocation'>): FoldResu
   ])
   for (const agentId of scene.records.cardIndex(nodeKey).live) puts.set(cardKey(nodeKey, agentId), null)
   return put(puts, change)
+}
+
+/** Puts another core in the place of the author's own: the newest serial counts, and nobody takes the core of another writer. */
+export function foldCore(scene: Scene, { coreKey, serial }: Body<'core'>): FoldResult {
+  const { author, by, records } = scene
+  const fault = serialFault(author.coreSerial ?? 0, serial)
+  if (fault !== null) return skip(fault)
+  const writers = records.writers()
+  if (writers.eligible.some((one) => one.coreKey === coreKey && one.nodeKey !== by)) return skip('the core is that of another writer')
+  const member: MemberRecord = { ...author, coreKey, coreSerial: serial }
+  const change = withCore(writers, { nodeKey: by, coreKey })
+  return put(
+    new Map<string, unknown>([
+      [memberKey(by), member],
+      [WRITERS_KEY, change.record]
+    ]),
+    change
+  )
 }

@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { type FoldContext, type FoldResult, put, type Scene, skip } from './effects.js'
 import { foldAdmission } from './fold-admission.js'
 import { foldCard, foldCardRemoved } from './fold-card.js'
-import { foldCertificate, foldRevocation } from './fold-member.js'
+import { foldCertificate, foldCore, foldRevocation } from './fold-member.js'
 import { isOwnerCertificate, termsFault } from './grant.js'
 import {
   cardIndexKey,
@@ -56,6 +56,8 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
       return [cardKey(by, body.agentId), cardIndexKey(by)]
     case 'settings':
       return [SETTINGS_KEY]
+    case 'core':
+      return [WRITERS_KEY]
   }
 }
 
@@ -103,6 +105,8 @@ function foldBody(scene: Scene, body: Exclude<EntryBody, Body<'founding'>>): Fol
       return foldCardRemoved(scene, body)
     case 'settings':
       return foldSettings(scene, body)
+    case 'core':
+      return foldCore(scene, body)
     default:
       return skip('the entry is of an unknown kind')
   }

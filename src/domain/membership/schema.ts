@@ -143,7 +143,8 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
   }),
   z.strictObject({ kind: z.literal('card'), mesh: keySchema, card: signedCardSchema }),
   z.strictObject({ kind: z.literal('card-removed'), mesh: keySchema, agentId: agentIdSchema, revision: z.int().min(0) }),
-  z.strictObject({ kind: z.literal('settings'), mesh: keySchema, settings: meshSettingsSchema, serial: z.int().min(1), at: timeSchema })
+  z.strictObject({ kind: z.literal('settings'), mesh: keySchema, settings: meshSettingsSchema, serial: z.int().min(1), at: timeSchema }),
+  z.strictObject({ kind: z.literal('core'), mesh: keySchema, coreKey: keySchema, serial: z.int().min(1) })
 ])
 
 /** A signed log entry; the signature itself is checked by the fold. */

@@ -84,6 +84,8 @@ export type EntryBody =
   | { readonly kind: 'card'; readonly mesh: MeshId; readonly card: SignedCard }
   | { readonly kind: 'card-removed'; readonly mesh: MeshId; readonly agentId: string; readonly revision: number }
   | { readonly kind: 'settings'; readonly mesh: MeshId; readonly settings: MeshSettings; readonly serial: number; readonly at: number }
+  /** The author writes to another core from now on: its home was restored or repaired. `serial` rises with each. */
+  | { readonly kind: 'core'; readonly mesh: MeshId; readonly coreKey: string; readonly serial: number }
 
 /** A signed log entry. */
 export type Entry = Signed<EntryBody>
@@ -113,6 +115,8 @@ export interface MeshRecord {
 export interface MemberRecord {
   readonly certificate: SignedCertificate
   readonly coreKey: string
+  /** Of the entry by which its core took the place of another; absent for the one with which it came. */
+  readonly coreSerial?: number
   /** Position in the order of admission (owner 0). */
   readonly order: number
   readonly revoked: null | { readonly by: NodeId; readonly at: number; readonly reason: string }

@@ -28,6 +28,14 @@ export function withoutWriter(record: WritersRecord, nodeKey: NodeId): WritersCh
   )
 }
 
+/** The state after a node that may write (or not: then it is as before) has changed its core: it keeps its place in the line. */
+export function withCore(record: WritersRecord, { nodeKey, coreKey }: EligibleWriter): WritersChange {
+  return changeTo(
+    record,
+    record.eligible.map((one) => (one.nodeKey === nodeKey ? { nodeKey, coreKey } : one))
+  )
+}
+
 function changeTo(before: WritersRecord, eligible: WritersRecord['eligible']): WritersChange {
   const active = eligible.slice(0, MAX_WRITERS).map((one) => one.coreKey)
   return {

@@ -8,6 +8,8 @@ import { applyNodes, wouldChange } from '../../../src/adapters/mesh/apply.js'
 import { keyFromText, keyToText, utf8 } from '../../../src/kit/ids.js'
 import { canonicalJson } from '../../../src/kit/json.js'
 import { encodeEntry } from '../../../src/domain/membership/codec.js'
+import { seal } from '../../../src/domain/membership/signing.js'
+import type { Entry } from '../../../src/domain/membership/types.js'
 import { buildView } from '../../../src/domain/membership/view.js'
 import { actor, cardBody, founded, keyText, LogModel, MESH, verify } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
@@ -40,8 +42,8 @@ async function world(t: Assert) {
   return { view, writers, host, apply }
 }
 
-function nodeOf(value: Uint8Array | null, from: Uint8Array): ApplyNode {
-  return { value, from: { key: from }, length: 1, optimistic: false, indexed: true, heads: [] } as unknown as ApplyNode
+function nodeOf(value: Uint8Array | null, from: Uint8Array, optimistic = false): ApplyNode {
+  return { value, from: { key: from }, length: 1, optimistic, indexed: true, heads: [] } as unknown as ApplyNode
 }
 
 async function recordsOf(view: Hyperbee): Promise<[string, unknown][]> {
@@ -123,4 +125,26 @@ test('a dry run says whether an entry would change anything, and changes nothing
   t.is(view.version, before)
   await apply(encodeEntry(card))
   t.is(await wouldChange(view, card, { verify, meshId: MESH }), false, 'a second time')
+})
+
+test('of a core that is no writer nothing counts but that it becomes one, said by a node that may write', async (t) => {
+  const log = eventful()
+  const { view, writers, host, apply } = await world(t)
+  await apply(...log.entries.map(({ entry }) => encodeEntry(entry)))
+  const before = canonicalJson(await recordsOf(view))
+  writers.length = 0
+  const [own, other] = [keyText('core/own'), keyText('core/other')]
+  const claim: Entry = seal('entry', { kind: 'core', mesh: MESH, coreKey: own, serial: 1 }, owner)
+  const removal: Entry = seal('entry', { kind: 'invite-revoked', mesh: MESH, inviteId: log.join(owner, actor('eve')).id, at: 1 }, owner)
+  const revoked: Entry = seal('entry', { kind: 'core', mesh: MESH, coreKey: other, serial: 1 }, ann)
+  const from = (entry: Entry, core: string): Promise<void> =>
+    applyNodes({ nodes: [nodeOf(encodeEntry(entry), keyFromText(core), true)], view, host, verify })
+  await from(claim, other)
+  await from(removal, own)
+  await from(revoked, other)
+  t.is(canonicalJson(await recordsOf(view)), before)
+  t.alike(writers, [])
+  await from(claim, own)
+  t.alike(writers, [`+${own}`, `-${owner.coreKey}`])
+  t.is(buildView(await recordsOf(view)).members.get(owner.id)?.coreKey, own)
 })

@@ -97,6 +97,8 @@ export interface Lab {
   member(name: string, by: LabNode, options?: { readonly admin?: boolean }): Promise<LabNode>
   /** Opens the mesh of a closed node again; `bootstrap` moves it to another network. */
   reopen(node: LabNode, options?: NodeOptions): Promise<LabNode>
+  /** The node in another, empty home: its key and its mesh, a core of its own, nothing of the log. */
+  restore(node: LabNode): Promise<LabNode>
 }
 
 /** How a node of the lab differs from others. */
@@ -109,6 +111,8 @@ export interface NodeOptions {
 interface Home {
   readonly name: string
   readonly dir: string
+  /** Of the store; absent: a new one. */
+  readonly primaryKey?: Uint8Array
 }
 
 /** A DHT of three nodes on loopback, gone when the test ends. */
@@ -126,7 +130,8 @@ export async function meshLab(t: Assert): Promise<Lab> {
   let epochs = 0
 
   async function open(home: Home, options: NodeOptions, make: (parts: MeshParts) => Promise<MeshNode>): Promise<LabNode> {
-    const store = new Corestore(home.dir)
+    const { primaryKey } = home
+    const store = new Corestore(home.dir, primaryKey === undefined ? {} : { primaryKey, unsafe: true })
     const { network, takeover } = labNetwork(options.bootstrap ?? bootstrap)
     const telemetry = new MemoryTelemetry({ clock: systemClock(), level: null, format: 'text', write: () => {} })
     const refused: LabNode['refused'] = []
@@ -176,7 +181,7 @@ export async function meshLab(t: Assert): Promise<Lab> {
       },
       close
     }
-    homes.set(node, home)
+    homes.set(node, { ...home, primaryKey: store.primaryKey })
     return node
   }
 
@@ -193,7 +198,13 @@ export async function meshLab(t: Assert): Promise<Lab> {
       await untilView(node, (view) => view.members.has(node.id))
       return node
     },
-    reopen: (node, options = {}) => open(homes.get(node) as Home, options, (parts) => reopenMesh(parts, node.mesh.state()))
+    reopen: (node, options = {}) => open(homes.get(node) as Home, options, (parts) => reopenMesh(parts, node.mesh.state())),
+    restore: (node) => {
+      const epoch = 1000 + ++epochs
+      const { name, primaryKey } = homes.get(node) as Home
+      const home = { name, dir: `${root}/${name}-${epoch}`, ...(primaryKey === undefined ? {} : { primaryKey }) }
+      return open(home, {}, (parts) => reopenMesh(parts, { ...node.mesh.state(), epoch, takesOver: true }))
+    }
   }
   return lab
 }

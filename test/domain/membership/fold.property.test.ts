@@ -15,6 +15,7 @@ import {
   cardBody,
   founded,
   inviteTerms,
+  keyText,
   LogModel,
   MESH,
   signedCard,
@@ -90,6 +91,15 @@ const arbOp = fc.oneof(
     weight: 1,
     arbitrary: fc.record({ op: fc.constant('set' as const), by: arbAuthor, serial: fc.integer({ min: 1, max: 4 }), tier: arbTier })
   },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      op: fc.constant('core' as const),
+      by: arbAuthor,
+      serial: fc.integer({ min: 1, max: 4 }),
+      core: fc.constantFrom('one', 'two', '')
+    })
+  },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('again' as const), which: fc.nat(99) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('found' as const), by: arbWho }) }
 )
@@ -138,6 +148,11 @@ function entryOf(log: LogModel, op: Op): Entry | null {
       const rule = { sourceTier: op.tier, allowedTargetTiers: [op.tier], requiresEscalationJustification: false }
       const settings = { tierRules: [rule], sandbox: { enforced: true, crossSandboxAllowList: [] } }
       return seal('entry', { kind: 'settings', mesh: MESH, settings, serial: op.serial, at: 1000 }, by)
+    }
+    case 'core': {
+      // The empty one is that of another writer.
+      const coreKey = op.core === '' ? who(1).coreKey : keyText(`core/${by.name}/${op.core}`)
+      return seal('entry', { kind: 'core', mesh: MESH, coreKey, serial: op.serial }, by)
     }
     case 'found':
       return foundingOf(by)
@@ -270,7 +285,9 @@ test('whatever honest and hostile authors try, in any order, the rules of member
     'revocation',
     'card',
     'card-removed',
-    'settings'
+    'settings',
+    'core',
+    'core skipped'
   ]) {
     t.ok((tried.get(kind) ?? 0) > 0, `${kind}: ${tried.get(kind)}`)
   }

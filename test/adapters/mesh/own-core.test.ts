@@ -1,0 +1,74 @@
+import test from 'brittle'
+import { OwnCore } from '../../../src/adapters/mesh/own-core.js'
+import type { MembershipView } from '../../../src/domain/membership/types.js'
+import { ManualClock } from '../../support/manual-clock.js'
+import { actor, founded, keyText } from '../../support/membership.js'
+
+const owner = actor('owner')
+const OWN = keyText('core/own')
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** A home of the owner, and what it did. */
+function scene({ takesOver, fails = 0 }: { readonly takesOver: boolean; readonly fails?: number }) {
+  const done: string[] = []
+  const clock = new ManualClock()
+  let left = fails
+  let view: MembershipView = founded().view()
+  const core = new OwnCore({
+    nodeId: owner.id,
+    coreKey: OWN,
+    takesOver,
+    clock,
+    claim: (serial) => {
+      done.push(`claims ${serial}`)
+      return left-- > 0 ? Promise.reject(new Error('nobody')) : Promise.resolve()
+    },
+    onHeld: () => void done.push('holds'),
+    onReplaced: () => void done.push('replaced')
+  })
+  const show = (coreKey: string, coreSerial?: number): Promise<void> => {
+    const member = view.members.get(owner.id)
+    if (member === undefined) throw new Error('no owner')
+    const next = { ...member, coreKey, ...(coreSerial === undefined ? {} : { coreSerial }) }
+    view = { ...view, members: new Map([[owner.id, next]]) }
+    core.review(() => view)
+    return turn()
+  }
+  return { core, clock, done, show }
+}
+
+test('a home whose core is the one of the log does nothing', async (t) => {
+  const { done, show } = scene({ takesOver: false })
+  await show(OWN)
+  await show(OWN, 3)
+  t.alike(done, [])
+})
+
+test('a restored home claims the next number until it has the place, and from then on never again', async (t) => {
+  const { clock, done, show, core } = scene({ takesOver: true, fails: 1 })
+  await show('former', 4)
+  t.alike(done, ['claims 5'])
+  clock.advance(1000)
+  await turn()
+  t.alike(done, ['claims 5', 'claims 5'], 'what nobody took is offered again')
+  core.close()
+  clock.advance(5000)
+  await turn()
+  t.is(done.length, 2)
+  const next = scene({ takesOver: true })
+  await next.show(OWN, 1)
+  t.alike(next.done, ['holds'])
+  await next.show('another', 2)
+  t.alike(next.done, ['holds', 'replaced'])
+})
+
+test('a home of which the log names another since is replaced; a core of an earlier try to join is not meant', async (t) => {
+  const { done, show } = scene({ takesOver: false })
+  await show('earlier')
+  t.alike(done, [])
+  await show('another', 1)
+  t.alike(done, ['replaced'])
+})

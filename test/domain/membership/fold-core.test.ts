@@ -1,0 +1,49 @@
+import test from 'brittle'
+import { actor, founded, keyText, MESH, type Actor, type LogModel } from '../../support/membership.js'
+
+const owner = actor('owner')
+const ann = actor('ann')
+const bob = actor('bob')
+
+function claim(log: LogModel, by: Actor, core: string, serial = 1): string | null {
+  return log.write(by, { kind: 'core', mesh: MESH, coreKey: keyText(core), serial }).skipped
+}
+
+test('a writer goes on with another core at its place in the line, and the former one writes no more', (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  t.is(claim(log, owner, 'core/restored'), null)
+  t.alike(log.view().writers.active, [keyText('core/restored'), ann.coreKey])
+  t.alike(log.writers, new Set([ann.coreKey, keyText('core/restored')]))
+  t.is(log.view().members.get(owner.id)?.coreKey, keyText('core/restored'))
+  t.is(log.view().members.get(owner.id)?.coreSerial, 1)
+})
+
+test('a member that may not write changes its record only', (t) => {
+  const log = founded()
+  log.join(owner, bob)
+  t.is(claim(log, bob, 'core/restored'), null)
+  t.is(log.view().members.get(bob.id)?.coreKey, keyText('core/restored'))
+  t.alike(log.view().writers.active, [owner.coreKey])
+  t.alike(log.writers, new Set([owner.coreKey]))
+})
+
+test('only a newer number counts, so that no former home comes back by an old entry', (t) => {
+  const log = founded()
+  t.is(claim(log, owner, 'core/second', 2), null)
+  t.is(claim(log, owner, 'core/first', 1), 'a newer one is known')
+  t.is(claim(log, owner, 'core/another', 2), 'a newer one is known')
+  t.ok(claim(log, owner, 'core/far', 2_000_000)?.startsWith('its serial is more than'))
+  t.is(log.view().members.get(owner.id)?.coreKey, keyText('core/second'))
+})
+
+test('nobody takes the core of another writer, and who is revoked or no member takes none', (t) => {
+  const log = founded()
+  log.join(owner, ann, { admin: true })
+  const body = { kind: 'core', mesh: MESH, coreKey: owner.coreKey, serial: 1 } as const
+  t.is(log.write(ann, body).skipped, 'the core is that of another writer')
+  t.is(claim(log, bob, 'core/bob'), 'its author is no member')
+  log.revoke(owner, ann)
+  t.is(claim(log, ann, 'core/back'), 'its author is revoked')
+  t.alike(log.writers, new Set([owner.coreKey]))
+})
