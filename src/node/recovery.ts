@@ -2,6 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import { decodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
+import { SETTLED } from '../domain/reliable/request.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { parseAddress } from './directory.js'
@@ -16,6 +17,8 @@ import type { Tasks } from './tasks.js'
 const AGAIN_MS = 1000
 /** How often what has expired is removed, in milliseconds. */
 const PURGE_MS = 600_000
+/** Requests that ended which are listed again after a start. */
+const LISTED = 500
 /** Requests removed at once that make it worth giving their room back. */
 const MANY = 1000
 
@@ -42,18 +45,24 @@ export class Recovery {
     this.#parts = parts
   }
 
-  /** Goes on with what this node asked of others. @throws NodeError STORE_DAMAGED */
+  /** Goes on with what this node asked of others, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
   async resume(): Promise<void> {
-    const { book, requests, tasks } = this.#parts
+    const { book, requests } = this.#parts
+    const ended = (await book.lasting(LISTED)).filter(({ status }) => SETTLED.has(status))
+    for (const record of ended.sort((a, b) => a.createdAt - b.createdAt)) await this.#restore(record)
     for await (const record of book.pending()) {
       if (record.role === 'callee') {
         this.#waiting.push(record)
         continue
       }
-      const restored = recordedTask(record, null)
-      if (restored !== null) tasks.restore(restored.task, restored.events)
+      await this.#restore(record)
       requests.resume(record)
     }
+  }
+
+  async #restore(record: RequestRecord): Promise<void> {
+    const restored = await taskOf(this.#parts.book, record)
+    if (restored !== null) this.#parts.tasks.restore(restored.task, restored.events)
   }
 
   /** Goes on with what others asked of this node, and begins to remove what is past its time. */
@@ -115,7 +124,10 @@ export class Recovery {
 /** A task that is no longer in memory, by its id (or a beginning of it that no other has): as the ledger tells of it; null for none, or several. */
 export async function taskOfLedger(book: RequestBook, prefix: string): Promise<RecordedTask | null> {
   const record = await book.ofTask(prefix)
-  if (record === null) return null
+  return record === null ? null : taskOf(book, record)
+}
+
+async function taskOf(book: RequestBook, record: RequestRecord): Promise<RecordedTask | null> {
   const bytes = record.status === 'completed' ? await book.result(book.name(record)) : null
   const read = bytes === null ? null : decodePayload(bytes)
   const payload = read?.ok === true ? read.value : null

@@ -1,6 +1,6 @@
 import { fromUtf8, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
-import { KEYS, nameOfIndexKey, rangeUpTo, requestName } from '../domain/reliable/keys.js'
+import { KEYS, nameOfIndexKey, rangeOf, rangeUpTo, requestName } from '../domain/reliable/keys.js'
 import { requestRecord } from '../domain/reliable/records.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { SETTLED } from '../domain/reliable/request.js'
@@ -87,6 +87,13 @@ export class RequestBook {
   /** Requests without an outcome that were made up to a time (unix milliseconds; default: all), oldest first. */
   pending(olderThan = Number.MAX_SAFE_INTEGER - 1): AsyncGenerator<RequestRecord> {
     return this.#indexed('request-open', olderThan)
+  }
+
+  /** Requests that expire last, at most so many: those that were made or had the longest time lately. */
+  async lasting(limit: number): Promise<RequestRecord[]> {
+    const keys = await this.#ledger.list({ ...rangeOf('request-expiry'), limit, isReverse: true })
+    const records = await Promise.all(keys.map(({ key }) => this.get(nameOfIndexKey(key))))
+    return records.filter((record) => record !== null)
   }
 
   /** Requests that are to be asked for again by now, the longest due first. */

@@ -11,11 +11,12 @@ export interface LedgerEntry {
   readonly value: Uint8Array
 }
 
-/** Part of a ledger: `from <= key < to`, in order, at most `limit` entries. */
+/** Part of a ledger: `from <= key < to`, in order, at most `limit` entries; with `isReverse` from the end, the last first. */
 export interface LedgerRange {
   readonly from: string
   readonly to: string
   readonly limit: number
+  readonly isReverse?: boolean
 }
 
 /** What a ledger holds. */

@@ -27,6 +27,7 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     await ledger.commit(['a/1', 'a/2', 'a/3', 'b/1'].map((key) => put(key, key)))
     t.alike(texts(await ledger.list({ from: 'a/2', to: 'b/', limit: 10 })), ['a/2=a/2', 'a/3=a/3'])
     t.alike(texts(await ledger.list({ from: 'a/', to: 'b/', limit: 2 })), ['a/1=a/1', 'a/2=a/2'])
+    t.alike(texts(await ledger.list({ from: 'a/', to: 'b/', limit: 2, isReverse: true })), ['a/3=a/3', 'a/2=a/2'])
     t.alike(await ledger.list({ from: 'b/', to: 'a/', limit: 2 }), [])
     t.alike(await ledger.list({ ...ALL, limit: 0 }), [])
   })

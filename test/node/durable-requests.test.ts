@@ -140,6 +140,13 @@ test('a late outcome is recorded and can be read, also after a restart', async (
   t.is((await scene.task(taskId)).result, `did ${requestId}`)
   await scene.crashHere()
   t.is((await scene.task(taskId)).result, `did ${requestId}`)
+  await scene.crashPeer()
+  for (const node of [scene.here, scene.peer])
+    t.alike(
+      node.core.tasks.list().map(({ state, result }) => [state, result]),
+      [['completed', `did ${requestId}`]],
+      'what ended before a start is listed at both ends'
+    )
 })
 
 test('a request that is canceled while it is on its way is never delivered', async (t) => {

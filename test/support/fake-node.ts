@@ -2,7 +2,7 @@ import type { Assert } from 'brittle'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
-import type { NodeId } from '../../src/kit/ids.js'
+import type { IdSource, NodeId } from '../../src/kit/ids.js'
 import type { InviteTerms } from '../../src/domain/membership/types.js'
 import { DEFAULT_TIER_RULES } from '../../src/domain/routing/tier-rules.js'
 import type { MetricName } from '../../src/ports/telemetry.js'
@@ -107,6 +107,7 @@ export class World {
   readonly net = new FakeNet()
   readonly log = new FakeLog(founded())
   readonly #t: Assert
+  readonly #ids = new Map<string, IdSource>()
 
   constructor(t: Assert) {
     this.#t = t
@@ -142,7 +143,7 @@ export class World {
     const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => lines.push(line) })
     const core = createNode({
       clock,
-      ids: prefixed(node.name),
+      ids: this.#idsOf(node.name),
       chance: () => 0.5,
       ledger,
       sign: node.sign,
@@ -197,6 +198,13 @@ export class World {
           ...principal
         })
     }
+  }
+
+  /** The ids of a node go on when it starts again: no two things ever have one. */
+  #idsOf(name: string): IdSource {
+    const ids = this.#ids.get(name) ?? prefixed(name)
+    this.#ids.set(name, ids)
+    return ids
   }
 
   /** Links nodes, each with each, and lets them tell of their cards. */

@@ -102,11 +102,11 @@ class DurableLedger implements Ledger {
     return this.#read(() => this.#store.get(Buffer.from(key)))
   }
 
-  async list({ from, to, limit }: LedgerRange): Promise<LedgerEntry[]> {
+  async list({ from, to, limit, isReverse: reverse = false }: LedgerRange): Promise<LedgerEntry[]> {
     if (limit <= 0 || from >= to) return []
     return this.#read(async () => {
       const entries: LedgerEntry[] = []
-      const range = { gte: Buffer.from(from), lt: Buffer.from(to), limit, capacity: Math.min(limit, 256) }
+      const range = { gte: Buffer.from(from), lt: Buffer.from(to), limit, reverse, capacity: Math.min(limit, 256) }
       for await (const { key, value } of this.#store.iterator(range)) entries.push({ key: Buffer.from(key).toString(), value })
       return entries
     })

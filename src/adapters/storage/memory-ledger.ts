@@ -18,14 +18,10 @@ class MemoryLedger implements Ledger {
     return Promise.resolve(this.#values.get(key) ?? null)
   }
 
-  list({ from, to, limit }: LedgerRange): Promise<LedgerEntry[]> {
-    const entries: LedgerEntry[] = []
-    for (let at = this.#placeOf(from); at < this.#keys.length && entries.length < limit; at++) {
-      const key = this.#keys[at] ?? to
-      if (key >= to) break
-      entries.push({ key, value: this.#values.get(key) ?? new Uint8Array(0) })
-    }
-    return Promise.resolve(entries)
+  list({ from, to, limit, isReverse = false }: LedgerRange): Promise<LedgerEntry[]> {
+    const keys = this.#keys.slice(this.#placeOf(from), this.#placeOf(to))
+    if (isReverse) keys.reverse()
+    return Promise.resolve(keys.slice(0, Math.max(0, limit)).map((key) => ({ key, value: this.#values.get(key) ?? new Uint8Array(0) })))
   }
 
   commit(changes: readonly LedgerChange[]): Promise<void> {
