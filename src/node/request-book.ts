@@ -39,17 +39,17 @@ export class RequestBook {
   changes(before: RequestRecord | null, after: RequestRecord, { input, result }: RequestContents = {}): LedgerChange[] {
     const name = this.name(after)
     const here = indexKeys(name, after)
-    const gone = before === null ? [] : [KEYS.expiry(before.expiresAt, name), ...indexKeys(name, before)]
+    const were = before === null ? [] : indexKeys(name, before)
     const expiry = KEYS.expiry(after.expiresAt, name)
-    return [
-      ...gone.filter((key) => key !== expiry && !here.includes(key)).map((key) => ({ key, value: null })),
-      ...here.map((key) => ({ key, value: key.startsWith(TASK) ? utf8(name) : NO_VALUE })),
-      // What else is to be removed with it need not be looked for then.
-      { key: expiry, value: utf8(here.join('\n')) },
-      { key: KEYS.request(name), value: requestRecord.encode(after) },
-      ...(input === undefined ? [] : [{ key: KEYS.input(name), value: input }]),
-      ...(result === undefined ? [] : [{ key: KEYS.result(name), value: result }])
-    ]
+    const changes: LedgerChange[] = []
+    if (before !== null && before.expiresAt !== after.expiresAt) changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
+    for (const key of were) if (!here.includes(key)) changes.push({ key, value: null })
+    for (const key of here) if (!were.includes(key)) changes.push({ key, value: key.startsWith(TASK) ? utf8(name) : NO_VALUE })
+    // What else is to be removed with it need not be looked for then.
+    changes.push({ key: expiry, value: utf8(here.join('\n')) }, { key: KEYS.request(name), value: requestRecord.encode(after) })
+    if (input !== undefined) changes.push({ key: KEYS.input(name), value: input })
+    if (result !== undefined) changes.push({ key: KEYS.result(name), value: result })
+    return changes
   }
 
   /** The changes that remove a request with all that belongs to it. */

@@ -11,8 +11,15 @@ declare module 'rocksdb-native' {
     readonly gte?: Uint8Array
     readonly lt?: Uint8Array
     readonly limit?: number
+    readonly reverse?: boolean
     /** Entries that one read of the iterator gives. */
     readonly capacity?: number
+  }
+
+  /** Reads that are made together; each promise is of its own key. */
+  export interface RocksReadBatch {
+    get(key: Uint8Array): Promise<Uint8Array | null>
+    tryFlush(): void
   }
 
   export interface RocksWriteBatch {
@@ -28,6 +35,7 @@ declare module 'rocksdb-native' {
     ready(): Promise<void>
     get(key: Uint8Array): Promise<Uint8Array | null>
     iterator(range: RocksRange): AsyncIterable<{ readonly key: Uint8Array; readonly value: Uint8Array }>
+    read(options?: { readonly capacity?: number; readonly autoDestroy?: boolean }): RocksReadBatch
     write(options?: { readonly capacity?: number; readonly autoDestroy?: boolean }): RocksWriteBatch
     /** Writes tables in memory to files, fsynced. */
     flush(): Promise<void>

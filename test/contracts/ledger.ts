@@ -6,6 +6,8 @@ import type { Ledger, LedgerChange, LedgerEntry } from '../../src/ports/ledger.j
 import { failsWith } from '../support/fails.js'
 import { holds } from '../support/holds.js'
 
+/** In the place of a value that is not there. */
+const NONE = utf8('nothing at all')
 const ALL = { from: '!', to: '~~', limit: 10_000 }
 
 /** What every ledger keeps. `open` gives an empty one. */
@@ -45,6 +47,29 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
       const entries = await ledger.list(ALL)
       await ledger.close()
       return same(entries, expected)
+    })
+    await holds(t, property, 100)
+  })
+
+  test(`${name}: what was written out and what changed since are read as one`, async (t) => {
+    const key = fc.integer({ min: 0, max: 9 }).map((at) => `k/${at}`)
+    const value = fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null })
+    const changes = fc.array(fc.record({ key, value }), { maxLength: 12 })
+    const range = fc.record({ from: key, to: key, limit: fc.integer({ min: 1, max: 10 }), isReverse: fc.boolean() })
+    const property = fc.asyncProperty(changes, changes, range, async (before, since, { from, to, limit, isReverse }) => {
+      const ledger = await open(t)
+      await ledger.commit(before)
+      await ledger.compact()
+      await ledger.commit(since)
+      const expected = new Map<string, Uint8Array>()
+      for (const change of [...before, ...since]) apply(expected, change)
+      const inRange = [...expected].sort().filter(([one]) => one >= from && one < to)
+      const listed = new Map((isReverse ? inRange.reverse() : inRange).slice(0, limit))
+      const entries = await ledger.list({ from, to, limit, isReverse })
+      const isListed = same(isReverse ? entries.reverse() : entries, listed)
+      const read = await Promise.all(Array.from({ length: 10 }, (_, at) => ledger.get(`k/${at}`)))
+      await ledger.close()
+      return isListed && read.every((one, at) => Buffer.compare(one ?? NONE, expected.get(`k/${at}`) ?? NONE) === 0)
     })
     await holds(t, property, 100)
   })

@@ -1,24 +1,21 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import RocksDB from 'rocksdb-native'
+import { setImmediate as endOfTurn } from 'node:timers/promises'
 import { NodeError } from '../../kit/errors.js'
 import type { Ledger, LedgerChange, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
 import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
 import type { JournalCommit } from './ledger-record.js'
+import { LedgerStore } from './ledger-store.js'
 import { storeError } from './store-errors.js'
 
 /** Bytes of a journal file after which a new one is begun. */
 const JOURNAL_BYTES = 8 * 1024 * 1024
-/** Bytes of the table in memory of the store. */
-const TABLE_BYTES = 4 * 1024 * 1024
 /** Commits that share one write. */
 const MAX_GROUP = 1024
 /** Bytes of records that share one write, beyond the first. */
 const MAX_GROUP_BYTES = 8 * 1024 * 1024
-/** The number of the last commit in the store; before every key of a {@link Ledger}. */
-const NUMBER_KEY = Buffer.from(' commits')
 
 /** What a commit that was promised survives: the end of the process, or the end of the machine's power as well. */
 export type LedgerDurability = 'process' | 'power'
@@ -39,20 +36,19 @@ interface Waiting {
 }
 
 /**
- * Opens the ledger of a directory: a journal, fsynced once for all commits that wait together, before a key-value store.
- * Commits that the store does not have yet are brought in from the journal.
+ * Opens the ledger of a directory: a journal, fsynced once for all commits that wait together, before a key-value store,
+ * which gets them later, many at once. Commits that the store does not have yet are brought in from the journal.
  * @throws NodeError STORE_DAMAGED, DISK_FULL, NO_PERMISSION, STORE_LOCKED
  */
 export async function openDurableLedger(options: DurableLedgerOptions): Promise<Ledger> {
   const { dir } = options
   try {
     await fs.mkdir(path.join(dir, 'store'), { recursive: true, mode: 0o700 })
-    const store = new RocksDB(path.join(dir, 'store'), { writeBufferSize: TABLE_BYTES, maxBackgroundJobs: 2, maxOpenFiles: 64 })
-    await store.ready()
+    const store = await LedgerStore.open(dir)
     try {
       return await DurableLedger.open(store, options)
     } catch (error) {
-      await store.close({ force: true })
+      await store.close()
       throw error
     }
   } catch (error) {
@@ -62,10 +58,8 @@ export async function openDurableLedger(options: DurableLedgerOptions): Promise<
 
 class DurableLedger implements Ledger {
   readonly #options: DurableLedgerOptions
-  readonly #store: RocksDB
+  readonly #store: LedgerStore
   readonly #journal: LedgerJournal
-  /** Number of the last commit that was promised. */
-  #last: number
   #waiting: Waiting[] = []
   #writing: Promise<void> | null = null
   #checkpoint: Promise<void> | null = null
@@ -73,43 +67,34 @@ class DurableLedger implements Ledger {
   #broken: NodeError | null = null
   #isClosed = false
 
-  private constructor(
-    options: DurableLedgerOptions,
-    parts: { readonly store: RocksDB; readonly journal: LedgerJournal; readonly last: number }
-  ) {
+  private constructor(options: DurableLedgerOptions, parts: { readonly store: LedgerStore; readonly journal: LedgerJournal }) {
     this.#options = options
     this.#store = parts.store
     this.#journal = parts.journal
-    this.#last = parts.last
   }
 
-  static async open(store: RocksDB, options: DurableLedgerOptions): Promise<DurableLedger> {
+  static async open(store: LedgerStore, options: DurableLedgerOptions): Promise<DurableLedger> {
     const { dir, durability, mark } = options
     const files = await journalFiles(dir)
-    const kept = await storedNumber(store)
-    const missing = await commitsBehind(files, kept)
-    for (const commit of missing) await write(store, [commit])
-    const last = kept + missing.length
+    for (const commit of await commitsBehind(files, store.last)) {
+      store.take([commit])
+      if (store.isDue) await store.write()
+    }
+    const { last } = store
     if (last < (await mark.read())) throw damagedError(dir)
     await store.flush()
     const journal = await LedgerJournal.begin(dir, last + 1, { isSynced: durability === 'power' })
     for (const file of files) if (file !== journal.file) await fs.rm(file)
     await mark.write(last)
-    return new DurableLedger(options, { store, journal, last })
+    return new DurableLedger(options, { store, journal })
   }
 
   async get(key: string): Promise<Uint8Array | null> {
-    return this.#read(() => this.#store.get(Buffer.from(key)))
+    return this.#read(() => this.#store.get(key))
   }
 
-  async list({ from, to, limit, isReverse: reverse = false }: LedgerRange): Promise<LedgerEntry[]> {
-    if (limit <= 0 || from >= to) return []
-    return this.#read(async () => {
-      const entries: LedgerEntry[] = []
-      const range = { gte: Buffer.from(from), lt: Buffer.from(to), limit, reverse, capacity: Math.min(limit, 256) }
-      for await (const { key, value } of this.#store.iterator(range)) entries.push({ key: Buffer.from(key).toString(), value })
-      return entries
-    })
+  async list(range: LedgerRange): Promise<LedgerEntry[]> {
+    return range.limit <= 0 || range.from >= range.to ? [] : this.#read(() => this.#store.list(range))
   }
 
   commit(changes: readonly LedgerChange[]): Promise<void> {
@@ -122,14 +107,11 @@ class DurableLedger implements Ledger {
   }
 
   async compact(): Promise<void> {
-    await this.#read(async () => {
-      await this.#store.flush()
-      await this.#store.compactRange()
-    })
+    await this.#read(() => this.#store.compact())
   }
 
   async size(): Promise<LedgerSize> {
-    return { commits: this.#last, bytes: await bytesOf(this.#options.dir) }
+    return { commits: this.#store.last, bytes: await bytesOf(this.#options.dir) }
   }
 
   async close(): Promise<void> {
@@ -137,9 +119,11 @@ class DurableLedger implements Ledger {
     this.#isClosed = true
     await this.#writing
     await this.#checkpoint
+    // What cannot be written now is in the journal.
+    if (this.#broken === null) await this.#store.write().catch(() => {})
     await this.#journal.close()
-    await this.#store.close({ force: true })
-    if (this.#broken === null) await this.#options.mark.write(this.#last)
+    await this.#store.close()
+    if (this.#broken === null) await this.#options.mark.write(this.#store.last)
   }
 
   async #read<T>(run: () => Promise<T>): Promise<T> {
@@ -152,9 +136,9 @@ class DurableLedger implements Ledger {
 
   /** One group after the other; what was called while one was written waits for the next, and shares it. */
   async #writeAll(): Promise<void> {
-    // Those who call in the same turn share the first write as well.
-    await Promise.resolve()
     while (this.#waiting.length > 0) {
+      // Those who call in the same turn share a write.
+      await endOfTurn()
       const { group, commits, records } = this.#nextGroup()
       try {
         await this.#writeGroup(commits, records)
@@ -174,7 +158,7 @@ class DurableLedger implements Ledger {
     let bytes = 0
     for (const { changes } of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
-      const commit = { number: this.#last + commits.length + 1, promised: this.#last, changes }
+      const commit = { number: this.#store.last + commits.length + 1, promised: this.#store.last, changes }
       const record = encodeCommit(commit)
       commits.push(commit)
       records.push(record)
@@ -185,16 +169,11 @@ class DurableLedger implements Ledger {
 
   async #writeGroup(commits: readonly JournalCommit[], records: readonly Uint8Array[]): Promise<void> {
     if (this.#broken !== null) throw this.#broken
+    if (this.#store.isFull) await this.#store.write()
     const before = this.#journal.bytes
     await this.#journal.append(records).catch((error: unknown) => this.#breakUnless(before, error))
-    try {
-      await write(this.#store, commits)
-    } catch (error) {
-      // Nobody shall find after a restart what was told to have failed.
-      await this.#journal.undo(before).catch((cause: unknown) => this.#breakUnless(before, cause))
-      throw error
-    }
-    this.#last += commits.length
+    this.#store.take(commits)
+    this.#store.writeIfDue()
     if (this.#journal.bytes >= JOURNAL_BYTES) await this.#rotate()
   }
 
@@ -208,7 +187,7 @@ class DurableLedger implements Ledger {
   async #rotate(): Promise<void> {
     if (this.#checkpoint !== null) return
     try {
-      const last = this.#last
+      const last = this.#store.last
       const full = await this.#journal.rotate(last + 1)
       this.#checkpoint = this.#finishCheckpoint(full, last).finally(() => {
         this.#checkpoint = null
@@ -227,23 +206,6 @@ class DurableLedger implements Ledger {
       // The file stays until the next start, which reads it once more.
     }
   }
-}
-
-async function write(store: RocksDB, commits: readonly JournalCommit[]): Promise<void> {
-  const batch = store.write({ autoDestroy: true })
-  for (const { changes } of commits) {
-    for (const { key, value } of changes) {
-      if (value === null) batch.tryDelete(Buffer.from(key))
-      else batch.tryPut(Buffer.from(key), value)
-    }
-  }
-  batch.tryPut(NUMBER_KEY, Buffer.from(String(commits.at(-1)?.number ?? 0)))
-  await batch.flush()
-}
-
-async function storedNumber(store: RocksDB): Promise<number> {
-  const bytes = await store.get(NUMBER_KEY)
-  return bytes === null ? 0 : Number(Buffer.from(bytes).toString())
 }
 
 async function bytesOf(dir: string): Promise<number> {

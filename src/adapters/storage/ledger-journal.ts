@@ -1,4 +1,4 @@
-import { constants } from 'node:fs'
+import { constants, writevSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
@@ -45,9 +45,10 @@ export class LedgerJournal {
     const from = this.#size
     try {
       for (const part of inCalls(records)) {
-        const { bytesWritten } = await this.#handle.writev(part, this.#size)
-        this.#size += bytesWritten
-        if (bytesWritten < lengthOf(part)) throw Object.assign(new Error('a write was cut short'), { code: 'ENOSPC' })
+        // At once: it goes to the memory of the system, which takes less time than handing it to another thread.
+        const written = writevSync(this.#handle.fd, part, this.#size)
+        this.#size += written
+        if (written < lengthOf(part)) throw Object.assign(new Error('a write was cut short'), { code: 'ENOSPC' })
       }
       if (this.#isSynced) await this.#handle.datasync()
     } catch (error) {

@@ -22,7 +22,9 @@ export function encodeCommit({ number, promised, changes }: JournalCommit): Uint
   c.uint.preencode(state, promised)
   c.uint.preencode(state, changes.length)
   for (const { key, value } of changes) {
-    c.string.preencode(state, key)
+    // Keys are ASCII: as many bytes as characters.
+    c.uint.preencode(state, key.length)
+    state.end += key.length
     c.bool.preencode(state, value !== null)
     if (value !== null) c.buffer.preencode(state, value)
   }
@@ -32,7 +34,8 @@ export function encodeCommit({ number, promised, changes }: JournalCommit): Uint
   c.uint.encode(body, promised)
   c.uint.encode(body, changes.length)
   for (const { key, value } of changes) {
-    c.string.encode(body, key)
+    c.uint.encode(body, key.length)
+    body.start += record.write(key, body.start, 'latin1')
     c.bool.encode(body, value !== null)
     if (value !== null) c.buffer.encode(body, value)
   }
