@@ -31,6 +31,8 @@ export interface Piece {
   readonly isNotification: boolean
   /** Has its agent begun? Before, it waits for a free place. */
   isRunning: boolean
+  /** Has its agent ended? Then only its end has to be recorded and told. */
+  hasEnded: boolean
   /** Does its caller wait for the answer? */
   isAwaited: boolean
   /** Was it ended because this node stops? */

@@ -98,7 +98,7 @@ export class Work {
 
   /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
   counts(): { running: number; queued: number } {
-    const pieces = this.#inFlight.all()
+    const pieces = this.#inFlight.all().filter((one) => !one.hasEnded)
     const running = pieces.filter((one) => one.isRunning).length
     return { running, queued: pieces.length - running }
   }
@@ -284,6 +284,7 @@ export class Work {
       bytes: sizeOf(payload.input),
       isNotification,
       isRunning: false,
+      hasEnded: false,
       isAwaited: !isNotification,
       isStopped: false,
       threads,
@@ -309,6 +310,7 @@ export class Work {
       },
       onProgress: (data) => this.#progress(piece, data)
     })
+    piece.hasEnded = true
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())

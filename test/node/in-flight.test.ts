@@ -27,6 +27,7 @@ function piece(peer: string, key: string, bytes = 0): Piece {
     isNotification: false,
     record: null,
     isRunning: false,
+    hasEnded: false,
     isAwaited: true,
     isStopped: false,
     lostAt: null

@@ -91,6 +91,8 @@ function arrived<T>(lane: LaneReceiver<T>, message: Arrived<T>): ReceiverEffect<
   if (message.seq <= lane.contig) return acknowledge(lane)
   if (message.seq <= lane.taken || lane.waiting.has(message.seq)) return []
   bury(lane, message.base - 1)
+  // An old copy of what its sender has given up since.
+  if (message.seq <= lane.dead) return []
   if (message.seq !== nextOf(lane)) {
     keep(lane, message)
     return []

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
+import { agentIdSchema } from '../../../src/domain/card/schema.js'
 import { encodeMessage, FRAME, FRESH_READER, MAX_FRAME_BYTES, readFrame, type ChannelMessage } from '../../../src/domain/channel/frames.js'
 import { CHUNK_BYTES, MAX_STREAMS } from '../../../src/domain/channel/chunks.js'
 import { NodeError } from '../../../src/kit/errors.js'
@@ -44,7 +45,7 @@ const arbContent = fc.oneof(
 
 const arbReliable: fc.Arbitrary<ChannelMessage> = fc
   .record({
-    source: fc.stringMatching(/^[a-z0-9._-]{1,64}$/),
+    source: fc.stringMatching(/^[a-z0-9._-]{1,64}$/).filter((id) => agentIdSchema.safeParse(id).success),
     target: fc.constantFrom('text', 'operator'),
     numbers: fc.tuple(arbSequence, arbSequence),
     messageId: arbId,

@@ -272,6 +272,15 @@ test('a receiver that claims what was never sent cannot make its sender forget i
     t.alike(stepSender(lane, { type: 'ack', ack, messageId: null }, 0), [])
 })
 
+test('an old copy of a message that was given up since is not kept', (t) => {
+  const lane = openReceiver<boolean>({ contig: 0, lastId: null })
+  const arrived = (seq: number, base: number): unknown[] =>
+    stepReceiver(lane, { type: 'arrived', message: { seq, base, messageId: `m${seq}`, bytes: 1, content: true } }, 0)
+  t.alike(arrived(6, 5), [])
+  t.alike(arrived(3, 1), [])
+  t.alike([...lane.waiting.keys()], [6])
+})
+
 test('numbers are changed once a link: a receiver that never agrees gets nothing more over it', (t) => {
   const lane = openSender(2, [unacked(1)])
   stepSender(lane, { type: 'up' }, 0)
