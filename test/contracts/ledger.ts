@@ -63,7 +63,7 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
       await ledger.commit(since)
       const expected = new Map<string, Uint8Array>()
       for (const change of [...before, ...since]) apply(expected, change)
-      const inRange = [...expected].sort().filter(([one]) => one >= from && one < to)
+      const inRange = [...expected].sort(([a], [b]) => (a < b ? -1 : 1)).filter(([one]) => one >= from && one < to)
       const listed = new Map((isReverse ? inRange.reverse() : inRange).slice(0, limit))
       const entries = await ledger.list({ from, to, limit, isReverse })
       const isListed = same(isReverse ? entries.reverse() : entries, listed)
