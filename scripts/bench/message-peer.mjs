@@ -2,6 +2,8 @@
 // agents of two nodes. Started with an IPC channel; the first message tells the role.
 import HyperDHT from 'hyperdht'
 import { loadConfig, resolveHome, startNode } from 'a2a-node'
+import { Lanes } from '../../dist/node/lanes.js'
+import { quantile } from './figures.mjs'
 
 const PAYLOAD_BYTES = 256
 
@@ -97,6 +99,7 @@ async function open({ port, home, key, agent, worker, code }) {
   await new Promise((resolve, reject) => stream.once('open', resolve).once('error', reject))
   ways.raw = (text) => void stream.write(Buffer.from(text, 'latin1'))
   if (code === null) return {}
+  timeAcks()
   const node = await openNode({ home, name: 'ping', join: code })
   const attached = await node.attach({ id: 'ping', onMessage: ({ payload }) => received(payload) })
   ways.ours = (payload) => attached.send({ recipient: agent, type: 'notification', payload })
@@ -131,18 +134,39 @@ function delay(ms) {
 /** Asks the worker of the other process. */
 let ask = null
 
-/** So many requests, always `inFlight` of them at once; how many are answered in a second. */
+/** Milliseconds from a message that is to be recorded until its node has acknowledged it; true with one in flight. */
+const acks = []
+
+function timeAcks() {
+  const { record, onAck } = Lanes.prototype
+  let since = null
+  Lanes.prototype.record = function (...args) {
+    since = performance.now()
+    return record.apply(this, args)
+  }
+  Lanes.prototype.onAck = function (...args) {
+    if (since !== null) acks.push(performance.now() - since)
+    since = null
+    return onAck.apply(this, args)
+  }
+}
+
+/** So many requests, always `inFlight` of them at once; how many are answered in a second, and the p50 of the time that one takes, in milliseconds. */
 async function requests({ count, inFlight }) {
   let left = count
+  const waits = []
+  acks.length = 0
   const askOn = async () => {
     while (left-- > 0) {
+      const asked = performance.now()
       const { outcome } = await ask()
+      waits.push(performance.now() - asked)
       if (outcome !== 'COMPLETED') throw new Error(`a request ended as ${outcome}`)
     }
   }
   const from = performance.now()
   await Promise.all(Array.from({ length: inFlight }, askOn))
-  return { perSecond: count / ((performance.now() - from) / 1000) }
+  return { perSecond: count / ((performance.now() - from) / 1000), p50: quantile(waits, 0.5), ackP50: quantile(acks, 0.5) }
 }
 
 /** So many round trips one after the other; the milliseconds of each. */

@@ -1,3 +1,4 @@
+import fs from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const PEER = fileURLToPath(new URL('message-peer.mjs', import.meta.url))
@@ -16,4 +17,17 @@ export function openPeer(lab, env) {
       })
       child.send(command)
     })
+}
+
+/** Milliseconds that all threads of processes have run so far; NaN where the system does not tell. */
+export function cpuMs(processes) {
+  return processes.reduce((sum, { pid }) => sum + cpuMsOf(pid), 0)
+}
+
+function cpuMsOf(pid) {
+  if (!fs.existsSync(`/proc/${pid}/stat`)) return Number.NaN
+  const stat = fs.readFileSync(`/proc/${pid}/stat`, 'latin1')
+  // Behind the name, which may contain anything; a tick is 10 ms.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return 10 * (Number(fields[11]) + Number(fields[12]))
 }
