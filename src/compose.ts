@@ -9,7 +9,7 @@ import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
 import type { Ledger } from './ports/ledger.js'
-import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import type { BackupInfo, BackupRequest, NodeApi, NodeInfo, Principal } from './ports/node-api.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
@@ -38,6 +38,7 @@ import { createNode } from './node/node.js'
 import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
 import type { NodeParts } from './node/parts.js'
+import { writeBackup } from './backup.js'
 import { settingsOf } from './node-settings.js'
 import { claimHome, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
 import type { StartOptions, StartParts } from './open-home.js'
@@ -46,6 +47,7 @@ import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
 export type { StartOptions } from './open-home.js'
+export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
 
 /** A node that runs in this process. */
@@ -111,7 +113,18 @@ async function start(parts: StartParts): Promise<RunningNode> {
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
-  return await serve(parts, node, mesh)
+  const backup = async (request: BackupRequest): Promise<BackupInfo> => {
+    await audit.flush()
+    const { home } = options
+    return await writeBackup({ home, store, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt: parts.clock.now() }, request)
+  }
+  return await serve(parts, { node, mesh, backup })
+}
+
+interface Served {
+  readonly node: NodeCore
+  readonly mesh: Mesh
+  readonly backup: ApiHost['backup']
 }
 
 interface NodeMaking {
@@ -225,8 +238,9 @@ function agentSource({ options, clock, telemetry }: StartParts, compileSchema: C
 }
 
 /** Opens the control API of a node that is up. */
-async function serve(parts: StartParts, node: NodeCore, mesh: Mesh): Promise<RunningNode> {
-  const running = new ComposedNode(parts, node, mesh)
+async function serve(parts: StartParts, served: Served): Promise<RunningNode> {
+  const { node, mesh } = served
+  const running = new ComposedNode(parts, served)
   const server = await startControlServer({
     path: parts.options.home.socket,
     apiFor: (principal) => running.apiFor(principal),
@@ -251,7 +265,7 @@ class ComposedNode implements RunningNode {
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(parts: StartParts, node: NodeCore, mesh: Mesh) {
+  constructor(parts: StartParts, { node, mesh, backup }: Served) {
     const { home, config } = parts.options
     this.#parts = parts
     this.#mesh = mesh
@@ -263,6 +277,7 @@ class ComposedNode implements RunningNode {
     this.#host = {
       node,
       config: { path: home.configFile, config: { ...config, given: [...config.given] } },
+      backup,
       stop: () => void parts.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null
     }

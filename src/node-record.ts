@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import os from 'node:os'
 import { NodeError } from './kit/errors.js'
 import { cleanName, NAME_MAX } from './domain/membership/schema.js'
@@ -68,4 +69,9 @@ function legalName(text: string, where: string, code: 'USAGE' | 'CONFIG_INVALID'
   // A name that is too long is not cut without a word.
   if (name !== null && text.trim().length <= NAME_MAX) return name
   throw new NodeError(code, `${where}: a name has 1 to ${NAME_MAX} characters; control characters do not count`)
+}
+
+/** A number by chance for the cores of a home that was restored or repaired: of two that begin at one copy no core is the same. */
+export function freshEpoch(): number {
+  return randomInt(2 ** 32, 2 ** 47)
 }

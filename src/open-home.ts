@@ -1,13 +1,12 @@
 import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
-import type { Ledger } from './ports/ledger.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
-import { openDurableLedger } from './adapters/storage/durable-ledger.js'
+import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
 import { AuditWatch } from './adapters/storage/audit-watch.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
@@ -58,7 +57,7 @@ export interface StartParts {
 }
 
 /** Makes the directories and takes the home for this process. */
-export async function claimHome({ options: { home }, unwind }: StartParts, startedAt: number): Promise<void> {
+export async function claimHome({ options: { home }, unwind }: Pick<StartParts, 'options' | 'unwind'>, startedAt: number): Promise<void> {
   await makeDataDirs({ home: home.home, dirs: [home.store, home.run, home.audit, home.agents] })
   const pidFile = path.join(home.run, 'node.pid')
   await writePidFile(pidFile, { pid: process.pid, startedAt, socket: home.socket })
@@ -87,17 +86,21 @@ export function openPolicy({ options: { home }, telemetry }: StartParts): Promis
 }
 
 /** How many commits it had is kept apart: one that has fewer is damaged, or an old copy. */
-export async function openLedger({ options: { home, config }, unwind }: StartParts, documents: NodeStore): Promise<Ledger> {
-  const ledger = await openDurableLedger({
-    dir: home.ledger,
-    durability: config.ledger.durability,
-    mark: {
-      read: async () => (await documents.read<{ commits: number }>(LEDGER))?.commits ?? 0,
-      write: (commits) => documents.write(LEDGER, { commits })
-    }
-  })
+export async function openLedger(
+  { options: { home, config }, unwind }: Pick<StartParts, 'options' | 'unwind'>,
+  documents: NodeStore
+): Promise<LedgerOnDisk> {
+  const ledger = await openDurableLedger({ dir: home.ledger, durability: config.ledger.durability, mark: ledgerMark(documents) })
   unwind.add('ledger', () => ledger.close())
   return ledger
+}
+
+/** The number of its commits as a document of the home. */
+export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
+  return {
+    read: async () => (await documents.read<{ commits: number }>(LEDGER))?.commits ?? 0,
+    write: (commits) => documents.write(LEDGER, { commits })
+  }
 }
 
 /** Opens the store of the mesh. */

@@ -1,4 +1,5 @@
 import { AGENT_COMMANDS } from './agent-commands.js'
+import { CARE_COMMANDS } from './care-commands.js'
 import type { Action } from './context.js'
 
 /** One option of a command. */
@@ -392,4 +393,4 @@ export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
 ]
 
 /** Every command of a2a-node. */
-export const COMMANDS: readonly CommandSpec[] = [...NODE, ...MESH, ...AGENTS, ...WORK, ...TRUST]
+export const COMMANDS: readonly CommandSpec[] = [...NODE, ...CARE_COMMANDS, ...MESH, ...AGENTS, ...WORK, ...TRUST]

@@ -26,3 +26,12 @@ export function timeText(iso: string): string {
 export function tildePath(path: string, home: string | undefined): string {
   return home !== undefined && home !== '/' && path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path
 }
+
+/** A size as people read it: `900 B`, `12.3 MiB`. */
+export function bytesText(bytes: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+  let place = 0
+  let value = bytes
+  for (; value >= 1024 && place < units.length - 1; place++) value /= 1024
+  return `${place === 0 ? value : value.toFixed(1)} ${units[place] ?? ''}`
+}

@@ -8,7 +8,18 @@ import { taskOfLedger } from './recovery.js'
 import type { RecordedTask } from './recorded-task.js'
 import { isActive } from '../domain/membership/view.js'
 import { MIN_PREFIX } from '../domain/routing/names.js'
-import type { CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName, Watches } from '../ports/node-api.js'
+import type {
+  BackupInfo,
+  BackupRequest,
+  CallName,
+  Calls,
+  NodeApi,
+  NodeInfo,
+  Principal,
+  StatusInfo,
+  WatchName,
+  Watches
+} from '../ports/node-api.js'
 import { callCapability, followMessage, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
 import { decideApproval, listApprovals, showApproval } from './api-approvals.js'
 import { policyInfo, testPolicy } from './api-policy.js'
@@ -43,6 +54,8 @@ export interface ApiHost {
   readonly node: NodeCore
   /** Where `config show` of the running node comes from. */
   readonly config: { readonly path: string; readonly config: unknown }
+  /** Writes a backup of this node. */
+  backup(request: BackupRequest): Promise<BackupInfo>
   /** Begins a clean stop; it must not wait for the call that asked for it. */
   stop(): void
   isStopping(): boolean
@@ -102,6 +115,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'node.stop': ['admin', () => stop(host)],
     'node.metrics': ['read', () => node.parts.telemetry.snapshot()],
     'audit.flush': ['read', () => flushAudit(node)],
+    'node.backup': ['admin', (params) => host.backup(params)],
     'node.config': ['read', () => host.config],
     'peers.list': ['read', (params) => listPeers(node, params, by)],
     'peers.show': ['read', ({ peer }) => showPeer(node, directory.node(peer), by)],

@@ -203,6 +203,24 @@ export interface EventInfo {
   readonly data: Readonly<Record<string, unknown>>
 }
 
+/** What is asked of `backup`. */
+export interface BackupRequest {
+  /** Absolute. */
+  readonly file: string
+  /** A file of that name may be replaced. */
+  readonly force?: boolean
+}
+
+/** A backup that was written. */
+export interface BackupInfo {
+  readonly file: string
+  readonly bytes: number
+  readonly parts: number
+  readonly createdAt: string
+  readonly node: { readonly id: string; readonly name: string }
+  readonly mesh: { readonly id: string; readonly name: string }
+}
+
 /** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
 export interface Calls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
@@ -212,6 +230,8 @@ export interface Calls {
   'node.metrics': { params: Record<string, never>; result: MetricsSnapshot }
   /** Puts on disk what waits to be put on record; resolves when it is. */
   'audit.flush': { params: Record<string, never>; result: { readonly flushed: true } }
+  /** Everything that makes the node this node, in one file that only its user may read. */
+  'node.backup': { params: BackupRequest; result: BackupInfo }
   'node.config': { params: Record<string, never>; result: { readonly path: string; readonly config: unknown } }
   'peers.list': { params: { readonly all?: boolean }; result: { readonly peers: readonly PeerInfo[] } }
   'peers.show': { params: { readonly peer: string }; result: PeerDetail }

@@ -69,6 +69,8 @@ declare module 'hypercore' {
       destroy(): void
     }
     clear(start: number, end?: number): Promise<unknown>
+    getUserData(key: string): Promise<Uint8Array | null>
+    setUserData(key: string, value: Uint8Array): Promise<void>
     /** Says that peers are being looked for, until the result is called. */
     findingPeers(): () => void
     session(options?: object): Hypercore

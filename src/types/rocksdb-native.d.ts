@@ -37,6 +37,8 @@ declare module 'rocksdb-native' {
     iterator(range: RocksRange): AsyncIterable<{ readonly key: Uint8Array; readonly value: Uint8Array }>
     read(options?: { readonly capacity?: number; readonly autoDestroy?: boolean }): RocksReadBatch
     write(options?: { readonly capacity?: number; readonly autoDestroy?: boolean }): RocksWriteBatch
+    /** The store as it is now, whatever is written later. Close it. */
+    snapshot(): RocksDB
     /** Writes tables in memory to files, fsynced. */
     flush(): Promise<void>
     compactRange(): Promise<void>

@@ -1,3 +1,4 @@
+import { NodeError } from '../../src/kit/errors.js'
 import type { Assert } from 'brittle'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
@@ -174,7 +175,13 @@ export class World {
     })
     this.#t.teardown(() => core.close())
     await core.start()
-    const host = { node: core, config: { path: '/home/config.yaml', config: {} }, stop: () => {}, isStopping: () => false }
+    const host = {
+      node: core,
+      config: { path: '/home/config.yaml', config: {} },
+      stop: () => {},
+      backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
+      isStopping: () => false
+    }
     return {
       name: node.name,
       id: node.id,

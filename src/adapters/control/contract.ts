@@ -41,6 +41,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'node.stop': none,
   'node.metrics': none,
   'audit.flush': none,
+  'node.backup': z.strictObject({ file: z.string().min(1).max(4096), force: z.boolean().exactOptional() }),
   'node.config': none,
   'peers.list': z.strictObject({ all: z.boolean().exactOptional() }),
   'peers.show': z.strictObject({ peer: ref }),

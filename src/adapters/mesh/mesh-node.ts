@@ -325,6 +325,12 @@ export class MeshNode implements Mesh {
   }
 }
 
+/** What a home remembers that is to take the place of the node's former one, with cores of its own (`epoch`: a number that no other has). */
+export function takeOver(state: MeshState, epoch: number): MeshState {
+  const { isReplaced, ...kept } = state
+  return { ...(isReplaced === undefined ? state : kept), epoch, takesOver: true }
+}
+
 function withoutTakeover(state: MeshState): MeshState {
   const { takesOver, ...rest } = state
   return takesOver === undefined ? state : rest

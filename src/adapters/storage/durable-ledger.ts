@@ -40,7 +40,7 @@ interface Waiting {
  * which gets them later, many at once. Commits that the store does not have yet are brought in from the journal.
  * @throws NodeError STORE_DAMAGED, DISK_FULL, NO_PERMISSION, STORE_LOCKED
  */
-export async function openDurableLedger(options: DurableLedgerOptions): Promise<Ledger> {
+export async function openDurableLedger(options: DurableLedgerOptions): Promise<LedgerOnDisk> {
   const { dir } = options
   try {
     await fs.mkdir(path.join(dir, 'store'), { recursive: true, mode: 0o700 })
@@ -56,7 +56,13 @@ export async function openDurableLedger(options: DurableLedgerOptions): Promise<
   }
 }
 
-class DurableLedger implements Ledger {
+/** A ledger on disk. */
+export interface LedgerOnDisk extends Ledger {
+  /** All it holds as it is after one commit, in the order of the keys, `limit` entries at a time. @throws NodeError STORE_DAMAGED */
+  pages(limit: number): AsyncGenerator<LedgerEntry[]>
+}
+
+class DurableLedger implements LedgerOnDisk {
   readonly #options: DurableLedgerOptions
   readonly #store: LedgerStore
   readonly #journal: LedgerJournal
@@ -95,6 +101,25 @@ class DurableLedger implements Ledger {
 
   async list(range: LedgerRange): Promise<LedgerEntry[]> {
     return range.limit <= 0 || range.from >= range.to ? [] : this.#read(() => this.#store.list(range))
+  }
+
+  async *pages(limit: number): AsyncGenerator<LedgerEntry[]> {
+    const snapshot = this.#store.snapshot()
+    try {
+      let page: LedgerEntry[] = []
+      // Behind the store's own key.
+      for await (const { key, value } of snapshot.iterator({ gte: Buffer.from('!'), lt: Buffer.from('\x7f'), capacity: 256 })) {
+        page.push({ key: Buffer.from(key).toString(), value })
+        if (page.length < limit) continue
+        yield page
+        page = []
+      }
+      if (page.length > 0) yield page
+    } catch (error) {
+      throw storeError(error, this.#options.dir)
+    } finally {
+      await snapshot.close()
+    }
   }
 
   commit(changes: readonly LedgerChange[]): Promise<void> {

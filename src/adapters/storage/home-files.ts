@@ -1,0 +1,89 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { codeOf } from './store-errors.js'
+import type { BackupPart } from './backup-file.js'
+
+/** Where the files of a node lie, as `HomePaths` has them. */
+export interface HomeFiles {
+  readonly home: string
+  readonly agents: string
+  readonly configFile: string
+  readonly policyFile: string
+  readonly audit: string
+  readonly auditSeen: string
+}
+
+/** Documents of the home that are not taken along: the new ledger has a mark of its own. */
+const LEFT_OUT = new Set(['ledger.json'])
+/** Files of the home beside its documents. */
+const NOTES = ['policy.seen']
+
+/** The directory of settings, rules and agents; without `--home` it is not that of the data. */
+export function configDir({ configFile }: Pick<HomeFiles, 'configFile'>): string {
+  return path.dirname(configFile)
+}
+
+/**
+ * What a home holds beside its stores, as parts of a backup: documents and notes as `home/...`, the audit log as it is at one
+ * moment, settings, rules and agent files as `config/...`. Nothing is followed out of these directories: of links, sockets and
+ * the like nothing is taken. Flush the audit log before.
+ */
+export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
+  // Lines are only appended: so many bytes of each file are what the log was now.
+  const audit = await filesBelow(files.audit)
+  const seen = path.relative(files.home, files.auditSeen)
+  for (const { name, size, mode } of audit) yield* partOf(path.join(files.audit, name), { name: `home/audit/${name}`, size, mode })
+  const documents = (await namesOf(files.home)).filter((name) => name.endsWith('.json') && !LEFT_OUT.has(name))
+  const config = configDir(files)
+  const isShared = config === files.home
+  for (const name of [...documents, ...NOTES, seen]) yield* partOf(path.join(files.home, name), { name: `home/${name}` })
+  for (const file of [files.configFile, files.policyFile]) {
+    const name = path.relative(config, file)
+    if (!isShared || !documents.includes(name)) yield* partOf(file, { name: `config/${name}` })
+  }
+  for (const { name, mode } of await filesBelow(files.agents)) {
+    yield* partOf(path.join(files.agents, name), { name: `config/agents/${name}`, mode })
+  }
+}
+
+interface FoundFile {
+  /** Relative, with slashes. */
+  readonly name: string
+  readonly size: number
+  readonly mode: number
+}
+
+/** Plain files below a directory, in the order of their names. */
+export async function filesBelow(dir: string): Promise<FoundFile[]> {
+  const entries = await fs.readdir(dir, { recursive: true, withFileTypes: true }).catch(noneIfAbsent)
+  const found: FoundFile[] = []
+  for (const entry of entries) {
+    if (!entry.isFile()) continue
+    const file = path.join(entry.parentPath, entry.name)
+    const { size, mode } = await fs.stat(file)
+    found.push({ name: path.relative(dir, file).split(path.sep).join('/'), size, mode })
+  }
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1))
+}
+
+async function namesOf(dir: string): Promise<string[]> {
+  const entries = await fs.readdir(dir, { withFileTypes: true })
+  return entries.flatMap((entry) => (entry.isFile() ? [entry.name] : [])).sort()
+}
+
+function noneIfAbsent(error: unknown): [] {
+  if (codeOf(error) === 'ENOENT') return []
+  throw error
+}
+
+async function* partOf(
+  file: string,
+  { name, size, mode = 0o600 }: { readonly name: string; readonly size?: number; readonly mode?: number }
+): AsyncGenerator<BackupPart> {
+  try {
+    const bytes = await fs.readFile(file)
+    yield { name, bytes: bytes.subarray(0, size ?? bytes.byteLength), mode }
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+}

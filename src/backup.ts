@@ -1,0 +1,249 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type Corestore from 'corestore'
+import { NodeError } from './kit/errors.js'
+import { keyFromText } from './kit/ids.js'
+import { isRecord } from './kit/json.js'
+import type { HomePaths } from './config/paths.js'
+import { restoredValue } from './domain/reliable/restored.js'
+import type { BackupInfo, BackupRequest } from './ports/node-api.js'
+import { copyLog } from './adapters/mesh/log-copy.js'
+import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
+import { syncDir } from './adapters/storage/atomic-file.js'
+import { type BackupPart, BackupWriter, readBackup } from './adapters/storage/backup-file.js'
+import { type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
+import { configDir, filesBelow, homeParts } from './adapters/storage/home-files.js'
+import { encodeCommit, readJournal } from './adapters/storage/ledger-record.js'
+import { openNodeStore } from './adapters/storage/node-store.js'
+import { codeOf, storeError } from './adapters/storage/store-errors.js'
+import { systemClock } from './adapters/system/system-clock.js'
+import { freshEpoch, type StoredRecord } from './node-record.js'
+import { claimHome, ledgerMark, openLedger, openStore } from './open-home.js'
+import type { StartOptions } from './open-home.js'
+import { Unwind } from './unwind.js'
+import { VERSION } from './version.js'
+
+/** Entries of the ledger in one part of a backup. */
+const PAGE = 500
+/** Names of parts. */
+const MANIFEST = 'manifest.json'
+const LEDGER_PART = /^ledger\/\d{6}$/
+/** Files of a store that belong to the process that has it open. */
+const OF_THE_PROCESS = /^LOCK$|^LOG(\.old.*)?$/
+
+/** What a backup is made of: the open stores of a node. */
+export interface BackupSources {
+  readonly home: HomePaths
+  readonly store: Corestore
+  readonly ledger: LedgerOnDisk
+  readonly state: MeshState
+  readonly nodeId: string
+  readonly createdAt: number
+}
+
+/** What a restored home is. */
+export interface RestoredInfo {
+  readonly home: string
+  readonly node: { readonly id: string; readonly name: string }
+  readonly mesh: { readonly id: string; readonly name: string }
+  /** When the backup was made. */
+  readonly createdAt: string
+}
+
+/** Writes a backup of a node whose stores are open. @throws NodeError USAGE, FILE_EXISTS, NO_PERMISSION, DISK_FULL, STORE_DAMAGED */
+export async function writeBackup(sources: BackupSources, { file, force = false }: BackupRequest): Promise<BackupInfo> {
+  if (!path.isAbsolute(file)) throw new NodeError('USAGE', 'the file of a backup is an absolute path')
+  const { home, state, nodeId, createdAt } = sources
+  const writer = await BackupWriter.create(file, { mayReplace: force })
+  // Copies of the seed are left nowhere but in the file.
+  const copy = path.join(home.run, 'backup')
+  try {
+    await fs.rm(copy, { recursive: true, force: true })
+    const node = await openNodeStore(home.home).read<StoredRecord>('node')
+    const manifest: Manifest = {
+      software: VERSION,
+      createdAt: new Date(createdAt).toISOString(),
+      node: { id: nodeId, name: state.chain[0]?.body.name ?? node?.name ?? '' },
+      mesh: { id: state.key, name: state.name }
+    }
+    await writer.add({ name: MANIFEST, bytes: Buffer.from(JSON.stringify(manifest)), mode: 0o600 })
+    await addLedger(writer, sources.ledger)
+    for await (const part of homeParts(home)) await writer.add(part)
+    await copyLog(sources.store, keyFromText(state.key), copy)
+    await addStore(writer, copy)
+    return { file, ...(await writer.finish()), ...manifest }
+  } catch (error) {
+    await writer.abort()
+    throw storeError(error, file)
+  } finally {
+    await fs.rm(copy, { recursive: true, force: true }).catch(() => {})
+  }
+}
+
+/** Writes a backup of a home in which no node runs. @throws NodeError as {@link writeBackup}; ALREADY_RUNNING; CONFLICT for a home without a node */
+export async function backupHome(options: StartOptions, request: BackupRequest): Promise<BackupInfo> {
+  const { home } = options
+  const documents = openNodeStore(home.home)
+  const state = await documents.read<MeshState>('mesh')
+  if (state === null) throw new NodeError('CONFLICT', `there is no node in ${home.home}`, { next: ['a2a-node start'] })
+  const clock = systemClock()
+  const unwind = new Unwind(() => {})
+  try {
+    await claimHome({ options, unwind }, clock.now())
+    const store = await openStore(home.store, unwind)
+    const ledger = await openLedger({ options, unwind }, documents)
+    const nodeId = state.chain[0]?.body.nodeKey ?? ''
+    return await writeBackup({ home, store, ledger, state, nodeId, createdAt: clock.now() }, request)
+  } catch (error) {
+    throw storeError(error, home.home)
+  } finally {
+    await unwind.run()
+  }
+}
+
+/**
+ * Makes a home of a backup, where there is none: all of it or nothing. It keeps the identity and takes a writer core of its own,
+ * by chance, so that two homes of one backup never share one.
+ * @throws NodeError STORE_DAMAGED (before anything is written), CONFLICT for a home with data, USAGE, NO_PERMISSION, DISK_FULL
+ */
+export async function restoreHome(home: HomePaths, file: string): Promise<RestoredInfo> {
+  const manifest = await checkBackup(file)
+  await assertEmpty(home)
+  const staged = `${home.home}.restoring`
+  await fs.mkdir(path.dirname(home.home), { recursive: true, mode: 0o700 })
+  await fs.mkdir(staged, { mode: 0o700 }).catch((error: unknown) => Promise.reject(stagedError(error, staged)))
+  try {
+    await unpack(file, { staged, isShared: configDir(home) === home.home })
+    await renew(staged)
+    await place(staged, home)
+  } catch (error) {
+    await fs.rm(staged, { recursive: true, force: true })
+    throw storeError(error, home.home)
+  }
+  return { home: home.home, ...manifest }
+}
+
+type Manifest = Omit<RestoredInfo, 'home'> & { readonly software: string }
+
+async function addLedger(writer: BackupWriter, ledger: LedgerOnDisk): Promise<void> {
+  let number = 0
+  for await (const page of ledger.pages(PAGE)) {
+    number++
+    const bytes = encodeCommit({ number, promised: 0, changes: page })
+    await writer.add({ name: `ledger/${String(number).padStart(6, '0')}`, bytes, mode: 0o600 })
+  }
+}
+
+/** Without the file that ties a store to its place: the first start makes one. */
+async function addStore(writer: BackupWriter, dir: string): Promise<void> {
+  for (const { name } of await filesBelow(path.join(dir, 'db'))) {
+    if (OF_THE_PROCESS.test(name)) continue
+    await writer.add({ name: `home/store/db/${name}`, bytes: await fs.readFile(path.join(dir, 'db', name)), mode: 0o600 })
+  }
+}
+
+/** Reads all of it once before anything is written. */
+async function checkBackup(file: string): Promise<Manifest> {
+  let manifest: Manifest | null = null
+  for await (const { name, bytes } of readBackup(file)) if (name === MANIFEST) manifest = readManifest(bytes)
+  if (manifest === null) throw new NodeError('STORE_DAMAGED', `the backup ${file} does not say what it holds`)
+  return manifest
+}
+
+function readManifest(bytes: Uint8Array): Manifest | null {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString())
+    // Its checksum fits: this program wrote it.
+    return isRecord(value) && isRecord(value['node']) && isRecord(value['mesh']) ? (value as unknown as Manifest) : null
+  } catch {
+    return null
+  }
+}
+
+async function assertEmpty(home: HomePaths): Promise<void> {
+  const config = [home.configFile, home.policyFile, home.agents]
+  const found = [...(await entriesOf(home.home)), ...(await Promise.all(config.map(entriesOf))).flat()]
+  const [one] = found
+  if (one === undefined) return
+  throw new NodeError('CONFLICT', `a backup is restored where no node is, and there is ${one}`, {
+    next: ['a2a-node restore <file> --home <new directory>']
+  })
+}
+
+/** A file, or what is in a directory. */
+async function entriesOf(where: string): Promise<string[]> {
+  const stats = await fs.stat(where).catch(() => null)
+  if (stats === null) return []
+  return stats.isDirectory() ? (await fs.readdir(where)).map((name) => path.join(where, name)) : [where]
+}
+
+async function unpack(file: string, to: { readonly staged: string; readonly isShared: boolean }): Promise<void> {
+  const { staged } = to
+  const documents = openNodeStore(staged)
+  const ledger = await openDurableLedger({ dir: path.join(staged, 'ledger'), durability: 'power', mark: ledgerMark(documents) })
+  try {
+    for await (const part of readBackup(file)) {
+      if (LEDGER_PART.test(part.name)) await fillLedger(ledger, part)
+      else await unpackFile(part, to)
+    }
+  } finally {
+    await ledger.close()
+  }
+}
+
+async function fillLedger(ledger: LedgerOnDisk, { bytes }: BackupPart): Promise<void> {
+  for (const { changes } of readJournal(Buffer.from(bytes))) {
+    await ledger.commit(changes.map(({ key, value }) => ({ key, value: value === null ? null : restoredValue(key, value) })))
+  }
+}
+
+async function unpackFile({ name, bytes, mode }: BackupPart, { staged, isShared }: { staged: string; isShared: boolean }): Promise<void> {
+  const [room = '', ...rest] = name.split('/')
+  if ((room !== 'home' && room !== 'config') || rest.length === 0) return
+  const file = path.join(staged, ...(room === 'home' || isShared ? [] : ['config']), ...rest)
+  await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  const handle = await fs.open(file, 'wx', mode)
+  try {
+    await handle.writeFile(bytes)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Another number for the cores of the mesh, and the mark by which this home takes the place of the former one. */
+async function renew(dir: string): Promise<void> {
+  const documents = openNodeStore(dir)
+  const [state, record] = [await documents.read<MeshState>('mesh'), await documents.read<StoredRecord>('node')]
+  if (state === null) throw new NodeError('STORE_DAMAGED', 'the backup holds no mesh')
+  const epoch = freshEpoch()
+  await documents.write('mesh', takeOver(state, epoch))
+  await documents.write('node', { ...record, epoch: epoch + 1 })
+}
+
+async function place(staged: string, home: HomePaths): Promise<void> {
+  const config = path.join(staged, 'config')
+  const moved: string[] = []
+  try {
+    if (configDir(home) !== home.home) {
+      for (const name of await fs.readdir(config).catch(() => [])) {
+        const target = path.join(configDir(home), name)
+        await fs.mkdir(configDir(home), { recursive: true, mode: 0o700 })
+        await fs.cp(path.join(config, name), target, { recursive: true, errorOnExist: true, force: false })
+        moved.push(target)
+      }
+      await fs.rm(config, { recursive: true, force: true })
+    }
+    // A directory takes the place of an empty one.
+    await fs.rename(staged, home.home)
+    await syncDir(path.dirname(home.home))
+  } catch (error) {
+    for (const target of moved) await fs.rm(target, { recursive: true, force: true })
+    throw error
+  }
+}
+
+function stagedError(error: unknown, staged: string): unknown {
+  if (codeOf(error) !== 'EEXIST') return storeError(error, staged)
+  return new NodeError('CONFLICT', `another restore is at work in ${staged}, or was cut off`, { next: [`rm -r ${staged}`] })
+}

@@ -1,0 +1,48 @@
+import path from 'node:path'
+import { shown } from '../../kit/text.js'
+import type { BackupInfo } from '../../ports/node-api.js'
+import type { Action, CommandContext } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { isSet, type Options } from '../options.js'
+import { runningNode } from '../running.js'
+import { startConfig } from '../start-settings.js'
+import { bytesText } from '../words.js'
+
+/** `backup`: by the node when it runs, else by this process. */
+export const backup: Action = async (context, [file = ''], options) => {
+  const { output } = context
+  const request = { file: path.resolve(file), force: isSet(options, 'force') }
+  const info =
+    (await runningNode(context.paths().socket)) === null
+      ? await ofStopped(context, request, options)
+      : await context.api().call('node.backup', request)
+  if (output.json) output.object('backup@1', info)
+  else {
+    output.print(`backup of ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}): ${info.file}, ${bytesText(info.bytes)}`)
+    output.note("It holds the node's key: whoever has the file can be this node. Keep it as you keep a private key.")
+  }
+  return EXIT.ok
+}
+
+async function ofStopped(context: CommandContext, request: { file: string; force: boolean }, options: Options): Promise<BackupInfo> {
+  const config = await startConfig(context, options)
+  const home = context.paths()
+  const { backupHome } = await import('../../compose.js')
+  return await backupHome({ config, home, name: null, join: null, extraAgentDirs: [], log: null }, request)
+}
+
+/** `restore`: makes a home of a backup. */
+export const restore: Action = async (context, [file = '']) => {
+  const { output } = context
+  const home = context.paths()
+  const { restoreHome } = await import('../../compose.js')
+  const info = await restoreHome(home, path.resolve(file))
+  if (output.json) {
+    output.object('restore@1', info)
+    return EXIT.ok
+  }
+  output.print(`restored ${shown(info.node.name)} (mesh ${shown(info.mesh.name)}) as of ${info.createdAt} in ${info.home}`)
+  output.note('It takes the place of every other home of this node when it is started: one that runs stops then.')
+  output.note(`  try: ${output.hint('a2a-node start')}`)
+  return EXIT.ok
+}

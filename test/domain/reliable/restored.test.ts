@@ -1,0 +1,63 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import { KEYS } from '../../../src/domain/reliable/keys.js'
+import { type RequestRecord, requestRecord } from '../../../src/domain/reliable/records.js'
+import { recover } from '../../../src/domain/reliable/request.js'
+import { restoredValue } from '../../../src/domain/reliable/restored.js'
+
+const RECORD: RequestRecord = {
+  role: 'callee',
+  requestId: 'r',
+  attempt: 0,
+  source: 'a@x',
+  target: 'b@y',
+  capability: null,
+  description: '',
+  swarm: null,
+  correlationId: 'c',
+  taskId: 't',
+  status: 'pending',
+  isRepeatable: false,
+  tries: 0,
+  createdAt: 1,
+  updatedAt: 1,
+  deadline: 2,
+  retryAt: null,
+  expiresAt: 3,
+  error: null,
+  asking: null
+}
+
+function restored(record: RequestRecord): RequestRecord {
+  return requestRecord.decode(restoredValue(KEYS.request('name'), requestRecord.encode(record)))
+}
+
+test('a request of another that had not begun ends as unknown in a restored ledger, unless it may be repeated', (t) => {
+  const after = restored(RECORD)
+  t.is(recover({ ...after, runs: after.tries }), 'unknown')
+  t.is(recover({ ...RECORD, runs: 0 }), 'run', 'where nothing was restored it runs')
+  t.alike(restored({ ...RECORD, isRepeatable: true }), { ...RECORD, isRepeatable: true })
+})
+
+test('what this node asked itself, what has begun or ended, and all that is no request stay as they were', (t) => {
+  for (const change of [
+    { role: 'caller' },
+    { status: 'started' },
+    { status: 'completed' },
+    { status: 'failed' },
+    { status: 'unknown' }
+  ] as const) {
+    t.alike(restored({ ...RECORD, ...change }), { ...RECORD, ...change })
+  }
+  const bytes = requestRecord.encode(RECORD)
+  for (const key of [KEYS.input('name'), KEYS.result('name'), KEYS.open(1, 'name'), KEYS.sender('a>b')])
+    t.is(restoredValue(key, bytes), bytes)
+})
+
+test('whatever stands in a ledger, restoring it never throws', (t) => {
+  fc.assert(
+    fc.property(fc.string(), fc.uint8Array({ maxLength: 200 }), (name, bytes) => restoredValue(KEYS.request(name), bytes).length >= 0),
+    { numRuns: 300 }
+  )
+  t.pass()
+})

@@ -1,0 +1,133 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import { type TestMesh, type TestNode, testMesh, untilAgent, untilOnline, untilPeer } from '../support/nodes.js'
+
+const WORDS = '{"text":"one two"}'
+const POLICY = 'rules:\n  - name: asks\n    from: { tier: L3 }\n    decision: ask\n'
+
+async function backupOf(node: TestNode, dir: string, name = 'node.backup'): Promise<string> {
+  const file = path.join(dir, name)
+  const made = await node.cli(['backup', file])
+  if (made.code !== 0) throw new Error(made.stderr)
+  return file
+}
+
+async function restored(mesh: TestMesh, file: string, home: string): Promise<void> {
+  const { code, stderr } = await mesh.run(['--home', home, 'restore', file])
+  if (code !== 0) throw new Error(stderr)
+}
+
+async function calls(from: TestNode, to: string): Promise<string> {
+  await untilAgent(from, to)
+  return (await from.json<{ outcome: string }>(['call', to, 'text.stats', WORDS])).outcome
+}
+
+test('a node backed up while it runs and restored elsewhere is the same node: peers take it, its log, its agents and its rules go on', async (t) => {
+  const mesh = await testMesh(t)
+  const dir = await mesh.dir()
+  const [a, b] = await mesh.meshOf('a', 'b')
+  await fs.writeFile(path.join(a.home, 'policy.yaml'), POLICY)
+  await fs.writeFile(path.join(a.home, 'agents', 'own.md'), agentFile('own'))
+  await untilAgent(b, 'own@a')
+  t.is(await calls(b, 'text@a'), 'COMPLETED')
+  const file = await backupOf(a, dir)
+  t.is((await fs.stat(file)).mode & 0o777, 0o600)
+  t.alike(await fs.readdir(dir), ['node.backup'], 'nothing else is left')
+  // What comes after the backup is known to the other node only.
+  const late = await a.json<{ id: string }>(['invite', '--uses', '2'])
+  a.kill('SIGKILL')
+  await a.exited
+  await untilPeer(b, 'a', 'offline')
+
+  const home = path.join(dir, 'again')
+  await restored(mesh, file, home)
+  const again = await mesh.start('a', { home })
+  t.alike([again.info.node.id, again.info.mesh.id, again.info.node.name], [a.info.node.id, a.info.mesh.id, 'a'])
+  await Promise.all([untilOnline(again, 1), untilOnline(b, 1)])
+  t.is(await calls(b, 'own@a'), 'COMPLETED')
+  t.is(await calls(again, 'text@b'), 'COMPLETED')
+  t.is((await again.json<{ rules: unknown[] }>(['policy', 'show'])).rules.length, 1)
+  t.is((await again.cli(['audit', '--verify'])).code, 0)
+  const { invites } = await again.api.call('invite.list', {})
+  t.ok(
+    invites.some((one) => one.id === late.id),
+    'what it wrote after the backup came back from the other node'
+  )
+  const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
+  await Promise.all([untilPeer(b, 'c', 'online'), untilPeer(again, 'c', 'online')])
+  t.pass('it writes the log again, with nobody else who may')
+  for (const node of [b, c, again]) t.absent(/conflict|diverged/i.test(node.errors()), node.errors())
+})
+
+test('of a node and its restored copy, started next to it, one goes on and the other one stops and says so', async (t) => {
+  const mesh = await testMesh(t)
+  const dir = await mesh.dir()
+  const [a, b] = await mesh.meshOf('a', 'b')
+  const file = await backupOf(b, dir)
+  const home = path.join(dir, 'copy')
+  await restored(mesh, file, home)
+  const copy = await mesh.start('b', { home })
+  const { code } = await b.exited
+  t.is(code, 9, b.errors())
+  t.ok(/"CONFLICT"/.test(b.errors()))
+  t.ok(/doctor --repair/.test(b.errors()))
+  await untilOnline(copy, 1)
+  t.is(await calls(a, 'text@b'), 'COMPLETED')
+  const back = await mesh.run(['--home', b.home, 'start', '--json'])
+  t.is(back.code, 9, 'it does not come back by itself')
+  t.ok(/CONFLICT/.test(back.stderr))
+})
+
+test('the home of a founder without peers, backed up while it is stopped, is whole elsewhere', async (t) => {
+  const mesh = await testMesh(t)
+  const dir = await mesh.dir()
+  const a = await mesh.start('a')
+  await a.api.call('invite.create', {})
+  await a.stop()
+  const file = await backupOf(a, dir)
+  const home = path.join(dir, 'again')
+  await restored(mesh, file, home)
+  const again = await mesh.start('a', { home })
+  t.is(again.info.node.id, a.info.node.id)
+  t.is((await again.api.call('invite.list', {})).invites.length, 1)
+  const b = await mesh.start('b', { join: (await again.api.call('invite.create', {})).code })
+  await untilOnline(b, 1)
+  t.is(await calls(again, 'text@b'), 'COMPLETED')
+})
+
+test('a backup replaces no file and no home; a damaged one is refused before anything is written', async (t) => {
+  const mesh = await testMesh(t)
+  const dir = await mesh.dir()
+  const a = await mesh.start('a')
+  const file = await backupOf(a, dir)
+  const again = await a.cli(['backup', file])
+  t.is(again.code, 9, again.stderr)
+  t.ok(/--force/.test(again.stderr))
+  t.is((await a.cli(['backup', file, '--force'])).code, 0)
+  const used = await a.cli(['restore', file])
+  t.is(used.code, 9, used.stderr)
+  const bytes = await fs.readFile(file)
+  const home = path.join(dir, 'new')
+  for (const damaged of [bytes.subarray(0, bytes.length - 1), flipped(bytes), Buffer.from('something else')]) {
+    const other = path.join(dir, 'damaged')
+    await fs.writeFile(other, damaged)
+    const { code, stderr } = await mesh.run(['--home', home, 'restore', other])
+    t.is(code, 78, stderr)
+    t.ok(/STORE_DAMAGED/.test(stderr))
+  }
+  t.alike((await fs.readdir(dir)).sort(), ['damaged', 'node.backup'])
+  t.is((await mesh.run(['--home', path.join(dir, 'none'), 'backup', path.join(dir, 'x')])).code, 9, 'nothing to back up')
+  t.is((await mesh.run(['--home', home, 'restore', path.join(dir, 'missing')])).code, 2)
+})
+
+function flipped(bytes: Buffer): Buffer {
+  const copy = Buffer.from(bytes)
+  const place = Math.floor(copy.length / 2)
+  copy[place] = (copy[place] ?? 0) ^ 1
+  return copy
+}
+
+function agentFile(id: string): string {
+  return `---\nname: ${id}\ndescription: Counts.\na2a:\n  capabilities: [{ id: text.stats, description: Counts. }]\n  runtime: { type: command, command: [cat] }\n---\n`
+}
