@@ -104,21 +104,10 @@ class DurableLedger implements LedgerOnDisk {
   }
 
   async *pages(limit: number): AsyncGenerator<LedgerEntry[]> {
-    const snapshot = this.#store.snapshot()
     try {
-      let page: LedgerEntry[] = []
-      // Behind the store's own key.
-      for await (const { key, value } of snapshot.iterator({ gte: Buffer.from('!'), lt: Buffer.from('\x7f'), capacity: 256 })) {
-        page.push({ key: Buffer.from(key).toString(), value })
-        if (page.length < limit) continue
-        yield page
-        page = []
-      }
-      if (page.length > 0) yield page
+      yield* this.#store.pages(limit)
     } catch (error) {
       throw storeError(error, this.#options.dir)
-    } finally {
-      await snapshot.close()
     }
   }
 

@@ -140,6 +140,25 @@ export class LedgerStore {
     return entries
   }
 
+  /** All entries as they are after one commit, in the order of the keys, `limit` at a time. @throws what the store says */
+  async *pages(limit: number): AsyncGenerator<LedgerEntry[]> {
+    await this.write()
+    const snapshot = this.#rocks.snapshot()
+    try {
+      let page: LedgerEntry[] = []
+      // Behind the store's own key.
+      for await (const { key, value } of snapshot.iterator({ gte: Buffer.from('!'), lt: Buffer.from('\x7f'), capacity: 256 })) {
+        page.push({ key: Buffer.from(key).toString(), value })
+        if (page.length < limit) continue
+        yield page
+        page = []
+      }
+      if (page.length > 0) yield page
+    } finally {
+      await snapshot.close()
+    }
+  }
+
   /** Ends it. What waits and was not written is in the journal. */
   async close(): Promise<void> {
     await this.#rocks.close({ force: true })

@@ -4,7 +4,7 @@ import test from 'brittle'
 import type { Assert } from 'brittle'
 import fc from 'fast-check'
 import { openDurableLedger } from '../../../src/adapters/storage/durable-ledger.js'
-import type { LedgerDurability } from '../../../src/adapters/storage/durable-ledger.js'
+import type { LedgerDurability, LedgerOnDisk } from '../../../src/adapters/storage/durable-ledger.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import type { Ledger } from '../../../src/ports/ledger.js'
 import { ledgerContract } from '../../contracts/ledger.js'
@@ -124,7 +124,7 @@ test('removed entries give their room back', async (t) => {
 
 interface Home {
   readonly dir: string
-  readonly open: () => Promise<Ledger>
+  readonly open: () => Promise<LedgerOnDisk>
 }
 
 /** A place for a ledger; those that were opened are closed before it goes. */
@@ -168,3 +168,18 @@ async function keysOf(ledger: Ledger): Promise<string[]> {
 async function journals(dir: string): Promise<string[]> {
   return (await fs.readdir(dir)).filter((name) => name.startsWith('journal-'))
 }
+
+test('the pages of a ledger are what it held after one commit, whatever is committed while they are read', async (t) => {
+  const { open } = await home(t)
+  const ledger = await open()
+  for (let at = 1; at <= 25; at++) await ledger.commit([numbered(at)])
+  const pages: number[] = []
+  const found: string[] = []
+  for await (const page of ledger.pages(10)) {
+    pages.push(page.length)
+    found.push(...page.map((one) => one.key))
+    await ledger.commit([numbered(99), { key: found[0] ?? '', value: null }, { key: 'zz/late', value: utf8('x') }])
+  }
+  t.alike(pages, [10, 10, 5])
+  t.alike(found, keys(25))
+})
