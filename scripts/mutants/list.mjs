@@ -224,8 +224,8 @@ export const MUTANTS = [
   {
     name: 'leases without heartbeats stay',
     file: 'src/domain/swarm/machine.ts',
-    find: 'if (now - beatAt < state.parts.leaseMs) break',
-    put: 'if (now - beatAt < 1000 * state.parts.leaseMs) break',
+    find: 'now - beatAt < patience(state, item)',
+    put: 'now - beatAt < 1000 * patience(state, item)',
     test: 'domain/swarm/machine',
     title: 'a lease without a heartbeat goes back, one with heartbeats stays'
   },
@@ -335,7 +335,7 @@ export const MUTANTS = [
   },
   {
     name: 'a swarm is offered to who lacks a capability',
-    file: 'src/node/swarms.ts',
+    file: 'src/node/swarm-survey.ts',
     find: 'if (!further.every(',
     put: 'if (further.length > 9 && !further.every(',
     test: 'node/swarm-coordinator',

@@ -16,10 +16,19 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
       if (!context.output.json) await view.summary(event)
       return STATUS_EXITS[event.status]
     }
+  } catch (error) {
+    if (error instanceof NodeError && error.code === 'NODE_NOT_RUNNING') throw stopped(id)
+    throw error
   } finally {
     view.close()
   }
-  throw new NodeError('NODE_NOT_RUNNING', `the node stopped before swarm ${id} was done`)
+  throw stopped(id)
+}
+
+function stopped(id: string): NodeError {
+  return new NodeError('NODE_NOT_RUNNING', `the node stopped before swarm ${id} was done; the swarm goes on when the node runs again`, {
+    next: ['a2a-node start', `a2a-node swarm watch ${id}`]
+  })
 }
 
 /** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */

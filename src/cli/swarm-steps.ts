@@ -25,10 +25,14 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   const codes = new Set(failures.map(({ error }) => error?.code))
   const unfit = failures.find(({ error }) => error?.code === 'INVALID_INPUT')
   if (unfit !== undefined) return unfitLines(output, unfit, launched)
-  const longer = codes.has('TIMEOUT') && launched !== null ? output.retyped('--deadline', "'<longer>'") : null
+  // Under its key this swarm is all that is found.
+  const mayRetype = launched !== null && launched.request.idempotencyKey === undefined
+  const isInDoubt = failures.some(({ status }) => status === 'unknown')
+  const longer = codes.has('TIMEOUT') && mayRetype && !isInDoubt ? output.retyped('--deadline', "'<longer>'") : null
   const error = failures[0]?.error ?? null
   const mending = error === null ? [] : output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
-  const again = launched?.isList === true && longer === null ? againLine(output, failures) : null
+  const known = failures.filter(({ status }) => status === 'failed')
+  const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
   return [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null).map((one) => `  try: ${shown(one, 1000)}`)
 }
 

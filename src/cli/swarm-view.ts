@@ -72,15 +72,15 @@ export class SwarmView {
       this.#running.delete(event.item)
       this.#held.delete(event.item)
       const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, released: 0 }
-      counts[event.type === 'released' ? 'released' : event.status]++
+      counts[event.type === 'released' ? 'released' : event.status === 'completed' ? 'completed' : 'failed']++
       this.#byAgent.set(event.agent, counts)
-      if (event.type === 'item' && event.status === 'failed') this.#failures.push(event)
+      if (event.type === 'item' && event.status !== 'completed') this.#failures.push(event)
     }
   }
 
   #draw(live: Screen, event: SwarmEvent): void {
     if (event.type === 'done') return this.close()
-    if (['released', 'waiting', 'left-out'].includes(event.type) || (event.type === 'item' && event.status === 'failed')) {
+    if (['released', 'waiting', 'left-out'].includes(event.type) || (event.type === 'item' && event.status !== 'completed')) {
       live.clear()
       this.#output.note(progressLine(event) ?? '')
     }
@@ -118,7 +118,7 @@ export class SwarmView {
       output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
     if (this.#byAgent.size > 0) for (const line of await this.#agentTable()) output.print(line)
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
-      output.print(`  ${output.paint('red', 'failed')}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
+      output.print(`  ${output.paint('red', one.status)}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
     if (this.#failures.length > FAILURES_SHOWN) output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
     if (this.#leftOut.length > 0) output.print('left out')
     for (const one of this.#leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
@@ -173,7 +173,7 @@ function progressLine(event: SwarmEvent): string | null {
     case 'item':
       return event.status === 'completed'
         ? `done    ${shown(event.item, 60)}  ${shown(event.agent, 60)}`
-        : `failed  ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(reasonOf(event), 150)}`
+        : `${event.status.padEnd(7)} ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(reasonOf(event), 150)}`
     case 'gap':
       return `...     ${plural(event.lost, 'event')} not shown`
     case 'done':

@@ -254,12 +254,15 @@ const WORK: readonly CommandSpec[] = [
           { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },
           { flags: '--deadline <duration>', about: 'give up after this time (default: 10m)' },
           JUSTIFICATION,
+          { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
+          { flags: '--allow-repeat', about: 'do items again that may have begun, though it is not declared safe' },
           { flags: '--detach', about: 'do not wait; prints the id' }
         ],
         more: [
           'The input of an item: a line is {"item": line}, a line of JSON itself, a file {"file": path}, with --attach also',
           '{"text": contents}. --input makes another of them, e.g. \'{"text":"{item}"}\'.',
           '',
+          'A swarm outlives its node: it goes on when the node runs again, see a2a-node swarm watch.',
           'Ctrl-C cancels the swarm and waits for its end; a second Ctrl-C quits at once.',
           'Exit codes: 0 completed, 8 partly, 1 failed or canceled.',
           '',

@@ -132,10 +132,10 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
     'message.send': ['send', (params, signal) => sendText(node, params, { by, signal })],
     'message.call': ['send', (params, signal) => callCapability(node, params, { by, signal })],
-    'swarm.start': ['send', (params) => ({ id: swarms.launch(params, by) })],
-    'swarm.list': ['read', () => ({ swarms: swarms.list() })],
-    'swarm.show': ['read', ({ id }) => swarms.show(id)],
-    'swarm.results': ['read', ({ id }) => swarms.results(id)],
+    'swarm.start': ['send', async (params) => ({ id: await swarms.launch(params, by) })],
+    'swarm.list': ['read', async () => ({ swarms: await swarms.listAll() })],
+    'swarm.show': ['read', async ({ id }) => (await swarms.find(id)).info()],
+    'swarm.results': ['read', async ({ id }) => (await swarms.find(id)).results()],
     'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)],
     'tasks.list': ['read', (params) => listTasks(node, params)],
     'tasks.show': ['read', ({ id }) => showTask(node, id)],
@@ -167,7 +167,7 @@ type Watch<N extends WatchName> = (
   node: NodeCore,
   params: Watches[N]['params'],
   to: { readonly push: Push<Watches[N]['item']>; readonly end: () => void }
-) => Unsubscribe
+) => Unsubscribe | Promise<Unsubscribe>
 
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
 function watchTable(host: ApiHost, principal: Principal): WatchTable {
@@ -228,12 +228,12 @@ const watchApprovals: Watch<'approvals.list'> = (node, _params, { push }) => {
   return node.approvals.onChange(tell)
 }
 
-const watchSwarm: Watch<'swarm.watch'> = (node, { id }, { push, end }) => {
+const watchSwarm: Watch<'swarm.watch'> = async (node, { id }, { push, end }) => {
   const pass: typeof push = (event) => {
     push(event)
     if (event.type === 'done') end()
   }
-  const { past, stop: unsubscribe } = node.swarms.follow(id, pass)
+  const { past, stop: unsubscribe } = (await node.swarms.find(id)).follow(pass)
   for (const event of past) pass(event)
   return unsubscribe
 }
@@ -283,8 +283,11 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
 }
 
 /** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
-async function* watching<T>(open: (push: Push<T>, end: () => void) => Unsubscribe, queue: AsyncQueue<T>): AsyncGenerator<T> {
-  const stopListening = open(
+async function* watching<T>(
+  open: (push: Push<T>, end: () => void) => Unsubscribe | Promise<Unsubscribe>,
+  queue: AsyncQueue<T>
+): AsyncGenerator<T> {
+  const stopListening = await open(
     (value) => queue.push(value),
     () => queue.end()
   )
@@ -335,7 +338,8 @@ async function showTask(node: NodeCore, text: string): Promise<Calls['tasks.show
 
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
 async function keptTask(node: NodeCore, text: string): Promise<RecordedTask | null> {
-  return text.length < MIN_PREFIX || node.tasks.matching(text).length > 0 ? null : await taskOfLedger(node.book, text)
+  if (text.length < MIN_PREFIX || node.tasks.matching(text).length > 0) return null
+  return (await taskOfLedger(node.book, text)) ?? (await node.swarms.recordedTask(text))
 }
 
 function liveTask(node: NodeCore, text: string): RecordedTask {
@@ -349,7 +353,7 @@ async function cancelTask(node: NodeCore, text: string): Promise<Calls['tasks.ca
   const kept = await keptTask(node, text)
   if (kept !== null) throw ended(kept.task)
   const id = findTask(node, text)
-  const found = node.requests.cancelTask(id) || node.swarms.cancelTask(id) || node.work.cancelTask(id)
+  const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.work.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
   if (!found) throw ended(task)

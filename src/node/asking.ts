@@ -7,6 +7,7 @@ import type { CertifiedPower } from '../domain/routing/effective.js'
 import { errorBodySchema, progressPayloadSchema, responsePayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Clock } from '../kit/clock.js'
+import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Cancellations } from './cancellations.js'
 import type { Conversations } from './conversations.js'
@@ -40,7 +41,18 @@ export interface Asking {
   /** It may be run again after an unknown outcome, though its capability says that it may not. */
   readonly allowRepeat?: boolean
   /** Set for the lease of a swarm's item. */
-  readonly lease?: { readonly swarm: string; readonly requestId: string; readonly attempt: number }
+  readonly lease?: AskedLease
+}
+
+/** The lease that a request carries. */
+export interface AskedLease {
+  readonly swarm: string
+  readonly requestId: string
+  readonly attempt: number
+  /** Only asks how it stands: what its node never saw is not begun. */
+  readonly isQuery: boolean
+  /** What the ledger holds from then on, in the commit that lets the request out. */
+  changes(): readonly LedgerChange[]
 }
 
 /** How a request ended for its caller. */

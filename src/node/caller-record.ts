@@ -79,6 +79,12 @@ export class CallerRecord {
   }
 }
 
+/** What the ledger holds once a request is on its way: its record, or the lease that it carries. */
+export function changesOfSending({ lease, input }: Asking, record: CallerRecord | null, now: number): readonly LedgerChange[] {
+  if (record === null) return lease?.changes() ?? []
+  return record.isSettled ? [] : record.sent(now, () => input)
+}
+
 /** What a request asks with: of one that was read from the ledger that is still there. @throws NodeError STORE_DAMAGED */
 export async function inputOf({ input }: Asking, record: CallerRecord | null): Promise<unknown> {
   if (input !== STORED) return input

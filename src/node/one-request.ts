@@ -10,7 +10,7 @@ import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { headOf, NOT_DONE, outcomeOf, readReply, requestPayload } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
-import { inputOf } from './caller-record.js'
+import { changesOfSending, inputOf } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
 import type { ReplyHandler } from './conversations.js'
 import { ENDINGS } from './endings.js'
@@ -147,7 +147,7 @@ export class OneRequest {
   /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
   async send(): Promise<void> {
     const refusals = this.#refusals
-    await this.#post(await this.#payload(false))
+    await this.#post(await this.#payload(this.#asking.lease?.isQuery === true))
     // Its peer may have refused it already.
     if (refusals !== this.#refusals) return
     this.#isSent = true
@@ -170,7 +170,6 @@ export class OneRequest {
   }
 
   async #post(payload: RequestPayload): Promise<void> {
-    const record = this.#record
     await this.#parts.outbox.send({
       ...headOf(this.#asking, this.names),
       payload,
@@ -178,8 +177,7 @@ export class OneRequest {
         requestId: this.names.requestId,
         mayWait: false,
         ttlMs: this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs),
-        changes: () =>
-          record === null || this.#hasGivenUp || record.isSettled ? [] : record.sent(this.#parts.clock.now(), () => this.#asking.input)
+        changes: () => (this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#parts.clock.now()))
       },
       ...(this.#isSent ? {} : { replies: this.#replies() })
     })

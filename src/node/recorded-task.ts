@@ -2,6 +2,9 @@ import { applyTask, createTask } from '../domain/task/machine.js'
 import type { TaskInput } from '../domain/task/machine.js'
 import type { Task, TaskEvent } from '../domain/task/task.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
+import { NodeError } from '../kit/errors.js'
+import type { SwarmInfo } from '../ports/swarm-api.js'
+import type { SwarmEnd, SwarmHead } from './swarm-book.js'
 
 /** A task and its events as far as the ledger tells of them. */
 export interface RecordedTask {
@@ -44,4 +47,32 @@ function inputsOf({ status, error, role, tries }: RequestRecord, result: unknown
         ? []
         : [{ type: 'error', error, state: status === 'unknown' ? 'unknown' : error.code === 'CANCELED' ? 'canceled' : 'failed' }]
   }
+}
+
+/** The task of a swarm, as the ledger tells of it. */
+export function recordedSwarmTask({ taskId: id, request, createdAt, end }: SwarmHead): RecordedTask {
+  const { capability, goal } = request
+  const begun = createTask({ id, kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, createdAt)
+  const events = [begun.event]
+  let { task } = begun
+  const endedAt = createdAt + (end?.durationMs ?? 0)
+  for (const input of [{ type: 'state', state: 'working' } as const, ...(end === null ? [] : [swarmOutcome(end)])]) {
+    const step = applyTask(task, input, input.type === 'state' ? createdAt : endedAt)
+    if (!step.ok) continue
+    task = step.task
+    events.push(step.event)
+  }
+  return { task, events }
+}
+
+/** How the task of a swarm ends with it. */
+export function swarmOutcome({
+  status,
+  counts,
+  error
+}: Pick<SwarmEnd, 'counts' | 'error'> & Pick<SwarmInfo, 'status'>): Extract<TaskInput, { type: 'result' | 'error' }> {
+  if (status === 'completed' || status === 'partial') return { type: 'result', result: { status, counts } }
+  const isCanceled = status === 'canceled'
+  const own = new NodeError(isCanceled ? 'CANCELED' : 'TASK_FAILED', `the swarm ended ${status}`).toBody()
+  return { type: 'error', error: isCanceled ? own : (error ?? own), state: isCanceled ? 'canceled' : 'failed' }
 }

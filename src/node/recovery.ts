@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import { decodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
-import { SETTLED } from '../domain/reliable/request.js'
+import { recover, SETTLED } from '../domain/reliable/request.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { parseAddress } from './directory.js'
@@ -11,6 +11,7 @@ import { recordedTask } from './recorded-task.js'
 import type { RecordedTask } from './recorded-task.js'
 import type { RequestBook } from './request-book.js'
 import type { Requests } from './requests.js'
+import type { Swarms } from './swarms.js'
 import type { Tasks } from './tasks.js'
 
 /** How often requests that wait for the cards of their senders are looked at, in milliseconds. */
@@ -31,6 +32,7 @@ export interface RecoveryParts {
   readonly requests: Pick<Requests, 'resume'>
   readonly inbox: Pick<Inbox, 'recover'>
   readonly tasks: Pick<Tasks, 'restore'>
+  readonly swarms: Pick<Swarms, 'purgeExpired' | 'resume'>
 }
 
 /** Takes up what had no end when this node stopped, and removes what is past its time. */
@@ -58,6 +60,7 @@ export class Recovery {
       await this.#restore(record)
       requests.resume(record)
     }
+    await this.#parts.swarms.resume()
   }
 
   async #restore(record: RequestRecord): Promise<void> {
@@ -94,8 +97,9 @@ export class Recovery {
     const name = book.name(record)
     try {
       const envelope = await book.input(name)
-      // The launcher of a swarm has given its leases to others.
-      const isOver = record.swarm !== null || peer === undefined || envelope === null
+      // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
+      const isGivenAway = record.swarm !== null && recover({ ...record, runs: record.tries }) !== 'unknown'
+      const isOver = isGivenAway || peer === undefined || envelope === null
       if (isOver) await this.#parts.ledger.commit(book.removal(record))
       if (isOver) return true
       return inbox.recover(peer, { envelope, recorded: { name, isFirst: true, isDone: false } })
@@ -106,9 +110,9 @@ export class Recovery {
   }
 
   async #purge(): Promise<void> {
-    const { book, clock, ledger } = this.#parts
+    const { book, clock, ledger, swarms } = this.#parts
     try {
-      const purged = await book.purgeExpired(clock.now())
+      const purged = (await book.purgeExpired(clock.now())) + (await swarms.purgeExpired(clock.now()))
       if (purged >= MANY) await ledger.compact()
     } catch (error) {
       this.#note('what has expired could not be removed', error)

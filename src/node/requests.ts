@@ -4,6 +4,7 @@ import type { ErrorCode } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
+import { workKey } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { isIdempotent } from './callee-requests.js'
 import { CallerRecord, freshRecord } from './caller-record.js'
@@ -182,6 +183,17 @@ export class Requests {
       return true
     }
     return false
+  }
+
+  /** Takes back a lease that was asked for before this node started: what was not delivered never is, what runs is stopped. */
+  withdraw(peer: NodeId, requestId: string, attempt: number): void {
+    this.#parts.lanes.giveUp(peer, requestId)
+    this.endRun(peer, workKey(requestId, attempt))
+  }
+
+  /** Tells a peer to end a run, named as heartbeats name it, unless somebody here waits for it. */
+  endRun(peer: NodeId, key: string): void {
+    if (!this.#of(peer).some((request) => request.key === key)) this.#cancellations.cancel(peer, key)
   }
 
   /** A peer says which requests it has, and which of them wait for a free place of their agent. */

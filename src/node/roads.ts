@@ -16,6 +16,7 @@ import { Outbox } from './outbox.js'
 import type { NodeParts } from './parts.js'
 import { Requests } from './requests.js'
 import { sizeOf } from './size.js'
+import { SwarmBook } from './swarm-book.js'
 import { Swarms } from './swarms.js'
 import type { Tables } from './tables.js'
 import { Work } from './work.js'
@@ -43,7 +44,7 @@ type Common = Omit<NodeParts, keyof Tables> & Tables
 export function createRoads(parts: NodeParts, tables: Tables): Roads {
   const common = { ...parts, ...tables }
   const { settings, self, listeners } = common
-  const { leaseMs, defaultTtlMs: answerTtlMs, swarmDeadlineMs: deadlineMs } = settings
+  const { defaultTtlMs: answerTtlMs } = settings
   const later = (): Roads => roads
   const callee = new CalleeRequests({ ...common, isInPerson: ({ agentId }) => attached.isInPerson(agentId) })
   const lanes = createLanes(common, later)
@@ -57,7 +58,7 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
   const attached = new Attached({ ...common, outbox })
   const cancelHere = (key: string): void => [approvals, work].forEach((part) => part.onCancel(self, key))
   const requests = new Requests({ ...common, outbox, lanes, limits: settings, cancelHere })
-  const swarms: Swarms = new Swarms({ ...common, outbox, requests, limits: { leaseMs, deadlineMs } })
+  const swarms = createSwarms(common, { outbox, requests, lanes })
   const negotiations = new Negotiations({ ...common, outbox })
   const channels = new Channels({ ...common, outbox, giveUpMs: settings.channelGiveUpMs })
   const work: Work = new Work({
@@ -84,6 +85,18 @@ function createLanes(common: Common, later: () => Roads): Lanes {
     send: (peer, message) => peers.send(peer, message),
     admit: (message) => later().inbox.admit(message),
     onGivenUp: (messages) => telemetry.count('errors', 'delivery', messages.length)
+  })
+}
+
+function createSwarms(common: Common, { outbox, requests, lanes }: Pick<Roads, 'outbox' | 'requests' | 'lanes'>): Swarms {
+  const { leaseMs, defaultTtlMs, swarmDeadlineMs: deadlineMs } = common.settings
+  return new Swarms({
+    ...common,
+    outbox,
+    requests,
+    swarmBook: new SwarmBook(common.ledger, common.hash),
+    commit: (changes) => lanes.commit(changes),
+    limits: { leaseMs, deadlineMs, defaultTtlMs }
   })
 }
 

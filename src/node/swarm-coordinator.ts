@@ -7,7 +7,8 @@ import type { SwarmSession } from './swarm-session.js'
 import type { Swarms } from './swarms.js'
 
 /** How a swarm is made, beside its task and capabilities. */
-export interface CreateSwarmOptions extends Pick<SwarmRequest, 'maxParallel' | 'retries' | 'deadlineMs' | 'justification'> {
+export interface CreateSwarmOptions
+  extends Pick<SwarmRequest, 'maxParallel' | 'retries' | 'deadlineMs' | 'justification' | 'allowRepeat' | 'idempotencyKey'> {
   /** The sub-tasks, shared out among the participants. Default: one for each capable agent. */
   readonly items?: readonly SwarmItemInput[]
   /** The input of everyone when there are no items. Default `{}`. */
@@ -29,17 +30,24 @@ export class SwarmCoordinator {
 
   /**
    * Offers a task to every agent whose card has all the capabilities and that may be asked; the first capability is the one
-   * that is called.
+   * that is called. Resolves when the swarm is durable: it goes on when this node starts again.
    * @throws NodeError NO_CAPABLE_AGENT, TIER_VIOLATION, SANDBOX_VIOLATION, ESCALATION_REQUIRED, PEER_OFFLINE when nobody can
    * take part; USAGE for no capability, no items or too many.
    */
-  createSwarm(taskDescription: string, requiredCapabilities: readonly string[], options: CreateSwarmOptions = {}): SwarmSession {
+  async createSwarm(
+    taskDescription: string,
+    requiredCapabilities: readonly string[],
+    options: CreateSwarmOptions = {}
+  ): Promise<SwarmSession> {
     const [capability, ...furtherCapabilities] = requiredCapabilities
     if (capability === undefined) throw new NodeError('USAGE', 'a swarm needs at least one capability')
     const strategy = options.items === undefined ? 'each' : 'map'
-    const id = this.#parts.swarms.launch({ goal: taskDescription, capability, furtherCapabilities, strategy, ...options })
-    const session = this.#parts.swarms.session(id)
-    if (session === undefined) throw new NodeError('SWARM_NOT_FOUND', 'the swarm is no longer kept')
+    const begun: SwarmSession[] = []
+    const { swarms } = this.#parts
+    const plan = { goal: taskDescription, capability, furtherCapabilities, strategy, ...options } as const
+    const id = await swarms.launch(plan, undefined, (run) => begun.push(run.session()))
+    const session = begun[0] ?? swarms.session(id)
+    if (session === undefined) throw new NodeError('SWARM_NOT_FOUND', 'the swarm is no longer kept in memory')
     return session
   }
 

@@ -1,136 +1,102 @@
-import { wait } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
-import { Emitter } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
-import { createSwarm, stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
+import { stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
 import type { RunOutcome, SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'
-import type { LeftOut, SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, SwarmStatus } from '../ports/swarm-api.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../ports/swarm-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { OPERATOR } from './agents.js'
+import { isIdempotent } from './callee-requests.js'
 import { parseAddress } from './directory.js'
-import { isRefusal, stepsFor } from './next-steps.js'
-import type { Answer } from './asking.js'
-import type { Asked, Requests } from './requests.js'
+import { DurableTales } from './durable-tales.js'
+import { infoOf } from './ended-swarm.js'
+import type { SwarmView } from './ended-swarm.js'
+import { stepsFor } from './next-steps.js'
+import type { Peers } from './peers.js'
+import type { Requests } from './requests.js'
 import { sizeOf } from './size.js'
-import { sessionOf } from './swarm-session.js'
+import type { SwarmBook, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './swarm-book.js'
+import { SwarmCourse } from './swarm-course.js'
+import type { Following } from './swarm-course.js'
+import { SwarmLeases } from './swarm-leases.js'
+import type { ItemRun } from './swarm-leases.js'
+import { machineOf } from './swarm-past.js'
+import type { SwarmPast } from './swarm-past.js'
+import { sessionOf, subTaskIndex } from './swarm-session.js'
 import type { SwarmSession } from './swarm-session.js'
-import { justified, SwarmOffers } from './swarm-offers.js'
-import type { SwarmOffersParts } from './swarm-offers.js'
+import { SwarmOffers } from './swarm-offers.js'
+import type { Recruit, SwarmOffersParts } from './swarm-offers.js'
 
 /** What one swarm needs. */
 export interface SwarmRunParts extends SwarmOffersParts {
   readonly telemetry: Telemetry
   readonly requests: Requests
-  readonly limits: { readonly leaseMs: number; readonly deadlineMs: number }
+  readonly peers: Pick<Peers, 'isOnline'>
+  readonly swarmBook: SwarmBook
+  readonly limits: { readonly leaseMs: number; readonly deadlineMs: number; readonly defaultTtlMs: number }
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
   /** May a result of so many bytes be kept? */
   hasRoom(bytes: number): boolean
   /** Called once, when it has ended. */
   onEnd(run: SwarmRun): void
 }
 
-/** What a swarm is launched with. */
+/** What a swarm is made of. */
 export interface SwarmLaunch {
-  readonly id: string
-  readonly taskId: string
-  readonly request: SwarmRequest
-  /** What an agent must be able to do to take part; the first is the one that is asked for. */
-  readonly capabilities: readonly string[]
-  /** Who launches it, when that may be weaker than the operator. */
-  readonly onBehalfOf?: CertifiedPower
+  readonly head: SwarmHead
   /** `pinnedTo`: address of the only agent that may do the item; its name then too. */
-  readonly items: readonly { readonly name: string; readonly input: unknown; readonly pinnedTo?: string }[]
+  readonly items: readonly SwarmItem[]
   /** Addresses of agents that may take part. */
   readonly allowed: readonly string[]
-  readonly leftOut: readonly LeftOut[]
+  /** null for a new one. */
+  readonly past: SwarmPast | null
 }
 
-/** What every agent would answer alike: the item itself is at fault. */
-const FINAL: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
-/** What says that the work has not begun: the lease goes back, and no retry is spent. Whether the agent is gone, its card tells. */
-const NOT_BEGUN: ReadonlySet<ErrorCode> = new Set([
-  'PEER_OFFLINE',
-  'CHANNEL_CLOSED',
-  'OVERLOADED',
-  'AGENT_NOT_FOUND',
-  'CAPABILITY_NOT_FOUND'
-])
-
-interface Lease {
-  readonly index: number
-  readonly agent: string
-  readonly attempt: number
-}
-
-/** One swarm under way: performs what the lease machine decides, and keeps what people want to see. */
-export class SwarmRun {
-  readonly id: string
-  readonly taskId: string
-  /** What it was launched with, but for the inputs. */
-  readonly request: SwarmRequest
-  /** What its agents must be able to do. */
-  readonly capabilities: readonly string[]
-  /** Who launched it, when that may be weaker than the operator. */
-  readonly onBehalfOf: CertifiedPower | undefined
+/** One swarm under way: performs what the lease machine decides, and tells it once it is durable. */
+export class SwarmRun implements SwarmView {
+  readonly head: SwarmHead
   readonly #parts: SwarmRunParts
-  /** By item; none once it has ended. */
-  #inputs: readonly unknown[]
-  readonly #offers: SwarmOffers
+  /** None once it has ended. */
+  #items: readonly SwarmItem[]
   readonly #names: readonly string[]
-  readonly #createdAt: number
   readonly #state: SwarmState
-  readonly #events: SwarmEvent[] = []
-  readonly #live: Emitter<SwarmEvent>
-  readonly #leases = new Map<number, { readonly agent: string; readonly attempt: number; asked: Asked | null; isHeld: boolean }>()
-  readonly #results: { readonly index: number; readonly row: SwarmResults['results'][number] }[] = []
+  readonly #course: SwarmCourse
+  readonly #offers: SwarmOffers
+  readonly #leases: SwarmLeases
+  /** Addresses of agents that got a lease. */
   readonly #participants = new Set<string>()
   #bytes = 0
-  #durationMs: number | null = null
+  /** How it ended, once that is durable. */
+  #end: SwarmEnd | null = null
+  readonly #tales: DurableTales
+  #isStopped = false
 
-  constructor(parts: SwarmRunParts, launch: SwarmLaunch) {
-    const { clock, telemetry, directory } = parts
-    const { items, allowed, onBehalfOf } = launch
-    const { items: _items, input: _input, ...request } = launch.request
+  constructor(parts: SwarmRunParts, { head, items, allowed, past }: SwarmLaunch) {
+    const { telemetry, directory } = parts
     const namer = directory.namer()
-    this.id = launch.id
-    this.taskId = launch.taskId
-    this.request = request
-    this.capabilities = launch.capabilities
-    this.onBehalfOf = onBehalfOf
+    this.head = head
     this.#parts = parts
-    this.#inputs = items.map((one) => one.input)
-    this.#createdAt = clock.now()
+    this.#tales = new DurableTales(parts)
+    this.#items = items
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
-    this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
-    // The machine's clock must never go back, so it is not the wall clock.
-    this.#state = createSwarm(this.#swarm(items), clock.monotonic())
-    const leftOut = launch.leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
-    this.#tell({ type: 'swarm', id: this.id, agents: allowed.map((one) => namer(one)), leftOut })
-    this.#offers = new SwarmOffers(parts, {
-      request,
-      capabilities: launch.capabilities,
-      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
-      itemCount: items.length,
-      leftOut,
-      onRecruited: (agents) => this.#step({ type: 'recruited', agents }),
-      onAccepted: (recruit) => this.#step({ type: 'accepted', ...recruit }),
-      onLeft: ({ agent, leftOut: left, error }) => {
-        this.#tell({ type: 'left-out', ...left })
-        this.#step({ type: 'left', agent, reason: left.rule, error })
-      }
-    })
+    this.#state = machineOf({ head, items, past }, parts.clock, parts.limits.leaseMs)
+    this.#course = new SwarmCourse(telemetry)
+    this.#course.tell({ type: 'swarm', id: head.id, agents: head.agents, leftOut: head.leftOut })
+    this.#leases = this.#createLeases()
+    this.#offers = this.#createOffers()
+    if (past !== null) this.#resume(past)
     this.#offers.offer(allowed)
   }
 
   /** Has it not ended? It may be stalled. */
   get isRunning(): boolean {
-    return this.#state.status === 'running'
+    return this.#end === null
   }
 
   /** Where it stands: `stalled` while it runs without any agent that could get a lease. */
   get status(): SwarmStatus {
-    return this.#offers.isRecruiting ? this.#state.status : swarmStatus(this.#state)
+    if (this.#end !== null) return this.#end.status
+    return this.#offers.isRecruiting || this.#state.status !== 'running' ? 'running' : swarmStatus(this.#state)
   }
 
   /** About how many bytes its results and errors hold. */
@@ -140,17 +106,18 @@ export class SwarmRun {
 
   /** Where it stands, in the words of the specification. */
   session(): SwarmSession {
-    const results = new Map(this.#results.flatMap(({ index, row }) => (row.status === 'completed' ? [[index, row.result]] : [])))
+    const { id, request, capabilities, createdAt } = this.head
     return sessionOf({
-      id: this.id,
-      goal: this.request.goal,
-      capabilities: this.capabilities,
+      id,
+      goal: request.goal,
+      capabilities,
       names: this.#names,
       state: this.#state,
+      isEnded: !this.isRunning,
       isRecruiting: this.#offers.isRecruiting,
       participants: this.#participants,
-      results,
-      createdAt: this.#createdAt
+      rows: this.#course.rows,
+      createdAt
     })
   }
 
@@ -160,125 +127,162 @@ export class SwarmRun {
   }
 
   /** Ends the live lease of an item with an outcome that did not come from its agent, which is told to stop. False: no lease. */
-  settle(index: number, outcome: RunOutcome): boolean {
-    const lease = this.#leases.get(index)
+  settle(subTask: string, outcome: RunOutcome): boolean {
+    const index = subTaskIndex(this.head.id, subTask)
+    const lease = index === null ? undefined : this.#leases.of(index)
     if (lease === undefined) return false
-    const { agent, attempt, asked } = lease
-    this.#step({ type: 'result', index, agent, attempt, outcome })
-    asked?.cancel()
+    this.#leases.cancel(lease.index, lease.attempt)
+    this.#step({ type: 'result', index: lease.index, agent: lease.agent, attempt: lease.attempt, outcome })
     return true
   }
 
   /** Time passed: new agents are asked, those that no longer exist (not in `known`) left, leases and deadline looked at. */
   tick({ allowed, known }: { readonly allowed: readonly string[]; readonly known: ReadonlySet<string> }): void {
-    for (const agent of this.#offers.removed(known)) this.#left(agent, 'it is no longer there')
-    if (this.isRunning) this.#offers.offer(allowed)
+    if (this.#isStopped) return
+    for (const agent of this.#offers.removed(known)) this.#left(agent)
+    if (this.#state.status === 'running') this.#offers.offer(allowed)
+    this.#leases.tick()
     this.#step({ type: 'tick' })
   }
 
-  /** Stops it: leases are released, what is not done ends. */
-  cancel(): void {
+  /** Stops it: leases are released, what is not done ends. Resolves when that is durable. */
+  async cancel(): Promise<void> {
     this.#step({ type: 'cancel' })
+    await this.#tales.told()
   }
 
-  /** A peer says which requests it works on, or which wait for a person of it (`isHeld`); it may only renew its own leases. */
-  heartbeat(peer: NodeId, keys: readonly string[], isHeld: boolean): void {
-    const prefix = `${this.id}.`
-    const leases = keys.flatMap((key) => {
-      const at = key.startsWith(prefix) ? /^(\d{1,9})#(\d{1,9})$/.exec(key.slice(prefix.length)) : null
-      const holder = at === null ? undefined : this.#leases.get(Number(at[1]))?.agent
-      return at !== null && holder !== undefined && parseAddress(holder)?.nodeId === peer
-        ? [{ index: Number(at[1]), attempt: Number(at[2]) }]
-        : []
-    })
-    if (leases.length > 0) this.#step({ type: 'heartbeat', leases })
-    for (const { index, attempt } of leases) {
-      const lease = this.#leases.get(index)
-      if (lease?.attempt !== attempt || lease.isHeld === isHeld) continue
-      lease.isHeld = isHeld
-      this.#tell({ type: 'waiting', ...this.#shown({ index, ...lease }), waitingFor: isHeld ? 'approval' : null })
-    }
+  /** This node stops: the swarm goes on from the ledger at its next start. Resolves when nothing is written any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#offers.stop()
+    this.#leases.stop()
+    await this.#tales.stop()
+  }
+
+  /** A peer works on runs of items, or says that they wait for a person there (`isHeld`). Gives those that are no live leases of it. */
+  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
+    return this.#leases.heard(peer, runs, isHeld)
   }
 
   /** Do leases of it wait for a person, by what their nodes say, and is none worked on? */
   get isHeld(): boolean {
-    return this.#held > 0 && this.#held === this.#leases.size
+    const { waiting, size } = this.#leases
+    return waiting > 0 && waiting === size
   }
 
-  get #held(): number {
-    return [...this.#leases.values()].filter((one) => one.isHeld).length
-  }
-
-  /** A peer is gone: the leases of its agents go back at once. */
+  /** A peer is gone: leases of its agents that others may have go back at once. */
   lost(peer: NodeId): void {
     const agents = this.#offers.lost(peer)
     if (agents.length > 0) this.#step({ type: 'gone', agents, reason: 'its node is gone' })
   }
 
   /** What has happened so far, and a subscription to what comes. */
-  follow(listener: (event: SwarmEvent) => void): { readonly past: readonly SwarmEvent[]; readonly stop: () => void } {
-    return { past: [...this.#events], stop: this.#live.on(listener) }
+  follow(listener: (event: SwarmEvent) => void): Following {
+    return this.#course.follow(listener)
   }
 
   /** Its accepted results so far, in the order of the items. */
   results(): SwarmResults {
-    const rows = [...this.#results].sort((a, b) => a.index - b.index).map((one) => one.row)
-    return { id: this.id, status: this.status, results: rows }
+    return { id: this.head.id, status: this.status, results: this.#course.results() }
   }
 
   /** Where it stands, in full. */
   info(): SwarmInfo {
-    const namer = this.#parts.directory.namer()
-    const { completed, failed, items } = this.#state
-    const { goal, capability, strategy } = this.request
-    return {
-      id: this.id,
-      goal,
-      capability,
-      strategy,
-      status: this.status,
-      participants: [...this.#participants].map((one) => namer(one)),
-      leftOut: this.#offers.leftOut,
-      counts: { total: items.length, completed, failed },
-      running: this.#leases.size - this.#held,
-      waitingForApproval: this.#held,
-      createdAt: new Date(this.#createdAt).toISOString(),
-      durationMs: this.#durationMs ?? this.#elapsed()
+    const { head } = this
+    const { waiting, size } = this.#leases
+    const { status } = this
+    return { ...infoOf(head, this.#end ?? { ...this.#standing(), status }), running: size - waiting, waitingForApproval: waiting }
+  }
+
+  #createLeases(): SwarmLeases {
+    const { swarmBook } = this.#parts
+    const { head } = this
+    return new SwarmLeases({
+      ...this.#parts,
+      head,
+      input: (index) => this.#input(index),
+      changes: (lease) => [swarmBook.leased(head.id, lease)],
+      fault: (lease, result) => this.#fault(lease, result),
+      onInput: (input) => this.#step(input),
+      onHeld: (lease, isHeld) => this.#course.tell({ type: 'waiting', ...this.#shown(lease), waitingFor: isHeld ? 'approval' : null })
+    })
+  }
+
+  #createOffers(): SwarmOffers {
+    const { request, capabilities, onBehalfOf, leftOut, itemCount } = this.head
+    const known = (recruit: Recruit): Recruit & { isRepeatable: boolean } => ({
+      ...recruit,
+      isRepeatable: this.#isRepeatable(recruit.agent)
+    })
+    return new SwarmOffers(this.#parts, {
+      request,
+      capabilities,
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+      itemCount,
+      leftOut,
+      onRecruited: (recruits) => this.#step({ type: 'recruited', agents: recruits.map(known) }),
+      onAccepted: (recruit) => this.#step({ type: 'accepted', ...known(recruit) }),
+      onLeft: ({ agent, leftOut: left, error }) => {
+        this.#course.tell({ type: 'left-out', ...left })
+        this.#step({ type: 'left', agent, reason: left.rule, error })
+      }
+    })
+  }
+
+  #resume({ rows, leases }: SwarmPast): void {
+    for (const row of rows) {
+      this.#bytes += bytesOf(row)
+      if (row.holder !== '') this.#participants.add(row.holder)
+      this.#course.settled(row)
+    }
+    const settled = new Set(rows.map(({ index }) => index))
+    for (const lease of leases) {
+      this.#participants.add(lease.agent)
+      if (settled.has(lease.index)) continue
+      this.#course.tell({ type: 'lease', ...this.#shown(lease) })
+      this.#leases.resume(lease)
     }
   }
 
-  /** The first failure, for the swarm's own outcome. */
-  firstError(): ErrorBody | null {
-    return this.#results.find((one) => one.row.error !== null)?.row.error ?? null
+  #isRepeatable(agent: string): boolean {
+    const { capability, allowRepeat } = this.head.request
+    const address = parseAddress(agent)
+    return allowRepeat === true || (address !== null && isIdempotent(this.#parts.directory, address, capability))
   }
 
-  #swarm(items: SwarmLaunch['items']): Parameters<typeof createSwarm>[0] {
-    const { clock, limits } = this.#parts
-    const { id, request } = this
-    return {
-      id,
-      items: items.map(({ name, pinnedTo }) => (pinnedTo === undefined ? { name } : { name, pinnedTo })),
-      maxParallel: request.maxParallel ?? Number.MAX_SAFE_INTEGER,
-      retries: request.retries ?? 2,
-      deadlineAt: clock.monotonic() + this.#deadlineMs,
-      leaseMs: limits.leaseMs
+  #input(index: number): unknown {
+    // Everyone gets the same: the ledger has it once.
+    const item = this.#items[this.head.request.strategy === 'each' ? 0 : index]
+    if (item === undefined || !('input' in item)) throw new NodeError('PAYLOAD_TOO_LARGE', 'the input of the item is too large to be kept')
+    return item.input
+  }
+
+  /** Why a result cannot be taken; null when it can. */
+  #fault(lease: SwarmLease, result: unknown): NodeError | null {
+    if (!this.#parts.hasRoom(sizeOf(result))) {
+      return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
     }
-  }
-
-  get #deadlineMs(): number {
-    return this.request.deadlineMs ?? this.#parts.limits.deadlineMs
+    try {
+      const row = { ...this.#shown(lease), status: 'completed', result, error: null, durationMs: 0 } as const
+      this.#parts.swarmBook.settled(this.head.id, { index: lease.index, holder: lease.agent, row })
+      return null
+    } catch (error) {
+      return asNodeError(error)
+    }
   }
 
   #elapsed(): number {
     return Math.round(this.#parts.clock.monotonic() - this.#state.createdAt)
   }
 
-  #left(agent: string, reason: string): void {
+  #left(agent: string): void {
+    const reason = 'it is no longer there'
     const error = new NodeError('AGENT_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} does not take part: ${reason}`).toBody()
     this.#step({ type: 'left', agent, reason, error })
   }
 
   #step(input: SwarmInput): void {
+    if (this.#isStopped) return
     const { effects } = stepSwarm(this.#state, input, this.#parts.clock.monotonic())
     for (const effect of effects) this.#perform(effect)
   }
@@ -286,114 +290,83 @@ export class SwarmRun {
   #perform(effect: SwarmEffect): void {
     switch (effect.type) {
       case 'lease':
-        return this.#begin({ index: effect.index, agent: effect.agent, attempt: effect.attempt })
+        return this.#begin(effect)
       case 'release':
-        this.#drop(effect)?.cancel()
-        return this.#tell({ type: 'released', ...this.#shown(effect), reason: effect.reason })
+        this.#leases.cancel(effect.index, effect.attempt)
+        return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: effect.reason })
       case 'retry':
-        this.#drop(effect)
-        return this.#tell({ type: 'released', ...this.#shown(effect), reason: `failed, is tried again: ${effect.error.message}` })
+        this.#leases.drop(effect.index, effect.attempt)
+        return this.#course.tell({ type: 'released', ...this.#shown(effect), reason: `failed, is tried again: ${effect.error.message}` })
       case 'item':
         return this.#settle(effect)
       case 'done':
-        return this.#finish(effect)
+        return this.#finish(effect.status)
     }
   }
 
-  #begin(lease: Lease): void {
-    this.#participants.add(lease.agent)
-    this.#leases.set(lease.index, { agent: lease.agent, attempt: lease.attempt, asked: null, isHeld: false })
-    this.#tell({ type: 'lease', ...this.#shown(lease) })
-    void this.#lease(lease)
+  #begin({ index, agent, attempt }: Extract<SwarmEffect, { type: 'lease' }>): void {
+    const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
+    this.#participants.add(agent)
+    this.#course.tell({ type: 'lease', ...this.#shown({ index, agent, attempt }) })
+    this.#leases.begin({ index, agent, attempt, failures, isRepeatable })
   }
 
-  /** Forgets a lease; gives what was asked for it, if it is under way. */
-  #drop({ index, attempt }: Lease): Asked | null {
-    const lease = this.#leases.get(index)
-    if (lease?.attempt !== attempt) return null
-    this.#leases.delete(index)
-    return lease.asked
-  }
-
-  #shown({ index, agent, attempt }: Lease): { item: string; agent: string; attempt: number } {
+  #shown({ index, agent, attempt }: { readonly index: number; readonly agent: string; readonly attempt: number }): {
+    item: string
+    agent: string
+    attempt: number
+  } {
     return { item: this.#names[index] ?? String(index), agent: agent === '' ? '-' : this.#parts.directory.shownAddress(agent), attempt }
   }
 
-  /** Asks the agent to do the item; its answer goes back into the machine with the attempt it belongs to. */
-  async #lease(lease: Lease): Promise<void> {
-    try {
-      const asked = await this.#ask(lease)
-      const held = this.#leases.get(lease.index)
-      // It may have been released while the message was on its way out.
-      if (held?.attempt === lease.attempt) held.asked = asked
-      else asked.cancel()
-      const answer = await asked.answer
-      // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
-      if (parseAddress(lease.agent)?.nodeId === this.#parts.self) await wait(this.#parts.clock, 0)
-      this.#answered(lease, answer)
-    } catch (error) {
-      this.#failed(lease, asNodeError(error).toBody())
-    }
+  #settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {
+    const { index, attempt, agent: holder, status, result, durationMs } = effect
+    this.#leases.drop(index, attempt)
+    const shown = this.#shown(effect)
+    const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
+    const row: SwarmRow = { index, holder, row: { ...shown, status, result, error, durationMs } }
+    this.#bytes += bytesOf(row)
+    const changes = [this.#parts.swarmBook.settled(this.head.id, row)]
+    this.#tales.add({ changes, tell: () => this.#course.settled(row) })
   }
 
-  #ask({ index, agent, attempt }: Lease): Promise<Asked> {
-    const { requests, self } = this.#parts
-    const { request, onBehalfOf } = this
-    const target = parseAddress(agent)
-    if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
-    return requests.ask({
-      sender: { agentId: OPERATOR, nodeId: self },
-      target,
-      capability: request.capability,
-      input: this.#inputs[index],
-      description: request.goal,
-      ...justified(request),
-      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
-      timeoutMs: this.#deadlineMs,
-      mayQueue: false,
-      lease: { swarm: this.id, requestId: `${this.id}.${index}`, attempt }
+  #finish(status: SwarmEnd['status']): void {
+    const { clock, limits, swarmBook } = this.#parts
+    this.#offers.stop()
+    this.#leases.cancelAll()
+    this.#items = []
+    const durationMs = this.#elapsed()
+    // What it ended with is known when all of its outcomes were told.
+    this.#tales.addLast(() => {
+      const canceled = status === 'canceled' ? new NodeError('CANCELED', 'the swarm was canceled').toBody() : null
+      const error = status === 'completed' ? null : (canceled ?? this.#course.firstError())
+      const end = { ...this.#standing(), status, durationMs, error }
+      const changes = swarmBook.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
+      const tell = (): void => {
+        this.#end = end
+        this.#parts.onEnd(this)
+        this.#course.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error })
+      }
+      return { changes, tell }
     })
   }
 
-  #answered(lease: Lease, answer: Answer): void {
-    if (answer.outcome !== 'COMPLETED') return this.#failed(lease, answer.error)
-    if (!this.#parts.hasRoom(sizeOf(answer.result))) {
-      return this.#failed(lease, new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have').toBody())
+  #standing(): Omit<SwarmEnd, 'status' | 'error'> {
+    const namer = this.#parts.directory.namer()
+    return {
+      counts: this.#course.counts(this.head.itemCount),
+      durationMs: this.#elapsed(),
+      participants: [...this.#participants].map((one) => namer(one)),
+      leftOut: this.#offers.leftOut
     }
-    this.#step({ type: 'result', ...lease, outcome: { ok: true, result: answer.result } })
   }
 
-  #failed(lease: Lease, { data, ...bare }: ErrorBody): void {
-    if (NOT_BEGUN.has(bare.code)) return this.#step({ type: 'busy', ...lease })
-    const error = data === undefined || !this.#parts.hasRoom(sizeOf(data)) ? bare : { ...bare, data }
-    const outcome = { ok: false, error, isFinal: FINAL.has(error.code), isRefusal: isRefusal(error.code) } as const
-    this.#step({ type: 'result', ...lease, outcome })
+  /** Why it ended as it did; null while it runs, or when all went well. */
+  get error(): SwarmEnd['error'] {
+    return this.#end?.error ?? null
   }
+}
 
-  #settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {
-    this.#leases.delete(effect.index)
-    const { status, result, durationMs } = effect
-    const shown = this.#shown(effect)
-    const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
-    this.#bytes += sizeOf(result) + sizeOf(error)
-    this.#results.push({ index: effect.index, row: { ...shown, status, result, error, durationMs } })
-    this.#tell({ type: 'item', ...shown, status, result, error })
-  }
-
-  #finish({ status, counts }: Extract<SwarmEffect, { type: 'done' }>): void {
-    this.#offers.stop()
-    for (const lease of this.#leases.values()) lease.asked?.cancel()
-    this.#leases.clear()
-    this.#inputs = []
-    this.#durationMs = this.#elapsed()
-    const canceled = status === 'canceled' ? new NodeError('CANCELED', 'the swarm was canceled').toBody() : null
-    const error = status === 'completed' ? null : (canceled ?? this.firstError())
-    this.#parts.onEnd(this)
-    this.#tell({ type: 'done', id: this.id, status, counts, durationMs: this.#durationMs, error })
-  }
-
-  #tell(event: SwarmEvent): void {
-    this.#events.push(event)
-    this.#live.emit(event)
-  }
+function bytesOf({ row: { result, error } }: SwarmRow): number {
+  return sizeOf(result) + sizeOf(error)
 }

@@ -1,4 +1,6 @@
 import type { SwarmState } from '../domain/swarm/machine.js'
+import type { SwarmItemStatus } from '../ports/swarm-api.js'
+import type { SwarmRow } from './swarm-book.js'
 
 /** Where a swarm stands, in the words of the specification. */
 export type SwarmSessionStatus = 'recruiting' | 'active' | 'completing' | 'completed' | 'failed'
@@ -37,10 +39,12 @@ export interface SessionParts {
   readonly capabilities: readonly string[]
   readonly names: readonly string[]
   readonly state: SwarmState
+  /** Has its end been told? */
+  readonly isEnded: boolean
   readonly isRecruiting: boolean
   readonly participants: ReadonlySet<string>
-  /** Accepted results by index of the item. */
-  readonly results: ReadonlyMap<number, unknown>
+  /** The outcomes that were told, by index of the item. */
+  readonly rows: ReadonlyMap<number, SwarmRow>
   readonly createdAt: number
 }
 
@@ -55,8 +59,6 @@ export function subTaskIndex(swarmId: string, id: string): number | null {
   return /^\d{1,9}$/.test(digits) ? Number(digits) : null
 }
 
-const SUB_TASK_STATUS = { waiting: 'pending', leased: 'running', completed: 'completed', failed: 'failed' } as const
-
 /** The session of a swarm now; every word of it is read from the lease machine. */
 export function sessionOf({
   id,
@@ -64,20 +66,21 @@ export function sessionOf({
   capabilities,
   names,
   state,
+  isEnded,
   isRecruiting,
   participants,
-  results,
+  rows,
   createdAt
 }: SessionParts): SwarmSession {
   const subTasks = state.items.map((item, index): SwarmSubTask => {
-    const base = {
+    const base: SwarmSubTask = {
       id: subTaskId(id, index),
       description: names[index] ?? item.name,
       assignedAgent: item.agent,
       requiredCapabilities: capabilities,
-      status: SUB_TASK_STATUS[item.status]
+      status: rowStatus(rows.get(index)?.row.status) ?? (item.status === 'waiting' ? 'pending' : 'running')
     }
-    return results.has(index) ? { ...base, result: results.get(index) } : base
+    return base.status === 'completed' ? { ...base, result: rows.get(index)?.row.result } : base
   })
   const completed = subTasks.filter((one) => one.status === 'completed')
   return {
@@ -85,14 +88,18 @@ export function sessionOf({
     taskDescription: goal,
     participants: [...participants],
     subTasks,
-    status: statusOf(state, isRecruiting),
+    status: isEnded ? (state.status === 'completed' ? 'completed' : 'failed') : statusOf(state, isRecruiting),
     sharedState: Object.fromEntries(completed.map((one) => [one.id, one.result])),
     createdAt
   }
 }
 
+/** An outcome counts once it is durable, and was told. */
+function rowStatus(status: SwarmItemStatus | undefined): 'completed' | 'failed' | undefined {
+  return status === 'unknown' ? 'failed' : status
+}
+
 function statusOf(state: SwarmState, isRecruiting: boolean): SwarmSessionStatus {
-  if (state.status !== 'running') return state.status === 'completed' ? 'completed' : 'failed'
   if (isRecruiting) return 'recruiting'
   return state.items.some((item) => item.status === 'waiting') ? 'active' : 'completing'
 }

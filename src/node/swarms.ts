@@ -1,24 +1,26 @@
-import type { Timer } from '../kit/clock.js'
+import type { Clock, Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
-import type { RefusalCode } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import type { LeftOut, SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
-import { OPERATOR } from './agents.js'
-import type { NodeEvents } from './events.js'
-import type { Peers } from './peers.js'
 import type { RunOutcome } from '../domain/swarm/machine.js'
-import { justified } from './swarm-offers.js'
+import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
+import { endedSwarm, infoOf } from './ended-swarm.js'
+import type { SwarmView } from './ended-swarm.js'
+import type { NodeEvents } from './events.js'
+import { recordedSwarmTask, swarmOutcome } from './recorded-task.js'
+import type { RecordedTask } from './recorded-task.js'
+import type { SwarmHead, SwarmItem } from './swarm-book.js'
+import type { Following } from './swarm-course.js'
+import type { ItemRun } from './swarm-leases.js'
 import { SwarmRun } from './swarm-run.js'
-import type { SwarmRunParts } from './swarm-run.js'
-import { subTaskIndex } from './swarm-session.js'
+import type { SwarmLaunch, SwarmRunParts } from './swarm-run.js'
 import type { SwarmSession } from './swarm-session.js'
+import { nobody, survey } from './swarm-survey.js'
+import type { Survey, SurveyParts } from './swarm-survey.js'
 import type { Tasks } from './tasks.js'
-import type { Visibility } from './visibility.js'
 
-/** Swarms that are kept; the oldest finished ones go first. */
+/** Swarms that are kept in memory; the oldest finished ones go first, and are read from the ledger then. */
 const KEPT = 100
 /** Bytes of results that are kept; the same. When those of running swarms take it all, further results are refused. */
 const KEPT_BYTES = 128 * 1024 * 1024
@@ -28,19 +30,10 @@ export const MAX_ITEMS = 10_000
 const TICK_MS = 500
 
 /** What swarms need. */
-export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'hasRoom'> {
-  readonly registry: AgentRegistry
-  readonly peers: Peers
+export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'hasRoom' | 'peers'>, SurveyParts {
+  readonly clock: Clock
   readonly tasks: Tasks
   readonly events: NodeEvents
-  readonly visibility: Visibility
-}
-
-/** Who could take part: who may, who is left out and why. */
-interface Survey {
-  readonly allowed: readonly string[]
-  readonly leftOut: readonly LeftOut[]
-  readonly refusals: readonly RefusalCode[]
 }
 
 /** What a program launches. */
@@ -49,83 +42,192 @@ export interface SwarmPlan extends SwarmRequest {
   readonly furtherCapabilities?: readonly string[]
 }
 
-/** The swarms launched here. */
+/** The swarms launched here. Those under way go on from the ledger when this node starts again. */
 export class Swarms {
   readonly #parts: SwarmsParts
   readonly #runs = new Map<string, SwarmRun>()
   /** By running swarm: addresses of agents that the rules refuse, each on record once. */
   readonly #refused = new Map<string, Set<string>>()
+  /** Launches under way, by the name of their idempotency key: one after the other. */
+  readonly #launching = new Map<string, Promise<unknown>>()
   #timer: Timer | null = null
+  #isStopped = false
 
   constructor(parts: SwarmsParts) {
     this.#parts = parts
+  }
+
+  /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
+  async resume(): Promise<void> {
+    const { swarmBook, tasks } = this.#parts
+    for (const id of await swarmBook.open()) {
+      const head = await swarmBook.get(id)
+      if (head === null) continue
+      const { items, leases } = await swarmBook.unfinished(id)
+      const { task, events } = recordedSwarmTask(head)
+      tasks.restore(task, events)
+      this.#run({ head, items, allowed: [], past: { leases, rows: await swarmBook.results(id) } }, new Set())
+    }
   }
 
   /** Begins to watch leases and deadlines. */
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
       for (const run of this.#running()) {
-        const { allowed, leftOut } = this.#survey(run, this.#refused.get(run.id))
+        const { allowed, leftOut } = survey(this.#parts, run.head, this.#refused.get(run.head.id))
         run.tick({ allowed, known: new Set([...allowed, ...leftOut.map((one) => one.agent)]) })
       }
       this.#showHeld()
     })
   }
 
-  /** Cancels what runs. */
-  stop(): void {
+  /** This node stops; what runs goes on at its next start. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
     this.#parts.clock.clear(this.#timer)
-    for (const run of this.#running()) run.cancel()
+    await Promise.all([...this.#runs.values()].map((run) => run.stop()))
   }
 
   /**
-   * Launches a swarm and returns its id; its course is in {@link Swarms.follow}.
+   * Launches a swarm and returns its id, once it is durable; its course is in {@link Swarms.follow}. With an idempotency key
+   * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
    * @throws NodeError NO_CAPABLE_AGENT when nobody can; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
-   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items.
+   * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;
+   * CONFLICT for the key of another request; what the ledger refuses.
    */
-  launch({ furtherCapabilities = [], ...request }: SwarmPlan, onBehalfOf?: CertifiedPower): string {
-    const { ids, tasks, events } = this.#parts
+  async launch(
+    { furtherCapabilities = [], ...request }: SwarmPlan,
+    onBehalfOf?: CertifiedPower,
+    onRun: (run: SwarmRun) => void = () => {}
+  ): Promise<string> {
     const capabilities = [request.capability, ...furtherCapabilities]
-    const refused = new Set<string>()
-    const survey = this.#survey({ request, capabilities, onBehalfOf }, refused)
-    if (survey.allowed.length === 0) throw this.#nobody(request, survey)
-    const items = itemsOf(request, survey.allowed)
-    if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
-    if (items.length > MAX_ITEMS) throw new NodeError('USAGE', `a swarm takes at most ${MAX_ITEMS} items, not ${items.length}`)
-    const id = ids.next('swarm')
-    const { capability, goal } = request
-    const taskId = tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal })
-    tasks.working(taskId)
-    events.add('swarm', 'a swarm was launched', { swarm: id, capability, items: items.length })
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
-    const hooks = { onEnd: (ended: SwarmRun) => this.#ended(ended), hasRoom: (bytes: number) => this.#hasRoom(bytes) }
-    const run = new SwarmRun({ ...this.#parts, ...hooks }, { id, taskId, request, capabilities, items, ...survey, ...by })
-    this.#runs.set(id, run)
-    this.#refused.set(id, refused)
-    this.#trim(0)
-    return id
+    const { idempotencyKey } = request
+    const wanted = { request, capabilities, ...by, onRun }
+    if (idempotencyKey === undefined) return await this.#launch({ ...wanted, key: null })
+    const key = this.#parts.swarmBook.key(idempotencyKey, request, capabilities)
+    const before = this.#launching.get(key.name) ?? Promise.resolve()
+    const turn = before.then(() => this.#launchOnce({ ...wanted, key }))
+    const settled = turn.catch(() => {})
+    this.#launching.set(key.name, settled)
+    try {
+      return await turn
+    } finally {
+      if (this.#launching.get(key.name) === settled) this.#launching.delete(key.name)
+    }
   }
 
-  /** Stops a swarm. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-  cancel(id: string): SwarmInfo {
-    const run = this.#get(id)
-    run.cancel()
-    return run.info()
+  async #launchOnce(wanted: Launching & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
+    const known = await this.#parts.swarmBook.ofKey(wanted.key.name)
+    if (known === null) return await this.#launch(wanted)
+    if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
+    throw new NodeError('CONFLICT', `that idempotency key is the one of swarm ${known.id}, which was launched with something else`, {
+      data: { swarm: known.id },
+      next: [`a2a-node swarm show ${known.id}`]
+    })
+  }
+
+  async #launch(launching: Launching): Promise<string> {
+    const { tasks, events, commit, swarmBook } = this.#parts
+    const { request } = launching
+    const refused = new Set<string>()
+    const found = survey(this.#parts, launching, refused)
+    if (found.allowed.length === 0) throw nobody(this.#parts, request, found)
+    const items = itemsOf(request, found.allowed)
+    if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
+    if (items.length > MAX_ITEMS) throw new NodeError('USAGE', `a swarm takes at most ${MAX_ITEMS} items, not ${items.length}`)
+    const head = this.#head(launching, found, items.length)
+    await commit(swarmBook.launched(head, items))
+    const { capability, goal } = request
+    tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
+    tasks.working(head.taskId)
+    events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
+    // It goes on at the next start.
+    if (!this.#isStopped) launching.onRun(this.#run({ head, items, allowed: found.allowed, past: null }, refused))
+    this.#trim(0)
+    return head.id
+  }
+
+  #head({ request, key, onRun: _onRun, ...wanted }: Launching, { allowed, leftOut }: Survey, itemCount: number): SwarmHead {
+    const { ids, clock, directory, limits } = this.#parts
+    const { items: _items, input: _input, idempotencyKey: _key, ...rest } = request
+    const namer = directory.namer()
+    const createdAt = clock.now()
+    const deadline = createdAt + (request.deadlineMs ?? limits.deadlineMs)
+    return {
+      id: ids.next('swarm'),
+      taskId: ids.next('task'),
+      request: rest,
+      ...wanted,
+      agents: allowed.map((one) => namer(one)),
+      leftOut: leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule })),
+      itemCount,
+      createdAt,
+      deadline,
+      expiresAt: deadline + limits.defaultTtlMs,
+      key,
+      end: null
+    }
+  }
+
+  #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
+    const { id } = launch.head
+    const hooks = { onEnd: (ended: SwarmRun) => this.#ended(ended), hasRoom: (bytes: number) => this.#hasRoom(bytes) }
+    this.#refused.set(id, refused)
+    const run = new SwarmRun({ ...this.#parts, ...hooks }, launch)
+    this.#runs.set(id, run)
+    return run
+  }
+
+  /** Stops a swarm; resolves when that is durable. One that has ended stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  async cancel(id: string): Promise<SwarmInfo> {
+    const swarm = await this.find(id)
+    if (swarm instanceof SwarmRun) await swarm.cancel()
+    return swarm.info()
   }
 
   /** Cancels by the swarm's task; false when no running swarm has it. */
-  cancelTask(taskId: string): boolean {
-    const run = this.#running().find((one) => one.taskId === taskId)
-    run?.cancel()
+  async cancelTask(taskId: string): Promise<boolean> {
+    const run = this.#running().find((one) => one.head.taskId === taskId)
+    await run?.cancel()
     return run !== undefined
   }
 
-  /** Every kept swarm, newest first. */
+  /** The task of a swarm that is no longer in memory, as the ledger tells of it; null for none. @throws NodeError STORE_DAMAGED */
+  async recordedTask(taskId: string): Promise<RecordedTask | null> {
+    const head = await this.#parts.swarmBook.ofTask(taskId)
+    return head === null ? null : recordedSwarmTask(head)
+  }
+
+  /** Every swarm in memory, newest first. */
   list(): SwarmInfo[] {
     return [...this.#runs.values()].reverse().map((run) => run.info())
   }
 
-  /** One swarm. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  /** The same, and those that only the ledger has. @throws NodeError STORE_DAMAGED */
+  async listAll(): Promise<SwarmInfo[]> {
+    const all = this.list()
+    for await (const head of this.#parts.swarmBook.heads()) {
+      if (head.end !== null && !this.#runs.has(head.id)) all.push(infoOf(head, head.end))
+    }
+    return all.sort((a, b) => (a.createdAt < b.createdAt ? 1 : a.createdAt > b.createdAt ? -1 : 0))
+  }
+
+  /** A swarm by its id or the beginning of it, in memory or in the ledger. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED. */
+  async find(id: string): Promise<SwarmView> {
+    const { swarmBook, telemetry } = this.#parts
+    const heads = new Map<string, SwarmHead | null>()
+    for (const known of this.#runs.keys()) heads.set(known, null)
+    if (!this.#runs.has(id)) for await (const head of swarmBook.heads(id)) if (!heads.has(head.id)) heads.set(head.id, head)
+    const hit = hitOf(id, [...heads.keys()])
+    const run = this.#runs.get(hit)
+    const head = heads.get(hit) ?? null
+    if (run !== undefined) return run
+    if (head === null || head.end === null) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+    return endedSwarm(head, head.end, { rows: await swarmBook.results(hit), telemetry })
+  }
+
+  /** One swarm in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   show(id: string): SwarmInfo {
     return this.#get(id).info()
   }
@@ -146,10 +248,10 @@ export class Swarms {
    */
   invite(id: string, agent: string): void {
     const run = this.#get(id)
-    const refused = this.#refused.get(run.id)
+    const refused = this.#refused.get(run.head.id)
     // Who asks once more is refused once more.
     refused?.delete(agent)
-    const { allowed, leftOut } = this.#survey(run, refused)
+    const { allowed, leftOut } = survey(this.#parts, run.head, refused)
     if (allowed.includes(agent)) return run.invite(agent)
     const rule = leftOut.find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
     throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} cannot take part: ${rule}`)
@@ -157,119 +259,71 @@ export class Swarms {
 
   /** Ends the live lease of an item in the place of its agent. @throws NodeError SWARM_NOT_FOUND; TASK_NOT_FOUND without a lease. */
   settle(id: string, subTask: string, outcome: RunOutcome): void {
-    const run = this.#get(id)
-    const index = subTaskIndex(run.id, subTask)
-    if (index === null || !run.settle(index, outcome)) throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
+    if (!this.#get(id).settle(subTask, outcome)) throw new NodeError('TASK_NOT_FOUND', `nobody works on "${shown(subTask)}" now`)
   }
 
-  /** Its accepted results so far. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  /** The accepted results so far of one in memory. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   results(id: string): SwarmResults {
     return this.#get(id).results()
   }
 
-  /** Its events so far and those to come. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-  follow(id: string, listener: (event: SwarmEvent) => void): ReturnType<SwarmRun['follow']> {
+  /** The events so far of one in memory, and those to come. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+  follow(id: string, listener: (event: SwarmEvent) => void): Following {
     return this.#get(id).follow(listener)
   }
 
   /** A peer says which requests it works on. */
   onHeartbeat(peer: NodeId, keys: readonly string[]): void {
-    for (const run of this.#running()) run.heartbeat(peer, keys, false)
-    this.#showHeld()
+    this.#heard(peer, keys, false)
   }
 
   /** A peer says which requests wait for a person of it: their leases live, but nobody works on them. */
   onApproval(peer: NodeId, keys: readonly string[]): void {
-    for (const run of this.#running()) run.heartbeat(peer, keys, true)
+    this.#heard(peer, keys, true)
+  }
+
+  /** Who works on a run that is nobody's lease is told to stop: its swarm has ended, or has given the item to another. */
+  #heard(peer: NodeId, keys: readonly string[], isHeld: boolean): void {
+    for (const [id, runs] of runsOf(keys)) {
+      const strays = this.#runs.get(id)?.heard(peer, runs, isHeld) ?? runs
+      for (const { index, attempt } of strays) this.#parts.requests.endRun(peer, `${id}.${index}#${attempt}`)
+    }
     this.#showHeld()
   }
 
   #showHeld(): void {
     const { tasks } = this.#parts
-    for (const { taskId, isHeld } of this.#running()) {
-      if (isHeld) tasks.lost(taskId)
-      else tasks.working(taskId)
-      tasks.waitFor(taskId, isHeld ? 'approval' : null)
+    for (const { head, isHeld } of this.#running()) {
+      if (isHeld) tasks.lost(head.taskId)
+      else tasks.working(head.taskId)
+      tasks.waitFor(head.taskId, isHeld ? 'approval' : null)
     }
   }
 
-  /** A peer is gone: its leases go back at once. */
+  /** A peer is gone: its leases that others may have go back at once. */
   onOffline(peer: NodeId): void {
     for (const run of this.#running()) run.lost(peer)
   }
 
-  /** `refused`: agents whose refusal is on record; others are put there. */
-  #survey(
-    { request, capabilities, onBehalfOf }: Pick<SwarmRun, 'request' | 'capabilities' | 'onBehalfOf'>,
-    refused = new Set<string>()
-  ): Survey {
-    const { registry, peers, outbox, self, visibility } = this.#parts
-    const by = onBehalfOf === undefined ? {} : { onBehalfOf }
-    const sender = { agentId: OPERATOR, nodeId: self }
-    const allowed: string[] = []
-    const leftOut: LeftOut[] = []
-    const refusals: RefusalCode[] = []
-    const leaveOut = (card: RegisteredCard, rule: string): void => {
-      if (sees(card)) leftOut.push({ agent: card.address, rule })
-    }
-    const sees = (card: RegisteredCard): boolean => onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)
-    const [, ...further] = capabilities
-    for (const card of registry.findByCapability(request.capability)) {
-      if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
-      if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
-        leaveOut(card, 'offline')
-        continue
-      }
-      const recipient = { agentId: card.id, nodeId: card.nodeId }
-      const draft = { sender, recipient, type: 'task-proposal', capability: request.capability, ...justified(request), ...by } as const
-      const verdict = outbox.verdict(draft)
-      if (verdict.allowed) {
-        allowed.push(card.address)
-        continue
-      }
-      if (!refused.has(card.address)) outbox.judge(draft)
-      refused.add(card.address)
-      leaveOut(card, verdict.rule)
-      if (sees(card)) refusals.push(verdict.code)
-    }
-    return { allowed, leftOut, refusals }
-  }
-
-  /** Nobody takes part: tells "nobody can" from "may not" and from "all away". */
-  #nobody({ capability }: SwarmRequest, { leftOut, refusals }: Survey): NodeError {
-    if (leftOut.length === 0)
-      return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
-    const namer = this.#parts.directory.namer()
-    const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
-    const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')
-    return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
-      data: { leftOut: named }
-    })
+  /** Removes what has expired by now from the ledger; the number of keys. */
+  async purgeExpired(now: number): Promise<number> {
+    return await this.#parts.swarmBook.purgeExpired(now)
   }
 
   #ended(run: SwarmRun): void {
     const { tasks, events } = this.#parts
-    this.#refused.delete(run.id)
-    const { counts } = run.info()
-    events.add('swarm', 'a swarm ended', { swarm: run.id, status: run.status, ...counts })
-    if (run.status === 'completed' || run.status === 'partial') return tasks.complete(run.taskId, { status: run.status, counts })
-    const canceled = run.status === 'canceled'
-    const error = new NodeError(canceled ? 'CANCELED' : 'TASK_FAILED', `the swarm ended ${run.status}`).toBody()
-    tasks.fail(run.taskId, canceled ? error : (run.firstError() ?? error))
+    this.#refused.delete(run.head.id)
+    const { counts, status } = run.info()
+    events.add('swarm', 'a swarm ended', { swarm: run.head.id, status, ...counts })
+    const outcome = swarmOutcome({ status, counts, error: run.error })
+    if (outcome.type === 'result') tasks.complete(run.head.taskId, outcome.result)
+    else tasks.fail(run.head.taskId, outcome.error)
   }
 
   #get(id: string): SwarmRun {
-    const exact = this.#runs.get(id)
-    if (exact !== undefined) return exact
-    const hits = [...this.#runs.values()].filter((one) => id.length >= 4 && one.id.startsWith(id))
-    const [hit] = hits
-    if (hits.length > 1)
-      throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, {
-        data: { candidates: hits.map((one) => one.id) },
-        next: ['a2a-node swarm ls']
-      })
-    if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
-    return hit
+    const run = this.#runs.get(hitOf(id, [...this.#runs.keys()]))
+    if (run === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+    return run
   }
 
   #running(): SwarmRun[] {
@@ -294,7 +348,41 @@ export class Swarms {
   }
 }
 
-function itemsOf(request: SwarmRequest, allowed: readonly string[]): { name: string; input: unknown; pinnedTo?: string }[] {
-  if (request.strategy === 'map') return (request.items ?? []).map((one) => ({ name: one.item, input: one.input }))
-  return allowed.map((agent) => ({ name: agent, input: request.input ?? {}, pinnedTo: agent }))
+/** What is to be launched. */
+interface Launching extends Pick<SwarmHead, 'request' | 'capabilities' | 'onBehalfOf' | 'key'> {
+  onRun(run: SwarmRun): void
+}
+
+function itemsOf(request: SwarmRequest, allowed: readonly string[]): SwarmItem[] {
+  if (request.strategy === 'map') return (request.items ?? []).map((one) => ({ name: one.item, input: one.input ?? null }))
+  const [first, ...others] = allowed.map((agent): SwarmItem => ({ name: agent, pinnedTo: agent }))
+  // Everyone gets the same: it is kept once.
+  return first === undefined ? [] : [{ ...first, input: request.input ?? {} }, ...others]
+}
+
+/** The one id that is meant. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
+function hitOf(id: string, ids: readonly string[]): string {
+  if (ids.includes(id)) return id
+  const hits = ids.filter((one) => id.length >= 4 && one.startsWith(id))
+  const [hit] = hits
+  if (hits.length > 1)
+    throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, {
+      data: { candidates: hits },
+      next: ['a2a-node swarm ls']
+    })
+  if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+  return hit
+}
+
+/** Runs of items of swarms, as heartbeats name them, by swarm. */
+function runsOf(keys: readonly string[]): Map<string, ItemRun[]> {
+  const all = new Map<string, ItemRun[]>()
+  for (const key of keys) {
+    const [, id, index, attempt] = /^(swarm_[^.#]{1,40})\.(\d{1,9})#(\d{1,9})$/.exec(key) ?? []
+    if (id === undefined) continue
+    const runs = all.get(id) ?? []
+    all.set(id, runs)
+    runs.push({ index: Number(index), attempt: Number(attempt) })
+  }
+  return all
 }

@@ -353,7 +353,9 @@ export class Work {
     const now = clock.monotonic()
     for (const [peer, pieces] of this.#inFlight.byPeer()) {
       for (const piece of pieces) {
-        if (piece.payload.swarm !== null && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
+        // What may not be repeated is done to its end: nobody else will be given it.
+        const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
+        if (isLease && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
       }
       const live = pieces.filter((piece) => piece.isAwaited).slice(0, MAX_HEARTBEAT_KEYS)
       const waiting = live.filter((piece) => !piece.isRunning)

@@ -32,7 +32,14 @@ export interface SwarmRequest {
   /** Milliseconds. Default 600,000. */
   readonly deadlineMs?: number
   readonly justification?: string
+  /** Items that may have begun are done again, though their capability says that they may not be repeated. */
+  readonly allowRepeat?: boolean
+  /** 1..256 characters. The same one with the same request names the same swarm, until 24 hours after its end. */
+  readonly idempotencyKey?: string
 }
+
+/** What became of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. */
+export type SwarmItemStatus = 'completed' | 'failed' | 'unknown'
 
 /** Where a swarm stands. */
 export type SwarmStatus = 'running' | 'completed' | 'failed' | 'partial' | 'canceled' | 'stalled'
@@ -62,7 +69,7 @@ export type SwarmEvent =
       readonly item: string
       readonly agent: string
       readonly attempt: number
-      readonly status: 'completed' | 'failed'
+      readonly status: SwarmItemStatus
       readonly result: unknown
       readonly error: ErrorBody | null
     }
@@ -80,6 +87,7 @@ export type SwarmEvent =
 export interface SwarmCounts {
   readonly total: number
   readonly completed: number
+  /** Those whose outcome is unknown among them. */
   readonly failed: number
 }
 
@@ -110,7 +118,7 @@ export interface SwarmResults {
     readonly item: string
     readonly agent: string
     readonly attempt: number
-    readonly status: 'completed' | 'failed'
+    readonly status: SwarmItemStatus
     readonly result: unknown
     readonly error: ErrorBody | null
     readonly durationMs: number

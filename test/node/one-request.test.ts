@@ -89,7 +89,7 @@ test('an answer that was lost on its way is asked for again, and the work is not
 
 test('the lease of a swarm is not asked again: the swarm gives it to another', async (t) => {
   const { world, ask, restart } = await scene(t)
-  const asked = await ask({ lease: { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1 } })
+  const asked = await ask({ lease: { swarm: 'swarm_1', requestId: 'swarm_1.0', attempt: 1, isQuery: false, changes: () => [] } })
   await world.pass(1000)
   const young = await restart(1000)
   await world.pass(30_000, 1000)

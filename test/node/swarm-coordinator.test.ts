@@ -61,7 +61,7 @@ test('Feature: a2a-mcp-protocols, Property 25: Swarm broadcast to capable agents
         await assert.rejects(async () => layer.swarms.createSwarm('work', required), { code: 'NO_CAPABLE_AGENT' })
         return
       }
-      const { id } = layer.swarms.createSwarm('work', required)
+      const { id } = await layer.swarms.createSwarm('work', required)
       await world.pass(600)
       assert.deepEqual([...asked].sort(), [...capable].sort(), 'those that have all of them, and nobody else')
       assert.deepEqual([...sessionOf(layer, id).participants].sort(), [...capable].sort())
@@ -84,7 +84,7 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
     t,
     fc.asyncProperty(arbSize, async ([team, more, picks]) => {
       const items = more === null ? undefined : Array.from({ length: team + more }, (_, input) => ({ item: `item ${input}`, input }))
-      const { id, status } = layer.swarms.createSwarm('work', [`team${team}`], items === undefined ? {} : { items })
+      const { id, status } = await layer.swarms.createSwarm('work', [`team${team}`], items === undefined ? {} : { items })
       assert.equal(status, 'recruiting')
       assert.ok(layer.swarms.listActiveSwarms().some((one) => one.id === id))
       await world.pass(600)
@@ -120,7 +120,7 @@ test('Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and sta
 
 test('a sub-task that failed goes to another agent; one that fails everywhere fails its swarm', async (t) => {
   const { world, layer, agents } = await scene(t, [['do'], ['do']])
-  const { id } = layer.swarms.createSwarm('work', ['do'], { items: [{ item: 'one', input: 1 }], retries: 1 })
+  const { id } = await layer.swarms.createSwarm('work', ['do'], { items: [{ item: 'one', input: 1 }], retries: 1 })
   await world.pass(600)
   const [first] = sessionOf(layer, id).subTasks
   t.is(first.status, 'running')
@@ -138,7 +138,7 @@ test('a sub-task that failed goes to another agent; one that fails everywhere fa
 
 test('a sub-task of a lost participant goes to one that is there', async (t) => {
   const { world, nodes, layer, agents } = await scene(t, [[], ['do'], ['do']])
-  const { id } = layer.swarms.createSwarm('work', ['do'], { items: [{ item: 'one', input: 1 }] })
+  const { id } = await layer.swarms.createSwarm('work', ['do'], { items: [{ item: 'one', input: 1 }] })
   await world.pass(600)
   const [before] = sessionOf(layer, id).subTasks
   const lost = nodes.find((node) => before.assignedAgent.endsWith(node.id))
@@ -155,7 +155,7 @@ test('a sub-task of a lost participant goes to one that is there', async (t) => 
 
 test('a sub-task is completed from outside once, in the place of its agent', async (t) => {
   const { world, layer, agents } = await scene(t, [['do']])
-  const { id } = layer.swarms.createSwarm('work', ['do'])
+  const { id } = await layer.swarms.createSwarm('work', ['do'])
   const [{ id: subTask }] = sessionOf(layer, id).subTasks
   await failsWith(t, 'TASK_NOT_FOUND', () => layer.swarms.completeSubTask(id, subTask, 'early'))
   await world.pass(600)
@@ -172,7 +172,7 @@ test('a sub-task is completed from outside once, in the place of its agent', asy
 test('an agent that comes later is offered a part; one that cannot is refused', async (t) => {
   const { world, nodes, layer } = await scene(t, [['do'], ['other']])
   const items = [1, 2, 3].map((input) => ({ item: `item ${input}`, input }))
-  const { id } = layer.swarms.createSwarm('work', ['do'], { items })
+  const { id } = await layer.swarms.createSwarm('work', ['do'], { items })
   await world.pass(600)
   const late = new FakeAgent(agentDefinition('late', { capabilities: [capability('do')] }))
   nodes[2].source.set([late])

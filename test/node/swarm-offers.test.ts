@@ -73,7 +73,7 @@ test('an agent whose node refuses the offer is left out with code and rule of th
   const left = { agent: 'closed@closed', rule: 'policy.yaml:2: deny', code: 'POLICY_DENIED' }
   for (const strategy of ['each', 'map'] as const) {
     const items = strategy === 'map' ? { items: [{ item: 'a', input: 1 }] } : {}
-    const id = owner.core.swarms.launch({ goal: 'g', capability: 'x.do', strategy, ...items })
+    const id = await owner.core.swarms.launch({ goal: 'g', capability: 'x.do', strategy, ...items })
     await world.pass(2000)
     const { past } = owner.core.swarms.follow(id, () => {})
     t.alike(

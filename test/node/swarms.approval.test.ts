@@ -10,7 +10,7 @@ async function launched(t: Assert): Promise<ApprovalScene & { id: string; events
   const { owner, world } = scene
   const events: SwarmEvent[] = []
   const items = ['a', 'b'].map((item) => ({ item, input: { n: item } }))
-  const id = owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'map', items, maxParallel: 1 })
+  const id = await owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'map', items, maxParallel: 1 })
   owner.core.swarms.follow(id, (event) => events.push(event))
   await world.settle()
   await world.pass(1000)

@@ -27,7 +27,7 @@ test('results that take too much memory end their items; swarms that have ended 
   const big = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
   const owner = await world.owner({ agents: [worker(() => ({ ok: true, result: big }))] })
   const { swarms } = owner.core
-  const first = swarms.launch(map(20))
+  const first = await swarms.launch(map(20))
   await world.settle()
   const { status, results } = swarms.results(first)
   t.is(status, 'partial')
@@ -37,7 +37,7 @@ test('results that take too much memory end their items; swarms that have ended 
     results.every((one) => one.attempt === 1),
     'no retry is spent on what can only be too large again'
   )
-  const second = swarms.launch(map(8))
+  const second = await swarms.launch(map(8))
   await world.settle()
   t.is(swarms.results(second).status, 'completed')
   t.alike(
@@ -51,7 +51,7 @@ test('what a peer tells of its failures is left out when it would take too much 
   const owner = await world.owner()
   const peer = await world.member('b', { agents: [worker()] })
   await world.link(owner, peer)
-  const id = owner.core.swarms.launch(map(10, { retries: 0 }))
+  const id = await owner.core.swarms.launch(map(10, { retries: 0 }))
   await world.settle()
   const data = Array.from({ length: 15 }, () => 'x'.repeat(1024 * 1024))
   /** Answers what the peer has been asked with an error of 15 MiB. */
@@ -76,7 +76,7 @@ test('the inputs of a swarm are let go at its end, though the swarm is kept', as
   await world.link(owner, await world.member('b', { agents: [worker()] }))
   async function launched(): Promise<{ id: string; inputs: WeakRef<object>[] }> {
     const inputs = [{ one: 1 }, { one: 2 }]
-    const id = owner.core.swarms.launch({ ...map(0), items: inputs.map((input, index) => ({ item: `${index}`, input })) })
+    const id = await owner.core.swarms.launch({ ...map(0), items: inputs.map((input, index) => ({ item: `${index}`, input })) })
     await world.settle()
     return { id, inputs: inputs.map((input) => new WeakRef(input)) }
   }
@@ -86,7 +86,7 @@ test('the inputs of a swarm are let go at its end, though the swarm is kept', as
     inputs.every((one) => one.deref() !== undefined),
     'held while it runs'
   )
-  owner.core.swarms.cancel(id)
+  await owner.core.swarms.cancel(id)
   await world.pass(1000)
   collectGarbage()
   t.alike(
@@ -105,7 +105,7 @@ test('a member that claims many places and only heartbeats holds few items, and 
     await world.member('mal', { agents: [mal] }),
     await world.member('honest', { agents: [worker(() => ({ ok: true, result: 'done' }), 4)] })
   )
-  const id = owner.core.swarms.launch(map(60))
+  const id = await owner.core.swarms.launch(map(60))
   await world.pass(5000)
   t.is(mal.tasks.length, 4)
   t.is(owner.core.swarms.results(id).results.length, 56)

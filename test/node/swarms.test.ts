@@ -49,7 +49,7 @@ async function scene(t: Assert, script?: Script): Promise<Scene> {
     agents,
     launch: async (request) => {
       const events: SwarmEvent[] = []
-      const id = owner.core.swarms.launch(request)
+      const id = await owner.core.swarms.launch(request)
       const { past } = owner.core.swarms.follow(id, (event) => events.push(event))
       events.unshift(...past)
       await world.settle()
@@ -90,7 +90,7 @@ test('each: every capable agent does it once, on this node too', async (t) => {
   const owner = await world.owner({ agents: [worker('w', done)] })
   const b = await world.member('b', { agents: [worker('w', done), worker('v', done)] })
   await world.link(owner, b)
-  const id = owner.core.swarms.launch({ goal: 'g', capability: 'work.do', strategy: 'each', input: 'x' })
+  const id = await owner.core.swarms.launch({ goal: 'g', capability: 'work.do', strategy: 'each', input: 'x' })
   await world.settle()
   const { results } = owner.core.swarms.results(id)
   t.alike(results.map((one) => one.agent).sort(), ['v@b', 'w@b', 'w@owner'])
@@ -213,13 +213,13 @@ test('cancelling stops the workers and ends the swarm as canceled', async (t) =>
   const { world, owner, agents, launch } = await scene(t)
   const { id, events } = await launch(map(10))
   t.is(agents[0].open.length + agents[1].open.length, 4)
-  t.is(owner.core.swarms.cancel(id).status, 'canceled')
+  t.is((await owner.core.swarms.cancel(id)).status, 'canceled')
   await world.settle()
   t.is(agents[0].open.length + agents[1].open.length, 0)
   const end = events.at(-1)
   t.is(end?.type === 'done' ? end.error?.code : '', 'CANCELED')
   t.is(owner.core.tasks.list()[0]?.state, 'canceled')
-  t.absent(owner.core.swarms.cancelTask(owner.core.tasks.list()[0]?.id ?? ''), 'it has ended')
+  t.absent(await owner.core.swarms.cancelTask(owner.core.tasks.list()[0]?.id ?? ''), 'it has ended')
 })
 
 test('a swarm whose agents are all away is stalled, and goes on when one is back', async (t) => {
@@ -243,10 +243,11 @@ test('a swarm whose agents are all away is stalled, and goes on when one is back
 })
 
 test('while the first offers are out a swarm is running, not stalled', async (t) => {
-  const { owner, launch } = await scene(t)
-  const starting = launch(map(1))
+  const { world, owner } = await scene(t)
+  const id = await owner.core.swarms.launch(map(1))
   t.is(owner.core.swarms.list()[0]?.status, 'running')
-  await starting
+  t.is(owner.core.swarms.session(id)?.status, 'recruiting')
+  await world.settle()
 })
 
 test('nobody capable, nobody allowed, everybody offline: each says so at once, with the rule', async (t) => {
@@ -272,7 +273,7 @@ test('who may not take part is left out, with the rule, and gets nothing', async
   const world = new World(t)
   const [good, weak] = [worker('good', done), new FakeAgent(agentDefinition('weak', { tier: 3, capabilities: CAPABILITIES }), done)]
   const here = await world.member('here', { agents: [good, weak] })
-  const id = here.core.swarms.launch(map(3))
+  const id = await here.core.swarms.launch(map(3))
   await world.settle()
   t.is(weak.tasks.length, 0)
   t.is(good.tasks.length, 3)

@@ -47,7 +47,7 @@ test('an item of a swarm whose lease waits for approval keeps its lease; allowed
   const other = echo('text')
   const free = await world.member('free', { agents: [other] })
   await world.link(owner, free)
-  const launch = (): string =>
+  const launch = (): Promise<string> =>
     owner.core.swarms.launch({
       goal: 'g',
       capability: 'text.do',
@@ -57,7 +57,7 @@ test('an item of a swarm whose lease waits for approval keeps its lease; allowed
         { item: 'b', input: 2 }
       ]
     })
-  const first = launch()
+  const first = await launch()
   await world.pass(1000)
   t.is((await waitingOf(peer)).length, 1)
   await world.pass(20_000, 500)
@@ -67,7 +67,7 @@ test('an item of a swarm whose lease waits for approval keeps its lease; allowed
   await world.pass(2000)
   t.is(owner.core.swarms.show(first).status, 'completed')
   t.is(agent.tasks.length, 1)
-  const second = launch()
+  const second = await launch()
   await world.pass(1000)
   await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
   await world.pass(3000)
@@ -78,7 +78,7 @@ test('an item of a swarm whose lease waits for approval keeps its lease; allowed
 
 test('an item that a person did not allow is not asked of the same agent again, whether denied or left', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
-  const launch = (strategy: 'each' | 'map'): string =>
+  const launch = (strategy: 'each' | 'map'): Promise<string> =>
     owner.core.swarms.launch({
       goal: 'g',
       capability: 'text.do',
@@ -87,7 +87,7 @@ test('an item that a person did not allow is not asked of the same agent again, 
       deadlineMs: 900_000
     })
   for (const strategy of ['map', 'each'] as const) {
-    const id = launch(strategy)
+    const id = await launch(strategy)
     await world.pass(1000)
     await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
     await world.pass(10_000, 500)
@@ -96,7 +96,7 @@ test('an item that a person did not allow is not asked of the same agent again, 
     t.alike([status, results[0]?.attempt], ['failed', 1])
     t.is(results[0]?.error?.message, 'refused by peer: a person denied it (policy.yaml:3: ask)')
   }
-  const left = launch('map')
+  const left = await launch('map')
   await world.pass(1000)
   await world.pass(310_000, 500)
   const { status, results } = owner.core.swarms.results(left)
@@ -106,10 +106,10 @@ test('an item that a person did not allow is not asked of the same agent again, 
 
 test('a swarm that ends takes back what still waits', async (t) => {
   const { world, owner, peer, agent } = await approvalScene(t)
-  const id = owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'each' })
+  const id = await owner.core.swarms.launch({ goal: 'g', capability: 'text.do', strategy: 'each' })
   await world.pass(1000)
   t.is((await waitingOf(peer)).length, 1)
-  owner.core.swarms.cancel(id)
+  await owner.core.swarms.cancel(id)
   await world.settle()
   t.alike(await waitingOf(peer), [])
   t.is(agent.tasks.length, 0)

@@ -157,7 +157,7 @@ test('a lease ends when its launcher stays away for longer than a lease; another
 
 test('a launcher that is back in time keeps its lease', async (t) => {
   const { world, here, peer, agent } = await scene(t)
-  forge(peer, here, { payload: request('swarm_1.0', { swarm: 'swarm_1' }) })
+  forge(peer, here, { payload: request('item_1.0', { swarm: 'swarm_1' }) })
   await world.settle()
   world.net.disconnect(here.id, peer.id)
   await world.pass(4000, 1000)

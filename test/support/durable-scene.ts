@@ -12,6 +12,7 @@ import { type FakeNode, World } from './fake-node.js'
 export class MortalLedger implements Ledger {
   readonly #disk: Ledger
   #isDead = false
+  #left: { commits: number; readonly isWritten: boolean; onDeath(): void } | null = null
 
   constructor(disk: Ledger = createMemoryLedger()) {
     this.#disk = disk
@@ -23,8 +24,22 @@ export class MortalLedger implements Ledger {
   size: Ledger['size'] = () => this.#disk.size()
   close: Ledger['close'] = () => Promise.resolve()
 
-  commit(changes: readonly LedgerChange[]): Promise<void> {
-    return this.#isDead ? Promise.reject(new NodeError('INTERNAL', 'the process is dead')) : this.#disk.commit(changes)
+  async commit(changes: readonly LedgerChange[]): Promise<void> {
+    const isLast = !this.#isDead && this.#left !== null && --this.#left.commits < 0
+    if (isLast) this.#isDead = true
+    if (isLast && this.#left?.isWritten === true) await this.#disk.commit(changes)
+    if (isLast) this.#left?.onDeath()
+    if (this.#isDead) throw new NodeError('INTERNAL', 'the process is dead')
+    await this.#disk.commit(changes)
+  }
+
+  /** The process will end at a commit, after so many others: when it is written, or just before. */
+  killIn(commits: number, isWritten: boolean, onDeath: () => void): void {
+    this.#left = { commits, isWritten, onDeath }
+  }
+
+  get isDead(): boolean {
+    return this.#isDead
   }
 
   /** The process ends here and now; gives the ledger of the next one. */

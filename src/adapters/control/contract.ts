@@ -104,7 +104,9 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     maxParallel: z.int().min(1).max(10_000).exactOptional(),
     retries: z.int().min(0).max(100).exactOptional(),
     deadlineMs: duration.exactOptional(),
-    justification: justification.exactOptional()
+    justification: justification.exactOptional(),
+    allowRepeat: z.boolean().exactOptional(),
+    idempotencyKey: z.string().min(1).max(256).exactOptional()
   }),
   'swarm.list': none,
   'swarm.show': z.strictObject({ id: ref }),

@@ -8,6 +8,9 @@ import { type InputTemplate, parseTemplate, plainInput } from '../items/template
 import { countOption, durationOption, given, isSet, type Options, textOption } from '../options.js'
 import { followOwnSwarm } from '../swarm-follow.js'
 
+/** Characters of an idempotency key. */
+const KEY_MAX = 256
+
 /** `swarm run <goal>`. */
 export const runSwarm: Action = async (context, [goal = ''], options) => {
   const request = await swarmRequest(goal, options)
@@ -44,10 +47,18 @@ async function swarmRequest(goal: string, options: Options): Promise<SwarmReques
     maxParallel: countOption(options, 'maxParallel', [1, ITEMS_MAX]),
     retries: countOption(options, 'retries', [0, 100]),
     deadlineMs: durationOption(options, 'deadline'),
-    justification: textOption(options, 'justification')
+    justification: textOption(options, 'justification'),
+    idempotencyKey: keyOption(options),
+    allowRepeat: isSet(options, 'allowRepeat') ? true : undefined
   })
   const input = source === undefined ? eachInput(template) : { items: await mapItems(source, template, isSet(options, 'attach')) }
   return { goal, capability, strategy, ...input, ...shared }
+}
+
+function keyOption(options: Options): string | undefined {
+  const key = textOption(options, 'idempotencyKey')
+  if (key !== undefined && (key === '' || key.length > KEY_MAX)) throw usage(`--idempotency-key takes 1 to ${KEY_MAX} characters`)
+  return key
 }
 
 function eachInput(template: InputTemplate | null): { input?: unknown } {

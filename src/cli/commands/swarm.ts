@@ -9,13 +9,14 @@ import { followSwarm } from '../swarm-follow.js'
 import { ruleText } from '../swarm-view.js'
 import { agoText, timeText } from '../words.js'
 
-const STYLES: Readonly<Record<SwarmInfo['status'], Style>> = {
+const STYLES: Readonly<Record<SwarmInfo['status'] | 'unknown', Style>> = {
   running: 'cyan',
   completed: 'green',
   failed: 'red',
   partial: 'yellow',
   canceled: 'dim',
-  stalled: 'yellow'
+  stalled: 'yellow',
+  unknown: 'yellow'
 }
 
 /** `swarm ls`. */

@@ -86,6 +86,7 @@ export function readMessageKey(key: string): { readonly lane: string; readonly s
   return { lane, seq: Number(seq) }
 }
 
-function padded(number: number): string {
+/** A number as keys have it: keys are in the order of the numbers. */
+export function padded(number: number): string {
   return String(number).padStart(DIGITS, '0')
 }

@@ -9,7 +9,7 @@ export function finishItem(
 ): void {
   const item = state.items[index]
   if (item === undefined || item.status !== 'waiting') return
-  item.status = outcome.ok ? 'completed' : 'failed'
+  item.status = outcome.ok ? 'completed' : outcome.isUnknown === true ? 'unknown' : 'failed'
   if (outcome.ok) state.completed++
   else state.failed++
   state.returned.delete(index)
@@ -39,7 +39,8 @@ export function counts(state: SwarmState): ItemCounts {
   return { total: state.items.length, completed: state.completed, failed: state.failed }
 }
 
-function verdict(state: SwarmState): FinalSwarmStatus {
+/** How a swarm ends whose items all have their outcome. */
+export function verdict(state: SwarmState): FinalSwarmStatus {
   if (state.failed === 0) return 'completed'
   return state.completed === 0 ? 'failed' : 'partial'
 }
@@ -47,4 +48,12 @@ function verdict(state: SwarmState): FinalSwarmStatus {
 /** A failed outcome of this node's own making. */
 export function failure(code: ErrorCode, message: string): { ok: false; error: ErrorBody } {
   return { ok: false, error: new NodeError(code, message).toBody() }
+}
+
+/** The outcome of an item that may not be repeated, when its lease ended without one. */
+export function doubt(reason: string, code: ErrorCode): RunOutcome {
+  const message =
+    `nobody can say whether it was done: ${reason}, while an agent had it. Its capability may not be repeated, so no other was asked: ` +
+    'look whether it was done; with --allow-repeat such items are done again'
+  return { ...failure(code, message), isUnknown: true }
 }

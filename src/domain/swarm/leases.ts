@@ -1,8 +1,13 @@
+import type { ErrorCode } from '../../kit/errors.js'
+import { doubt, finishItem } from './finish.js'
 import type { AgentState, ItemState, SwarmEffect, SwarmState } from './types.js'
 
 /** How an agent that was busy waits for its next lease: this long, doubled each time in a row, up to the maximum. */
 const BACKOFF_MS = 250
 const MAX_BACKOFF_MS = 5000
+
+/** A lease of what may not be repeated is waited for so many times as long: a link that was only cut has healed by then. */
+const DOUBT_LEASES = 2
 
 /** A lease that is live now, with its two ends. */
 export interface LiveLease {
@@ -57,6 +62,21 @@ export function release(
   effects.push({ type: 'release', index: lease.index, agent: lease.item.agent, attempt: lease.item.attempt, reason })
   endLease(state, lease)
   putBack(state, lease, now)
+}
+
+/** How long the lease of an item may be without a heartbeat, in milliseconds. */
+export function patience({ parts: { leaseMs } }: SwarmState, item: ItemState | undefined): number {
+  return item?.isRepeatable === false ? DOUBT_LEASES * leaseMs : leaseMs
+}
+
+/** Voids a lease that may have begun. What may be repeated goes back; of the rest nobody can say whether it was done. */
+export function lose(
+  state: SwarmState,
+  lease: LiveLease,
+  { code = 'DELIVERY_FAILED', ...why }: { reason: string; code?: ErrorCode; now: number; effects: SwarmEffect[] }
+): void {
+  release(state, lease, why)
+  if (!lease.item.isRepeatable) finishItem(state, lease.index, { ...why, outcome: doubt(why.reason, code) })
 }
 
 /** Remembers that an agent had an item without a result. */

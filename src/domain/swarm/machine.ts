@@ -1,62 +1,32 @@
 import type { ErrorBody } from '../../kit/errors.js'
-import { failure, finishItem, finishSwarm } from './finish.js'
-import { backOff, endLease, heard, leasesOf, type LiveLease, liveLease, noteTried, putBack, release, renew } from './leases.js'
+import { agentOf } from './create.js'
+import { failure, finishItem, finishSwarm, verdict } from './finish.js'
+import {
+  backOff,
+  endLease,
+  heard,
+  leasesOf,
+  type LiveLease,
+  liveLease,
+  lose,
+  noteTried,
+  patience,
+  putBack,
+  release,
+  renew
+} from './leases.js'
 import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
-import type { AgentState, HostState, ItemState, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
+import type { AgentState, Recruit, SwarmEffect, SwarmInput, SwarmState } from './types.js'
 
+export { createSwarm } from './create.js'
 export { counts } from './finish.js'
 export { liveLease } from './leases.js'
-export type { RunOutcome, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
+export { type KnownItem, restoreSwarm } from './restore.js'
+export type { FinalSwarmStatus, ItemCounts, RunOutcome, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
 
-/** Leases that a node's agents get before any of them has brought a result. */
-const FIRST_LEASES = 4
 /** A pinned item fails when its agent stays away for this many lease spans. */
 const ABSENCE_LEASES = 2
-
-/** A swarm with nobody in it yet. */
-export function createSwarm({ items, ...parts }: SwarmParts, now: number): SwarmState {
-  const state: SwarmState = {
-    createdAt: now,
-    parts: { ...parts, maxParallel: Math.max(1, parts.maxParallel) },
-    items: items.map(freshItem),
-    agents: new Map(),
-    hosts: new Map(),
-    leases: new Map(),
-    returned: new Map(),
-    fresh: items.flatMap((item, index) => (item.pinnedTo === undefined ? [index] : [])),
-    nextFresh: 0,
-    absent: new Map(),
-    leaseCount: 0,
-    workedMs: 0,
-    completed: 0,
-    failed: 0,
-    status: 'running'
-  }
-  for (const [index, item] of state.items.entries()) if (item.pinnedTo !== null) agentOf(state, item.pinnedTo).pinned.add(index)
-  return state
-}
-
-function freshItem({ name, pinnedTo }: SwarmParts['items'][number]): ItemState {
-  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, tried: [], barred: [], takeovers: 0 }
-  return { name, pinnedTo: pinnedTo ?? null, status: 'waiting', ...none }
-}
-
-function agentOf(state: SwarmState, address: string): AgentState {
-  const known = state.agents.get(address)
-  if (known !== undefined) return known
-  const none = { isPresent: false, slots: 0, inUse: 0, lastLease: 0, backoffUntil: 0, refusals: 0 }
-  const agent = { address, host: hostOf(state, address), ...none, pinned: new Set<number>() }
-  state.agents.set(address, agent)
-  return agent
-}
-
-function hostOf(state: SwarmState, address: string): HostState {
-  const name = address.slice(address.lastIndexOf('@') + 1)
-  const host = state.hosts.get(name) ?? { allowed: FIRST_LEASES, inUse: 0, isProven: false, silentUntil: 0 }
-  state.hosts.set(name, host)
-  return host
-}
 
 /** What a step works on. */
 interface Step {
@@ -76,6 +46,8 @@ interface Step {
  * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
  *   first and one more with each result, so that none takes a swarm by claiming many places.
  * - What is held far longer than others take goes to a proven agent that is idle.
+ * - What may not be repeated is given to nobody else once it may have begun: its lease outlives the link for a while, and
+ *   then nobody can say whether it was done.
  */
 export function stepSwarm(
   state: SwarmState,
@@ -86,7 +58,7 @@ export function stepSwarm(
   if (state.status !== 'running') return { state, effects }
   const step = { state, now, effects }
   if (input.type === 'cancel') cancel(step)
-  else if (state.items.length === 0) finishSwarm(state, 'completed', effects)
+  else if (state.completed + state.failed === state.items.length) finishSwarm(state, verdict(state), effects)
   else if (now >= state.parts.deadlineAt) expire(step)
   else {
     apply(step, input)
@@ -98,9 +70,9 @@ export function stepSwarm(
 function apply(step: Step, input: Exclude<SwarmInput, { type: 'cancel' }>): void {
   switch (input.type) {
     case 'accepted':
-      return accepted(step, input.agent, input.slots)
+      return accepted(step, input)
     case 'recruited':
-      for (const { agent, slots } of input.agents) accepted(step, agent, slots)
+      for (const recruit of input.agents) accepted(step, recruit)
       return
     case 'left':
       return left(step, input)
@@ -117,9 +89,10 @@ function apply(step: Step, input: Exclude<SwarmInput, { type: 'cancel' }>): void
   }
 }
 
-function accepted({ state }: Step, address: string, slots: number): void {
+function accepted({ state }: Step, { agent: address, slots, isRepeatable = true }: Recruit): void {
   const agent = agentOf(state, address)
   agent.isPresent = true
+  agent.isRepeatable = isRepeatable
   agent.slots = Math.max(0, Math.floor(slots))
   agent.host.silentUntil = 0
   state.absent.delete(address)
@@ -139,11 +112,11 @@ function gone(step: Step, { agents, reason }: Extract<SwarmInput, { type: 'gone'
   }
 }
 
-/** Takes an agent's leases back and gives it no more. Undefined when the swarm never heard of it. */
+/** Takes back the leases of an agent that another may have, and gives it no more. Undefined when the swarm never heard of it. */
 function depart({ state, now, effects }: Step, address: string, reason: string): AgentState | undefined {
   const agent = state.agents.get(address)
   if (agent === undefined) return undefined
-  for (const lease of leasesOf(state, new Set([address]))) release(state, lease, { reason, now, effects })
+  for (const lease of leasesOf(state, new Set([address]))) if (lease.item.isRepeatable) release(state, lease, { reason, now, effects })
   agent.isPresent = false
   agent.backoffUntil = 0
   agent.refusals = 0
@@ -171,7 +144,8 @@ function result({ state, now, effects }: Step, input: Extract<SwarmInput, { type
   if (input.outcome.ok) credit(state, lease, now)
   if (!input.outcome.ok && input.outcome.isRefusal === true) item.barred.push(item.agent)
   const isLast = item.failures >= state.parts.retries || !isDoable(state, item)
-  if (input.outcome.ok || input.outcome.isFinal === true || isLast) {
+  const isInDoubt = !input.outcome.ok && input.outcome.isUnknown === true && !item.isRepeatable
+  if (input.outcome.ok || input.outcome.isFinal === true || isInDoubt || isLast) {
     if (!input.outcome.ok) item.failures++
     return finishItem(state, index, { outcome: input.outcome, now, effects })
   }
@@ -198,12 +172,11 @@ function busy({ state, now, effects }: Step, input: Extract<SwarmInput, { type: 
 function tick(step: Step): void {
   const { state, now, effects } = step
   for (const [index, beatAt] of state.leases) {
-    if (now - beatAt < state.parts.leaseMs) break
     const item = state.items[index]
-    if (item === undefined) continue
+    if (item === undefined || now - beatAt < patience(state, item)) continue
     const lease = { index, item, agent: state.agents.get(item.agent) }
     noteTried(item)
-    release(state, lease, { reason: `no heartbeat for ${state.parts.leaseMs} ms`, now, effects })
+    lose(state, lease, { reason: `no heartbeat for ${patience(state, item)} ms`, now, effects })
     backOff(lease.agent, now)
     if (lease.agent !== undefined) lease.agent.host.silentUntil = now + state.parts.leaseMs
   }
@@ -216,20 +189,21 @@ function tick(step: Step): void {
 
 function expire(step: Step): void {
   const { state, now, effects } = step
-  releaseAll(step, 'deadline')
+  for (const lease of allLeases(state)) lose(state, lease, { reason: 'deadline', code: 'TIMEOUT', now, effects })
   const outcome = failure('TIMEOUT', 'not finished by the deadline of the swarm')
   for (const index of state.items.keys()) finishItem(state, index, { outcome, now, effects })
 }
 
-function cancel(step: Step): void {
-  releaseAll(step, 'canceled')
-  finishSwarm(step.state, 'canceled', step.effects)
+function cancel({ state, now, effects }: Step): void {
+  for (const lease of allLeases(state)) release(state, lease, { reason: 'canceled', now, effects })
+  finishSwarm(state, 'canceled', effects)
 }
 
-function releaseAll({ state, now, effects }: Step, reason: string): void {
-  for (const [index, item] of [...state.leases.keys()].map((key) => [key, state.items[key]] as const)) {
-    if (item !== undefined) release(state, { index, item, agent: state.agents.get(item.agent) }, { reason, now, effects })
-  }
+function allLeases(state: SwarmState): LiveLease[] {
+  return [...state.leases.keys()].flatMap((index) => {
+    const item = state.items[index]
+    return item === undefined ? [] : [{ index, item, agent: state.agents.get(item.agent) }]
+  })
 }
 
 /** Where a swarm stands, for people: `stalled` while it runs without any agent that could get a lease. */
@@ -244,7 +218,7 @@ export function nextTickAt(state: SwarmState, now: number): number | null {
   if (state.status !== 'running') return null
   const { leaseMs, deadlineAt } = state.parts
   const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now)]
-  for (const beatAt of firstOf(state.leases)) times.push(beatAt + leaseMs)
+  for (const [index, beatAt] of state.leases) times.push(beatAt + patience(state, state.items[index]))
   for (const goneAt of firstOf(state.absent)) times.push(goneAt + ABSENCE_LEASES * leaseMs)
   return Math.min(...times)
 }

@@ -123,6 +123,7 @@ function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { n
   item.status = 'leased'
   item.attempt++
   item.agent = agent.address
+  item.isRepeatable = agent.isRepeatable
   item.leasedAt = now
   agent.inUse++
   agent.host.inUse++

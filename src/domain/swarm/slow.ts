@@ -36,13 +36,18 @@ export function takeOver(
 function overdue(state: SwarmState, proven: readonly AgentState[], now: number): Takeover | null {
   for (const index of state.leases.keys()) {
     const item = state.items[index]
-    if (item === undefined || item.pinnedTo !== null || now < dueAt(state, item)) continue
+    if (item === undefined || !isTakable(item) || now < dueAt(state, item)) continue
     const agent = state.agents.get(item.agent)
     const others = proven.filter((one) => one.host !== agent?.host && !item.barred.includes(one.address))
     const to = others.find((one) => !item.tried.includes(one.address)) ?? others[0]
     if (to !== undefined) return { lease: { index, item, agent }, to }
   }
   return null
+}
+
+/** Another may do it, though it has begun. */
+function isTakable({ pinnedTo, isRepeatable }: ItemState): boolean {
+  return pinnedTo === null && isRepeatable
 }
 
 function dueAt(state: SwarmState, item: ItemState): number {
@@ -58,7 +63,7 @@ export function nextOverdue(state: SwarmState, now: number): number {
   let at = Number.POSITIVE_INFINITY
   for (const index of state.leases.keys()) {
     const item = state.items[index]
-    if (item === undefined || item.pinnedTo !== null) continue
+    if (item === undefined || !isTakable(item)) continue
     const due = dueAt(state, item)
     if (due > now) at = Math.min(at, due)
   }

@@ -17,9 +17,9 @@ export interface SwarmParts {
 /** What happens to a swarm. */
 export type SwarmInput =
   /** An agent takes part, anew or again, and has room for so many runs. */
-  | { readonly type: 'accepted'; readonly agent: string; readonly slots: number }
+  | ({ readonly type: 'accepted' } & Recruit)
   /** Several take part at once: work is shared out only when all of them are in. */
-  | { readonly type: 'recruited'; readonly agents: readonly { readonly agent: string; readonly slots: number }[] }
+  | { readonly type: 'recruited'; readonly agents: readonly Recruit[] }
   /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). */
   | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody }
   /** The link to these agents is lost; they may come back with `accepted`. */
@@ -33,14 +33,29 @@ export type SwarmInput =
   | { readonly type: 'tick' }
   | { readonly type: 'cancel' }
 
+/** An agent that takes part. */
+export interface Recruit {
+  readonly agent: string
+  /** Runs it takes at once. */
+  readonly slots: number
+  /** May what it began be given to another when nobody knows whether it was done? Default true. */
+  readonly isRepeatable?: boolean
+}
+
 /** How one run of an item ended. */
 export type RunOutcome =
   | { readonly ok: true; readonly result: unknown }
   /**
    * `isFinal`: trying again cannot help, so no retry is spent. `isRefusal`: the agent may not do the item, so it is never
-   * asked for it again; another may do it.
+   * asked for it again; another may do it. `isUnknown`: nobody can say whether it was done; what may not be repeated ends so.
    */
-  | { readonly ok: false; readonly error: ErrorBody; readonly isFinal?: boolean; readonly isRefusal?: boolean }
+  | {
+      readonly ok: false
+      readonly error: ErrorBody
+      readonly isFinal?: boolean
+      readonly isRefusal?: boolean
+      readonly isUnknown?: boolean
+    }
 
 /** What the owner of a swarm does, in this order. */
 export type SwarmEffect =
@@ -56,7 +71,7 @@ export type SwarmEffect =
       readonly index: number
       readonly agent: string
       readonly attempt: number
-      readonly status: 'completed' | 'failed'
+      readonly status: ItemOutcome
       readonly result: unknown
       readonly error: ErrorBody | null
       /** From the last lease to now. */
@@ -68,10 +83,14 @@ export type SwarmEffect =
 /** How a swarm ends. */
 export type FinalSwarmStatus = 'completed' | 'failed' | 'partial' | 'canceled'
 
+/** What becomes of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. */
+export type ItemOutcome = 'completed' | 'failed' | 'unknown'
+
 /** Items by fate. */
 export interface ItemCounts {
   readonly total: number
   readonly completed: number
+  /** Those whose outcome is unknown among them. */
   readonly failed: number
 }
 
@@ -79,7 +98,7 @@ export interface ItemCounts {
 export interface ItemState {
   readonly name: string
   readonly pinnedTo: string | null
-  status: 'waiting' | 'leased' | 'completed' | 'failed'
+  status: 'waiting' | 'leased' | ItemOutcome
   /** Number of the last lease, 0 before the first. */
   attempt: number
   /** Runs that failed. */
@@ -87,6 +106,8 @@ export interface ItemState {
   /** Who holds the lease, or held the last one; '' before the first. */
   agent: string
   leasedAt: number
+  /** May the run of its last lease be repeated? */
+  isRepeatable: boolean
   /** Agents that had it without a result, for another to be preferred. */
   readonly tried: string[]
   /** Those of them that may not do it. */
@@ -112,6 +133,8 @@ export interface AgentState {
   readonly host: HostState
   /** False: its link is lost or it left. */
   isPresent: boolean
+  /** May its runs be repeated? */
+  isRepeatable: boolean
   slots: number
   inUse: number
   /** Counts leases of the whole swarm: the lower, the longer ago it got one. */

@@ -1,0 +1,49 @@
+import { padded } from './keys.js'
+
+/** Keys of what a ledger holds of swarms. Ids of swarms hold no slash. */
+export const SWARM_KEYS = {
+  /** What it is, and how it ended. */
+  head: (id: string): string => `swarm/${id}`,
+  /** Present until it has ended. */
+  open: (id: string): string => `swarm-open/${id}`,
+  /** The swarm of an idempotency key, by the name of the key. */
+  key: (name: string): string => `swarm-key/${name}`,
+  /** The swarm of a task. */
+  task: (taskId: string): string => `swarm-task/${taskId}`,
+  /** An item's name and input. */
+  item: (id: string, index: number): string => `swarm-item/${id}/${padded(index)}`,
+  /** The last lease of an item. */
+  lease: (id: string, index: number): string => `swarm-lease/${id}/${padded(index)}`,
+  /** The one outcome of an item. */
+  result: (id: string, index: number): string => `swarm-result/${id}/${padded(index)}`,
+  /** When all of it may go. */
+  expiry: (expiresAt: number, id: string): string => `swarm-expiry/${padded(expiresAt)}/${id}`
+} as const
+
+/** A range of keys, from the first and up to, but without, the last. */
+interface Keys {
+  readonly from: string
+  readonly to: string
+}
+
+/** The range of what is kept of all items of a swarm under one kind of key. */
+export function rangeOfSwarm(kind: 'swarm-item' | 'swarm-lease' | 'swarm-result', id: string): Keys {
+  // The character after the slash.
+  return { from: `${kind}/${id}/`, to: `${kind}/${id}0` }
+}
+
+/** The range of swarms that may go by a time, that time included. */
+export function expiredSwarms(time: number): Keys {
+  return { from: 'swarm-expiry/', to: `swarm-expiry/${padded(time + 1)}` }
+}
+
+/** The range of keys that begin with one. */
+export function beginningWith(key: string): Keys {
+  // The character behind all that ids have.
+  return { from: key, to: `${key}~` }
+}
+
+/** The last part of a key: an id, or an index. */
+export function lastPart(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1)
+}

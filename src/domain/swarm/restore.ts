@@ -1,0 +1,54 @@
+import { agentOf, createSwarm } from './create.js'
+import type { ItemOutcome, SwarmParts, SwarmState } from './types.js'
+
+/** Lease spans, on top of the usual, for which a lease is kept until its agent is heard again; more for what may not be repeated. */
+const RETURN_LEASES = { repeatable: 1, other: 4 } as const
+
+/** What is known of an item that was leased before. */
+export interface KnownItem {
+  readonly index: number
+  /** Who held its last lease, and the number of that; '' and 0 for an item that ended without one. */
+  readonly agent: string
+  readonly attempt: number
+  /** Runs that had failed when it was leased last. */
+  readonly failures: number
+  readonly isRepeatable: boolean
+  /** Its outcome; null when none is known: its agent may work on it still. */
+  readonly status: ItemOutcome | null
+}
+
+/**
+ * A swarm that goes on after its launcher ended. Leases without an outcome are live, and number on; their agents have to be
+ * heard in some time. `createdAt`: on the clock of now, may be negative. What else was learned of agents is forgotten.
+ */
+export function restoreSwarm(
+  parts: SwarmParts,
+  { createdAt, known }: { readonly createdAt: number; readonly known: readonly KnownItem[] },
+  now: number
+): SwarmState {
+  const before = createSwarm(parts, createdAt)
+  const begun = new Set(known.map(({ index }) => index))
+  const state = { ...before, fresh: before.fresh.filter((index) => !begun.has(index)) }
+  for (const one of known) restoreItem(state, one, now)
+  for (const { address, pinned } of state.agents.values()) {
+    if (pinned.size > 0) state.absent.set(address, now + RETURN_LEASES.other * parts.leaseMs)
+  }
+  return state
+}
+
+function restoreItem(state: SwarmState, { index, status, ...known }: KnownItem, now: number): void {
+  const item = state.items[index]
+  if (item === undefined) return
+  Object.assign(item, known)
+  if (item.pinnedTo !== null) agentOf(state, item.pinnedTo).pinned.delete(index)
+  item.status = status ?? 'leased'
+  if (status === 'completed') state.completed++
+  else if (status !== null) state.failed++
+  if (status !== null) return
+  const agent = agentOf(state, item.agent)
+  agent.inUse++
+  agent.host.inUse++
+  item.leasedAt = now
+  const span = item.isRepeatable ? RETURN_LEASES.repeatable : RETURN_LEASES.other
+  state.leases.set(index, now + span * state.parts.leaseMs)
+}

@@ -1,0 +1,81 @@
+import { wait } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { Abort } from './abort.js'
+
+/** First wait for a ledger that takes nothing, in milliseconds; doubled each time. */
+const RETRY_MS = 1000
+/** Longest such wait. */
+const MAX_RETRY_MS = 60_000
+
+/** What telling needs. */
+export interface DurableTalesParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** A change of the ledger, and what is told once it is durable. */
+export interface Tale {
+  readonly changes: readonly LedgerChange[]
+  tell(): void
+}
+
+/** Tells what happened once it is durable, in order. While the ledger takes nothing, nothing is told. */
+export class DurableTales {
+  readonly #parts: DurableTalesParts
+  readonly #stopping = new Abort()
+  #told: Promise<void> = Promise.resolve()
+
+  constructor(parts: DurableTalesParts) {
+    this.#parts = parts
+  }
+
+  /** Commits at once, and tells behind what was added before. */
+  add({ changes, tell }: Tale): void {
+    const durable = this.#commit(changes)
+    this.#told = this.#told.then(async () => this.#tell(await durable, tell))
+  }
+
+  /** What it says is known when all before was told; it is committed then. */
+  addLast(make: () => Tale): void {
+    this.#told = this.#told.then(async () => {
+      if (this.#stopping.aborted) return
+      const { changes, tell } = make()
+      this.#tell(await this.#commit(changes), tell)
+    })
+  }
+
+  /** Resolves when all was told. Never rejects. */
+  told(): Promise<void> {
+    return this.#told
+  }
+
+  /** Nothing is told, or tried again, any more. Resolves when nothing is written. */
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#told
+  }
+
+  #tell(isDurable: boolean, tell: () => void): void {
+    if (isDurable && !this.#stopping.aborted) tell()
+  }
+
+  async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
+    const { clock, telemetry, commit } = this.#parts
+    for (let retry = 0; !this.#stopping.aborted; retry++) {
+      try {
+        await commit(changes)
+        return true
+      } catch (error) {
+        telemetry.count('errors', 'ledger')
+        telemetry.log('error', 'an outcome could not be recorded', { reason: messageOf(error) })
+        await wait(clock, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry), this.#stopping)
+      }
+    }
+    return false
+  }
+}

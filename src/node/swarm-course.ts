@@ -1,0 +1,63 @@
+import type { ErrorBody } from '../kit/errors.js'
+import { Emitter } from '../kit/events.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { SwarmCounts, SwarmEvent, SwarmResults } from '../ports/swarm-api.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { SwarmRow } from './swarm-book.js'
+
+/** What has happened so far, and the end of a subscription to what comes. */
+export interface Following {
+  readonly past: readonly SwarmEvent[]
+  readonly stop: Unsubscribe
+}
+
+/** What was told of a swarm: its events, and the outcomes of its items. */
+export class SwarmCourse {
+  readonly #events: SwarmEvent[] = []
+  readonly #live: Emitter<SwarmEvent>
+  readonly #rows = new Map<number, SwarmRow>()
+
+  constructor(telemetry: Telemetry) {
+    this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
+  }
+
+  /** Tells whoever follows it. */
+  tell(event: SwarmEvent): void {
+    this.#events.push(event)
+    this.#live.emit(event)
+  }
+
+  /** An item has its outcome. */
+  settled(row: SwarmRow): void {
+    this.#rows.set(row.index, row)
+    const { item, agent, attempt, status, result, error } = row.row
+    this.tell({ type: 'item', item, agent, attempt, status, result, error })
+  }
+
+  /** What has happened so far, and a subscription to what comes. */
+  follow(listener: (event: SwarmEvent) => void): Following {
+    return { past: [...this.#events], stop: this.#live.on(listener) }
+  }
+
+  /** By index of the item. */
+  get rows(): ReadonlyMap<number, SwarmRow> {
+    return this.#rows
+  }
+
+  /** The outcomes so far, in the order of the items. */
+  results(): SwarmResults['results'] {
+    return [...this.#rows.values()].sort((a, b) => a.index - b.index).map(({ row }) => row)
+  }
+
+  /** Items by fate. */
+  counts(total: number): SwarmCounts {
+    const completed = [...this.#rows.values()].filter(({ row }) => row.status === 'completed').length
+    return { total, completed, failed: this.#rows.size - completed }
+  }
+
+  /** The first failure, for the swarm's own outcome. */
+  firstError(): ErrorBody | null {
+    for (const { row } of this.#rows.values()) if (row.error !== null) return row.error
+    return null
+  }
+}

@@ -1,0 +1,255 @@
+import { wait } from '../kit/clock.js'
+import type { Clock } from '../kit/clock.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { RunOutcome, SwarmInput } from '../domain/swarm/machine.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import { OPERATOR } from './agents.js'
+import type { Answer } from './asking.js'
+import { parseAddress } from './directory.js'
+import { ENDINGS } from './endings.js'
+import { isRefusal } from './next-steps.js'
+import type { Peers } from './peers.js'
+import type { Asked, Requests } from './requests.js'
+import type { SwarmHead, SwarmLease } from './swarm-book.js'
+import { justified } from './swarm-offers.js'
+import { subTaskId } from './swarm-session.js'
+
+/** What every agent would answer alike: the item itself is at fault. */
+const FINAL: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
+/** What says that the work has not begun: the lease goes back, and no retry is spent. Whether the agent is gone, its card tells. */
+const NOT_BEGUN: ReadonlySet<ErrorCode> = new Set([
+  'PEER_OFFLINE',
+  'CHANNEL_CLOSED',
+  'OVERLOADED',
+  'AGENT_NOT_FOUND',
+  'CAPABILITY_NOT_FOUND'
+])
+/** This node's ledger takes nothing now. */
+const NOT_RECORDED: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION'])
+/** This node says so of what was asked before, so it may have begun. */
+const BROKEN_OFF: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED'])
+
+/** What asking agents to do leased items needs. */
+export interface SwarmLeasesParts {
+  readonly clock: Clock
+  readonly requests: Requests
+  readonly peers: Pick<Peers, 'isOnline'>
+  readonly self: NodeId
+  readonly head: SwarmHead
+  /** @throws NodeError when it is not kept. */
+  input(index: number): unknown
+  /** What the ledger holds of a lease, from the commit on that lets its request out. */
+  changes(lease: SwarmLease): readonly LedgerChange[]
+  /** May a result be taken? Why not, or null. */
+  fault(lease: SwarmLease, result: unknown): NodeError | null
+  /** What becomes of leases. */
+  onInput(input: SwarmInput): void
+  /** A lease begins, or ceases, to wait for a person of its node. */
+  onHeld(lease: SwarmLease, isHeld: boolean): void
+}
+
+/** A run of an item: which, and the number of its lease. */
+export interface ItemRun {
+  readonly index: number
+  readonly attempt: number
+}
+
+interface Held {
+  readonly lease: SwarmLease
+  /** It was given by the launcher's process before this one. */
+  readonly isResumed: boolean
+  asked: Asked | null
+  isAsking: boolean
+  isHeld: boolean
+}
+
+/** The live leases of one swarm: asks their agents, hears them, tells them to stop. */
+export class SwarmLeases {
+  readonly #parts: SwarmLeasesParts
+  readonly #held = new Map<number, Held>()
+  #isStopped = false
+
+  constructor(parts: SwarmLeasesParts) {
+    this.#parts = parts
+  }
+
+  /** Live leases. */
+  get size(): number {
+    return this.#held.size
+  }
+
+  /** Those that wait for a person of their node, by what it says. */
+  get waiting(): number {
+    return [...this.#held.values()].filter((one) => one.isHeld).length
+  }
+
+  /** Asks the agent of a new lease. */
+  begin(lease: SwarmLease): void {
+    this.#ask(this.#hold(lease, false))
+  }
+
+  /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
+  resume(lease: SwarmLease): void {
+    const held = this.#hold(lease, true)
+    // What agents of this very node did has ended with it.
+    if (this.#nodeOf(lease) === this.#parts.self) this.#lost(held, ENDINGS.interrupted.error)
+  }
+
+  /** Time passed: agents that are back are asked for what they had. */
+  tick(): void {
+    for (const held of this.#held.values()) {
+      const peer = this.#nodeOf(held.lease)
+      if (held.asked === null && !held.isAsking && peer !== null && this.#parts.peers.isOnline(peer)) this.#ask(held)
+    }
+  }
+
+  /** The live lease of an item. */
+  of(index: number): SwarmLease | undefined {
+    return this.#held.get(index)?.lease
+  }
+
+  /** Forgets a lease that has its outcome. */
+  drop(index: number, attempt: number): void {
+    if (this.of(index)?.attempt === attempt) this.#held.delete(index)
+  }
+
+  /** Forgets a lease, and tells its agent to stop. */
+  cancel(index: number, attempt: number): void {
+    const held = this.#held.get(index)
+    if (held?.lease.attempt !== attempt) return
+    this.#held.delete(index)
+    const peer = this.#nodeOf(held.lease)
+    if (held.asked !== null) held.asked.cancel()
+    else if (held.isResumed && peer !== null) this.#parts.requests.withdraw(peer, this.#name(index), attempt)
+  }
+
+  /** Forgets all of them, and tells their agents to stop. */
+  cancelAll(): void {
+    for (const { lease } of [...this.#held.values()]) this.cancel(lease.index, lease.attempt)
+  }
+
+  /** This node stops: the leases live on in the ledger. */
+  stop(): void {
+    this.#isStopped = true
+  }
+
+  /** A peer works on runs of items, or says that they wait for a person there (`isHeld`). Gives those that are no live leases of it. */
+  heard(peer: NodeId, runs: readonly ItemRun[], isHeld: boolean): ItemRun[] {
+    const live = runs.flatMap((run) => this.#live(peer, run) ?? [])
+    if (live.length > 0) this.#parts.onInput({ type: 'heartbeat', leases: live.map(({ lease }) => lease) })
+    for (const held of live) {
+      if (held.isHeld === isHeld) continue
+      held.isHeld = isHeld
+      this.#parts.onHeld(held.lease, isHeld)
+    }
+    return runs.filter((run) => this.#live(peer, run) === null)
+  }
+
+  #live(peer: NodeId, { index, attempt }: ItemRun): Held | null {
+    const held = this.#held.get(index)
+    return held === undefined || held.lease.attempt !== attempt || this.#nodeOf(held.lease) !== peer ? null : held
+  }
+
+  #hold(lease: SwarmLease, isResumed: boolean): Held {
+    const held = { lease, isResumed, asked: null, isAsking: false, isHeld: false }
+    this.#held.set(lease.index, held)
+    return held
+  }
+
+  #nodeOf({ agent }: SwarmLease): NodeId | null {
+    return parseAddress(agent)?.nodeId ?? null
+  }
+
+  #name(index: number): string {
+    return subTaskId(this.#parts.head.id, index)
+  }
+
+  #ask(held: Held): void {
+    held.isAsking = true
+    void this.#asked(held)
+  }
+
+  /** Asks the agent to do the item; its answer goes back into the machine with the attempt it belongs to. */
+  async #asked(held: Held): Promise<void> {
+    const { lease } = held
+    const { clock, self } = this.#parts
+    try {
+      const asked = await this.#send(held)
+      // It may have been released while the message was on its way out.
+      if (this.#held.get(lease.index) !== held) asked.cancel()
+      held.asked = asked
+    } catch (error) {
+      return this.#notSent(held, asNodeError(error).toBody())
+    }
+    const answer = await held.asked.answer
+    // Agents of this node answer without any I/O: without a breath here they would starve those of all other nodes.
+    if (this.#nodeOf(lease) === self) await wait(clock, 0)
+    if (!this.#isStopped) this.#answered(held, answer)
+  }
+
+  async #send({ lease, isResumed }: Held): Promise<Asked> {
+    const { requests, self, head, clock, input, changes } = this.#parts
+    const { request, onBehalfOf, id, deadline } = head
+    const { index, attempt, agent, isRepeatable } = lease
+    const target = parseAddress(agent)
+    if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
+    return await requests.ask({
+      sender: { agentId: OPERATOR, nodeId: self },
+      target,
+      capability: request.capability,
+      input: input(index),
+      description: request.goal,
+      ...justified(request),
+      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
+      timeoutMs: Math.max(1, deadline - clock.now()),
+      mayQueue: false,
+      allowRepeat: request.allowRepeat === true,
+      // Its node may have lost its disk meanwhile: what may not be repeated is only asked after.
+      lease: { swarm: id, requestId: this.#name(index), attempt, isQuery: isResumed && !isRepeatable, changes: () => changes(lease) }
+    })
+  }
+
+  /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
+  #notSent(held: Held, error: ErrorBody): void {
+    held.isAsking = false
+    if (this.#isStopped) return
+    const isLater = NOT_BEGUN.has(error.code) || NOT_RECORDED.has(error.code)
+    if (!isLater) return this.#failed(held, error)
+    // Until its time is over it may be asked again: see `tick`.
+    if (!held.isResumed) this.#parts.onInput({ type: 'busy', ...held.lease })
+  }
+
+  #answered(held: Held, answer: Answer): void {
+    if (answer.outcome === 'COMPLETED') return this.#completed(held, answer.result)
+    const { error } = answer
+    if (answer.outcome === 'UNKNOWN') return this.#end(held, { ok: false, error, isUnknown: true })
+    // A run of the process before was ended by its node, which had missed its launcher for too long.
+    if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
+    if (BROKEN_OFF.has(error.code)) return this.#lost(held, error)
+    if (NOT_BEGUN.has(error.code)) return this.#parts.onInput({ type: 'busy', ...held.lease })
+    this.#failed(held, error)
+  }
+
+  #completed(held: Held, result: unknown): void {
+    const fault = this.#parts.fault(held.lease, result)
+    if (fault !== null) this.#failed(held, fault.toBody())
+    else this.#end(held, { ok: true, result })
+  }
+
+  #failed(held: Held, { data, ...bare }: ErrorBody): void {
+    const error = data === undefined || this.#parts.fault(held.lease, data) !== null ? bare : { ...bare, data }
+    this.#end(held, { ok: false, error, isFinal: FINAL.has(error.code), isRefusal: isRefusal(error.code) })
+  }
+
+  /** It may have begun, and has no outcome. What may be repeated goes to whoever is free, without a retry. */
+  #lost(held: Held, error: ErrorBody): void {
+    if (held.lease.isRepeatable) this.#parts.onInput({ type: 'busy', ...held.lease })
+    else this.#end(held, { ok: false, error, isUnknown: true })
+  }
+
+  #end({ lease: { index, attempt, agent } }: Held, outcome: RunOutcome): void {
+    this.#parts.onInput({ type: 'result', index, attempt, agent, outcome })
+  }
+}

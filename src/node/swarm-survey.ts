@@ -1,0 +1,87 @@
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
+import type { RefusalCode } from '../domain/routing/decide.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { LeftOut, SwarmRequest } from '../ports/swarm-api.js'
+import { OPERATOR } from './agents.js'
+import type { Directory } from './directory.js'
+import type { Outbox } from './outbox.js'
+import type { Peers } from './peers.js'
+import { justified } from './swarm-offers.js'
+import type { Visibility } from './visibility.js'
+
+/** What surveying needs. */
+export interface SurveyParts {
+  readonly registry: AgentRegistry
+  readonly peers: Pick<Peers, 'isOnline'>
+  readonly outbox: Outbox
+  readonly self: NodeId
+  readonly visibility: Visibility
+  readonly directory: Directory
+}
+
+/** Who could take part: who may, who is left out and why. */
+export interface Survey {
+  readonly allowed: readonly string[]
+  readonly leftOut: readonly LeftOut[]
+  readonly refusals: readonly RefusalCode[]
+}
+
+/** Whom a swarm looks for. */
+export interface Wanted {
+  readonly request: SwarmRequest
+  /** What an agent must be able to do to take part; the first is the one that is asked for. */
+  readonly capabilities: readonly string[]
+  /** Who launches it, when that may be weaker than the operator. */
+  readonly onBehalfOf?: CertifiedPower | undefined
+}
+
+/** Looks who could take part in a swarm. `refused`: agents whose refusal is on record; others are put there. */
+export function survey(
+  { registry, peers, outbox, self, visibility }: SurveyParts,
+  { request, capabilities, onBehalfOf }: Wanted,
+  refused = new Set<string>()
+): Survey {
+  const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+  const sender = { agentId: OPERATOR, nodeId: self }
+  const allowed: string[] = []
+  const leftOut: LeftOut[] = []
+  const refusals: RefusalCode[] = []
+  const leaveOut = (card: RegisteredCard, rule: string): void => {
+    if (sees(card)) leftOut.push({ agent: card.address, rule })
+  }
+  const sees = (card: RegisteredCard): boolean => onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)
+  const [, ...further] = capabilities
+  for (const card of registry.findByCapability(request.capability)) {
+    if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
+    if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
+      leaveOut(card, 'offline')
+      continue
+    }
+    const recipient = { agentId: card.id, nodeId: card.nodeId }
+    const draft = { sender, recipient, type: 'task-proposal', capability: request.capability, ...justified(request), ...by } as const
+    const verdict = outbox.verdict(draft)
+    if (verdict.allowed) {
+      allowed.push(card.address)
+      continue
+    }
+    if (!refused.has(card.address)) outbox.judge(draft)
+    refused.add(card.address)
+    leaveOut(card, verdict.rule)
+    if (sees(card)) refusals.push(verdict.code)
+  }
+  return { allowed, leftOut, refusals }
+}
+
+/** Nobody takes part: tells "nobody can" from "may not" and from "all away". */
+export function nobody({ directory }: SurveyParts, { capability }: SwarmRequest, { leftOut, refusals }: Survey): NodeError {
+  if (leftOut.length === 0)
+    return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
+  const namer = directory.namer()
+  const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
+  const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')
+  return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
+    data: { leftOut: named }
+  })
+}
