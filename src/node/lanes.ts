@@ -5,7 +5,7 @@ import type { ChannelMessage } from '../domain/channel/frames.js'
 import { MAX_NAMED_LANES } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { ReliableFrame } from '../domain/reliable/frame.js'
-import { laneText, rangeOf, readMessageKey } from '../domain/reliable/keys.js'
+import { KEYS, laneText, rangeOf, readMessageKey } from '../domain/reliable/keys.js'
 import type { Lane } from '../domain/reliable/keys.js'
 import type { Unacked } from '../domain/reliable/lane-sender.js'
 import { messageRecord, senderRecord } from '../domain/reliable/records.js'
@@ -138,6 +138,25 @@ export class Lanes {
     })
   }
 
+  /** Number of the last message of a lane that was recorded here; 0 for none. */
+  lastSequence(lane: Lane): number {
+    return (this.#find(lane)?.next ?? 1) - 1
+  }
+
+  /** The messages of a lane that its node has not acknowledged, in order. @throws NodeError STORE_DAMAGED */
+  async unacknowledged(lane: Lane): Promise<{ readonly messageId: string; readonly seq: number; readonly envelope: Uint8Array }[]> {
+    const messages = this.#find(lane)?.messages ?? []
+    const contents = await Promise.all(messages.map(({ messageId }) => this.#parts.ledger.get(KEYS.content(messageId))))
+    return messages.flatMap((message, at) => {
+      const envelope = contents[at] ?? null
+      return envelope === null ? [] : [{ ...message, envelope }]
+    })
+  }
+
+  #find(lane: Lane): OutLane | undefined {
+    return this.#out.get(lane.target.nodeId)?.get(laneText(lane))
+  }
+
   /** Messages that no node has acknowledged yet. */
   get waiting(): number {
     let count = 0
@@ -189,7 +208,7 @@ export class Lanes {
   }
 
   #outLane(lane: Lane): OutLane {
-    const known = this.#out.get(lane.target.nodeId)?.get(laneText(lane))
+    const known = this.#find(lane)
     if (known !== undefined) return known
     const fresh = this.#addOut(lane, { next: 1, live: [] })
     if (this.#parts.isOnline(lane.target.nodeId)) fresh.step({ type: 'up' })

@@ -5,6 +5,7 @@ import { Discovery } from './discovery.js'
 import { MeshRouter } from './mesh-router.js'
 import type { Negotiations } from './negotiations.js'
 import type { NodeCore } from './node.js'
+import { Reliable } from './reliable.js'
 import { SwarmCoordinator } from './swarm-coordinator.js'
 
 /** The A2A layer of a running node, for programs in its process: the operations of the specification a2a-mcp-mesh. */
@@ -19,6 +20,8 @@ export interface Layer {
   readonly channels: Channels
   /** Proposals of tasks and their answers. */
   readonly negotiator: Negotiations
+  /** Messages and requests that must not be lost, and what is on record of them. */
+  readonly reliable: Reliable
   /** Swarms launched here. */
   readonly swarms: SwarmCoordinator
   /** Headers of the messages of a thread, by time: those that passed here since this layer was asked for. Bounded. */
@@ -36,6 +39,7 @@ export function createLayer(node: NodeCore): Layer {
     router: new MeshRouter({ ...node, clock }),
     channels,
     negotiator: negotiations,
+    reliable: new Reliable({ ...node, clock }),
     swarms: new SwarmCoordinator(node),
     thread: (correlationId) => listeners.thread(correlationId)
   }

@@ -68,6 +68,16 @@ export class OutLane {
     for (const { messageId, requestId } of stored.live) this.#requests.set(messageId, requestId)
   }
 
+  /** Number of the next message. */
+  get next(): number {
+    return this.#state.next
+  }
+
+  /** What is not acknowledged, in order. */
+  get messages(): { readonly messageId: string; readonly seq: number }[] {
+    return this.#state.live.flatMap(({ messageId, seq, isVoid }) => (isVoid ? [] : [{ messageId, seq }]))
+  }
+
   /** Messages that are not acknowledged, and their bytes. */
   get load(): { readonly count: number; readonly bytes: number } {
     return { count: this.#state.live.length, bytes: this.#bytes }

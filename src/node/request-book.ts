@@ -9,8 +9,8 @@ import type { Ledger, LedgerChange } from '../ports/ledger.js'
 /** Entries that one read of the ledger gives, and requests that one commit removes. */
 const PAGE = 500
 const NO_VALUE = new Uint8Array(0)
-/** Keys of the index whose values are names. */
-const TASK = KEYS.task('')
+/** Keys of the indexes whose values are names. */
+const NAMED = [KEYS.task(''), KEYS.asked('')]
 
 /** What belongs to a request beside its record. */
 export interface RequestContents {
@@ -44,7 +44,8 @@ export class RequestBook {
     const changes: LedgerChange[] = []
     if (before !== null && before.expiresAt !== after.expiresAt) changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
     for (const key of were) if (!here.includes(key)) changes.push({ key, value: null })
-    for (const key of here) if (!were.includes(key)) changes.push({ key, value: key.startsWith(TASK) ? utf8(name) : NO_VALUE })
+    for (const key of here)
+      if (!were.includes(key)) changes.push({ key, value: NAMED.some((kind) => key.startsWith(kind)) ? utf8(name) : NO_VALUE })
     // What else is to be removed with it need not be looked for then.
     changes.push({ key: expiry, value: utf8(here.join('\n')) }, { key: KEYS.request(name), value: requestRecord.encode(after) })
     if (input !== undefined) changes.push({ key: KEYS.input(name), value: input })
@@ -66,6 +67,18 @@ export class RequestBook {
     const [first, second] = await this.#ledger.list({ from, to: `${from}~`, limit: 2 })
     if (first === undefined || (second !== undefined && first.key !== from)) return null
     return await this.get(fromUtf8(first.value))
+  }
+
+  /** A request that this node asked; null for none. @throws NodeError STORE_DAMAGED */
+  async asked(requestId: string): Promise<RequestRecord | null> {
+    if (!/^[!-~]{1,64}$/.test(requestId)) return null
+    const name = await this.#ledger.get(KEYS.asked(requestId))
+    return name === null ? null : await this.get(fromUtf8(name))
+  }
+
+  /** Requests that have an outcome, those that expire first at the beginning. */
+  async *settled(): AsyncGenerator<RequestRecord> {
+    for await (const record of this.#indexed('request-expiry', Number.MAX_SAFE_INTEGER - 1)) if (SETTLED.has(record.status)) yield record
   }
 
   /** A record by the name of its request; null when there is none. @throws NodeError STORE_DAMAGED */
@@ -124,7 +137,7 @@ export class RequestBook {
     }
   }
 
-  async *#indexed(kind: 'request-open' | 'request-due', time: number): AsyncGenerator<RequestRecord> {
+  async *#indexed(kind: Parameters<typeof rangeUpTo>[0], time: number): AsyncGenerator<RequestRecord> {
     const { from, to } = rangeUpTo(kind, time)
     for (let next = from; ; ) {
       const page = await this.#ledger.list({ from: next, to, limit: PAGE })
@@ -144,8 +157,9 @@ function wholeOf(name: string): string[] {
   return [KEYS.request(name), KEYS.input(name), KEYS.result(name)]
 }
 
-function indexKeys(name: string, { status, createdAt, retryAt, taskId }: RequestRecord): string[] {
+function indexKeys(name: string, { role, requestId, status, createdAt, retryAt, taskId }: RequestRecord): string[] {
   return [
+    ...(role === 'caller' ? [KEYS.asked(requestId)] : []),
     ...(SETTLED.has(status) ? [] : [KEYS.open(createdAt, name)]),
     ...(retryAt === null ? [] : [KEYS.due(retryAt, name)]),
     ...(taskId === null ? [] : [KEYS.task(taskId)])

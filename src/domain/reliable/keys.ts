@@ -40,6 +40,8 @@ export const KEYS = {
   due: (retryAt: number, name: string): string => `request-due/${padded(retryAt)}/${name}`,
   /** The request of a task; its value is the request's name. */
   task: (taskId: string): string => `request-task/${taskId}`,
+  /** A request that this node asked, by its id; its value is the request's name. */
+  asked: (requestId: string): string => `request-asked/${requestId}`,
   /** When all of it may go. */
   expiry: (expiresAt: number, name: string): string => `request-expiry/${padded(expiresAt)}/${name}`
 } as const
