@@ -49,6 +49,8 @@ export class RequestBook {
     // What else is to be removed with it need not be looked for then.
     changes.push({ key: expiry, value: utf8(here.join('\n')) }, { key: KEYS.request(name), value: requestRecord.encode(after) })
     if (input !== undefined) changes.push({ key: KEYS.input(name), value: input })
+    // Nobody runs it again.
+    else if (SETTLED.has(after.status)) changes.push({ key: KEYS.input(name), value: null })
     if (result !== undefined) changes.push({ key: KEYS.result(name), value: result })
     return changes
   }
@@ -87,7 +89,7 @@ export class RequestBook {
     return bytes === null ? null : requestRecord.decode(bytes)
   }
 
-  /** What a request was asked with; null when that is no longer kept. */
+  /** What a request was asked with; null when that is no longer kept: it goes when the request has an end. */
   input(name: string): Promise<Uint8Array | null> {
     return this.#ledger.get(KEYS.input(name))
   }
