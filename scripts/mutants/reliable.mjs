@@ -97,5 +97,13 @@ export const RELIABLE_MUTANTS = [
     put: "rangeUpTo('request-expiry', now + 20)",
     test: 'node/request-book',
     title: 'nothing of a request is removed before it expires, and all of it then'
+  },
+  {
+    name: 'a node begins as many lanes as it likes',
+    file: 'src/node/lanes.ts',
+    find: 'begun.size < MAX_BEGUN',
+    put: 'begun.size < MAX_BEGUN * 1000',
+    test: 'node/work.durable',
+    title: 'a node may begin so many lanes'
   }
 ]

@@ -31,6 +31,8 @@ export interface InLaneParts {
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
+  /** May a lane begin of which the ledger knows nothing? */
+  mayBegin(lane: string): boolean
   /** Commits changes. @throws NodeError what the ledger refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** Says what a message changes. */
@@ -52,6 +54,8 @@ export class InLane {
   #early: ReceiverInput<Content>[] = []
   #toCommit: Arrived<Content>[] = []
   #isCommitting = false
+  /** Its peer has begun too many: nothing of it is taken. */
+  #isRefused = false
   /** Messages that are neither durable nor dropped, and their bytes. */
   #held = 0
   #heldBytes = 0
@@ -66,6 +70,7 @@ export class InLane {
 
   /** Does nothing wait here? Then it may be closed, and opened again when needed. */
   get isIdle(): boolean {
+    if (this.#isRefused) return true
     return (
       this.#state !== null &&
       this.#toCommit.length === 0 &&
@@ -83,6 +88,7 @@ export class InLane {
 
   /** Tells the lane what happened. */
   step(input: ReceiverInput<Content>): void {
+    if (this.#isRefused) return
     if (this.#state === null) {
       this.#early.push(input)
       if (input.type === 'arrived') this.#hold([input.message], 1)
@@ -108,6 +114,7 @@ export class InLane {
   async #open(): Promise<void> {
     try {
       const bytes = await this.#parts.ledger.get(KEYS.receiver(this.#text))
+      if (bytes === null && !this.#parts.mayBegin(this.#text)) return this.#refuse()
       this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
     } catch (error) {
       this.#note('a lane could not be read', error)
@@ -118,6 +125,14 @@ export class InLane {
       if (input.type === 'arrived') this.#hold([input.message], -1)
       this.step(input)
     }
+  }
+
+  #refuse(): void {
+    this.#isRefused = true
+    this.#early = []
+    this.#held = 0
+    this.#heldBytes = 0
+    this.#parts.telemetry.count('errors', 'lane')
   }
 
   #hold(messages: readonly Arrived<Content>[], by: 1 | -1): void {

@@ -29,6 +29,8 @@ const TIDY_MS = 100
 const MAX_TIDY = 512
 /** Receiving ends of one node that are kept open. */
 const MAX_OPEN = 1024
+/** Lanes that one node may begin while this process runs: each leaves a record. */
+const MAX_BEGUN = 4096
 /** Entries that one read of the ledger gives. */
 const PAGE = 1000
 
@@ -57,6 +59,7 @@ export class Lanes {
   readonly #parts: LanesParts
   readonly #out = new Map<NodeId, Map<string, OutLane>>()
   readonly #in = new Map<NodeId, Map<string, InLane>>()
+  readonly #begun = new Map<NodeId, Set<string>>()
   readonly #gathered = new Map<NodeId, Gathered>()
   #tidying = new Map<string, LedgerChange>()
   #tidyTimer: Timer | null = null
@@ -248,11 +251,25 @@ export class Lanes {
     if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
     const { clock, ledger, telemetry, admit } = this.#parts
     const fresh = new InLane(
-      { clock, ledger, telemetry, admit, commit: (changes) => this.#commit(changes), acknowledge: (to, at) => this.#acknowledge(to, at) },
+      {
+        clock,
+        ledger,
+        telemetry,
+        admit,
+        mayBegin: (text) => this.#mayBegin(peer, text),
+        commit: (changes) => this.#commit(changes),
+        acknowledge: (to, at) => this.#acknowledge(to, at)
+      },
       lane
     )
     ofPeer.set(laneText(lane), fresh)
     return fresh
+  }
+
+  #mayBegin(peer: NodeId, text: string): boolean {
+    const begun = this.#begun.get(peer) ?? new Set()
+    this.#begun.set(peer, begun)
+    return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
   }
 
   #acknowledge({ source, target }: Lane, at: { readonly ack: number; readonly messageId: string | null }): void {

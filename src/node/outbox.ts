@@ -232,7 +232,9 @@ export class Outbox {
 
   /** Makes durable what must not be lost. True: the message is on a lane, which sees to its delivery. */
   async #record(draft: Draft, { id, type }: A2AEnvelope, bytes: Uint8Array | null): Promise<boolean> {
-    const { sender, recipient, reliable = NEGOTIATION.has(type) ? NEGOTIATING : undefined } = draft
+    const { sender, recipient, made } = draft
+    // What a program named itself may have the name of another message.
+    const reliable = draft.reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
     if (reliable === undefined) return false
     const { clock, lanes, peers } = this.#parts
     if (bytes === null || !(reliable.mayWait || peers.isOnline(recipient.nodeId))) {

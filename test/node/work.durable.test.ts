@@ -67,3 +67,28 @@ test('an end that cannot be recorded now is recorded and told when it can', asyn
   t.is((await scene.task(taskId)).state, 'completed')
   t.is(scene.begun.length, 1)
 })
+
+test('a node may begin so many lanes: it cannot fill the ledger with them, and those it has go on', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { here, peer, world } = scene
+  const before = await scene.ask()
+  await world.settle()
+  scene.finish()
+  await world.settle()
+  t.is((await scene.task(before.taskId)).state, 'completed')
+  const greet = (from: number): void => {
+    const lanes = Array.from({ length: 500 }, (_, at) => ({ source: `a${from + at}`, target: 'slow', base: 1 }))
+    here.core.peers.send(peer.id, { kind: 'control', name: 'greet', body: { lanes } })
+  }
+  for (let round = 0; round < 12; round++) {
+    greet(round * 500)
+    await world.settle()
+  }
+  const refused = peer.counted('errors', 'lane')
+  t.is(refused, 6000 - 4095)
+  const { taskId } = await scene.ask()
+  await world.settle()
+  scene.finish()
+  await world.settle()
+  t.is((await scene.task(taskId)).state, 'completed')
+})
