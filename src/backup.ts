@@ -90,7 +90,7 @@ export async function backupHome(options: StartOptions, request: BackupRequest):
   const unwind = new Unwind(() => {})
   try {
     await claimHome({ options, unwind }, clock.now())
-    const store = await openStore(home.store, unwind)
+    const store = await openStore(home.store, { unwind, documents })
     const ledger = await openLedger({ options, unwind }, documents)
     const nodeId = state.chain[0]?.body.nodeKey ?? ''
     return await writeBackup({ home, store, ledger, state, nodeId, createdAt: clock.now() }, request)

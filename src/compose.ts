@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import type Corestore from 'corestore'
 import { type ErrorCode, messageOf, NodeError } from './kit/errors.js'
+import { keyToText } from './kit/ids.js'
 import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
@@ -19,14 +20,14 @@ import { type NewAgentFile, type NewAgents, writeNewAgents } from './adapters/ag
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
 import { startControlServer } from './adapters/control/server.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
-import type { Mesh, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
+import type { Mesh, MeshNode, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
 import { refusedJoin } from './adapters/mesh/join.js'
 import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
 import { timely } from './adapters/mesh/timely.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
-import { storeError } from './adapters/storage/store-errors.js'
+import { damageError, storeError } from './adapters/storage/store-errors.js'
 import { randomIds } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { createApi, nodeInfo } from './node/api.js'
@@ -40,13 +41,15 @@ import type { NodeCore } from './node/node.js'
 import type { NodeParts } from './node/parts.js'
 import { writeBackup } from './backup.js'
 import { settingsOf } from './node-settings.js'
-import { claimHome, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
+import { claimHome, coreMark, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
 import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
 export type { StartOptions } from './open-home.js'
+export { diagnoseHome } from './doctor.js'
+export { type Check, type Repair, repairHome } from './doctor-stores.js'
 export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
 
@@ -70,6 +73,8 @@ export interface RunningNode {
 const NODE = 'node'
 const MESH = 'mesh'
 const DEFAULT_MESH_NAME = 'home'
+/** Ends after which the home remembers its mesh. */
+const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED'])
 
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
@@ -101,7 +106,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   }
   if (state?.isRevoked === true) throw refusedJoin('REVOKED')
   if (state?.isReplaced === true) throw refusedJoin('CONFLICT')
-  const store = await openStore(options.home.store, unwind)
+  const store = await openStore(options.home.store, { unwind, documents })
   const { audit, problems } = await openAudit(parts)
   const ledger = await openLedger(parts, documents)
   const stored = await documents.read<StoredRecord>(NODE)
@@ -204,6 +209,7 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
   unwind.add('mesh', () => mesh.close())
   await documents.write(NODE, state === null ? { ...record, epoch: record.epoch + 1 } : record)
   await documents.write(MESH, mesh.state())
+  keepMark(mesh, opening)
   mesh.onState((next) => {
     documents
       .write(MESH, next)
@@ -212,9 +218,24 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
   return mesh
 }
 
-async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<Mesh> {
+function keepMark(mesh: MeshNode, { documents, telemetry }: MeshOpening): void {
+  const mark = coreMark(documents)
+  let kept = -1
+  const keep = (): void => {
+    const length = mesh.ownLength()
+    if (length <= kept) return
+    kept = length
+    mark
+      .write(mesh.log.coreKey, length)
+      .catch((error: unknown) => telemetry.log('error', 'the length of the own core could not be kept', { reason: messageOf(error) }))
+  }
+  mesh.log.onChange(keep)
+  keep()
+}
+
+async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {
   const { name, epoch } = record
-  if (state !== null) return reopenMesh(parts, state)
+  if (state !== null) return await reopen({ options, documents }, parts, state)
   // A join that is cut off at any moment leaves its cores in an epoch of their own, and else a home as it was.
   await documents.write(NODE, { ...stored, epoch: epoch + 1 })
   if (options.join === null) return foundMesh(parts, { name, meshName: DEFAULT_MESH_NAME, epoch })
@@ -222,6 +243,25 @@ async function foundOrJoin({ options, record, stored, state, documents }: MeshOp
   const mesh = await joinMesh(parts, { code: options.join, name, epoch, timeoutMs: options.config.network.joinTimeoutMs })
   options.onProgress?.(`joined the mesh ${shown(mesh.meshName, 64)}`)
   return mesh
+}
+
+/** Opens the mesh of the home, and follows how long its own core is: one that is shorter than it was must never grow again. */
+async function reopen(
+  { options, documents }: Pick<MeshOpening, 'options' | 'documents'>,
+  parts: MeshParts,
+  state: MeshState
+): Promise<MeshNode> {
+  const { store } = options.home
+  if (state.chain[0] !== undefined && state.chain[0].body.nodeKey !== keyToText(parts.keyPair.publicKey)) throw rolledBack(store)
+  const mesh = await reopenMesh(parts, state).catch((error: unknown) => Promise.reject(damageError(error, store)))
+  const mark = coreMark(documents)
+  if (mesh.ownLength() >= (await mark.read(mesh.log.coreKey))) return mesh
+  await mesh.close()
+  throw rolledBack(store)
+}
+
+function rolledBack(place: string): NodeError {
+  return new NodeError('STORE_DAMAGED', `the store ${place} has lost what it held: it is damaged, or an older copy`)
 }
 
 function agentSource({ options, clock, telemetry }: StartParts, compileSchema: CompileSchema): AgentFiles {
@@ -304,7 +344,7 @@ class ComposedNode implements RunningNode {
   /** The mesh put this node out: it stops by itself. */
   async expelled(error: NodeError): Promise<void> {
     this.#reason = error
-    this.#parts.telemetry.log('error', 'the mesh put this node out', { code: error.code })
+    this.#parts.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
     await this.#forget(error.code).catch(() => {})
     await this.close()
   }
@@ -312,7 +352,7 @@ class ComposedNode implements RunningNode {
   /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
   async #forget(code: ErrorCode): Promise<void> {
     const { store } = this.#host.node.parts
-    if (code === 'REVOKED' || code === 'CONFLICT') return store.write(MESH, this.#mesh.state())
+    if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())
     const stored = await store.read<StoredRecord>(NODE)
     await store.remove(MESH)
     await store.write(NODE, { epoch: stored?.epoch ?? 1 })

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
+import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
@@ -12,6 +13,7 @@ import { AuditWatch } from './adapters/storage/audit-watch.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
+import { damageError } from './adapters/storage/store-errors.js'
 import { healStore } from './adapters/storage/store-heal.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from './adapters/telemetry/redact.js'
@@ -20,6 +22,15 @@ import type { Unwind } from './unwind.js'
 
 /** Name of the document that tells how many commits the ledger had. */
 const LEDGER = 'ledger'
+/** Name of the document with the seed of every key of the node. */
+const SEED = 'seed'
+/** Name of the document that tells how long the own writer core was. */
+const CORE = 'core'
+
+interface SeedDocument {
+  /** z32. */
+  readonly key: string
+}
 
 /** What a node is started with. */
 export interface StartOptions {
@@ -103,11 +114,34 @@ export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
   }
 }
 
-/** Opens the store of the mesh. */
-export async function openStore(dir: string, unwind: Unwind): Promise<Corestore> {
-  await healStore(dir)
-  const store = new Corestore(dir)
-  unwind.add('store', () => store.close())
-  await store.ready()
-  return store
+/**
+ * Opens the store of the mesh. The seed of its keys is kept in a document as well: a store that has lost it, or has another, is
+ * not the one of this node. @throws NodeError STORE_DAMAGED, STORE_LOCKED, DISK_FULL, NO_PERMISSION
+ */
+export async function openStore(dir: string, { unwind, documents }: { unwind: Unwind; documents: NodeStore }): Promise<Corestore> {
+  const seed = await documents.read<SeedDocument>(SEED)
+  try {
+    await healStore(dir)
+    const store = new Corestore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
+    unwind.add('store', () => store.close())
+    await store.ready()
+    if (seed === null) await documents.write(SEED, { key: keyToText(store.primaryKey) } satisfies SeedDocument)
+    return store
+  } catch (error) {
+    throw damageError(error, dir)
+  }
+}
+
+/** The mark of the own writer core: that it was so long once. */
+export function coreMark(documents: NodeStore): {
+  read(core: string): Promise<number>
+  write(core: string, length: number): Promise<void>
+} {
+  return {
+    read: async (core) => {
+      const mark = await documents.read<{ core: string; length: number }>(CORE)
+      return mark?.core === core ? mark.length : 0
+    },
+    write: (core, length) => documents.write(CORE, { core, length })
+  }
 }

@@ -3,6 +3,14 @@ import type { CommandSpec } from './table.js'
 /** Commands that keep a node's home well. */
 export const CARE_COMMANDS: readonly CommandSpec[] = [
   {
+    name: 'doctor',
+    about: 'look at everything that the node needs; says what is wrong and what to do',
+    group: 'Care',
+    options: [{ flags: '--repair', about: 'mend what can be mended; damaged stores are moved aside, never deleted' }],
+    more: ['Exits 1 when something failed. A node that runs keeps its stores to itself: stop it to have them read.'],
+    load: async () => (await import('./commands/doctor.js')).doctor
+  },
+  {
     name: 'backup',
     args: '<file>',
     about: 'write everything that makes this node this node into one file',

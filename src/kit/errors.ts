@@ -43,7 +43,10 @@ export const ERROR_CODES = {
   PORT_IN_USE: { retryable: true, next: ['a2a-node config show'] },
   NO_PERMISSION: { retryable: false, next: ['a2a-node config path'] },
   DISK_FULL: { retryable: true, next: ['df -h', 'a2a-node config path'] },
-  STORE_DAMAGED: { retryable: false, next: ['a2a-node start --home <new directory> --join <code>'] },
+  STORE_DAMAGED: {
+    retryable: false,
+    next: ['a2a-node doctor', 'a2a-node doctor --repair', 'a2a-node restore <backup> --home <new directory>']
+  },
   CONFIG_INVALID: { retryable: false, next: ['a2a-node config check'] },
   PATH_TOO_LONG: { retryable: false, next: ['a2a-node start --home <shorter directory>'] },
   CONFLICT: { retryable: false, next: ['a2a-node status'] },

@@ -1,7 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
-import { type TestMesh, type TestNode, testMesh, untilAgent, untilOnline, untilPeer } from '../support/nodes.js'
+import { type TestMesh, type TestNode, testMesh, untilAgent, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
 
 const WORDS = '{"text":"one two"}'
 const POLICY = 'rules:\n  - name: asks\n    from: { tier: L3 }\n    decision: ask\n'
@@ -49,11 +49,8 @@ test('a node backed up while it runs and restored elsewhere is the same node: pe
   t.is(await calls(again, 'text@b'), 'COMPLETED')
   t.is((await again.json<{ rules: unknown[] }>(['policy', 'show'])).rules.length, 1)
   t.is((await again.cli(['audit', '--verify'])).code, 0)
-  const { invites } = await again.api.call('invite.list', {})
-  t.ok(
-    invites.some((one) => one.id === late.id),
-    'what it wrote after the backup came back from the other node'
-  )
+  const hasLate = async (): Promise<boolean> => (await again.api.call('invite.list', {})).invites.some((one) => one.id === late.id)
+  await untilTrue(hasLate, 'what it wrote after the backup came back from the other node')
   const c = await mesh.start('c', { join: (await again.api.call('invite.create', {})).code })
   await Promise.all([untilPeer(b, 'c', 'online'), untilPeer(again, 'c', 'online')])
   t.pass('it writes the log again, with nobody else who may')

@@ -44,11 +44,8 @@ interface Round {
 /** True: nothing was appended while this was copied. */
 async function copyRound({ from, to, meshKey, opened }: Round): Promise<boolean> {
   const pairs: (readonly [Hypercore, Hypercore])[] = []
-  for await (const discoveryKey of from.list()) {
-    const source = from.get({ discoveryKey })
+  for await (const source of writerCores(from, meshKey)) {
     opened.push(source)
-    await source.ready()
-    if (source.length === 0 || !(await isWriterOf(source, meshKey))) continue
     const target = to.get({ key: source.key })
     opened.push(target)
     await target.ready()
@@ -59,6 +56,16 @@ async function copyRound({ from, to, meshKey, opened }: Round): Promise<boolean>
     pairs.push([source, target])
   }
   return pairs.every(([source, target]) => target.contiguousLength >= source.contiguousLength)
+}
+
+/** The cores of a store that writers of a mesh appended to, opened; close each. */
+export async function* writerCores(store: Corestore, meshKey: Uint8Array): AsyncGenerator<Hypercore> {
+  for await (const discoveryKey of store.list()) {
+    const core = store.get({ discoveryKey })
+    await core.ready()
+    if (core.length > 0 && (await isWriterOf(core, meshKey))) yield core
+    else await core.close()
+  }
 }
 
 async function isWriterOf(core: Hypercore, meshKey: Uint8Array): Promise<boolean> {

@@ -45,6 +45,8 @@ export class AutobaseLog implements MemberLog {
   readonly encryptionKey: Uint8Array
   /** Key (z32) of this node's own writer core. */
   readonly coreKey: string
+  /** Resolves when the base closed itself: what it reads is damaged. */
+  readonly failed: Promise<Error>
   readonly #parts: LogParts
   readonly #base: Autobase<Hyperbee>
   readonly #reader: ViewReader
@@ -55,7 +57,12 @@ export class AutobaseLog implements MemberLog {
   #courier: Courier = () => Promise.resolve(false)
   #isClosed = false
 
-  private constructor(parts: LogParts, base: Autobase<Hyperbee>, encryptionKey: Uint8Array) {
+  private constructor(
+    parts: LogParts,
+    base: Autobase<Hyperbee>,
+    { encryptionKey, failed }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error> }
+  ) {
+    this.failed = failed
     const { telemetry } = parts
     this.#parts = parts
     this.#base = base
@@ -76,10 +83,14 @@ export class AutobaseLog implements MemberLog {
 
   /** Opens (or founds) the mesh log in a store and reads it. @throws NodeError STORE_DAMAGED */
   static async open(parts: LogParts): Promise<AutobaseLog> {
-    const base = openBase(parts)
+    let tellFailed: (error: Error) => void = () => {}
+    const failed = new Promise<Error>((resolve) => {
+      tellFailed = resolve
+    })
+    const base = openBase(parts, tellFailed)
     await base.ready()
     if (base.encryptionKey === null) throw new NodeError('STORE_DAMAGED', 'the mesh log has no encryption key')
-    const log = new AutobaseLog(parts, base, base.encryptionKey)
+    const log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed })
     await log.#read()
     return log
   }
@@ -199,7 +210,7 @@ export class AutobaseLog implements MemberLog {
   }
 }
 
-function openBase({ store, mesh, verify, telemetry }: LogParts): Autobase<Hyperbee> {
+function openBase({ store, mesh, verify, telemetry }: LogParts, onFailed: (error: Error) => void): Autobase<Hyperbee> {
   const base = new Autobase<Hyperbee>(store, mesh?.key ?? null, {
     open: (views) => new Hyperbee(views.get('members'), { keyEncoding: 'utf-8', valueEncoding: 'json', extension: false }),
     apply: (nodes, view, host) => applyNodes({ nodes, view, host, verify }),
@@ -209,7 +220,10 @@ function openBase({ store, mesh, verify, telemetry }: LogParts): Autobase<Hyperb
     optimistic: true,
     valueEncoding: 'binary'
   })
-  base.on('error', (error) => telemetry.log('error', 'the mesh log closed itself', { reason: messageOf(error) }))
+  base.on('error', (error) => {
+    telemetry.log('error', 'the mesh log closed itself', { reason: messageOf(error) })
+    onFailed(error)
+  })
   return base
 }
 

@@ -153,6 +153,7 @@ export class MeshNode implements Mesh {
     })
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
+    void log.failed.then((error) => this.#tellExpelled(failedLog(error)))
     this.#onView()
   }
 
@@ -334,4 +335,8 @@ export function takeOver(state: MeshState, epoch: number): MeshState {
 function withoutTakeover(state: MeshState): MeshState {
   const { takesOver, ...rest } = state
   return takesOver === undefined ? state : rest
+}
+
+function failedLog(cause: Error): NodeError {
+  return new NodeError('STORE_DAMAGED', `the mesh log closed itself: ${cause.message}`, { cause })
 }

@@ -105,7 +105,8 @@ function ownerCertificate({ keyPair, clock }: MeshParts, mesh: MeshId, name: str
   return seal('certificate', body, { id: nodeKey, sign: signer(keyPair.secretKey) })
 }
 
-function namespaced(store: Corestore, epoch: number): Corestore {
+/** The part of a store in which the own cores of a mesh are. */
+export function namespaced(store: Corestore, epoch: number): Corestore {
   return store.namespace(`a2a-node/mesh/${epoch}`)
 }
 

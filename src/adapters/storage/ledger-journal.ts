@@ -106,9 +106,7 @@ export async function commitsBehind(files: readonly string[], kept: number): Pro
 
 /** The error of a ledger that has lost what it promised. */
 export function damagedError(place: string): NodeError {
-  return new NodeError('STORE_DAMAGED', `the ledger ${place} has lost what it held`, {
-    next: ['a2a-node restore <backup>', 'a2a-node start --home <new directory> --join <code>']
-  })
+  return new NodeError('STORE_DAMAGED', `the ledger ${place} has lost what it held: it is damaged, or an older copy`)
 }
 
 async function create(dir: string, first: number): Promise<{ file: string; handle: FileHandle }> {

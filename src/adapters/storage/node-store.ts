@@ -62,9 +62,7 @@ function decode(file: string, text: string): unknown {
   } catch {
     // falls through to the one answer for every kind of damage
   }
-  throw new NodeError('STORE_DAMAGED', `the file ${file} is damaged`, {
-    next: ['a2a-node start --home <new directory> --join <code>', `rm ${file}   (forgets what it held)`]
-  })
+  throw new NodeError('STORE_DAMAGED', `the file ${file} is damaged`)
 }
 
 function digest(text: string): string {

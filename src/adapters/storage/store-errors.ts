@@ -21,8 +21,7 @@ const NO_DIRECTORY: Fault = {
 }
 const DAMAGED: Fault = {
   code: 'STORE_DAMAGED',
-  says: (place) => `the store ${place} is damaged or was copied from elsewhere`,
-  next: () => ['a2a-node start --home <new directory> --join <code>']
+  says: (place) => `the store ${place} is damaged or was copied from elsewhere`
 }
 
 const BY_CODE: Readonly<Record<string, Fault>> = {
@@ -41,7 +40,7 @@ const BY_CODE: Readonly<Record<string, Fault>> = {
 const BY_WORDS: readonly (readonly [RegExp, Fault])[] = [
   [/no space left on device|disk quota exceeded/i, DISK_FULL],
   [/permission denied|read-only file system/i, NO_PERMISSION],
-  [/^invalid device file|corruption|another corestore is stored here/i, DAMAGED]
+  [/^invalid device file|corrupt|checksum mismatch|existing log file|another corestore is stored here/i, DAMAGED]
 ]
 
 const LOCKED = /lock hold by|could not be locked|while lock file|resource temporarily unavailable/i
@@ -65,6 +64,12 @@ export function noPermission(place: string, cause: unknown): NodeError {
 
 function faultError(fault: Fault, place: string, cause: unknown): NodeError {
   return new NodeError(fault.code, fault.says(place), { cause, next: fault.next?.(place) ?? [] })
+}
+
+/** Any error of reading what this program wrote itself: what is no other fault is damage. */
+export function damageError(error: unknown, place: string): NodeError {
+  const known = storeError(error, place)
+  return known.code === 'INTERNAL' ? faultError(DAMAGED, place, error) : known
 }
 
 /** The error of a second node on one home: ALREADY_RUNNING with the pid and socket of the first as data. */

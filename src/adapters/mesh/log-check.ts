@@ -1,0 +1,30 @@
+import Autobase from 'autobase'
+import type Corestore from 'corestore'
+import { keyFromText, keyToText } from '../../kit/ids.js'
+import { writerCores } from './log-copy.js'
+import { namespaced } from './mesh.js'
+import type { MeshState } from './mesh-node.js'
+
+/** What a store holds of the log of a mesh. */
+export interface LogFacts {
+  /** Node that the store's keys make (z32). */
+  readonly nodeId: string
+  /** Own writer core (z32) and its length. */
+  readonly core: string
+  readonly length: number
+  /** Blocks of all writer cores that could be read. */
+  readonly blocks: number
+}
+
+/** Reads every block of the writer cores of a mesh that is here. @throws what the store says when one cannot be read */
+export async function readLog(store: Corestore, state: Pick<MeshState, 'key' | 'epoch'>): Promise<LogFacts> {
+  const own = await Autobase.getLocalKey(namespaced(store, state.epoch))
+  const nodeId = keyToText((await store.createKeyPair('a2a-node/node')).publicKey)
+  let [blocks, length] = [0, 0]
+  for await (const core of writerCores(store, keyFromText(state.key))) {
+    for (let at = 0; at < core.contiguousLength; at++) if ((await core.get(at, { wait: false })) !== null) blocks++
+    if (keyToText(core.key) === keyToText(own)) length = core.length
+    await core.close()
+  }
+  return { nodeId, core: keyToText(own), length, blocks }
+}

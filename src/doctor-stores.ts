@@ -1,0 +1,229 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { asNodeError, NodeError } from './kit/errors.js'
+import type { HomePaths } from './config/paths.js'
+import type { NodeStore } from './ports/storage.js'
+import { refusedJoin } from './adapters/mesh/join.js'
+import { type LogFacts, readLog } from './adapters/mesh/log-check.js'
+import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
+import { openDurableLedger } from './adapters/storage/durable-ledger.js'
+import { openNodeStore } from './adapters/storage/node-store.js'
+import { readPidFile, removePidFile, writePidFile } from './adapters/storage/pid-file.js'
+import { damageError, runningError, storeError } from './adapters/storage/store-errors.js'
+import { freshEpoch, type StoredRecord } from './node-record.js'
+import { coreMark, ledgerMark, openStore } from './open-home.js'
+import { Unwind } from './unwind.js'
+
+/** Documents that are made again by themselves when they are moved aside. */
+export const REPLACEABLE: ReadonlySet<string> = new Set(['cards', 'audited', 'ledger', 'core', 'seed'])
+/** What the node cannot be itself without. */
+const VITAL = ['mesh', 'node'] as const
+
+/** What looking at one thing found. */
+export interface Check {
+  readonly name: string
+  readonly result: 'ok' | 'warn' | 'fail'
+  readonly text: string
+  /** What to type; empty when all is well. */
+  readonly next: readonly string[]
+}
+
+/** One thing that was repaired. */
+export interface Repair {
+  readonly name: string
+  /** What was done. */
+  readonly text: string
+  /** What is gone by it, or may be; null for nothing. */
+  readonly lost: string | null
+}
+
+/** All is well. */
+export function good(name: string, text: string): Check {
+  return { name, result: 'ok', text, next: [] }
+}
+
+/** Something is not. */
+export function bad(name: string, text: string, next: readonly string[]): Check {
+  return { name, result: 'fail', text, next }
+}
+
+/** Something may become so. */
+export function doubtful(name: string, text: string, next: readonly string[]): Check {
+  return { name, result: 'warn', text, next }
+}
+
+/** Looks at ledger and store: by opening and reading all of them, when no node has them open. */
+export async function diagnoseStores(home: HomePaths, pid: number | null): Promise<readonly Check[]> {
+  if (pid !== null) return ['mesh', 'ledger', 'store'].map((name) => good(name, 'in use by the node that runs; stop it to have it read'))
+  return await claimed(home, async (documents) => {
+    const state = await documents.read<MeshState>('mesh').catch(() => undefined)
+    // A damaged document is told as one.
+    const checks = [...(state === undefined ? [] : [meshCheck(state)]), await ledgerCheck(home, documents)]
+    return state === null || state === undefined ? checks : [...checks, await storeCheck(home, documents, state)]
+  })
+}
+
+function meshCheck(state: MeshState | null): Check {
+  if (state === null) return doubtful('mesh', 'this home is in no mesh', ['a2a-node start'])
+  if (state.isRevoked !== true && state.isReplaced !== true) return good('mesh', state.name)
+  const { message, next } = refusedJoin(state.isRevoked === true ? 'REVOKED' : 'CONFLICT')
+  return bad('mesh', message, next)
+}
+
+async function ledgerCheck(home: HomePaths, documents: NodeStore): Promise<Check> {
+  try {
+    return good('ledger', `${await readLedger(home, documents)} entries`)
+  } catch (error) {
+    return failed('ledger', error)
+  }
+}
+
+async function storeCheck(home: HomePaths, documents: NodeStore, state: MeshState): Promise<Check> {
+  try {
+    return good('store', `${(await readStore(home, documents, state)).blocks} blocks of the mesh log`)
+  } catch (error) {
+    return failed('store', error)
+  }
+}
+
+function failed(name: string, error: unknown): Check {
+  const { message, next } = asNodeError(error)
+  // The doctor is at work already.
+  return bad(
+    name,
+    message,
+    next.filter((one) => one !== 'a2a-node doctor')
+  )
+}
+
+/**
+ * Mends a home in which no node runs. A damaged store of the mesh is moved aside and the log comes back from other members; the
+ * keys stay, and the node writes on a core of its own. A damaged ledger is moved aside, and a new one begins. Nothing is deleted.
+ * @throws NodeError ALREADY_RUNNING; STORE_DAMAGED when what makes the node itself is lost: then a backup helps
+ */
+export async function repairHome(home: HomePaths, now: number): Promise<readonly Repair[]> {
+  return await claimed(home, async (documents) => {
+    const aside = (file: string): Promise<void> => fs.rename(file, `${file}.damaged-${stampOf(now)}`)
+    const repairs = await repairDocuments(home, documents, aside)
+    const state = await documents.read<MeshState>('mesh')
+    if (state !== null) repairs.push(...(await repairStore(home, { documents, state, aside })))
+    repairs.push(...(await repairLedger(home, documents, aside)))
+    return repairs
+  })
+}
+
+type Aside = (file: string) => Promise<void>
+
+async function repairDocuments(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {
+  for (const name of VITAL) await documents.read(name).catch((error: unknown) => Promise.reject(beyondRepair(error)))
+  const repairs: Repair[] = []
+  for (const name of REPLACEABLE) {
+    const isWhole = await documents.read(name).then(
+      () => true,
+      () => false
+    )
+    if (isWhole) continue
+    await aside(path.join(home.home, `${name}.json`))
+    repairs.push({ name: 'documents', text: `${name}.json was damaged and is moved aside`, lost: null })
+  }
+  return repairs
+}
+
+function beyondRepair(error: unknown): NodeError {
+  const next = ['a2a-node restore <backup> --home <new directory>', 'a2a-node start --home <new directory> --join <code>']
+  return new NodeError('STORE_DAMAGED', `${asNodeError(error).message}; without it this home cannot be the same node`, {
+    next,
+    cause: error
+  })
+}
+
+async function repairStore(
+  home: HomePaths,
+  { documents, state, aside }: { readonly documents: NodeStore; readonly state: MeshState; readonly aside: Aside }
+): Promise<Repair[]> {
+  const fault = await readStore(home, documents, state).then(
+    () => null,
+    (error: unknown) => asNodeError(error)
+  )
+  if (fault === null && state.isReplaced !== true) return []
+  if (fault !== null && fault.code !== 'STORE_DAMAGED') throw fault
+  if (fault !== null && (await documents.read('seed')) === null) throw beyondRepair(fault)
+  const epoch = freshEpoch()
+  // First what keeps the former core from being written again.
+  await documents.write('mesh', takeOver(state, epoch))
+  await documents.write('node', { ...(await documents.read<StoredRecord>('node')), epoch: epoch + 1 })
+  await documents.remove('core')
+  const text = 'the next start takes the place of every other home of this node'
+  if (fault === null) return [{ name: 'mesh', text, lost: null }]
+  await aside(home.store)
+  const lost = 'what no other member has of the mesh log: it comes back from them, and where there is none nothing is left of it'
+  return [{ name: 'store', text: `${fault.message}; it is moved aside and fetched anew from other members; ${text}`, lost }]
+}
+
+async function repairLedger(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {
+  const fault = await readLedger(home, documents).then(
+    () => null,
+    (error: unknown) => asNodeError(error)
+  )
+  if (fault === null) return []
+  if (fault.code !== 'STORE_DAMAGED') throw fault
+  await aside(home.ledger)
+  await documents.remove('ledger')
+  const lost =
+    'requests and swarms that were not finished, what waited for peers, and what is known of those that ended: others may ask for the same once more'
+  return [{ name: 'ledger', text: `${fault.message}; it is moved aside, and a new one begins`, lost }]
+}
+
+/** Entries of the ledger, all read. @throws NodeError STORE_DAMAGED */
+async function readLedger(home: HomePaths, documents: NodeStore): Promise<number> {
+  const ledger = await openDurableLedger({ dir: home.ledger, durability: 'power', mark: ledgerMark(documents) })
+  try {
+    let entries = 0
+    for await (const page of ledger.pages(500)) entries += page.length
+    return entries
+  } finally {
+    await ledger.close()
+  }
+}
+
+/** Reads the store and compares it with what the home says of it. @throws NodeError STORE_DAMAGED */
+async function readStore(home: HomePaths, documents: NodeStore, state: MeshState): Promise<LogFacts> {
+  const unwind = new Unwind(() => {})
+  try {
+    const store = await openStore(home.store, { unwind, documents })
+    const facts = await readLog(store, state)
+    const nodeId = state.chain[0]?.body.nodeKey ?? facts.nodeId
+    const isWhole = facts.nodeId === nodeId && facts.length >= (await coreMark(documents).read(facts.core))
+    if (!isWhole) throw new NodeError('STORE_DAMAGED', `the store ${home.store} has lost what it held: it is damaged, or an older copy`)
+    return facts
+  } catch (error) {
+    throw damageError(error, home.store)
+  } finally {
+    await unwind.run()
+  }
+}
+
+/** Runs with the home held against a start. @throws NodeError ALREADY_RUNNING */
+async function claimed<T>(home: HomePaths, run: (documents: NodeStore) => Promise<T>): Promise<T> {
+  const pidFile = path.join(home.run, 'node.pid')
+  const runner = await readPidFile(pidFile)
+  if (runner !== null) throw runningError(runner)
+  try {
+    await fs.mkdir(home.run, { recursive: true, mode: 0o700 })
+    await writePidFile(pidFile, { pid: process.pid, startedAt: Date.now(), socket: home.socket })
+  } catch (error) {
+    throw storeError(error, home.run)
+  }
+  try {
+    return await run(openNodeStore(home.home))
+  } finally {
+    await removePidFile(pidFile)
+  }
+}
+
+function stampOf(now: number): string {
+  return new Date(now)
+    .toISOString()
+    .replace(/\.\d+Z$/, 'Z')
+    .replaceAll(':', '')
+}

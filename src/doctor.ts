@@ -1,0 +1,175 @@
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import dgram from 'node:dgram'
+import path from 'node:path'
+import { asNodeError, messageOf, NodeError } from './kit/errors.js'
+import type { HomePaths } from './config/paths.js'
+import type { Config } from './config/settings.js'
+import { checkAgentDirectory } from './adapters/agents/check-file.js'
+import type { MeshState } from './adapters/mesh/mesh-node.js'
+import { readIfThere } from './adapters/storage/atomic-file.js'
+import { brokenText, verifyAudit } from './adapters/storage/audit-verify.js'
+import { openNodeStore } from './adapters/storage/node-store.js'
+import { readPidFile } from './adapters/storage/pid-file.js'
+import { readPolicy } from './adapters/storage/policy-text.js'
+import { bad, type Check, diagnoseStores, doubtful, good, REPLACEABLE } from './doctor-stores.js'
+
+/** Free bytes of the disk below which a node may soon not go on. */
+const LOW_BYTES = 256 * 1024 * 1024
+const FULL_BYTES = 16 * 1024 * 1024
+/** The clock may be this far behind what this node has seen, in milliseconds. */
+const BEHIND_MS = 300_000
+
+/** What a home is looked at with. */
+export interface DoctorOptions {
+  readonly home: HomePaths
+  /** The settings, or why there are none. */
+  readonly config: Config | NodeError
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** Looks at everything that a node needs. Changes nothing but what a start would change as well. Never rejects. */
+export async function diagnoseHome(options: DoctorOptions): Promise<readonly Check[]> {
+  const { home, config } = options
+  if (!(await isThere(home.home))) return [doubtful('home', `there is no node in ${home.home}`, ['a2a-node start'])]
+  const pid = (await readPidFile(path.join(home.run, 'node.pid')))?.pid ?? null
+  const checks: Check[] = []
+  const looks: readonly (() => Promise<Check | readonly Check[]>)[] = [
+    () => homeCheck(home),
+    () => Promise.resolve(pid === null ? good('process', 'no node runs here') : good('process', `a node runs (pid ${pid})`)),
+    () => socketCheck(home, pid),
+    () => Promise.resolve(configCheck(config)),
+    () => policyCheck(home),
+    () => agentsCheck(home),
+    () => documentChecks(home),
+    () => diagnoseStores(options.home, pid),
+    () => auditCheck(home),
+    () => diskCheck(home),
+    () => clockCheck(options),
+    () => networkCheck(config, pid)
+  ]
+  for (const look of looks) checks.push(...[await look().catch(unexpected)].flat())
+  return checks
+}
+
+function unexpected(error: unknown): Check {
+  const { message, next } = asNodeError(error)
+  return bad('doctor', `a check could not be made: ${message}`, next)
+}
+
+async function homeCheck({ home, run, store }: HomePaths): Promise<Check> {
+  for (const dir of [home, run, store]) {
+    const stats = await fs.stat(dir).catch(() => null)
+    if (stats === null) continue
+    if (stats.uid !== process.getuid?.()) return bad('home', `${dir} belongs to another user`, [`ls -ld ${dir}`])
+    if ((stats.mode & 0o022) !== 0) return bad('home', `others may write in ${dir}`, [`chmod 700 ${dir}`])
+    if ((stats.mode & 0o700) !== 0o700) return bad('home', `its user may not use ${dir}`, [`chmod 700 ${dir}`])
+    if ((stats.mode & 0o055) !== 0) return doubtful('home', `others may read ${dir}`, [`chmod 700 ${dir}`])
+  }
+  return good('home', home)
+}
+
+async function socketCheck({ socket }: HomePaths, pid: number | null): Promise<Check> {
+  const isServed = await new Promise<boolean>((resolve) => {
+    const connection = net.connect(socket, () => resolve(true))
+    connection.on('error', () => resolve(false))
+    connection.setTimeout(2000, () => resolve(false))
+    connection.once('close', () => connection.destroy())
+    connection.once('connect', () => connection.end())
+  })
+  if (isServed) return good('socket', socket)
+  if (pid !== null) return bad('socket', `the node (pid ${pid}) does not answer at ${socket}`, [`kill -9 ${pid}`, 'a2a-node start'])
+  return good('socket', (await isThere(socket)) ? 'left by a node that was killed; the next start takes it' : 'free')
+}
+
+function configCheck(config: Config | NodeError): Check {
+  return config instanceof NodeError ? bad('config', config.message, config.next) : good('config', 'every setting can be used')
+}
+
+async function policyCheck({ policyFile, home }: HomePaths): Promise<Check> {
+  const text = await readIfThere(policyFile)
+  if (text === null) {
+    const isMissed = await isThere(path.join(home, 'policy.seen'))
+    return isMissed ? bad('policy', `${policyFile} is gone; there was one`, ['a2a-node start']) : good('policy', 'none')
+  }
+  const reading = readPolicy(text)
+  return reading.ok ? good('policy', policyFile) : bad('policy', `${policyFile} has faults`, [`less ${policyFile}`, 'a2a-node policy show'])
+}
+
+async function agentsCheck({ agents }: HomePaths): Promise<Check> {
+  if (!(await isThere(agents))) return good('agents', 'no files')
+  const reports = await checkAgentDirectory(agents)
+  const faulty = reports.filter((one) => !one.ok)
+  const [first] = faulty
+  if (first === undefined) return good('agents', `${reports.length} ${reports.length === 1 ? 'file' : 'files'}`)
+  return doubtful('agents', `${faulty.length} of ${reports.length} files cannot be used`, [`a2a-node agents check ${first.file}`])
+}
+
+async function documentChecks({ home }: HomePaths): Promise<readonly Check[]> {
+  const documents = openNodeStore(home)
+  const names = (await fs.readdir(home)).filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -5))
+  const checks: Check[] = []
+  for (const name of names) {
+    const fault = await documents.read(name).then(() => null, messageOf)
+    if (fault === null) continue
+    const next = REPLACEABLE.has(name) ? ['a2a-node doctor --repair'] : ['a2a-node restore <backup> --home <new directory>']
+    checks.push(bad('documents', fault, next))
+  }
+  return checks.length > 0 ? checks : [good('documents', `${names.length} whole`)]
+}
+
+async function auditCheck({ audit, auditSeen }: HomePaths): Promise<Check> {
+  const { ok, entries, broken } = await verifyAudit(audit, { seen: auditSeen })
+  const [first] = broken
+  if (ok || first === undefined) return good('audit', `${entries} lines hold`)
+  return bad('audit', brokenText(first), ['a2a-node audit --verify'])
+}
+
+async function diskCheck({ home }: HomePaths): Promise<Check> {
+  const { bavail, bsize } = await fs.statfs(home)
+  const free = bavail * bsize
+  const text = `${Math.floor(free / 1024 ** 2)} MiB free`
+  if (free < FULL_BYTES) return bad('disk', text, [`df -h ${home}`])
+  return free < LOW_BYTES ? doubtful('disk', text, [`df -h ${home}`]) : good('disk', text)
+}
+
+/** Signed times and files of this node itself say when it was at least. */
+async function clockCheck({ home, now }: DoctorOptions): Promise<Check> {
+  const state = await openNodeStore(home.home)
+    .read<MeshState>('mesh')
+    .catch(() => null)
+  const issued = state?.chain.map((one) => one.body.issuedAt) ?? []
+  const files = await Promise.all(['mesh.json', 'core.json'].map((name) => fs.stat(path.join(home.home, name)).catch(() => null)))
+  const seen = Math.max(0, ...issued, ...files.map((one) => one?.mtimeMs ?? 0))
+  if (now >= seen - BEHIND_MS) return good('clock', new Date(now).toISOString())
+  return bad('clock', `it says ${new Date(now).toISOString()}, and this node was at work at ${new Date(seen).toISOString()}`, ['date'])
+}
+
+async function networkCheck(config: Config | NodeError, pid: number | null): Promise<Check> {
+  const free = await bindError(0, '0.0.0.0')
+  if (free !== null) return bad('network', `no UDP socket: ${free}`, ['a2a-node config show'])
+  const served = config instanceof NodeError ? null : config.network.serveBootstrap
+  if (served === null || pid !== null) return good('network', 'UDP sockets can be opened')
+  const place = /^(.*):(\d+)$/.exec(served)
+  const fault = await bindError(Number(place?.[2] ?? 0), '0.0.0.0')
+  return fault === null ? good('network', `${served} is free`) : bad('network', `${served}: ${fault}`, ['a2a-node config show'])
+}
+
+function bindError(port: number, host: string): Promise<string | null> {
+  const socket = dgram.createSocket('udp4')
+  return new Promise((resolve) => {
+    socket.once('error', (error) => {
+      socket.close()
+      resolve(error.message)
+    })
+    socket.bind(port, host, () => socket.close(() => resolve(null)))
+  })
+}
+
+async function isThere(place: string): Promise<boolean> {
+  return await fs.stat(place).then(
+    () => true,
+    () => false
+  )
+}
