@@ -165,6 +165,11 @@ export class SwarmScene {
     end(status === 'completed' ? { ok: true, result: name } : { ok: false, code: 'TASK_FAILED', message: name })
   }
 
+  /** Ends all nodes. */
+  async close(): Promise<void> {
+    for (const { core } of [this.launcher, ...this.workers.map(({ node }) => node)]) await core.close()
+  }
+
   /** Every run under way, at every worker. */
   open(): FakeRun[] {
     return this.workers.flatMap(({ agent }) => agent.open)
@@ -172,13 +177,14 @@ export class SwarmScene {
 
   /** Lets the agents do all that comes, with links, until the swarm has ended. */
   async finish(id: string): Promise<void> {
-    await this.revive()
     for (let round = 0; (await this.info(id)).status === 'running' || (await this.info(id)).status === 'stalled'; round++) {
       assert.ok(round < 1000, 'the swarm does not end')
+      await this.revive()
       await this.link()
       for (const run of this.open()) this.end(run)
       await this.world.pass(500)
     }
+    await this.revive()
   }
 }
 
