@@ -5,6 +5,7 @@ import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { RECORD_MUTANTS } from './records.mjs'
 import { RELIABLE_MUTANTS } from './reliable.mjs'
+import { SWARM_MUTANTS } from './swarms.mjs'
 
 /** A property of the specification by its number. */
 const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
@@ -369,5 +370,6 @@ export const MUTANTS = [
   ...HOPS_MUTANTS,
   ...PLACES_MUTANTS,
   ...RECORD_MUTANTS,
-  ...RELIABLE_MUTANTS
+  ...RELIABLE_MUTANTS,
+  ...SWARM_MUTANTS
 ]

@@ -1,4 +1,5 @@
 import test from 'brittle'
+import { MortalLedger } from '../support/durable-scene.js'
 import { failsWith } from '../support/fails.js'
 import { mapOf, SwarmScene } from '../support/swarm-scene.js'
 
@@ -152,6 +153,83 @@ test('what may not be repeated is given to nobody else when its worker is killed
   const { status, counts } = await scene.info(id)
   t.alike([status, counts], ['partial', { total: 6, completed: 4, failed: 2 }])
   t.ok([...lost].every((name) => scene.begun.filter((run) => run.startsWith(`${name}#`)).length === 1))
+})
+
+test('a launcher and its worker are killed: what may not be repeated ends as unknown, what may is done again', async (t) => {
+  for (const [name, status, begun] of [
+    ['work.once', 'unknown', 2],
+    ['work.again', 'completed', 4]
+  ] as const) {
+    const scene = await SwarmScene.start(t, ['b'])
+    const id = await scene.launch(2, { capability: name })
+    await scene.crash()
+    for (const worker of scene.workers) await scene.crashWorker(worker)
+    await scene.link()
+    await scene.world.pass(2000)
+    if (name === 'work.once') t.is((await scene.rows(id)).length, 2, 'its node says so at once')
+    await scene.finish(id)
+    t.alike(
+      (await scene.rows(id)).map((row) => row.status),
+      [status, status]
+    )
+    t.is(scene.begun.length, begun)
+    if (name === 'work.once') t.ok((await scene.rows(id))[0]?.error?.message.includes('ended while it worked'))
+  }
+})
+
+test('a worker that lost its disk as well does not begin again what may not be repeated', async (t) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.launch(4, ONCE)
+  await scene.world.pass(1000)
+  await scene.crash()
+  for (const worker of scene.workers) await scene.crashWorker(worker, new MortalLedger())
+  await scene.finish(id)
+  t.alike(
+    (await scene.rows(id)).map(({ status }) => status),
+    ['unknown', 'unknown', 'unknown', 'unknown']
+  )
+  t.is(scene.begun.length, 4)
+})
+
+test('what may not be repeated is done to its end though its launcher is away for long, and its result counts', async (t) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.launch(2, ONCE)
+  const away = scene.launcher.core
+  await away.close()
+  await scene.world.pass(20_000)
+  t.is(scene.open().length, 2, 'nobody stops it')
+  for (const run of scene.open()) scene.end(run)
+  await scene.crash()
+  await scene.finish(id)
+  t.alike([(await scene.info(id)).status, scene.begun.length], ['completed', 2])
+})
+
+test('what may not be repeated is not taken from an agent that is slow', async (t) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.launch(6, { ...ONCE, deadlineMs: 100_000 })
+  const [slow, quick] = scene.workers
+  if (slow === undefined || quick === undefined) throw new Error('no workers')
+  const held = slow.agent.open.length
+  while ((await scene.rows(id)).length < 6 - held) {
+    for (const run of [...quick.agent.open]) scene.end(run)
+    await scene.world.pass(500)
+  }
+  await scene.world.pass(60_000, 1000)
+  t.is(slow.agent.open.length, held)
+  t.is(scene.begun.length, 6)
+})
+
+test('a ledger that takes nothing for a while holds results back, and loses none', async (t) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.launch(2)
+  scene.ledger.refuse(true)
+  for (const run of scene.open()) scene.end(run)
+  await scene.world.pass(3000)
+  t.is(scene.told.size, 0, 'nothing is told before it is durable')
+  t.is((await scene.info(id)).status, 'running')
+  scene.ledger.refuse(false)
+  await scene.world.pass(10_000)
+  t.alike([(await scene.info(id)).status, scene.begun.length], ['completed', 2])
 })
 
 test('a worker that never comes back: its items end as unknown in some time, the others are done', async (t) => {

@@ -12,6 +12,7 @@ import { type FakeNode, World } from './fake-node.js'
 export class MortalLedger implements Ledger {
   readonly #disk: Ledger
   #isDead = false
+  #isFull = false
   #left: { commits: number; readonly isWritten: boolean; onDeath(): void } | null = null
 
   constructor(disk: Ledger = createMemoryLedger()) {
@@ -30,7 +31,13 @@ export class MortalLedger implements Ledger {
     if (isLast && this.#left?.isWritten === true) await this.#disk.commit(changes)
     if (isLast) this.#left?.onDeath()
     if (this.#isDead) throw new NodeError('INTERNAL', 'the process is dead')
+    if (this.#isFull) throw new NodeError('DISK_FULL', 'the disk is full')
     await this.#disk.commit(changes)
+  }
+
+  /** The disk is full, or has room again. */
+  refuse(isFull: boolean): void {
+    this.#isFull = isFull
   }
 
   /** The process will end at a commit, after so many others: when it is written, or just before. */

@@ -111,9 +111,10 @@ export class SwarmScene {
     for (const id of this.#watched) await this.watch(id)
   }
 
-  /** A worker's process is killed, and what its agent was at ends with it; another starts. */
-  async crashWorker(worker: Worker): Promise<void> {
-    worker.ledger = worker.ledger.kill()
+  /** A worker's process is killed, and what its agent was at ends with it; another starts, with what was on its disk unless told otherwise. */
+  async crashWorker(worker: Worker, disk?: MortalLedger): Promise<void> {
+    const left = worker.ledger.kill()
+    worker.ledger = disk ?? left
     this.world.net.disconnect(this.launcher.id, worker.node.id)
     await worker.node.core.close()
     worker.agent = this.#define()

@@ -1,0 +1,103 @@
+// One-line faults in durable swarms. Part of the list in list.mjs.
+
+const test = 'node/durable-swarms'
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const SWARM_MUTANTS = [
+  {
+    name: 'an outcome of a swarm is told before it is durable',
+    file: 'src/node/durable-tales.ts',
+    find: 'async () => this.#tell(await durable, tell))',
+    put: 'async () => this.#tell(durable !== null, tell))',
+    test,
+    title: 'a ledger that takes nothing for a while holds results back, and loses none'
+  },
+  {
+    name: 'the number of a lease is not recorded',
+    file: 'src/node/swarm-run.ts',
+    find: 'changes: (lease) => [swarmBook.leased(head.id, lease)]',
+    put: 'changes: () => []',
+    test,
+    title: 'a swarm goes on after its launcher was killed'
+  },
+  {
+    name: 'a lost item that may not be repeated goes to another agent',
+    file: 'src/domain/swarm/leases.ts',
+    find: 'if (!lease.item.isRepeatable) finishItem(',
+    put: 'if (lease.item.attempt < 0) finishItem(',
+    test,
+    title: 'a worker that never comes back'
+  },
+  {
+    name: 'a cut link takes back what may not be repeated',
+    file: 'src/domain/swarm/machine.ts',
+    find: 'if (lease.item.isRepeatable) release(',
+    put: 'if (lease.item.attempt > 0) release(',
+    test,
+    title: 'a link that was only cut: what may not be repeated goes on'
+  },
+  {
+    name: 'what may not be repeated is taken from who is slow',
+    file: 'src/domain/swarm/slow.ts',
+    find: 'return pinnedTo === null && isRepeatable',
+    put: 'return pinnedTo === null || isRepeatable',
+    test,
+    title: 'what may not be repeated is not taken from an agent that is slow'
+  },
+  {
+    name: 'a worker that starts again forgets that it was at what may not be repeated',
+    file: 'src/node/recovery.ts',
+    find: "record.swarm !== null && recover({ ...record, runs: record.tries }) !== 'unknown'",
+    put: 'record.swarm !== null',
+    test,
+    title: 'a launcher and its worker are killed'
+  },
+  {
+    name: 'a lease that may not be repeated is begun by whoever never saw it',
+    file: 'src/node/swarm-leases.ts',
+    find: 'isQuery: isResumed && !isRepeatable',
+    put: 'isQuery: false',
+    test,
+    title: 'a worker that lost its disk as well does not begin again'
+  },
+  {
+    name: 'a worker stops what may not be repeated when its launcher is away',
+    file: 'src/node/work.ts',
+    find: 'piece.payload.swarm !== null && piece.record?.isRepeatable !== false',
+    put: 'piece.payload.swarm !== null',
+    test,
+    title: 'what may not be repeated is done to its end though its launcher is away for long'
+  },
+  {
+    name: 'an idempotency key is looked for by nobody',
+    file: 'src/node/swarms.ts',
+    find: 'if (known === null) return await',
+    put: 'if (known !== undefined) return await',
+    test,
+    title: 'an idempotency key names one swarm'
+  },
+  {
+    name: 'a key takes any request',
+    file: 'src/node/swarms.ts',
+    find: 'known.key?.fingerprint === wanted.key.fingerprint',
+    put: 'known.key !== wanted.key',
+    test,
+    title: 'an idempotency key names one swarm'
+  },
+  {
+    name: 'two launches of one key at once are two swarms',
+    file: 'src/node/swarms.ts',
+    find: 'const before = this.#launching.get(key.name) ?? Promise.resolve()',
+    put: 'const before = Promise.resolve()',
+    test,
+    title: 'an idempotency key names one swarm'
+  },
+  {
+    name: 'who works for a swarm that has ended is not told to stop',
+    file: 'src/node/swarms.ts',
+    find: 'for (const { index, attempt } of strays) this.#parts',
+    put: 'for (const { index, attempt } of strays.slice(0, 0)) this.#parts',
+    test,
+    title: 'a canceled swarm stays canceled after a restart'
+  }
+]
