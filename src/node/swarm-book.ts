@@ -40,6 +40,8 @@ export interface SwarmHead {
   readonly expiresAt: number
   /** The name of its idempotency key, and what it was launched with; null without one. */
   readonly key: { readonly name: string; readonly fingerprint: string } | null
+  /** The ledger was put back to an older copy while it ran: nobody here knows what it has done since. */
+  readonly isRestored?: boolean
   /** null while it has not ended. */
   readonly end: SwarmEnd | null
 }

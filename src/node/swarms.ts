@@ -66,7 +66,9 @@ export class Swarms {
       const { items, leases } = await swarmBook.unfinished(id)
       const { task, events } = recordedSwarmTask(head)
       tasks.restore(task, events)
-      this.#run({ head, items, allowed: [], past: { leases, rows: await swarmBook.results(id) } }, new Set())
+      const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmBook.results(id) } }, new Set())
+      // What it has done since the copy was made would be done again.
+      if (head.isRestored === true) await run.cancel()
     }
   }
 

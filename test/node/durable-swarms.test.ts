@@ -1,4 +1,5 @@
 import test from 'brittle'
+import { restoredValue } from '../../src/domain/reliable/restored.js'
 import { MortalLedger } from '../support/durable-scene.js'
 import { failsWith } from '../support/fails.js'
 import { mapOf, SwarmScene } from '../support/swarm-scene.js'
@@ -287,4 +288,18 @@ test('a run of the launcher itself that may not be repeated ends as unknown with
     await scene.world.pass(2000)
     t.is((await worker.node.core.swarms.find(id)).results().results[0]?.status, expected)
   }
+})
+
+test('a swarm that ran when its home was backed up is canceled in the restored home, and no item is begun again', async (t) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.launch(6, ONCE)
+  await scene.world.pass(1000)
+  const entries = await scene.ledger.list({ from: '!', to: '~', limit: 10_000 })
+  const running = scene.begun.length
+  await scene.ledger.commit(entries.map(({ key, value }) => ({ key, value: restoredValue(key, value) })))
+  await scene.crash()
+  t.is((await scene.info(id)).status, 'canceled')
+  await scene.link()
+  await scene.world.pass(5000)
+  t.alike([scene.begun.length, scene.open().length], [running, 0])
 })

@@ -1,14 +1,19 @@
 import { rangeOf } from './keys.js'
 import { requestRecord } from './records.js'
+import { decodePayload, encodePayload } from '../envelope/codec.js'
+import { isRecord } from '../../kit/json.js'
 
 const REQUESTS = rangeOf('request')
+const SWARMS = rangeOf('swarm')
 
 /**
  * The value of a ledger's entry in a ledger that was restored from an older copy. What others asked of this node and had not
  * begun when the copy was made may have been done since: unless it may be repeated it counts as begun, so that it ends as
- * unknown instead of running a second time. Everything else is as it was. Total: what cannot be read is given back.
+ * unknown instead of running a second time. A swarm that had not ended is marked as restored, and goes on nowhere. Everything
+ * else is as it was. Total: what cannot be read is given back.
  */
 export function restoredValue(key: string, value: Uint8Array): Uint8Array {
+  if (key >= SWARMS.from && key < SWARMS.to) return restoredSwarm(value)
   if (key < REQUESTS.from || key >= REQUESTS.to) return value
   try {
     const record = requestRecord.decode(value)
@@ -17,4 +22,11 @@ export function restoredValue(key: string, value: Uint8Array): Uint8Array {
   } catch {
     return value
   }
+}
+
+function restoredSwarm(value: Uint8Array): Uint8Array {
+  const read = decodePayload(value)
+  if (!read.ok || !isRecord(read.value)) return value
+  const { head } = read.value
+  return isRecord(head) && head['end'] === null ? encodePayload({ ...read.value, head: { ...head, isRestored: true } }) : value
 }

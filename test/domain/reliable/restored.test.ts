@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { KEYS } from '../../../src/domain/reliable/keys.js'
 import { type RequestRecord, requestRecord } from '../../../src/domain/reliable/records.js'
 import { recover } from '../../../src/domain/reliable/request.js'
+import { decodePayload, encodePayload } from '../../../src/domain/envelope/codec.js'
 import { restoredValue } from '../../../src/domain/reliable/restored.js'
 
 const RECORD: RequestRecord = {
@@ -60,4 +61,15 @@ test('whatever stands in a ledger, restoring it never throws', (t) => {
     { numRuns: 300 }
   )
   t.pass()
+})
+
+test('a swarm that had not ended is marked as restored; one that had is as it was', (t) => {
+  const open = encodePayload({ version: 1, head: { id: 'swarm_1', end: null } })
+  const ended = encodePayload({ version: 1, head: { id: 'swarm_1', end: { status: 'completed' } } })
+  t.alike(decodePayload(restoredValue('swarm/swarm_1', open)), {
+    ok: true,
+    value: { version: 1, head: { id: 'swarm_1', end: null, isRestored: true } }
+  })
+  for (const value of [ended, new Uint8Array([9])]) t.alike(restoredValue('swarm/swarm_1', value), value)
+  t.alike(restoredValue('swarm-item/swarm_1/0', open), open)
 })
