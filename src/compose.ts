@@ -10,7 +10,7 @@ import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
 import type { Ledger } from './ports/ledger.js'
-import type { BackupInfo, BackupRequest, NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import type { BackupInfo, BackupRequest, NodeApi, NodeInfo, Principal, Problem } from './ports/node-api.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
@@ -41,7 +41,7 @@ import type { NodeCore } from './node/node.js'
 import type { NodeParts } from './node/parts.js'
 import { writeBackup } from './backup.js'
 import { settingsOf } from './node-settings.js'
-import { claimHome, coreMark, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
+import { claimHome, coreMark, guardLedger, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
 import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { Unwind } from './unwind.js'
@@ -114,7 +114,9 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
   const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
-  const node = buildNode(parts, { mesh, documents, ledger, audit, problems, record, policy, startedAt })
+  const guarded = guardLedger(parts, ledger)
+  const found = (): readonly Problem[] => [...problems(), ...guarded.problems()]
+  const node = buildNode(parts, { mesh, documents, ledger: guarded, audit, problems: found, record, policy, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()

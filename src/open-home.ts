@@ -3,6 +3,7 @@ import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
 import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
+import type { Ledger } from './ports/ledger.js'
 import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
@@ -10,6 +11,8 @@ import type { HomePaths } from './config/paths.js'
 import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
 import { AuditWatch } from './adapters/storage/audit-watch.js'
+import { openBallast } from './adapters/storage/ballast.js'
+import { GuardedLedger } from './adapters/storage/guarded-ledger.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
@@ -104,6 +107,13 @@ export async function openLedger(
   const ledger = await openDurableLedger({ dir: home.ledger, durability: config.ledger.durability, mark: ledgerMark(documents) })
   unwind.add('ledger', () => ledger.close())
   return ledger
+}
+
+/** Lets a ledger whose disk is full go on read-only, with a ballast in the home that is freed then. */
+export function guardLedger({ options: { home }, clock, telemetry, unwind }: StartParts, ledger: Ledger): GuardedLedger {
+  const guarded = new GuardedLedger({ clock, telemetry, ledger, ballast: openBallast(path.join(home.home, 'ballast')), dir: home.ledger })
+  unwind.add('guard of the ledger', () => guarded.close())
+  return guarded
 }
 
 /** The number of its commits as a document of the home. */

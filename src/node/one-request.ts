@@ -295,13 +295,12 @@ export class OneRequest {
   /** The outcome is unknown; a late answer still counts. */
   #waitNoLonger(error: ErrorBody, retryAt = this.#firstRetryAt()): void {
     if (!this.isAwaited) return
-    const { clock } = this.#parts
     this.#hasGivenUp = true
     this.#stopGoneTimer()
-    clock.clear(this.#timer)
-    this.#timer = clock.after(this.#lateMs, () => this.#end())
+    this.#parts.clock.clear(this.#timer)
+    this.#timer = this.#parts.clock.after(this.#lateMs, () => this.#end())
     this.#note((tasks, id) => tasks.unknown(id, error))
-    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, clock.now()) ?? [])
+    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#parts.clock.now()) ?? [])
     // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
     if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
     this.#settle({ outcome: 'UNKNOWN', error })
@@ -317,8 +316,11 @@ export class OneRequest {
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
   recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
     const answer = this.#isOver ? null : readReply(header, payload, this)
-    if (answer === null || 'progress' in answer || this.#record === null || this.#isNotDone(answer)) return []
-    return this.#record.ended(outcomeOf(answer), this.#parts.clock.now())
+    if (answer === null || 'progress' in answer || this.#record === null) return []
+    const now = this.#parts.clock.now()
+    // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
+    if (this.#isNotDone(answer)) return this.#record.waiting(now, () => this.#asking.input)
+    return this.#record.ended(outcomeOf(answer), now)
   }
 
   /** Its peer says that it does not do it, and it may wait. */

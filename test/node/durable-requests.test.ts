@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import type { Asked } from '../../src/node/requests.js'
+import { NodeError } from '../../src/kit/errors.js'
 import { DurableScene } from '../support/durable-scene.js'
 import { forge } from '../support/forge.js'
 import { holds } from '../support/holds.js'
@@ -115,6 +116,23 @@ test('a request that was done is not done again after a restart of its node, who
   forge(scene.here, scene.peer, { recipient: `slow@${scene.peer.id}`, payload })
   await scene.world.settle()
   t.is(scene.begun.length, 1)
+})
+
+test('that a node had no room for a request is on record with the reply that says so: whoever takes it up sends it again', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId, correlationId } = await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  const { book, lanes, requests } = scene.here.core
+  const asked = await book.ofTask(taskId ?? '')
+  t.is(asked?.tries, 1)
+  const { source: recipient = '', target: sender = '' } = asked ?? {}
+  const header = { id: 'msg_no', schemaVersion: 1, timestamp: 0, sender, recipient, correlationId, type: 'error' as const }
+  const payload = new NodeError('OVERLOADED', 'no room').toBody()
+  // The lane commits this with the receipt; the process may end right after.
+  await lanes.commit(requests.recordReply({ peer: scene.peer.id, header, payload }))
+  const waits = await book.ofTask(taskId ?? '')
+  t.is(waits?.tries, 0)
+  t.is(waits?.status, 'pending')
 })
 
 test('a queued request whose time is over has failed, and is not sent when its node is there', async (t) => {

@@ -24,6 +24,12 @@ const DAMAGED: Fault = {
   says: (place) => `the store ${place} is damaged or was copied from elsewhere`
 }
 
+const BAD_DISK: Fault = {
+  code: 'STORE_DAMAGED',
+  says: (place) => `the disk under ${place} cannot be read or written`,
+  next: () => ['dmesg | tail   (what the system says of the disk)', 'a2a-node restore <backup>']
+}
+
 const BY_CODE: Readonly<Record<string, Fault>> = {
   EACCES: NO_PERMISSION,
   EPERM: NO_PERMISSION,
@@ -31,6 +37,7 @@ const BY_CODE: Readonly<Record<string, Fault>> = {
   ENOSPC: DISK_FULL,
   EDQUOT: DISK_FULL,
   ENAMETOOLONG: { code: 'PATH_TOO_LONG', says: (place) => `the path ${place} is too long for this system` },
+  EIO: BAD_DISK,
   ENOTDIR: NO_DIRECTORY,
   EEXIST: NO_DIRECTORY,
   DEVICE_FILE: DAMAGED
@@ -39,6 +46,7 @@ const BY_CODE: Readonly<Record<string, Fault>> = {
 /** The store engine gives many errors no code; these are its words. */
 const BY_WORDS: readonly (readonly [RegExp, Fault])[] = [
   [/no space left on device|disk quota exceeded/i, DISK_FULL],
+  [/input\/output error/i, BAD_DISK],
   [/permission denied|read-only file system/i, NO_PERMISSION],
   [/^invalid device file|corrupt|checksum mismatch|existing log file|another corestore is stored here/i, DAMAGED]
 ]
@@ -84,11 +92,13 @@ function lockedError(place: string, cause: unknown): NodeError {
   return new NodeError('STORE_LOCKED', `the store ${place} is in use by another process`, { cause })
 }
 
+/** What the system said may be the cause of what the store engine says. */
 function faultOf(error: unknown): Fault | undefined {
   const code = codeOf(error)
   if (code !== null && Object.hasOwn(BY_CODE, code)) return BY_CODE[code]
   const words = messageOf(error)
-  return BY_WORDS.find(([pattern]) => pattern.test(words))?.[1]
+  const fault = BY_WORDS.find(([pattern]) => pattern.test(words))?.[1]
+  return fault === undefined && error instanceof Error && error.cause !== undefined ? faultOf(error.cause) : fault
 }
 
 /** The `code` of an error of the system (`ENOENT`), or null. */

@@ -19,7 +19,7 @@ test('errors of the system become the codes people know', (t) => {
     ['ENAMETOOLONG', 'PATH_TOO_LONG'],
     ['ENOTDIR', 'CONFIG_INVALID'],
     ['EEXIST', 'CONFIG_INVALID'],
-    ['EIO', 'INTERNAL'],
+    ['EIO', 'STORE_DAMAGED'],
     ['toString', 'INTERNAL']
   ]
   for (const [code, expected] of table) {

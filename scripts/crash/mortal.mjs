@@ -1,0 +1,63 @@
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startNode } from '../bench/nodes.mjs'
+
+/** A node that is killed and started again in the same home. */
+export class Mortal {
+  #lab
+  #options
+  #node = null
+  #up = deferred()
+  kills = 0
+
+  constructor(lab, options) {
+    this.#lab = lab
+    this.#options = options
+  }
+
+  /** Resolves with the API of the process that runs. */
+  async api() {
+    return (await this.#up.promise).api
+  }
+
+  async start() {
+    this.#node = await startNode(this.#lab, this.#options)
+    this.#up.resolve(this.#node)
+    return this.#node
+  }
+
+  /** SIGKILL now, then a start; with `againMs` that start gets one as well, so many milliseconds after its spawn. */
+  async crash(againMs = null) {
+    const node = this.#node
+    this.#up = deferred()
+    const gone = once(node.process, 'exit')
+    node.kill('SIGKILL')
+    await gone
+    this.kills++
+    if (againMs !== null) {
+      await killedStart(this.#lab, this.#options, againMs)
+      this.kills++
+    }
+    await this.start()
+  }
+}
+
+/** Starts a node and sends it SIGKILL so many milliseconds after, ready or not. */
+export async function killedStart(lab, options, afterMs) {
+  let child = null
+  const watched = { ...lab, spawn: (...args) => (child = lab.spawn(...args)) }
+  const started = startNode(watched, options).catch(() => {})
+  await delay(afterMs)
+  if (child.exitCode === null) {
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+  }
+  await started
+}
+
+function deferred() {
+  const made = {}
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }))
+  return made
+}

@@ -1,0 +1,104 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import { asNodeError } from '../../kit/errors.js'
+import type { ErrorCode, NodeError } from '../../kit/errors.js'
+import { shellWord } from '../../kit/text.js'
+import { KEYS } from '../../domain/reliable/keys.js'
+import type { Ledger, LedgerChange } from '../../ports/ledger.js'
+import type { Problem } from '../../ports/node-api.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import type { Ballast } from './ballast.js'
+
+/** How often it is tried whether the ledger takes something again, in milliseconds. */
+const PROBE_MS = 5000
+/** What a ledger that takes nothing fails with. */
+const FAULTS: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION', 'STORE_DAMAGED'])
+/** Keys of what a request is asked with: a commit that puts one begins something new. */
+const INPUT = KEYS.input('')
+
+/** What guarding a ledger needs. */
+export interface GuardParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly ledger: Ledger
+  readonly ballast: Ballast
+  /** Its directory, for the message. */
+  readonly dir: string
+}
+
+/**
+ * A ledger that goes on read-only when its disk takes nothing more. It gives the room of a ballast back, so that how things
+ * end can still be recorded, refuses what is new, and takes it again when there is room for a new ballast.
+ */
+export class GuardedLedger implements Ledger {
+  readonly #parts: GuardParts
+  readonly #timer: Timer
+  #fault: NodeError | null = null
+  #isProbing = false
+
+  constructor(parts: GuardParts) {
+    this.#parts = parts
+    this.#timer = parts.clock.every(PROBE_MS, () => void this.#probe())
+    void parts.ballast.fill()
+  }
+
+  get: Ledger['get'] = (key) => this.#parts.ledger.get(key)
+  list: Ledger['list'] = (range) => this.#parts.ledger.list(range)
+  compact: Ledger['compact'] = () => this.#parts.ledger.compact()
+  size: Ledger['size'] = () => this.#parts.ledger.size()
+
+  async commit(changes: readonly LedgerChange[]): Promise<void> {
+    if (this.#fault !== null && changes.some(({ key, value }) => value !== null && key.startsWith(INPUT))) throw this.#fault
+    try {
+      await this.#parts.ledger.commit(changes)
+    } catch (error) {
+      this.#failed(asNodeError(error))
+      throw error
+    }
+  }
+
+  /** What is wrong with the ledger, and what to do. */
+  problems(): Problem[] {
+    if (this.#fault === null) return []
+    const { code, message, next } = this.#fault
+    const dir = this.#parts.dir
+    return [
+      {
+        code,
+        message: `${message}; new requests are refused, what is under way still ends, and requests are taken again by themselves when that is mended`,
+        next: next[0] ?? `df -h ${shellWord(dir)}`
+      }
+    ]
+  }
+
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#timer)
+    await this.#parts.ledger.close()
+  }
+
+  #failed(error: NodeError): void {
+    if (!FAULTS.has(error.code)) return
+    if (this.#fault === null) {
+      this.#parts.telemetry.count('errors', 'ledger')
+      this.#parts.telemetry.log('error', 'the ledger takes nothing more; new requests are refused', { reason: error.message })
+    }
+    this.#fault = error
+    if (error.code === 'DISK_FULL') void this.#parts.ballast.free()
+  }
+
+  /** Its ballast is there again, so there is room; and it takes a commit. */
+  async #probe(): Promise<void> {
+    const { ballast, ledger, telemetry } = this.#parts
+    if (this.#fault === null || this.#isProbing) return
+    this.#isProbing = true
+    try {
+      if (this.#fault.code === 'DISK_FULL' && !(await ballast.fill())) return
+      await ledger.commit([])
+      this.#fault = null
+      telemetry.log('info', 'the ledger takes requests again')
+    } catch (error) {
+      this.#failed(asNodeError(error))
+    } finally {
+      this.#isProbing = false
+    }
+  }
+}
