@@ -8,9 +8,12 @@ import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { AgentEndpoint } from '../domain/card/card.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { ChannelLife } from './channel-life.js'
+import { sizeOf } from './size.js'
 
 /** Messages of one channel that may wait for a link. */
 const MAX_WAITING = 1000
+/** Bytes of them, beyond the first. */
+const MAX_WAITING_BYTES = 8 * 1024 * 1024
 /** What says that the link is gone; the channel waits for the next one. */
 const LINK_GONE: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED'])
 
@@ -35,6 +38,7 @@ export interface AgentChannelParts {
 
 interface Waiting {
   readonly envelope: A2AEnvelope
+  readonly bytes: number
   readonly resolve: () => void
   readonly reject: (error: NodeError) => void
 }
@@ -49,6 +53,7 @@ export class AgentChannel {
   readonly #moved: Emitter<ChannelStatus>
   readonly #waiting: Waiting[] = []
   readonly #life: ChannelLife
+  #waitingBytes = 0
   #isPumping = false
 
   constructor(parts: AgentChannelParts) {
@@ -95,9 +100,12 @@ export class AgentChannel {
     if (this.status === 'closed') return Promise.reject(this.#closedError())
     if (envelope.sender !== localAgent || envelope.recipient !== remoteAgent)
       return Promise.reject(new NodeError('USAGE', `this channel carries messages from ${localAgent} to ${remoteAgent}`))
-    if (this.#waiting.length >= MAX_WAITING) return Promise.reject(new NodeError('OVERLOADED', 'too many messages wait for this channel'))
+    const bytes = sizeOf(envelope.payload)
+    const isFull = this.#waiting.length > 0 && this.#waitingBytes + bytes > MAX_WAITING_BYTES
+    if (isFull || this.#waiting.length >= MAX_WAITING) return Promise.reject(new NodeError('OVERLOADED', 'too much waits for this channel'))
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ envelope, resolve, reject })
+      this.#waitingBytes += bytes
+      this.#waiting.push({ envelope, bytes, resolve, reject })
       void this.#pump()
     })
   }
@@ -142,6 +150,7 @@ export class AgentChannel {
       if (this.#waiting[0] !== next) continue
       if (failure !== null && LINK_GONE.has(failure.code) && !this.#parts.isLinked()) break
       this.#waiting.shift()
+      this.#waitingBytes -= next.bytes
       if (failure === null) next.resolve()
       else next.reject(failure)
     }
@@ -163,6 +172,7 @@ export class AgentChannel {
     this.#moved.emit(this.status)
     if (type === 'opened') void this.#pump()
     if (type !== 'closed') return
+    this.#waitingBytes = 0
     for (const { reject } of this.#waiting.splice(0)) reject(this.#closedError())
     this.#parts.onClosed()
   }
