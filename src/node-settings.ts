@@ -7,6 +7,7 @@ export function settingsOf({ network, tasks, ledger, swarm, routing, policy }: C
   return {
     requestTimeoutMs: tasks.requestTimeoutMs,
     defaultTtlMs: ledger.defaultTtlMs,
+    ledgerMaxBytes: ledger.maxMib * 1024 * 1024,
     maxInFlight: tasks.maxInFlight,
     maxInFlightPerPeer: tasks.maxInFlightPerPeer,
     leaseMs: swarm.leaseMs,

@@ -139,6 +139,11 @@ export const SETTINGS = {
       ['power', 'process'],
       'power',
       'What an acknowledged message survives: power is fsynced first and survives the end of the machine, process that of the node.'
+    ),
+    maxMib: count(
+      4096,
+      [64, 1_048_576],
+      'MiB of disk that requests on record may take; beyond it new ones are refused until old ones expire.'
     )
   },
   swarm: {

@@ -92,7 +92,7 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() + node.lanes.waiting },
-    problems: [...node.parts.problems(), ...node.policy.problems(), ...agentProblems(node)]
+    problems: [...node.parts.problems(), ...node.policy.problems(), ...node.ledgerRoom.problems(), ...agentProblems(node)]
   }
 }
 

@@ -14,6 +14,7 @@ import type { HostOutcome } from './agents.js'
 import type { Directory } from './directory.js'
 import { completedBy, ENDINGS, failed, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
+import type { LedgerRoom } from './ledger-room.js'
 import type { Recording } from './inbox.js'
 import type { Incoming } from './incoming.js'
 import type { RequestBook } from './request-book.js'
@@ -28,6 +29,7 @@ export interface CalleeRequestsParts {
   readonly book: RequestBook
   readonly directory: Directory
   readonly self: NodeId
+  readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
   /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
   isInPerson(agent: AgentAddress): boolean
 }
@@ -58,22 +60,24 @@ export class CalleeRequests {
 
   /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
   async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
-    const { book, self, isInPerson } = this.#parts
+    const { book, self, isInPerson, ledgerRoom } = this.#parts
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
     const parsed = requestPayloadSchema.safeParse(incoming.payload)
     if (!parsed.success) return null
     const record = this.#fresh(incoming, parsed.data)
     const name = book.name(record)
-    const known = { changes: [], recorded: { name, isFirst: false, isDone: false }, end: () => {} }
+    const copy = { name, isFirst: false, isDone: false, isRefused: false }
+    const known = { changes: [], recorded: copy, end: () => {} }
     if (parsed.data.isQuery || this.#recording.has(name)) return known
     const end = (): void => void this.#recording.delete(name)
     this.#recording.add(name)
     try {
       const before = await book.get(name)
-      if (before === null)
-        return { changes: book.changes(null, record, { input: envelope }), recorded: { name, isFirst: true, isDone: false }, end }
+      if (before === null && !ledgerRoom.isFull)
+        return { changes: book.changes(null, record, { input: envelope }), recorded: { ...copy, isFirst: true }, end }
       end()
-      return { ...known, recorded: { name, isFirst: false, isDone: before.status !== 'pending' && before.status !== 'started' } }
+      const isDone = before !== null && before.status !== 'pending' && before.status !== 'started'
+      return { ...known, recorded: { ...copy, isDone, isRefused: before === null } }
     } catch (error) {
       end()
       throw error

@@ -16,6 +16,8 @@ export const ENDINGS = {
   stopped: failed('PEER_OFFLINE', 'the node that had it was stopped, which ended the work'),
   tooLate: failed('TIMEOUT', 'its time was over before it could be begun; nothing was done'),
   forgotten: failed('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept'),
+  full: failed('OVERLOADED', 'the ledger of the node is full; old requests have to expire first'),
+  malformed: failed('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'),
   unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
   interrupted: unknown(
     'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'

@@ -9,6 +9,8 @@ export interface RecordedRequest {
   readonly name: string
   /** It is the message that was recorded, and no repetition of it: what becomes of it becomes of the request. */
   readonly isFirst: boolean
+  /** There was no room to record it: nothing is done. */
+  readonly isRefused: boolean
   /** It came before, and has an end or will never have one. */
   readonly isDone: boolean
 }

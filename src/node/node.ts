@@ -29,7 +29,7 @@ export function createNode(parts: NodeParts): NodeCore {
   const changes = new MemberChanges({ ...parts, ...tables })
   const messages = new PeerMessages({ ...core, telemetry: parts.telemetry })
   const recovery = new Recovery({ ...parts, ...core })
-  const stopped = [recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
+  const stopped = [core.ledgerRoom, recovery, messages, members, presence, approvals, swarms, requests, work, negotiations, lanes, peers]
   return {
     parts,
     ...core,
@@ -46,7 +46,7 @@ export function createNode(parts: NodeParts): NodeCore {
         onRevoked: (peer) => [requests, approvals, work].forEach((part) => part.onRevoked(peer))
       })
       await lanes.open().then(() => recovery.resume())
-      for (const part of [lanes, work, requests, swarms]) part.start()
+      for (const part of [core.ledgerRoom, lanes, work, requests, swarms]) part.start()
       await peers.start(messages)
       await recovery.start()
       presence.start()

@@ -17,6 +17,8 @@ export interface NodeSettings {
   readonly requestTimeoutMs: number
   /** Life of a request that nobody waits for. Default 86,400,000. */
   readonly defaultTtlMs: number
+  /** Bytes on disk that the ledger may have before new requests are refused. Default 4 GiB. */
+  readonly ledgerMaxBytes: number
   /** Requests from others that may be unfinished here. Default 2,048. */
   readonly maxInFlight: number
   /** The same for one peer. Default 256. */

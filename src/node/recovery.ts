@@ -102,7 +102,7 @@ export class Recovery {
       const isOver = isGivenAway || peer === undefined || envelope === null
       if (isOver) await this.#parts.ledger.commit(book.removal(record))
       if (isOver) return true
-      return inbox.recover(peer, { envelope, recorded: { name, isFirst: true, isDone: false } })
+      return inbox.recover(peer, { envelope, recorded: { name, isFirst: true, isDone: false, isRefused: false } })
     } catch (error) {
       this.#note('a request that was not finished could not be read', error)
       return true

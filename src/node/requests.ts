@@ -14,8 +14,10 @@ import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
 import type { Incoming } from './incoming.js'
 import type { Lanes } from './lanes.js'
+import type { LedgerRoom } from './ledger-room.js'
 import { STORED } from './asking.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestParts } from './asking.js'
+import { ENDINGS } from './endings.js'
 import { OneRequest } from './one-request.js'
 import type { RequestBook } from './request-book.js'
 import { RequestLane } from './request-lane.js'
@@ -33,6 +35,7 @@ export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' |
   readonly ways: Ways
   readonly directory: Directory
   readonly book: RequestBook
+  readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget'>
 }
 
@@ -75,6 +78,7 @@ export class Requests {
    * @throws NodeError what the road out or the ledger refuses.
    */
   async ask(asking: Asking): Promise<Asked> {
+    if (asking.lease === undefined && this.#parts.ledgerRoom.isFull) throw NodeError.fromBody(ENDINGS.full.error)
     const request = this.#add(this.#make(asking))
     try {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)

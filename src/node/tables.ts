@@ -6,6 +6,7 @@ import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { NodeEvents } from './events.js'
 import { Forwarded } from './forwarded.js'
+import { LedgerRoom } from './ledger-room.js'
 import { Listeners } from './listeners.js'
 import { Lookups } from './lookups.js'
 import { rulesInForce } from './mesh-settings.js'
@@ -51,6 +52,7 @@ export interface Tables {
   readonly passing: Passing
   readonly forwarded: Forwarded
   readonly book: RequestBook
+  readonly ledgerRoom: LedgerRoom
 }
 
 /** Builds what a node knows and holds. */
@@ -74,6 +76,7 @@ export function createTables(parts: NodeParts): Tables {
     events,
     registry,
     book: new RequestBook(parts.ledger, parts.hash),
+    ledgerRoom: new LedgerRoom({ ...parts, maxBytes: settings.ledgerMaxBytes }),
     visibility,
     ownCards,
     peerCards,

@@ -119,7 +119,8 @@ export class Work {
   onRequest(incoming: Incoming): void {
     const thread = threadOf(incoming)
     const parsed = requestPayloadSchema.safeParse(incoming.payload)
-    if (!parsed.success) return void this.#replies.refuse(thread, malformed().toBody())
+    if (!parsed.success) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
+    if (incoming.recorded?.isRefused === true) return void this.#replies.refuse(thread, ENDINGS.full.error)
     if (this.#canceled.take(incoming.peer, workKey(parsed.data.requestId, parsed.data.attempt))) return this.withdraw(thread)
     const key = keyOf(incoming, parsed.data)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
@@ -391,8 +392,4 @@ const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).pars
 function giveUp(piece: Piece): void {
   piece.isAwaited = false
   piece.abort.abort()
-}
-
-function malformed(): NodeError {
-  return new NodeError('INVALID_ENVELOPE', 'the request has no requestId, attempt or input')
 }

@@ -1,6 +1,8 @@
 import test from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
 import { DurableScene } from '../support/durable-scene.js'
+import { failsWith } from '../support/fails.js'
+import type { FakeNode } from '../support/fake-node.js'
 
 test('what may not be repeated does not begin before that is durable', async (t) => {
   const scene = await DurableScene.start(t)
@@ -91,4 +93,32 @@ test('a node may begin so many lanes: it cannot fill the ledger with them, and t
   scene.finish()
   await world.settle()
   t.is((await scene.task(taskId)).state, 'completed')
+})
+
+test('a full ledger refuses new requests, of this node and of others; what is on record comes to its end', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { here, peer, world } = scene
+  const taken = await scene.ask()
+  await world.settle()
+  const fill = (node: FakeNode, bytes: number): void => {
+    node.ledger.size = () => Promise.resolve({ commits: 1, bytes })
+  }
+  fill(peer, 5 * 1024 ** 3)
+  await world.pass(5000)
+  t.is((await peer.api().call('node.status', {})).problems[0]?.code, 'OVERLOADED')
+  const refused = await scene.ask({ mayQueue: false })
+  t.is((await refused.answer).outcome, 'FAILED')
+  scene.finish()
+  await world.settle()
+  t.is((await scene.task(taken.taskId)).state, 'completed')
+  t.is(scene.begun.length, 1)
+  fill(peer, 1024)
+  fill(here, 5 * 1024 ** 3)
+  await world.pass(5000)
+  await failsWith(t, 'OVERLOADED', () => scene.ask())
+  fill(here, 1024)
+  await world.pass(5000)
+  await scene.ask()
+  await world.settle()
+  t.is(scene.begun.length, 2)
 })

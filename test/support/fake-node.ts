@@ -27,6 +27,7 @@ import { type Actor, actor, founded, hash, inviteTerms, verify } from './members
 export const SETTINGS: NodeSettings = {
   requestTimeoutMs: 30_000,
   defaultTtlMs: 86_400_000,
+  ledgerMaxBytes: 4 * 1024 ** 3,
   maxInFlight: 2048,
   maxInFlightPerPeer: 256,
   leaseMs: 5000,
