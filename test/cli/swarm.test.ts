@@ -250,3 +250,18 @@ test('swarm ls, show, results and cancel', async (t: Assert) => {
   t.alike(results, { schema: 'a2a-node/swarm-results@1', id: 'swarm_fake', status: 'completed', results: [] })
   t.is((await run(['swarm', 'show', 'other'])).code, 4)
 })
+
+test('the key and the permission to repeat are sent; what may have been done is shown as unknown, and not typed again', async (t: Assert) => {
+  const events = swarmEvents('partial').map((event): SwarmEvent => {
+    if (event.type !== 'item' || event.status !== 'failed') return event
+    return { ...event, status: 'unknown', error: new NodeError('DELIVERY_FAILED', 'nobody can say').toBody() }
+  })
+  const { run, fake } = await fakeHome(t, { swarmEvents: events, swarms: [swarm()] })
+  const ran = await run([...RUN, '--items', '-', '--idempotency-key', 'k', '--allow-repeat'], { stdin: 'a.txt\nb.txt\n' })
+  const asked = fake.seen[0]?.params as SwarmRequest | undefined
+  t.alike([asked?.idempotencyKey, asked?.allowRepeat], ['k', true])
+  t.is(ran.code, 8)
+  t.ok(ran.stdout.includes('unknown  b.txt  nobody can say  [DELIVERY_FAILED]'), ran.stdout)
+  t.absent(ran.stdout.includes('printf'))
+  t.absent((await run([...RUN, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })).stdout.includes('printf'))
+})
