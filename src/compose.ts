@@ -161,7 +161,7 @@ function buildNode(parts: StartParts, { mesh, documents, ledger, audit, problems
     toAgentJson,
     telemetry: parts.telemetry,
     audit,
-    problems,
+    problems: () => [...problems(), ...mesh.problems()],
     store: documents,
     membership: mesh,
     links: mesh.links,

@@ -58,6 +58,8 @@ declare module 'autobase' {
   interface AutobaseEvents {
     /** The view changed. Does not fire at boot when nothing changed. */
     update: []
+    /** The core of a writer was opened. */
+    writer: [writer: { readonly core: Hypercore }]
     writable: []
     unwritable: []
     'is-indexer': []

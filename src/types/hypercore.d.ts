@@ -18,6 +18,8 @@ declare module 'hypercore' {
   interface CoreEvents {
     ready: []
     append: []
+    /** Two different signatures for one length were seen; the core takes nothing more. */
+    conflict: [length: number, fork: number]
     truncate: [length: number, fork: number]
     'peer-add': [peer: HypercorePeer]
     'peer-remove': [peer: HypercorePeer]

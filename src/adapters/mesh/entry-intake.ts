@@ -18,6 +18,8 @@ export interface IntakeLog {
   view(): MembershipView
   onChange(listener: (view: MembershipView) => void): () => void
   writable(): boolean
+  /** Is nothing of this author taken but that it goes on with another core? */
+  isQuarantined(nodeId: NodeId): boolean
   /** Would the entry change anything, by the log as it is here? Signatures and rights included. */
   wouldChange(entry: Entry): Promise<boolean>
   /** @throws Error when the log is closing */
@@ -47,6 +49,7 @@ export class EntryIntake {
     if (!decoded.ok) return this.#refuse(peer, decoded.reason)
     const { entry } = decoded
     if (isApplied(this.#log.view(), entry)) return true
+    if (entry.body.kind !== 'core' && this.#log.isQuarantined(entry.by)) return this.#refuse(peer, 'its author is in quarantine')
     // An entry ahead of its author's admission would be skipped for good; the author itself came in through the gate.
     if (entry.by === peer) await this.#admitted(peer)
     if (!(await this.#log.wouldChange(entry))) return this.#refuse(peer, 'the log would not accept it')

@@ -15,6 +15,7 @@ import type { Telemetry } from '../../ports/telemetry.js'
 import { applyNodes, wouldChange } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
+import type { Quarantine } from './quarantine.js'
 import { Submission } from './submission.js'
 import { ViewReader } from './view-reader.js'
 
@@ -54,13 +55,20 @@ export class AutobaseLog implements MemberLog {
   readonly #appender: BatchAppender
   readonly #intake: EntryIntake
   readonly #submissions = new Set<Submission>()
+  /** Told of a core that is forked (z32); members whose entries are not taken. */
+  #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
+  readonly #onFork: (tell: (core: string) => void) => void
   #courier: Courier = () => Promise.resolve(false)
   #isClosed = false
 
   private constructor(
     parts: LogParts,
     base: Autobase<Hyperbee>,
-    { encryptionKey, failed }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error> }
+    {
+      encryptionKey,
+      failed,
+      onFork
+    }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error>; readonly onFork: (tell: (core: string) => void) => void }
   ) {
     this.failed = failed
     const { telemetry } = parts
@@ -71,6 +79,7 @@ export class AutobaseLog implements MemberLog {
     this.discoveryKey = base.discoveryKey
     this.encryptionKey = encryptionKey
     this.coreKey = keyToText(base.local.key)
+    this.#onFork = onFork
     this.#changes = new Emitter((error) => telemetry.log('error', 'a listener of the log failed', { reason: messageOf(error) }))
     this.#reader = new ViewReader(
       () => base.view,
@@ -88,9 +97,10 @@ export class AutobaseLog implements MemberLog {
       tellFailed = resolve
     })
     const base = openBase(parts, tellFailed)
+    const onFork = followForks(base)
     await base.ready()
     if (base.encryptionKey === null) throw new NodeError('STORE_DAMAGED', 'the mesh log has no encryption key')
-    const log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed })
+    const log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed, onFork })
     await log.#read()
     return log
   }
@@ -150,6 +160,12 @@ export class AutobaseLog implements MemberLog {
     return this.#isClosed ? Promise.resolve(false) : this.#intake.take(entry, peer)
   }
 
+  /** Who is told of forked cores, and says whose entries are not taken. */
+  setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
+    this.#quarantine = quarantine
+    this.#onFork((core) => quarantine.add(core))
+  }
+
   /** How entries go out while this node is no writer. */
   setCourier(courier: Courier): void {
     this.#courier = courier
@@ -173,6 +189,7 @@ export class AutobaseLog implements MemberLog {
       view: () => this.view(),
       onChange: (listener) => this.#changes.on(listener),
       writable: () => this.#base.writable && !this.#isClosed,
+      isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: (entry) => this.#wouldChange(entry),
       append: (entry) => this.#appender.append(entry)
     }
@@ -225,6 +242,17 @@ function openBase({ store, mesh, verify, telemetry }: LogParts, onFailed: (error
     onFailed(error)
   })
   return base
+}
+
+/** Listens from the first core on; what is found before somebody wants to know is told then. */
+function followForks(base: Autobase<Hyperbee>): (tell: (core: string) => void) => void {
+  const found: string[] = []
+  let tell = (core: string): void => void found.push(core)
+  base.on('writer', ({ core }) => core.on('conflict', () => tell(keyToText(core.key))))
+  return (listener) => {
+    tell = listener
+    for (const core of found.splice(0)) listener(core)
+  }
 }
 
 function yes(): true {

@@ -9,10 +9,12 @@ import { chainOf, verifyChain } from '../../domain/membership/chain.js'
 import type { CertificateChain, MembershipView, SignedCertificate } from '../../domain/membership/types.js'
 import { firstView, isAdmin, isRevoked } from '../../domain/membership/view.js'
 import type { Links, MemberLog, Membership, Pairing } from '../../ports/mesh.js'
+import type { Problem } from '../../ports/node-api.js'
 import type { AuditEvent } from '../../ports/audit.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { GateRefusal } from './hello.js'
 import { refusedJoin } from './join.js'
+import { Quarantine } from './quarantine.js'
 import type { SwarmLinks } from './links.js'
 import type { AutobaseLog } from './log.js'
 import type { MeshBinding } from './mesh-binding.js'
@@ -55,6 +57,8 @@ export interface MeshState {
   readonly takesOver?: true
   /** Set when another home of this node has taken its place: it does not start again. */
   readonly isReplaced?: true
+  /** Keys (z32) of writer cores that are forked. */
+  readonly forked?: readonly string[]
 }
 
 /** What a mesh is opened with. */
@@ -90,6 +94,8 @@ export interface Mesh extends Membership {
   settled(): Promise<void>
   /** Blocks in this node's own writer core. */
   ownLength(): number
+  /** Members whose writer core is forked, for `status`. */
+  problems(): readonly Problem[]
   close(): Promise<void>
 }
 
@@ -119,6 +125,7 @@ export class MeshNode implements Mesh {
   readonly #grantWaiters: (() => void)[] = []
   readonly #joinedBy: string | null
   readonly #ownCore: OwnCore
+  readonly #quarantine: Quarantine
   #state: MeshState
   /** Runs when a newcomer heard that its invite is lost. */
   #refusedTimer: Timer | null = null
@@ -151,6 +158,12 @@ export class MeshNode implements Mesh {
       onHeld: () => this.#setState(withoutTakeover(this.#state)),
       onReplaced: () => this.#expel('CONFLICT')
     })
+    this.#quarantine = new Quarantine({
+      forked: state.forked ?? [],
+      view: () => log.view(),
+      onForked: (forked, member) => this.#onForked(forked, member)
+    })
+    log.setQuarantine(this.#quarantine)
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
     void log.failed.then((error) => this.#tellExpelled(failedLog(error)))
@@ -203,6 +216,10 @@ export class MeshNode implements Mesh {
       const stop = this.log.onChange(look)
       look()
     })
+  }
+
+  problems(): readonly Problem[] {
+    return this.#quarantine.problems()
   }
 
   async close(): Promise<void> {
@@ -306,6 +323,13 @@ export class MeshNode implements Mesh {
   #isAboutThis({ inviteId }: { readonly inviteId?: string }): boolean {
     const own = this.#chain()?.[0]?.body.inviteId ?? this.#joinedBy
     return inviteId === undefined || own === null || inviteId === own
+  }
+
+  #onForked(forked: readonly string[], member: NodeId | null): void {
+    this.#setState({ ...this.#state, forked })
+    const reason = 'it signed two different blocks of the mesh log at one place'
+    this.#parts.telemetry.log('error', 'a member is in quarantine', { peer: member ?? 'nobody', reason })
+    if (member !== null) this.#parts.onRefused({ kind: 'strike', code: 'CONFLICT', rule: 'quarantine', reason, peer: member })
   }
 
   #expel(code: ErrorCode): void {

@@ -19,6 +19,7 @@ class World {
   readonly appended: Uint8Array[] = []
   readonly listeners = new Set<(view: MembershipView) => void>()
   isWritable = true
+  quarantined = ''
   readonly intake: EntryIntake
 
   constructor(model: LogModel = founded()) {
@@ -30,6 +31,7 @@ class World {
         return () => this.listeners.delete(listener)
       },
       writable: () => this.isWritable,
+      isQuarantined: (nodeId) => nodeId === this.quarantined,
       wouldChange: (entry) => {
         const records = new Map(
           reads(entry).flatMap((key) => (this.model.records.has(key) ? [[key, this.model.records.get(key)] as const] : []))

@@ -1,3 +1,4 @@
+import fs from 'node:fs/promises'
 import type { Assert } from 'brittle'
 import Corestore from 'corestore'
 import HyperDHT from 'hyperdht'
@@ -97,6 +98,8 @@ export interface Lab {
   member(name: string, by: LabNode, options?: { readonly admin?: boolean }): Promise<LabNode>
   /** Opens the mesh of a closed node again; `bootstrap` moves it to another network. */
   reopen(node: LabNode, options?: NodeOptions): Promise<LabNode>
+  /** A copy of a closed node's home, core and all, as no home of a backup is. */
+  twin(node: LabNode): Promise<LabNode>
   /** The node in another, empty home: its key and its mesh, a core of its own, nothing of the log. */
   restore(node: LabNode): Promise<LabNode>
 }
@@ -199,6 +202,12 @@ export async function meshLab(t: Assert): Promise<Lab> {
       return node
     },
     reopen: (node, options = {}) => open(homes.get(node) as Home, options, (parts) => reopenMesh(parts, node.mesh.state())),
+    twin: async (node) => {
+      const { name, dir } = homes.get(node) as Home
+      const home = { name, dir: `${dir}-twin` }
+      await fs.cp(`${dir}/db`, `${home.dir}/db`, { recursive: true })
+      return open(home, {}, (parts) => reopenMesh(parts, node.mesh.state()))
+    },
     restore: (node) => {
       const epoch = 1000 + ++epochs
       const { name, primaryKey } = homes.get(node) as Home

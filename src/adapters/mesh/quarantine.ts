@@ -1,0 +1,56 @@
+import type { NodeId } from '../../kit/ids.js'
+import { shellWord, shown } from '../../kit/text.js'
+import type { MembershipView } from '../../domain/membership/types.js'
+import type { Problem } from '../../ports/node-api.js'
+
+/** Forked cores that are remembered. */
+const MAX_FORKED = 64
+
+/** What {@link Quarantine} needs. */
+export interface QuarantineParts {
+  /** Keys (z32) of cores known to be forked, as the home remembers them. */
+  readonly forked: readonly string[]
+  view(): MembershipView
+  /** A core is forked that was not known to be. `member`: whose it is now; null for nobody's. */
+  onForked(forked: readonly string[], member: NodeId | null): void
+}
+
+/**
+ * Members whose writer core holds two different blocks at one place, both signed by them: their entries are not taken any more.
+ * One that goes on with another core (its home was restored or repaired) is out of it.
+ */
+export class Quarantine {
+  readonly #parts: QuarantineParts
+  readonly #forked: Set<string>
+
+  constructor(parts: QuarantineParts) {
+    this.#parts = parts
+    this.#forked = new Set(parts.forked)
+  }
+
+  /** A core is proven to be forked. */
+  add(coreKey: string): void {
+    if (this.#forked.has(coreKey) || this.#forked.size >= MAX_FORKED) return
+    this.#forked.add(coreKey)
+    const [member] = [...this.#parts.view().members].find(([, one]) => one.coreKey === coreKey) ?? []
+    this.#parts.onForked([...this.#forked], member ?? null)
+  }
+
+  /** Is a member in quarantine? */
+  has(nodeId: NodeId): boolean {
+    const coreKey = this.#parts.view().members.get(nodeId)?.coreKey
+    return coreKey !== undefined && this.#forked.has(coreKey)
+  }
+
+  /** What is told in `status`: one problem for each member in quarantine that is not revoked. */
+  problems(): Problem[] {
+    const { members, mesh } = this.#parts.view()
+    return [...members].flatMap(([nodeId, { certificate, revoked }]) => {
+      if (revoked !== null || !this.has(nodeId)) return []
+      const name = shown(certificate.body.name, 64)
+      const message = `${name} signed two different blocks of the mesh log at one place: nothing that it writes is taken any more`
+      const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
+      return [{ code: 'CONFLICT', message, next: nodeId === mesh?.owner ? repair : `a2a-node peers revoke ${shellWord(name)}` }]
+    })
+  }
+}
