@@ -140,3 +140,13 @@ test('one peer hands in 4 MiB at once and then 64 KiB a second; another is not h
   await world.intake.take(new Uint8Array(64 * 1024 - card(ann).byteLength), ann.id)
   t.is(await world.intake.take(card(ann), ann.id), false)
 })
+
+test('of a member in quarantine nothing is taken but that it goes on with another core', async (t) => {
+  const world = new World()
+  world.model.join(owner, ann)
+  world.quarantined = ann.id
+  t.is(await world.intake.take(card(ann), owner.id), false)
+  const claim = encodeEntry(seal('entry', { kind: 'core', mesh: MESH, coreKey: ann.coreKey, serial: 1 } as const, ann))
+  t.is(await world.intake.take(claim, ann.id), true)
+  t.is(world.appended.length, 1)
+})
