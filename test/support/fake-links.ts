@@ -42,6 +42,7 @@ export class FakeLink implements Link {
   send(frame: Uint8Array): boolean {
     if (this.closed) return true
     this.sent.push(frame)
+    this.#net.sent(this, frame)
     this.other?.arrive(frame)
     return (this.other?.waiting ?? 0) < HIGH_WATER
   }
@@ -75,11 +76,11 @@ export class FakeLink implements Link {
   deliver(): void {
     if (this.#isDelivering || this.isHeld) return
     this.#isDelivering = true
-    setImmediate(() => {
+    this.#net.later(() => {
       this.#isDelivering = false
       const frame = this.isHeld || this.closed ? undefined : this.#arriving.shift()
       if (frame === undefined) return
-      this.#net.moved++
+      this.#net.arrived(this, frame)
       this.#owner.handlers?.onFrame(this, frame)
       if (this.#arriving.length > 0) this.deliver()
       else this.other?.drain()
@@ -177,6 +178,19 @@ export class FakeNet {
   /** Frames delivered so far. */
   moved = 0
   readonly #nodes = new Map<NodeId, FakeLinks>()
+
+  /** Puts off the delivery of a frame. */
+  later(deliver: () => void): void {
+    setImmediate(deliver)
+  }
+
+  /** A frame leaves this end. */
+  sent(_link: FakeLink, _frame: Uint8Array): void {}
+
+  /** A frame is at this end. */
+  arrived(_link: FakeLink, _frame: Uint8Array): void {
+    this.moved++
+  }
 
   /** The links of a node, which shows this certificate at the gate. */
   linksOf(nodeId: NodeId, certificate: () => SignedCertificate): FakeLinks {

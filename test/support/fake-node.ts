@@ -9,7 +9,7 @@ import { DEFAULT_TIER_RULES } from '../../src/domain/routing/tier-rules.js'
 import type { MetricName } from '../../src/ports/telemetry.js'
 import { createApi } from '../../src/node/api.js'
 import { createNode, type NodeCore } from '../../src/node/node.js'
-import type { NodeSettings } from '../../src/node/parts.js'
+import type { NodeParts, NodeSettings } from '../../src/node/parts.js'
 import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import type { Audit, AuditEvent } from '../../src/ports/audit.js'
 import type { Ledger } from '../../src/ports/ledger.js'
@@ -101,18 +101,27 @@ export interface FakeNodeOptions {
   readonly ledger?: Ledger
   /** Text of a policy file. */
   readonly policy?: string
+  /** What it is made of in place of the world's clock, an even chance and a compiler of its own. */
+  readonly parts?: Partial<Pick<NodeParts, 'clock' | 'chance' | 'compileSchema'>>
 }
 
 /** Several whole nodes in one process, on a net, a log and a clock that the test holds. */
 export class World {
-  readonly clock = new ManualClock()
-  readonly net = new FakeNet()
-  readonly log = new FakeLog(founded())
-  readonly #t: Assert
+  readonly clock: ManualClock
+  readonly net: FakeNet
+  readonly log: FakeLog
+  readonly #t: Pick<Assert, 'teardown'>
   readonly #ids = new Map<string, IdSource>()
 
-  constructor(t: Assert) {
+  /** At the end of the test all its nodes close. */
+  constructor(
+    t: Pick<Assert, 'teardown'>,
+    { clock = new ManualClock(), net = new FakeNet(), log = new FakeLog(founded()) }: Partial<Pick<World, 'clock' | 'net' | 'log'>> = {}
+  ) {
     this.#t = t
+    this.clock = clock
+    this.net = net
+    this.log = log
   }
 
   /** The owner's node, L0. */
@@ -133,9 +142,17 @@ export class World {
   /** Starts the node of a member. */
   async start(
     node: Actor,
-    { agents = [], settings = {}, store = new FakeStore(), ledger = createMemoryLedger(), policy: policyText = '' }: FakeNodeOptions = {}
+    {
+      agents = [],
+      settings = {},
+      store = new FakeStore(),
+      ledger = createMemoryLedger(),
+      policy: policyText = '',
+      parts = {}
+    }: FakeNodeOptions = {}
   ): Promise<FakeNode> {
-    const { clock, log } = this
+    const { log } = this
+    const clock = parts.clock ?? this.clock
     const membership = membershipOf(log, node)
     const links = this.net.linksOf(node.id, membership.certificate)
     const source = new FakeSource(agents)
@@ -146,12 +163,12 @@ export class World {
     const core = createNode({
       clock,
       ids: this.#idsOf(node.name),
-      chance: () => 0.5,
+      chance: parts.chance ?? (() => 0.5),
       ledger,
       sign: node.sign,
       verify,
       hash,
-      compileSchema: createSchemaCompiler(),
+      compileSchema: parts.compileSchema ?? createSchemaCompiler(),
       toAgentJson: (value) => value,
       telemetry,
       audit,

@@ -52,13 +52,19 @@ export class ManualClock implements Clock {
   /** Moves time on and runs what is due, each at its own moment. */
   advance(ms: number): void {
     const end = this.#elapsed + ms
-    for (let next = this.#due(end); next !== null; next = this.#due(end)) {
-      this.#move(next.at - this.#elapsed)
-      if (next.periodMs === null) this.#entries.delete(next)
-      else next.at += next.periodMs
-      next.run()
-    }
+    while (this.step(end)) continue
     this.#move(end - this.#elapsed)
+  }
+
+  /** Moves time on to the next timer that is due by `end` (on the monotonic clock), and runs that one alone; false for none. */
+  step(end: number): boolean {
+    const next = this.#due(end)
+    if (next === null) return false
+    this.#move(next.at - this.#elapsed)
+    if (next.periodMs === null) this.#entries.delete(next)
+    else next.at += next.periodMs
+    next.run()
+    return true
   }
 
   /** Sets the wall clock alone, as a person or NTP would. */
@@ -72,8 +78,12 @@ export class ManualClock implements Clock {
   }
 
   #due(end: number): Entry | null {
-    const [first] = [...this.#entries].filter((one) => one.at <= end).sort((a, b) => a.at - b.at || a.order - b.order)
-    return first ?? null
+    let first: Entry | null = null
+    for (const one of this.#entries) {
+      if (one.at > end) continue
+      if (first === null || one.at < first.at || (one.at === first.at && one.order < first.order)) first = one
+    }
+    return first
   }
 
   #move(ms: number): void {

@@ -1,0 +1,396 @@
+import type { NodeId } from '../../src/kit/ids.js'
+import type { Asked } from '../../src/node/requests.js'
+import { asNodeError } from '../../src/kit/errors.js'
+import { FakeLog } from '../support/fake-log.js'
+import type { FakeLink } from '../support/fake-links.js'
+import { type FakeNode, World } from '../support/fake-node.js'
+import { ManualClock } from '../support/manual-clock.js'
+import { actor, founded, LogModel } from '../support/membership.js'
+import { SeededNet } from './net.js'
+import { Place } from './place.js'
+import { Random } from './random.js'
+import { frameText, Trace } from './trace.js'
+import { Witness } from './witness.js'
+
+/** What is done to a world, and how often. */
+const DEEDS = {
+  ask: 30,
+  finish: 20,
+  fail: 3,
+  cancel: 3,
+  cut: 6,
+  stall: 3,
+  part: 4,
+  heal: 4,
+  kill: 6,
+  stop: 1,
+  start: 9,
+  jump: 3,
+  fill: 2,
+  free: 4,
+  pass: 12
+}
+/** Milliseconds of quiet within which everything must have ended. */
+const QUIET_MS = 1_200_000
+
+/** A request of a world. */
+interface Question {
+  readonly number: number
+  readonly from: Place
+  readonly to: Place
+  readonly mayRepeat: boolean
+  /** null until the node took it. */
+  asked: Asked | null
+  /** The process that was asked. */
+  readonly life: number
+}
+
+/** How a world went. */
+export interface WorldResult {
+  readonly seed: number
+  /** What was broken first; null for nothing. */
+  readonly fault: string | null
+  readonly trace: Trace
+  /** Requests that a node took, and how often agents were begun. */
+  readonly asked: number
+}
+
+/** A world: whole nodes on one clock, with links and disks that a seed troubles. */
+export class Simulation {
+  readonly seed: number
+  readonly trace: Trace
+  readonly #random: Random
+  readonly #clock = new ManualClock()
+  readonly #witness: Witness
+  readonly #net: SeededNet
+  readonly #places: readonly Place[]
+  readonly #questions: Question[] = []
+  /** Pairs of places that cannot reach each other. */
+  readonly #parted = new Set<string>()
+  #isCalm = false
+
+  constructor(seed: number) {
+    this.seed = seed
+    this.#random = new Random(seed)
+    this.trace = new Trace(() => Math.round(this.#clock.monotonic() * 1000) / 1000)
+    this.#witness = new Witness(this.trace)
+    this.#net = new SeededNet({
+      clock: this.#clock,
+      random: this.#random,
+      witness: {
+        onFrame: (link, frame) =>
+          this.trace.add(this.#ownerOf(link)?.name ?? '?', `gets ${frameText(frame)} from ${this.#at(link.peer).name}`),
+        onAck: (link, lanes) => this.#ownerOf(link)?.acknowledges(link.peer, lanes)
+      }
+    })
+    const names = ['a', 'b', 'c'].slice(0, this.#random.is(0.3) ? 3 : 2)
+    const world = new World({ teardown: () => {} }, { clock: this.#clock, net: this.#net, log: logOf(names) })
+    const parts = { world, clock: this.#clock, random: this.#random, trace: this.trace, witness: this.#witness }
+    this.#places = names.map((name) => new Place(parts, actor(name)))
+  }
+
+  /** Lets it happen, from the first start to the end of everything. */
+  async run(): Promise<WorldResult> {
+    for (const place of this.#places) this.#start(place)
+    await this.#pass(2000)
+    for (let left = this.#random.int(5, 30); left > 0 && this.#isWell; left--) {
+      const deed = this.#random.weighted(DEEDS)
+      if (deed === 'pass') await this.#pass(this.#random.is(0.2) ? this.#random.int(1000, 30_000) : this.#random.int(1, 1000))
+      else this.#do(deed)
+      await this.#turn()
+      await this.#events(this.#random.int(0, 12))
+    }
+    if (this.#isWell) await this.#quiesce()
+    if (this.#isWell) this.#judge()
+    if (this.#isWell) await this.#close()
+    return { seed: this.seed, fault: this.#witness.faults[0] ?? null, trace: this.trace, asked: this.#questions.length }
+  }
+
+  get #isWell(): boolean {
+    return this.#witness.faults.length === 0
+  }
+
+  /** Lets all promises run that need no event. */
+  #turn(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve))
+  }
+
+  /** So many events, one after the other: frames, timers, commits. */
+  async #events(count: number): Promise<void> {
+    for (let left = count; left > 0 && this.#isWell && this.#clock.step(Number.MAX_SAFE_INTEGER); left--) await this.#turn()
+  }
+
+  /** Lets time pass, event by event. */
+  async #pass(ms: number): Promise<void> {
+    const end = this.#clock.monotonic() + ms
+    while (this.#isWell && this.#clock.step(end)) await this.#turn()
+    if (this.#isWell) this.#clock.advance(end - this.#clock.monotonic())
+  }
+
+  #do(deed: keyof typeof DEEDS): void {
+    const place = this.#random.pick(this.#places)
+    const other = this.#random.pick(this.#places)
+    if (place === null || other === null) return
+    if (deed === 'ask') return this.#ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
+    if (deed === 'part' || deed === 'heal') return this.#part(place, this.#besides(place), deed === 'part')
+    const link = this.#random.pick(this.#net.openLinks(place.actor.id, this.#besides(place).actor.id))
+    if (deed === 'cut' && link !== null) return this.#cut(link)
+    if (deed === 'stall' && link !== null) return this.#stall(link)
+    if (deed === 'finish' || deed === 'fail') return this.#end(place, deed === 'finish')
+    if (deed === 'cancel') return this.#cancel()
+    if (deed === 'kill') return this.#kill(place)
+    if (deed === 'stop') return void this.#stop(place)
+    if (deed === 'start') return this.#start(this.#places.find(({ isUp }) => !isUp) ?? place)
+    if (deed === 'jump') return this.#jump(place)
+    if (deed === 'fill' || deed === 'free') return this.#fill(place, deed === 'fill')
+  }
+
+  #ask(from: Place, to: Place): void {
+    const random = this.#random
+    const { node, life } = from
+    const [agentId, kind] = [random.is(0.7) ? 'slow' : 'fast', random.is(0.5) ? 'again' : 'once']
+    const allowRepeat = random.is(0.15)
+    const mayRepeat = allowRepeat || kind === 'again'
+    const timeoutMs = random.is(0.2) ? random.int(1, 5000) : random.int(5000, 60_000)
+    const mayQueue = random.is(0.7)
+    if (node === null) return
+    const question: Question = { number: this.#questions.length + 1, from, to, mayRepeat, asked: null, life }
+    const name = `ask ${question.number}`
+    this.#questions.push(question)
+    this.trace.add(from.name, `${name}: ${agentId}.${kind} of ${to.name}, ${timeoutMs} ms${mayQueue ? ', may queue' : ''}`)
+    const asking = {
+      sender: { agentId: 'operator', nodeId: from.actor.id },
+      target: { agentId, nodeId: to.actor.id },
+      capability: `${agentId}.${kind}`,
+      input: { ask: question.number, mayRepeat },
+      description: '',
+      timeoutMs,
+      mayQueue,
+      allowRepeat
+    }
+    node.core.requests.ask(asking).then(
+      (asked) => {
+        if (life !== from.life) return
+        question.asked = asked
+        this.trace.add(from.name, `${name} is ${asked.requestId}, task ${asked.taskId}`)
+      },
+      (error: unknown) => {
+        if (life === from.life) this.trace.add(from.name, `${name} is refused: ${asNodeError(error).code}`)
+      }
+    )
+  }
+
+  #end(place: Place, isDone: boolean): void {
+    const one = this.#random.pick(place.open)
+    if (one === null) return
+    if (isDone) one.agent.complete(one.run)
+    else one.run.end({ ok: false, code: 'TASK_FAILED', message: 'it did not work' })
+  }
+
+  #cancel(): void {
+    const question = this.#random.pick(this.#questions.filter(({ asked, from, life }) => asked !== null && from.life === life))
+    if (question === null) return
+    this.trace.add(question.from.name, `cancels ask ${question.number}`)
+    question.asked?.cancel()
+  }
+
+  #start(place: Place): void {
+    if (!place.isUp) place.start(() => this.#reach())
+  }
+
+  #kill(place: Place): void {
+    if (!place.isUp) return
+    place.kill()
+    for (const other of this.#places)
+      for (const link of this.#net.openLinks(place.actor.id, other.actor.id)) this.#net.cut(link, 'its node is gone')
+    this.#reach()
+  }
+
+  /** The process ends by itself, as on a signal. */
+  async #stop(place: Place): Promise<void> {
+    const { node, life } = place
+    if (node === null) return
+    this.trace.add(place.name, 'stops')
+    await node.core.close()
+    if (life !== place.life) return
+    this.trace.add(place.name, 'has stopped')
+    this.#kill(place)
+    if (this.#isCalm) this.#start(place)
+  }
+
+  #jump(place: Place): void {
+    place.skewMs += this.#random.int(-600_000, 600_000) * (this.#random.is(0.2) ? 5 : 0.1)
+    this.trace.add(place.name, `its wall clock is ahead by ${place.skewMs} ms`)
+  }
+
+  #fill(place: Place, isFull: boolean): void {
+    if (place.disk.isFull === isFull) return
+    place.disk.isFull = isFull
+    this.trace.add(place.name, isFull ? 'its disk is full' : 'its disk has room')
+  }
+
+  #cut(link: FakeLink): void {
+    this.trace.add(this.#ownerOf(link)?.name ?? '?', `its link to ${this.#at(link.peer).name} is cut`)
+    this.#net.cut(link)
+    this.#reach()
+  }
+
+  /** Nothing arrives at this end for a while; then all of it does, or the link is cut. */
+  #stall(link: FakeLink): void {
+    this.trace.add(this.#ownerOf(link)?.name ?? '?', `its link to ${this.#at(link.peer).name} stalls`)
+    link.isHeld = true
+    const isCut = this.#random.is(0.5)
+    this.#clock.after(this.#random.int(1, 10_000), () => {
+      link.isHeld = false
+      if (isCut && !link.closed) this.#cut(link)
+      else if (link.waiting > 0) link.deliver()
+    })
+  }
+
+  #part(a: Place, b: Place, isParted: boolean): void {
+    const pair = pairOf(a, b)
+    if (this.#parted.has(pair) === isParted) return
+    this.trace.add(a.name, isParted ? `cannot reach ${b.name}` : `can reach ${b.name}`)
+    if (isParted) this.#parted.add(pair)
+    else this.#parted.delete(pair)
+    if (isParted) for (const link of this.#net.openLinks(a.actor.id, b.actor.id)) this.#net.cut(link)
+    this.#reach()
+  }
+
+  /** Whom nodes can dial changed; those who can reach each other are linked again after a while. */
+  #reach(): void {
+    for (const [at, a] of this.#places.entries()) {
+      a.node?.links.reachable.clear()
+      for (const b of this.#places) if (a !== b && this.#canReach(a, b)) a.node?.links.reachable.add(b.actor.id)
+      for (const b of this.#places.slice(at + 1)) {
+        const afterMs = this.#isCalm || this.#random.is(0.5) ? this.#random.int(0, 200) : this.#random.int(0, 20_000)
+        if (this.#canReach(a, b) && !this.#net.isLinked(a.actor.id, b.actor.id)) this.#clock.after(afterMs, () => this.#link(a, b))
+      }
+    }
+  }
+
+  #link(a: Place, b: Place): void {
+    if (!this.#canReach(a, b) || this.#net.isLinked(a.actor.id, b.actor.id)) return
+    this.trace.add(a.name, `is linked to ${b.name}`)
+    this.#net.connect(a.actor.id, b.actor.id)
+  }
+
+  #canReach(a: Place, b: Place): boolean {
+    return a.node !== null && b.node !== null && !this.#parted.has(pairOf(a, b))
+  }
+
+  /** All is well from now on, until everything has ended. */
+  async #quiesce(): Promise<void> {
+    this.trace.add('-', 'all is calm from here on')
+    this.#isCalm = true
+    this.#parted.clear()
+    for (const place of this.#places) {
+      this.#fill(place, false)
+      this.#start(place)
+    }
+    await this.#pass(500)
+    this.#reach()
+    for (let left = QUIET_MS; left > 0 && this.#isWell; left -= 1000) {
+      await this.#pass(1000)
+      for (const place of this.#places) this.#end(place, true)
+      if (left < QUIET_MS - 5000 && this.#isQuiet()) return
+    }
+  }
+
+  /** Has everything ended? */
+  #isQuiet(): boolean {
+    return (
+      this.#places.every(({ node, open }) => node !== null && open.length === 0 && leftOf(node).length === 0) &&
+      this.#questions.every(({ asked, from }) => {
+        const record = asked === null ? null : this.#witness.askedOn(from.name, asked.requestId)
+        return (
+          record === null ||
+          record.status === 'completed' ||
+          record.status === 'failed' ||
+          (record.status === 'unknown' && record.retryAt === null)
+        )
+      })
+    )
+  }
+
+  /** Everything has an end, the same at both ends, and nothing is left over. */
+  #judge(): void {
+    const witness = this.#witness
+    for (const { node, name } of this.#places) {
+      if (node === null) {
+        witness.fault(`${name} is not there at the end`)
+        continue
+      }
+      for (const what of leftOf(node)) witness.fault(`at the end ${name} has ${what}`)
+    }
+    for (const { asked, from, to, mayRepeat } of this.#questions) {
+      if (asked === null) continue
+      const state = from.node?.core.tasks.get(asked.taskId ?? '')?.state ?? 'forgotten'
+      const isEnded = state === 'completed' || state === 'failed' || state === 'canceled' || (state === 'unknown' && !mayRepeat)
+      if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
+      if (from !== to && !witness.isUnkept(from.name, asked.taskId)) witness.agree(asked.requestId, from.name, to.name)
+    }
+  }
+
+  /** Nodes that close leave nothing that goes on. */
+  async #close(): Promise<void> {
+    for (const { name, node } of this.#places) {
+      let isClosed = false
+      void node?.core.close().then(() => {
+        isClosed = true
+      })
+      await this.#pass(5000)
+      if (!isClosed) this.#witness.fault(`${name} does not close`)
+    }
+    for (const { name, timers } of this.#places) if (timers > 0) this.#witness.fault(`${name} has ${timers} timers after its end`)
+  }
+
+  #besides(place: Place): Place {
+    return this.#random.pick(this.#places.filter((one) => one !== place)) ?? place
+  }
+
+  #ownerOf({ other }: FakeLink): Place | null {
+    return other === null ? null : this.#at(other.peer)
+  }
+
+  #at(nodeId: NodeId): Place {
+    const place = this.#places.find(({ actor: { id } }) => id === nodeId)
+    if (place === undefined) throw new Error('no such node in this world')
+    return place
+  }
+}
+
+/** What a node has under way. */
+function leftOf({ core }: FakeNode): string[] {
+  const { running, queued } = core.work.counts()
+  const left = {
+    'requests that wait': core.requests.waitingCount(),
+    'messages on their way': core.lanes.waiting,
+    'runs under way': running + queued,
+    'answers that wait': core.work.unsentCount()
+  }
+  return Object.entries(left).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
+}
+
+function pairOf(a: Place, b: Place): string {
+  return [a.name, b.name].sort().join(' ')
+}
+
+/** The log of a mesh of the owner and these members. Signed once; each world has a copy. */
+function logOf(names: readonly string[]): FakeLog {
+  const key = names.join(' ')
+  const known = logs.get(key) ?? grown(names)
+  logs.set(key, known)
+  const model = new LogModel()
+  for (const [name, record] of known.records) model.records.set(name, record)
+  for (const writer of known.writers) model.writers.add(writer)
+  return new FakeLog(model)
+}
+
+const logs = new Map<string, LogModel>()
+
+function grown(names: readonly string[]): LogModel {
+  const model = founded()
+  for (const name of names) model.join(actor('owner'), actor(name))
+  return model
+}

@@ -1,0 +1,186 @@
+import type { AgentOutcome, AgentTask } from '../../src/ports/agent-runtime.js'
+import type { LedgerChange } from '../../src/ports/ledger.js'
+import { decodePayload } from '../../src/domain/envelope/codec.js'
+import { receiverRecord, requestRecord, type RequestRecord } from '../../src/domain/reliable/records.js'
+import { SETTLED } from '../../src/domain/reliable/request.js'
+import { FINAL_STATES, type Task } from '../../src/domain/task/task.js'
+import { sameBytes } from '../../src/kit/bytes.js'
+import type { Trace } from './trace.js'
+
+/** One run of an agent. */
+export interface Run {
+  readonly node: string
+  readonly task: AgentTask
+  /** Counts the runs of its request, from 1. */
+  readonly number: number
+  isOpen: boolean
+}
+
+/** How an agent's request was asked: what the agents of a world are given as input. */
+export interface AskedInput {
+  readonly ask: number
+  /** May it be run again? */
+  readonly mayRepeat: boolean
+}
+
+/** Sees everything that happens in a world, and says when what must never happen does. */
+export class Witness {
+  /** What was broken, in order. */
+  readonly faults: string[] = []
+  readonly #trace: Trace
+  readonly #runs = new Map<string, Run[]>()
+  /** What tasks said last when that was an end, by `node task`. */
+  readonly #told = new Map<string, string>()
+  /** Tasks whose node could not record their end: it tells it all the same, and a crash undoes it. By `node task`. */
+  readonly #unkept = new Set<string>()
+  /** What disks hold, by node and key. */
+  readonly #records = new Map<string, RequestRecord>()
+  readonly #results = new Map<string, Uint8Array>()
+  readonly #contig = new Map<string, number>()
+  readonly #acked = new Map<string, number>()
+
+  constructor(trace: Trace) {
+    this.#trace = trace
+  }
+
+  /** Something happened that never must. */
+  fault(what: string): void {
+    this.faults.push(what)
+    this.#trace.add('!', what)
+  }
+
+  /** An agent begins a run. */
+  begins(node: string, task: AgentTask): Run {
+    const { requestId, attempt } = task
+    const runs = this.#runs.get(requestId) ?? []
+    this.#runs.set(requestId, runs)
+    const run = { node, task, number: runs.length + 1, isOpen: true }
+    this.#trace.add(node, `begins ${requestId} (${task.capability}), attempt ${attempt}, run ${run.number}`)
+    if (runs.some(({ isOpen }) => isOpen)) this.fault(`${requestId} runs twice at once`)
+    const { mayRepeat } = task.input as AskedInput
+    if (!mayRepeat && runs.length > 0) this.fault(`${requestId} may not be repeated, and is`)
+    if (this.#isDone(node, requestId)) this.fault(`${requestId} is run after its end`)
+    runs.push(run)
+    return run
+  }
+
+  /** A run has ended by itself. */
+  ends(run: Run, outcome: AgentOutcome): void {
+    if (!run.isOpen) return
+    run.isOpen = false
+    this.#trace.add(run.node, `ends ${run.task.requestId}: ${outcome.ok ? 'done' : outcome.code}`)
+  }
+
+  /** The process of a node was killed: its runs end with it. */
+  killed(node: string): void {
+    for (const runs of this.#runs.values()) for (const run of runs) if (run.node === node) run.isOpen = false
+  }
+
+  /** A task says how it stands: once it told an end it tells no other, also after a restart. */
+  tells(node: string, task: Task): void {
+    // Nothing came of what was canceled either: a node may say so in either way.
+    const state = task.state === 'canceled' ? 'failed' : task.state
+    const text = `${state} ${JSON.stringify(task.state === 'completed' ? task.result : null)}`
+    this.#trace.add(node, `task ${task.id} of the ${task.role} is ${text}`)
+    const name = `${node} ${task.id}`
+    if (this.#unkept.has(name)) return
+    const told = this.#told.get(name)
+    if (told !== undefined && told !== text) this.fault(`task ${task.id} at ${node} was ${told}, and is ${text}`)
+    if (FINAL_STATES.has(task.state)) this.#told.set(name, text)
+  }
+
+  /** A node says that it has a lane up to a number. `lane`: as text. */
+  acknowledges(node: string, lane: string, ack: number): void {
+    const name = `${node} ${lane}`
+    if (ack > (this.#contig.get(name) ?? 0))
+      this.fault(`${node} acknowledges ${ack} of ${lane}, and its disk has ${this.#contig.get(name) ?? 0}`)
+    if (ack < (this.#acked.get(name) ?? 0)) this.fault(`${node} acknowledges ${ack} of ${lane} after ${this.#acked.get(name) ?? 0}`)
+    this.#acked.set(name, ack)
+  }
+
+  /** The disk of a node holds changes from now on. */
+  keeps(node: string, changes: readonly LedgerChange[]): void {
+    this.#trace.add(node, `disk: ${changes.map(({ key, value }) => `${key}${value === null ? ' -' : ''}`).join(', ')}`)
+    for (const { key, value } of changes) {
+      const name = `${node} ${key.slice(key.indexOf('/') + 1)}`
+      if (key.startsWith('lane-in/') && value !== null) this.#keepLane(name, receiverRecord.decode(value).contig)
+      if (key.startsWith('request/')) this.#keepRequest(name, value === null ? null : requestRecord.decode(value))
+      if (key.startsWith('request-out/')) this.#keepResult(name, value)
+    }
+  }
+
+  /** Could the node not record how its task ended? */
+  isUnkept(node: string, taskId: string | null): boolean {
+    return this.#unkept.has(`${node} ${taskId}`)
+  }
+
+  /** The disk of a node did not take changes. */
+  refused(node: string, changes: readonly LedgerChange[]): void {
+    this.#trace.add(node, `disk refuses ${changes.length} changes`)
+    for (const { key, value } of changes) {
+      const record = key.startsWith('request/') && value !== null ? requestRecord.decode(value) : null
+      if (record?.role !== 'caller') continue
+      // Unlike an answer of another node, which comes again.
+      const isOwn = record.status === 'failed' || nodeOf(record.source) === nodeOf(record.target)
+      if (isOwn && SETTLED.has(record.status)) this.#unkept.add(`${node} ${record.taskId}`)
+    }
+  }
+
+  /** What the disk of a node that asked holds of a request; null for nothing. */
+  askedOn(node: string, requestId: string): RequestRecord | null {
+    return this.#found(node, requestId, 'caller')?.record ?? null
+  }
+
+  /** What both disks hold of how a request of one node to another ended must be the same. */
+  agree(requestId: string, caller: string, callee: string): void {
+    const [asked, done] = [this.#found(caller, requestId, 'caller'), this.#found(callee, requestId, 'callee')]
+    if (asked === null) return this.fault(`the disk of ${caller} has no request ${requestId}`)
+    const isCanceled = asked.record.error?.code === 'CANCELED'
+    const status = done?.record.status ?? 'absent'
+    if (asked.record.status === 'completed') {
+      if (status !== 'completed') this.fault(`${requestId} is completed at ${caller}, and ${status} at ${callee}`)
+      else if (JSON.stringify(asked.result) !== JSON.stringify((done?.result as { result?: unknown } | null)?.result))
+        this.fault(`${requestId} has one result at ${caller} and another at ${callee}`)
+    } else if (status === 'completed' && !isCanceled)
+      this.fault(`${requestId} is ${asked.record.status} at ${caller}, and completed at ${callee}`)
+  }
+
+  #found(node: string, requestId: string, role: RequestRecord['role']): { record: RequestRecord; result: unknown } | null {
+    for (const [name, record] of this.#records) {
+      if (!name.startsWith(`${node} `) || record.requestId !== requestId || record.role !== role) continue
+      const bytes = this.#results.get(name)
+      const read = bytes === undefined ? null : decodePayload(bytes)
+      return { record, result: read?.ok === true ? read.value : null }
+    }
+    return null
+  }
+
+  #isDone(node: string, requestId: string): boolean {
+    const record = this.#found(node, requestId, 'callee')?.record
+    return record !== undefined && SETTLED.has(record.status)
+  }
+
+  #keepLane(name: string, contig: number): void {
+    if (contig < (this.#contig.get(name) ?? 0)) this.fault(`${name} goes back from ${this.#contig.get(name)} to ${contig}`)
+    this.#contig.set(name, contig)
+  }
+
+  #keepRequest(name: string, record: RequestRecord | null): void {
+    const before = this.#records.get(name)
+    if (before !== undefined && record !== null && SETTLED.has(before.status) && record.status !== before.status)
+      this.fault(`on disk ${record.requestId} (${name}) was ${before.status}, and is ${record.status}`)
+    if (record === null) this.#records.delete(name)
+    else this.#records.set(name, record)
+  }
+
+  #keepResult(name: string, bytes: Uint8Array | null): void {
+    const before = this.#results.get(name)
+    if (before !== undefined && bytes !== null && !sameBytes(before, bytes)) this.fault(`on disk the result of ${name} changes`)
+    if (bytes === null) this.#results.delete(name)
+    else this.#results.set(name, bytes)
+  }
+}
+
+function nodeOf(address: string): string {
+  return address.slice(address.indexOf('@') + 1)
+}
