@@ -21,6 +21,20 @@ import type { DraftHead, Outbox } from './outbox.js'
 /** The peer answers that it does not do the work: no room, or it stops. */
 export const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
 
+/** How long a caller waits, in milliseconds. */
+export const PATIENCE = {
+  /** For a late answer to a lease, beyond the caller's own time. */
+  lateMs: 3_600_000,
+  /** For a peer that is gone while it works: a link that was only cut has healed by then. */
+  goneMs: 10_000,
+  /** At most between two times that a request is asked again. */
+  maxMs: 300_000,
+  /** After the first refusal for lack of room; doubled with each. */
+  retryMs: 1000,
+  /** At most after such a refusal. */
+  maxRetryMs: 60_000
+} as const
+
 /** A request to one agent. */
 export interface Asking {
   readonly sender: AgentAddress

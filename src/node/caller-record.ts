@@ -13,6 +13,7 @@ export class CallerRecord {
   readonly #book: RequestBook
   #current: RequestRecord
   #isStored: boolean
+  #beforeEnd: RequestRecord | null = null
 
   /** `isStored`: the ledger has it. */
   constructor(book: RequestBook, record: RequestRecord, isStored: boolean) {
@@ -63,7 +64,13 @@ export class CallerRecord {
     const error = 'error' in outcome ? outcome.error : null
     const retryAt = 'retryAt' in outcome ? outcome.retryAt : null
     const contents = 'result' in outcome ? resultOf(outcome.result) : {}
+    this.#beforeEnd = this.#current
     return this.#changes({ ...this.#current, status, error, retryAt, updatedAt: now }, contents)
+  }
+
+  /** The ledger did not take its outcome: it is as it was before. */
+  notEnded(): void {
+    this.#current = this.#beforeEnd ?? this.#current
   }
 
   #change(change: Partial<RequestRecord>, input?: () => unknown): readonly LedgerChange[] {

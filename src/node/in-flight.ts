@@ -37,6 +37,8 @@ export interface Piece {
   isAwaited: boolean
   /** Was it ended because this node stops? */
   isStopped: boolean
+  /** Resolves when how it ended is on record; null while it runs or waits. */
+  ending: Promise<void> | null
   /** When its caller went away, on the monotonic clock. */
   lostAt: number | null
 }

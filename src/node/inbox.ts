@@ -56,7 +56,7 @@ export interface InboxParts extends ArrivalsParts {
   /** What the ledger has to hold of a request before it goes on; null for what is not recorded. */
   record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null>
   /** What a reply that was let in changes in the ledger. */
-  onReply(incoming: Incoming): readonly LedgerChange[]
+  onReply(incoming: Incoming): Pick<Admission, 'changes' | 'failed'>
   /** Makes changes of the ledger. @throws NodeError what it refuses. */
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** Every message that was let in, before it goes on. */
@@ -187,7 +187,7 @@ export class Inbox {
   async #admitted(arrival: Arrival, envelope: Uint8Array): Promise<Admission> {
     if (!OPENING_TYPES.has(arrival.header.type)) {
       if (this.#fate(arrival) !== null) return NOTHING
-      return { changes: this.#parts.onReply(arrival), done: () => this.#dispatch(arrival), failed: () => {} }
+      return { ...this.#parts.onReply(arrival), done: () => this.#dispatch(arrival) }
     }
     const recording = await this.#parts.record(arrival, envelope)
     if (recording === null) return { changes: [], done: () => this.#decideAndDispatch(arrival), failed: () => {} }

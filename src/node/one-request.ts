@@ -8,7 +8,7 @@ import { retryDelay } from '../domain/reliable/retry-policy.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, NOT_DONE, outcomeOf, readReply, requestPayload } from './asking.js'
+import { headOf, NOT_DONE, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { changesOfSending, inputOf } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
@@ -16,19 +16,6 @@ import type { ReplyHandler } from './conversations.js'
 import { ENDINGS } from './endings.js'
 import type { Thread } from './incoming.js'
 import type { Tasks } from './tasks.js'
-
-/** How long a late answer to a lease is still taken, beyond the caller's patience, in milliseconds. */
-const LATE_MS = 3_600_000
-
-/** How long a caller waits for a peer that is gone while it works, in milliseconds: a link that was only cut has healed by then. */
-const GONE_MS = 10_000
-
-/** Longest time between two times that a request is asked again, in milliseconds. */
-const MAX_PATIENCE_MS = 300_000
-/** First wait after a refusal for lack of room, in milliseconds; doubled with each. */
-const RETRY_MS = 1000
-/** Longest such wait, in milliseconds. */
-const MAX_RETRY_MS = 60_000
 
 /** One request from its sending to its answer: its timer, its task and what its replies mean. */
 export class OneRequest {
@@ -80,11 +67,11 @@ export class OneRequest {
   /** It was for an agent of this node, which ended meanwhile: what may be repeated begins anew, of the rest nobody can say whether it was done. */
   interrupted(): void {
     const record = this.#record?.current
-    if (this.#isOver || record === undefined || this.#hasGivenUp) return
-    const isNew = record.tries === 0 || record.isRepeatable
+    if (this.#isOver || record === undefined) return
     this.#isSent = false
-    if (!isNew) this.#waitNoLonger(ENDINGS.interrupted.error, null)
-    else this.send().catch((error: unknown) => this.fail(asNodeError(error).toBody()))
+    if (record.tries > 0 && !record.isRepeatable) return this.#unknown(ENDINGS.interrupted.error)
+    // Of what was unknown already a late outcome still counts.
+    this.send().catch((error: unknown) => (this.#hasGivenUp ? undefined : this.fail(asNodeError(error).toBody())))
   }
 
   /** Is it with its node? */
@@ -100,7 +87,7 @@ export class OneRequest {
 
   /** How long a late answer still counts. */
   get #lateMs(): number {
-    return this.#record === null ? LATE_MS : Math.max(0, this.#record.current.expiresAt - this.#parts.clock.now())
+    return this.#record === null ? PATIENCE.lateMs : Math.max(0, this.#record.current.expiresAt - this.#parts.clock.now())
   }
 
   /** The node that is asked. */
@@ -199,7 +186,7 @@ export class OneRequest {
     // A swarm gives its leases to another by itself.
     if (!this.#isSent || this.#asking.mayQueue || this.#asking.lease !== undefined) return
     const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
-    this.#goneTimer ??= this.#parts.clock.after(GONE_MS, () => this.#waitNoLonger(gone))
+    this.#goneTimer ??= this.#parts.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone))
   }
 
   /** Its peer is back, and has a lease's time to say whether it still has it. */
@@ -221,7 +208,7 @@ export class OneRequest {
   /** It is asked again: the peer gets more time with each. */
   askedAgain(): void {
     this.#namedAt = this.#parts.clock.monotonic()
-    this.#patienceMs = Math.min(MAX_PATIENCE_MS, this.#patienceMs * 2)
+    this.#patienceMs = Math.min(PATIENCE.maxMs, this.#patienceMs * 2)
   }
 
   /** The peer has it, but its agent has no free place yet. */
@@ -256,9 +243,13 @@ export class OneRequest {
   /** Asks the other side to stop; the answer is then a failure with CANCELED. */
   cancel(): void {
     if (this.#isOver) return
+    this.#takeBack()
+    this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
+  }
+
+  #takeBack(): void {
     this.#parts.lanes.giveUp(this.peer, this.names.requestId)
     if (this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
-    this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
   }
 
   /** Nobody will be there to take the answer. */
@@ -323,6 +314,11 @@ export class OneRequest {
     return this.#record.ended(outcomeOf(answer), now)
   }
 
+  /** What a reply says was not recorded: it comes again. */
+  replyNotRecorded(): void {
+    if (!this.#isOver) this.#record?.notEnded()
+  }
+
   /** Its peer says that it does not do it, and it may wait. */
   #isNotDone(answer: Answer): boolean {
     return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code) && this.mayWait
@@ -339,7 +335,11 @@ export class OneRequest {
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
     else if (answer.outcome === 'FAILED' && this.#isNotDone(answer)) this.noRoom(answer.error)
-    else void this.#finish(answer)
+    else {
+      // Its peer forgets what it did not do: a copy that comes later would begin it.
+      if (answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)) this.#takeBack()
+      void this.#finish(answer)
+    }
   }
 
   /** Its peer cannot say whether it was done, and never will: it is not asked again. */
@@ -356,7 +356,7 @@ export class OneRequest {
   /** There is no room for it, here or there, or its peer stops: it waits, longer each time. */
   noRoom(error: ErrorBody): void {
     const { clock, conversations, onNoRoom } = this.#parts
-    this.#dueAt = clock.monotonic() + Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#refusals++)
+    this.#dueAt = clock.monotonic() + Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
     this.#refusal = error
     if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))
     this.#isSent = false
@@ -371,8 +371,9 @@ export class OneRequest {
   async #finish(answer: Ended): Promise<void> {
     if (this.#isOver) return
     this.#end()
+    const changes = this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? []
+    if (changes.length > 0) await this.#commit(changes)
     this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
-    await this.#commit(this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? [])
     this.#settle(answer)
   }
 

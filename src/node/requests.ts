@@ -5,13 +5,13 @@ import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { workKey } from '../domain/task/payloads.js'
-import type { LedgerChange } from '../ports/ledger.js'
 import { isIdempotent } from './callee-requests.js'
 import { CallerRecord, freshRecord } from './caller-record.js'
 import { Cancellations } from './cancellations.js'
 import type { CancellationsParts } from './cancellations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
+import type { Admission } from './in-lane.js'
 import type { Incoming } from './incoming.js'
 import type { Lanes } from './lanes.js'
 import type { LedgerRoom } from './ledger-room.js'
@@ -136,9 +136,10 @@ export class Requests {
   }
 
   /** What a reply that came over a lane changes in the ledger. */
-  recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): readonly LedgerChange[] {
+  recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
     const request = this.#of(peer).find(({ names }) => names.correlationId === header.correlationId)
-    return request?.recordReply(header, payload) ?? []
+    const changes = request?.recordReply(header, payload) ?? []
+    return { changes, failed: () => void (changes.length > 0 && request?.replyNotRecorded()) }
   }
 
   #isAway(peer: NodeId): boolean {
@@ -266,7 +267,8 @@ export class Requests {
         })
       const isLost = request.isLost()
       if (isAway) continue
-      if (request.isDue(now)) request.askOutcome().catch(note)
+      // Its own agents answer late by themselves; after a restart it begins anew.
+      if (peer !== this.#parts.self && request.isDue(now)) request.askOutcome().catch(note)
       if (!isLost) continue
       request.askedAgain()
       request.send().catch(note)

@@ -83,7 +83,7 @@ export class Work {
       piece.isStopped = true
       giveUp(piece)
     }
-    await Promise.all(awaited.map((piece) => this.#stopped(piece)))
+    await Promise.all(awaited.map((piece) => piece.ending ?? this.#stopped(piece)))
     this.#replies.close()
   }
 
@@ -288,6 +288,7 @@ export class Work {
       hasEnded: false,
       isAwaited: !isNotification,
       isStopped: false,
+      ending: null,
       threads,
       record,
       abort: new Abort((error) =>
@@ -313,9 +314,10 @@ export class Work {
     })
     piece.hasEnded = true
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
+    // An end that is not durable may come out otherwise after a crash, so it is not shown before.
+    await (piece.ending = this.#finish(piece, outcome))
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
-    await this.#finish(piece, outcome)
     this.#inFlight.remove(piece)
   }
 

@@ -30,6 +30,7 @@ function piece(peer: string, key: string, bytes = 0): Piece {
     hasEnded: false,
     isAwaited: true,
     isStopped: false,
+    ending: null,
     lostAt: null
   }
 }
