@@ -170,12 +170,14 @@ export class AgentHost {
     if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
   }
 
-  async #runNow(hosting: Hosting, task: AgentTask, options: RunOptions): Promise<AgentOutcome> {
+  async #runNow(hosting: Hosting, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
     // The agent may be replaced while it runs: its result is judged by its own schemas.
     const { output } = this.#checksOf(hosting, task.capability)
     const { clock } = this.#parts
     const from = clock.monotonic()
     await options.onStart()
+    // It may have been told to stop while its beginning was recorded.
+    if (options.signal.aborted) return noTurn(hosting.agent.definition.id, 'aborted')
     const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
     this.#spent(hosting, clock.monotonic() - from)
     const faults = outcome.ok ? output(outcome.result) : []

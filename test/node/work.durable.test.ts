@@ -93,6 +93,92 @@ test('a node may begin so many lanes: it cannot fill the ledger with them, and t
   scene.finish()
   await world.settle()
   t.is((await scene.task(taskId)).state, 'completed')
+
+test('what is stopped while its beginning is recorded does not begin', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.peer
+  const commit = ledger.commit.bind(ledger)
+  let go: () => void = () => {}
+  let commits = 0
+  ledger.commit = async (changes) => {
+    if (++commits === 2) await new Promise<void>((resolve) => (go = resolve))
+    await commit(changes)
+  }
+  const { answer } = await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  const closed = scene.peer.core.close()
+  await scene.world.settle()
+  go()
+  await scene.world.settle()
+  await closed
+  t.is(scene.begun.length, 0)
+  scene.here.core.requests.stop()
+  t.is((await answer).outcome, 'UNKNOWN')
+})
+
+test('an answer that could not be recorded when it came is in the ledger when its caller tells it', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId, requestId } = await scene.ask()
+  await scene.world.settle()
+  const { ledger } = scene.here
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
+  scene.finish()
+  await scene.world.pass(2000, 500)
+  ledger.commit = commit
+  await scene.world.pass(30_000, 500)
+  t.is((await scene.task(taskId)).state, 'completed')
+  await scene.crashHere()
+  t.alike(await scene.task(taskId), { state: 'completed', result: `did ${requestId}`, error: null })
+})
+
+test('how work ended is not shown, nor said to be unknown by a stop, before it is recorded', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId, requestId } = await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  const { ledger } = scene.peer
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = () => Promise.reject(new NodeError('DISK_FULL', 'no space left'))
+  scene.finish()
+  await scene.world.settle()
+  t.is(scene.peer.core.tasks.list()[0]?.state, 'working')
+  const closed = scene.peer.core.close()
+  await scene.world.settle()
+  ledger.commit = commit
+  await scene.world.pass(5000, 500)
+  await closed
+  await scene.crashPeer()
+  await scene.link()
+  await scene.world.pass(30_000, 500)
+  t.is((await scene.task(taskId)).result, `did ${requestId}`)
+})
+
+test('a request of this very node gets its late outcome, also when its time was over before a restart', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { peer } = scene
+  const own = {
+    sender: { agentId: 'operator', nodeId: peer.id },
+    target: { agentId: 'slow', nodeId: peer.id },
+    capability: 'slow.again',
+    input: {},
+    description: '',
+    timeoutMs: 1000,
+    mayQueue: false
+  }
+  const stateOf = (taskId: string | null): string | undefined => scene.peer.core.tasks.get(taskId ?? '')?.state
+  const late = await peer.core.requests.ask(own)
+  await scene.world.pass(50_000, 500)
+  t.is(stateOf(late.taskId), 'unknown')
+  scene.finish()
+  await scene.world.settle()
+  t.is(stateOf(late.taskId), 'completed')
+  const again = await peer.core.requests.ask(own)
+  await scene.world.pass(2000, 500)
+  await scene.crashPeer()
+  await scene.world.settle()
+  scene.finish()
+  await scene.world.settle()
+  t.is(stateOf(again.taskId), 'completed')
 })
 
 test('a full ledger refuses new requests, of this node and of others; what is on record comes to its end', async (t) => {

@@ -1,0 +1,6 @@
+import test from 'brittle'
+import { firstFault } from './worlds.js'
+
+test('whatever happens to the nodes of five hundred further worlds, nothing acknowledged is lost and nothing happens twice', async (t) => {
+  t.is(await firstFault({ from: 501, count: 500 }), null)
+})
