@@ -70,7 +70,6 @@ export class OneRequest {
     if (this.#isOver || record === undefined) return
     this.#isSent = false
     if (record.tries > 0 && !record.isRepeatable) return this.#unknown(ENDINGS.interrupted.error)
-    // Of what was unknown already a late outcome still counts.
     this.send().catch((error: unknown) => (this.#hasGivenUp ? undefined : this.fail(asNodeError(error).toBody())))
   }
 
@@ -335,11 +334,7 @@ export class OneRequest {
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
     else if (answer.outcome === 'FAILED' && this.#isNotDone(answer)) this.noRoom(answer.error)
-    else {
-      // Its peer forgets what it did not do: a copy that comes later would begin it.
-      if (answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)) this.#takeBack()
-      void this.#finish(answer)
-    }
+    else void this.#finish(answer)
   }
 
   /** Its peer cannot say whether it was done, and never will: it is not asked again. */
@@ -371,9 +366,15 @@ export class OneRequest {
   async #finish(answer: Ended): Promise<void> {
     if (this.#isOver) return
     this.#end()
+    // Its peer forgets what it did not do: a copy that comes later would begin it.
+    if (answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)) this.#takeBack()
+    const tell = (): void =>
+      this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
     const changes = this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? []
-    if (changes.length > 0) await this.#commit(changes)
-    this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
+    const isNow = changes.length === 0 || (answer.outcome === 'FAILED' && answer.error.code === 'CANCELED' && !this.#hasGivenUp)
+    if (isNow) tell()
+    await this.#commit(changes)
+    if (!isNow) tell()
     this.#settle(answer)
   }
 

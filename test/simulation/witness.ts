@@ -86,7 +86,8 @@ export class Witness {
     if (this.#unkept.has(name)) return
     const told = this.#told.get(name)
     if (told !== undefined && told !== text) this.fault(`task ${task.id} at ${node} was ${told}, and is ${text}`)
-    if (FINAL_STATES.has(task.state)) this.#told.set(name, text)
+    // Whoever cancels sees it at once, before it is recorded.
+    if (FINAL_STATES.has(task.state) && task.state !== 'canceled') this.#told.set(name, text)
   }
 
   /** A node says that it has a lane up to a number. `lane`: as text. */
