@@ -296,7 +296,6 @@ export class OneRequest {
     this.#settle({ outcome: 'UNKNOWN', error })
   }
 
-  /** When it is asked for the first time how it stands. */
   #firstRetryAt(): number | null {
     const { clock, chance } = this.#parts
     const deadline = this.#record?.current.deadline ?? 0
@@ -318,7 +317,6 @@ export class OneRequest {
     if (!this.#isOver) this.#record?.notEnded()
   }
 
-  /** Its peer says that it does not do it, and it may wait. */
   #isNotDone(answer: Answer): boolean {
     return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code) && this.mayWait
   }

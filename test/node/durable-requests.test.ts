@@ -129,7 +129,7 @@ test('that a node had no room for a request is on record with the reply that say
   const header = { id: 'msg_no', schemaVersion: 1, timestamp: 0, sender, recipient, correlationId, type: 'error' as const }
   const payload = new NodeError('OVERLOADED', 'no room').toBody()
   // The lane commits this with the receipt; the process may end right after.
-  await lanes.commit(requests.recordReply({ peer: scene.peer.id, header, payload }))
+  await lanes.commit(requests.recordReply({ peer: scene.peer.id, header, payload }).changes)
   const waits = await book.ofTask(taskId ?? '')
   t.is(waits?.tries, 0)
   t.is(waits?.status, 'pending')

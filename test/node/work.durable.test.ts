@@ -93,6 +93,7 @@ test('a node may begin so many lanes: it cannot fill the ledger with them, and t
   scene.finish()
   await world.settle()
   t.is((await scene.task(taskId)).state, 'completed')
+})
 
 test('what is stopped while its beginning is recorded does not begin', async (t) => {
   const scene = await DurableScene.start(t)
