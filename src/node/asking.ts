@@ -21,18 +21,24 @@ import type { DraftHead, Outbox } from './outbox.js'
 /** The peer answers that it does not do the work: no room, or it stops. */
 export const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
 
+const LATE_MS = 3_600_000
+const GONE_MS = 10_000
+const MAX_PATIENCE_MS = 300_000
+const RETRY_MS = 1000
+const MAX_RETRY_MS = 60_000
+
 /** How long a caller waits, in milliseconds. */
 export const PATIENCE = {
   /** For a late answer to a lease, beyond the caller's own time. */
-  lateMs: 3_600_000,
+  lateMs: LATE_MS,
   /** For a peer that is gone while it works: a link that was only cut has healed by then. */
-  goneMs: 10_000,
+  goneMs: GONE_MS,
   /** At most between two times that a request is asked again. */
-  maxMs: 300_000,
+  maxMs: MAX_PATIENCE_MS,
   /** After the first refusal for lack of room; doubled with each. */
-  retryMs: 1000,
+  retryMs: RETRY_MS,
   /** At most after such a refusal. */
-  maxRetryMs: 60_000
+  maxRetryMs: MAX_RETRY_MS
 } as const
 
 /** A request to one agent. */
