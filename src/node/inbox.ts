@@ -190,7 +190,7 @@ export class Inbox {
       return { ...this.#parts.onReply(arrival), done: () => this.#dispatch(arrival) }
     }
     const recording = await this.#parts.record(arrival, envelope)
-    if (recording === null) return { changes: [], done: () => this.#decideAndDispatch(arrival), failed: () => {} }
+    if (recording === null) return { changes: [], done: () => this.#goOn(arrival), failed: () => {} }
     const { changes, recorded } = recording
     const done = (): void => {
       recording.end()
