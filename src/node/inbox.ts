@@ -124,7 +124,9 @@ export class Inbox {
   recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): boolean {
     const again = this.#arrivals.again(peer, envelope)
     if ('party' in again) {
-      this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
+      // What had begun was let in: its end is told, whatever the rules say of it now.
+      if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#parts.onRequest({ ...again, recorded }))
+      else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
       return true
     }
     return !mayPass(again)

@@ -98,11 +98,12 @@ export class Recovery {
     try {
       const envelope = await book.input(name)
       // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
-      const isGivenAway = record.swarm !== null && recover({ ...record, runs: record.tries }) !== 'unknown'
+      const isDone = recover({ ...record, runs: record.tries }) === 'unknown'
+      const isGivenAway = record.swarm !== null && !isDone
       const isOver = isGivenAway || peer === undefined || envelope === null
       if (isOver) await this.#parts.ledger.commit(book.removal(record))
       if (isOver) return true
-      return inbox.recover(peer, { envelope, recorded: { name, isFirst: true, isDone: false, isRefused: false } })
+      return inbox.recover(peer, { envelope, recorded: { name, isFirst: true, isDone, isRefused: false } })
     } catch (error) {
       this.#note('a request that was not finished could not be read', error)
       return true

@@ -255,3 +255,18 @@ async function quiesce(scene: DurableScene): Promise<void> {
     }
   }
 }
+
+for (const decision of ['ask', 'deny']) {
+  test(`what had begun and may not be repeated ends as unknown after a restart, also when a rule says ${decision} by then`, async (t) => {
+    const scene = await DurableScene.start(t)
+    const { taskId, requestId } = await scene.ask({ capability: 'slow.once' })
+    await scene.world.settle()
+    t.is(scene.runsOf(requestId), 1)
+    await scene.crashPeer(`rules:\n  - capability: slow.*\n    decision: ${decision}\n`)
+    await scene.link()
+    t.alike((await scene.peer.api().call('approvals.list', {})).approvals, [], 'nobody is asked about what was begun')
+    await scene.world.pass(400_000, 5000)
+    t.is((await scene.task(taskId)).state, 'unknown', 'nobody is told that it was not done')
+    t.is(scene.runsOf(requestId), 1)
+  })
+}

@@ -124,14 +124,14 @@ export class DurableScene {
     await world.settle()
   }
 
-  /** The same of the peer. What its agent was at ends with it. */
-  async crashPeer(): Promise<void> {
+  /** The same of the peer, whose policy file then says `policy`. What its agent was at ends with it. */
+  async crashPeer(policy = ''): Promise<void> {
     const { peer, world } = this
     const ledger = (this.#ledgers.peer = this.#ledgers.peer.kill())
     world.net.disconnect(this.here.id, peer.id)
     await peer.core.close()
     this.agent = this.#define()
-    this.peer = await world.start(peer.actor, { store: peer.store, ledger, agents: [this.agent] })
+    this.peer = await world.start(peer.actor, { store: peer.store, ledger, agents: [this.agent], policy })
     await world.settle()
   }
 
