@@ -142,7 +142,7 @@ export const SETTINGS = {
     ),
     maxMib: count(
       4096,
-      [64, 1_048_576],
+      [1, 1_048_576],
       'MiB of disk that requests on record may take; beyond it new ones are refused until old ones expire.'
     )
   },

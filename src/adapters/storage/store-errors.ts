@@ -26,8 +26,13 @@ const DAMAGED: Fault = {
 
 const BAD_DISK: Fault = {
   code: 'STORE_DAMAGED',
-  says: (place) => `the disk under ${place} cannot be read or written`,
-  next: () => ['dmesg | tail   (what the system says of the disk)', 'a2a-node restore <backup>']
+  says: (place) => `${place} cannot be read or written: it is damaged, or its disk is`,
+  next: () => [
+    'dmesg | tail   (what the system says of the disk)',
+    'a2a-node doctor',
+    'a2a-node doctor --repair',
+    'a2a-node restore <backup> --home <new directory>'
+  ]
 }
 
 const BY_CODE: Readonly<Record<string, Fault>> = {
