@@ -68,7 +68,9 @@ test('an admin and a plain member come back on new cores, through whoever writes
   )
 })
 
-test('two homes of one node at once: the one that was restored later stays, the other one stops and says why', async (t) => {
+test('two homes of one node at once: the one that was restored later stays, the other one stops and says why', {
+  timeout: 120_000
+}, async (t) => {
   const lab = await meshLab(t)
   const owner = await lab.found('owner')
   await owner.start()
