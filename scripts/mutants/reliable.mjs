@@ -105,5 +105,13 @@ export const RELIABLE_MUTANTS = [
     put: 'begun.size < MAX_BEGUN * 1000',
     test: 'node/work.durable',
     title: 'a node may begin so many lanes'
+  },
+  {
+    name: 'messages that wait for others are bounded lane by lane only',
+    file: 'src/node/in-lane.ts',
+    find: 'isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES',
+    put: 'Infinity',
+    test: 'node/lanes',
+    title: 'what the lanes of one node hold together is bounded'
   }
 ]

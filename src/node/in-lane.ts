@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import { KEYS, laneText } from '../domain/reliable/keys.js'
 import type { Lane } from '../domain/reliable/keys.js'
-import { ACK_AFTER_MS, MAX_BUFFERED, MAX_BUFFERED_BYTES, openReceiver, stepReceiver } from '../domain/reliable/lane-receiver.js'
+import { ACK_AFTER_MS, isNextOf, MAX_BUFFERED, MAX_BUFFERED_BYTES, openReceiver, stepReceiver } from '../domain/reliable/lane-receiver.js'
 import type { Arrived, LaneReceiver, ReceiverInput } from '../domain/reliable/lane-receiver.js'
 import { receiverRecord } from '../domain/reliable/records.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
@@ -26,8 +26,21 @@ export interface Admission {
   failed(): void
 }
 
+/** Bytes that the lanes of one node hold in memory together, changed by each of them. */
+export interface LaneRoom {
+  bytes: number
+}
+
+/** Bytes of such room for messages of all lanes of one node: then what arrives is sent again. */
+const MAX_ROOM_BYTES = 64 * 1024 * 1024
+/** Bytes of it for messages that wait for those before them, so that there is room for what they wait for. */
+const MAX_GAP_BYTES = MAX_ROOM_BYTES / 2
+/** What a message takes beside its envelope. */
+const MESSAGE_BYTES = 1024
+
 /** What the receiving end of a lane needs. */
 export interface InLaneParts {
+  readonly room: LaneRoom
   readonly clock: Clock
   readonly ledger: Pick<Ledger, 'get'>
   readonly telemetry: Telemetry
@@ -42,6 +55,8 @@ export interface InLaneParts {
 }
 
 type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly envelope: Uint8Array | null }
+
+const NOTHING = { waiting: new Map<number, unknown>(), waitingBytes: 0 }
 
 /** The receiving end of one lane: makes what arrives durable, in order, and acknowledges it. */
 export class InLane {
@@ -59,6 +74,8 @@ export class InLane {
   /** Messages that are neither durable nor dropped, and their bytes. */
   #held = 0
   #heldBytes = 0
+  /** Bytes that this lane has taken of the room. */
+  #taken = 0
   #ackTimer: Timer | null = null
 
   constructor(parts: InLaneParts, lane: Lane) {
@@ -83,6 +100,8 @@ export class InLane {
   /** A message arrived. While the ledger is slow only so many are held: what finds no room is sent again. */
   arrive(message: Arrived<Content>): void {
     if (this.#held >= MAX_BUFFERED || this.#heldBytes >= MAX_BUFFERED_BYTES) return
+    const isNext = this.#state !== null && isNextOf(this.#state, message)
+    if (this.#parts.room.bytes + message.bytes > (isNext ? MAX_ROOM_BYTES : MAX_GAP_BYTES)) return
     this.step({ type: 'arrived', message })
   }
 
@@ -94,7 +113,9 @@ export class InLane {
       if (input.type === 'arrived') this.#hold([input.message], 1)
       return
     }
-    for (const effect of stepReceiver(this.#state, input, this.#parts.clock.monotonic())) {
+    const effects = stepReceiver(this.#state, input, this.#parts.clock.monotonic())
+    this.#count()
+    for (const effect of effects) {
       if (effect.type === 'take') this.#take(effect.messages)
       else this.#parts.acknowledge(this.#lane, { ack: this.#state.contig, messageId: this.#state.lastId })
     }
@@ -132,12 +153,21 @@ export class InLane {
     this.#early = []
     this.#held = 0
     this.#heldBytes = 0
+    this.#count()
     this.#parts.telemetry.count('errors', 'lane')
   }
 
   #hold(messages: readonly Arrived<Content>[], by: 1 | -1): void {
     this.#held += by * messages.length
     for (const { bytes } of messages) this.#heldBytes += by * bytes
+    this.#count()
+  }
+
+  #count(): void {
+    const { waiting, waitingBytes } = this.#state ?? NOTHING
+    const now = this.#heldBytes + waitingBytes + (this.#held + waiting.size) * MESSAGE_BYTES
+    this.#parts.room.bytes += now - this.#taken
+    this.#taken = now
   }
 
   #take(messages: readonly Arrived<Content>[]): void {

@@ -13,7 +13,7 @@ import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { parseAddress } from './directory.js'
 import { InLane } from './in-lane.js'
-import type { InLaneParts } from './in-lane.js'
+import type { InLaneParts, LaneRoom } from './in-lane.js'
 import { OutLane } from './out-lane.js'
 import type { GivenUp, Outgoing } from './out-lane.js'
 
@@ -60,6 +60,7 @@ export class Lanes {
   readonly #out = new Map<NodeId, Map<string, OutLane>>()
   readonly #in = new Map<NodeId, Map<string, InLane>>()
   readonly #begun = new Map<NodeId, Set<string>>()
+  readonly #rooms = new Map<NodeId, LaneRoom>()
   readonly #gathered = new Map<NodeId, Gathered>()
   #tidying = new Map<string, LedgerChange>()
   #tidyTimer: Timer | null = null
@@ -187,6 +188,7 @@ export class Lanes {
   onOffline(peer: NodeId): void {
     this.#gathered.delete(peer)
     for (const lane of this.#out.get(peer)?.values() ?? []) lane.step({ type: 'down' })
+    for (const lane of this.#in.get(peer)?.values() ?? []) lane.step({ type: 'down' })
   }
 
   /** A message of a lane from a peer. */
@@ -250,9 +252,12 @@ export class Lanes {
     if (known !== undefined) return known
     if (ofPeer.size >= MAX_OPEN && !closeIdle(ofPeer)) return null
     const { clock, ledger, telemetry, admit } = this.#parts
+    const room = this.#rooms.get(peer) ?? { bytes: 0 }
+    this.#rooms.set(peer, room)
     const fresh = new InLane(
       {
         clock,
+        room,
         ledger,
         telemetry,
         admit,

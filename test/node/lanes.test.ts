@@ -305,6 +305,40 @@ test('a sender that keeps to no window makes a node with a slow disk hold no mor
   await world.stop()
 })
 
+test('what the lanes of one node hold together is bounded, holds up nothing that is next, and goes with its link', async (t) => {
+  const world = await new World().start()
+  const { lanes, ledger, delivered } = world.b
+  const [large, small] = [utf8('.'.repeat(1024 * 1024)), utf8('.')]
+  const send = (lane: number, seq: number): void => {
+    const envelope = seq === 1 ? small : large
+    lanes?.onMessage(A, { source: 'one', target: `t${lane}`, seq, base: 1, messageId: `m${lane}-${seq}`, requestId: null, envelope })
+  }
+  /** So many messages are delivered once the first of every lane has come. */
+  const afterFirsts = async (): Promise<number> => {
+    for (let lane = 0; lane < 100; lane++) send(lane, 1)
+    await turn()
+    for (; ledger.waiting > 0; await turn()) await ledger.write()
+    return delivered.length
+  }
+  for (let lane = 0; lane < 100; lane++) lanes?.onGreet(A, { lanes: [{ source: 'one', target: `t${lane}`, base: 1 }] })
+  await turn()
+  for (let lane = 0; lane < 100; lane++) for (const seq of [2, 3]) send(lane, seq)
+  t.is(await afterFirsts(), 100 + 31, 'what waits for others takes 32 MiB of all lanes together')
+  for (let lane = 50; lane < 70; lane++) send(lane, 3)
+  lanes?.onOffline(A)
+  for (let lane = 0; lane < 100; lane++) for (const seq of [2, 3]) send(lane, seq)
+  await turn()
+  for (; ledger.waiting > 0; await turn()) await ledger.write()
+  t.is(delivered.length, 131 + 63, 'there is room again: of what is next 64 MiB wait for the disk')
+  for (let lane = 0; lane < 100; lane++) {
+    for (const seq of [2, 3]) send(lane, seq)
+    await turn()
+    for (; ledger.waiting > 0; await turn()) await ledger.write()
+  }
+  t.is(delivered.length, 300, 'what was dropped may come again')
+  await world.stop()
+})
+
 /** Everything that is ready goes on. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))

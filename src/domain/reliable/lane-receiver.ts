@@ -47,6 +47,8 @@ export type ReceiverInput<T> =
   | { readonly type: 'failed' }
   /** The sender asks what is here. */
   | { readonly type: 'greeted' }
+  /** The sender is gone. */
+  | { readonly type: 'down' }
   | { readonly type: 'tick' }
 
 /** What the owner of a receiving end does next. */
@@ -74,6 +76,10 @@ export function stepReceiver<T>(lane: LaneReceiver<T>, input: ReceiverInput<T>, 
       return lane.isGreeted ? acknowledge(lane) : []
     case 'greeted':
       return greeted(lane)
+    case 'down':
+      // It sends all of it again when it is back.
+      clear(lane)
+      return []
     case 'tick':
       return lane.ackAt !== null && now >= lane.ackAt && !lane.isGreeted ? acknowledge(lane) : []
   }
@@ -84,6 +90,11 @@ function greeted<T>(lane: LaneReceiver<T>): ReceiverEffect<T>[] {
   clear(lane)
   Object.assign(lane, { dead: 0, isGreeted: true })
   return lane.taken === lane.contig ? acknowledge(lane) : []
+}
+
+/** Would this message be taken at once? Else it waits for others, or is here already. */
+export function isNextOf<T>(lane: LaneReceiver<T>, { seq, base }: Pick<Arrived<T>, 'seq' | 'base'>): boolean {
+  return seq === Math.max(nextOf(lane), base)
 }
 
 function arrived<T>(lane: LaneReceiver<T>, message: Arrived<T>): ReceiverEffect<T>[] {
