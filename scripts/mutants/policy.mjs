@@ -11,6 +11,22 @@ export const POLICY_MUTANTS = [
     title: 'a policy decides between sandboxes and tiers'
   },
   {
+    name: 'a rule that can ask nobody hides the rules after it',
+    file: 'src/domain/policy/match.ts',
+    find: '(rule.isAsk && !mayAsk)) continue',
+    put: '(rule.isAsk && rule === undefined)) continue',
+    test: 'domain/routing/policy-verdict',
+    title: 'a rule that can ask nobody is passed over: the next one that matches decides'
+  },
+  {
+    name: 'what a person here is asked about is denied on its way to them',
+    file: 'src/node/outbox.ts',
+    find: 'isArriving: recipient.nodeId === self',
+    put: 'isArriving: recipient.nodeId === null',
+    test: 'node/api-policy',
+    title: 'where nobody here can be asked a later deny refuses and a later allow allows'
+  },
+  {
     name: 'a policy opens sandboxes',
     file: 'src/domain/routing/decide.ts',
     find: 'if (boxed !== null) return boxed',

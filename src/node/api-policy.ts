@@ -16,6 +16,7 @@ import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type {
   PartyCriteriaInfo,
+  PassedOverRule,
   PolicyInfo,
   PolicyTestOther,
   PolicyTestParty,
@@ -26,15 +27,17 @@ import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
 import { nodeOf, senderParty, targetParty } from './policy-parties.js'
+import { unaskedRules } from './unasked-rules.js'
 
 /** Agents that are named as having a capability. */
 const LISTED = 8
 
-/** What `policy show` tells. */
-export function policyInfo(node: NodeCore): PolicyInfo {
+/** What `policy show` tells. `by`: who wants to know. */
+export function policyInfo(node: NodeCore, by: CertifiedPower): PolicyInfo {
+  const { directory, registry, self } = node
   const { file, rules, faults } = node.policy.state()
   const ids = node.policy.ids()
-  const names = displayNames(node.directory.nodes())
+  const names = displayNames(directory.nodes())
   const rows = rules.map(({ from, to, ...rest }, at) => ({
     id: ids[at] ?? '',
     ...rest,
@@ -49,6 +52,7 @@ export function policyInfo(node: NodeCore): PolicyInfo {
     faults: list,
     moreFaults: faults?.more ?? 0,
     warnings: node.policy.warnings(),
+    unasked: unaskedRules(rules, { directory, registry, self, sees: (card) => node.visibility.toCaller(card, by) }),
     approvalTimeoutMs: node.parts.settings.approvalTimeoutMs
   }
 }
@@ -76,6 +80,7 @@ export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: Certified
   const verdict = node.router.ask(question)
   return {
     ...verdictInfo(node, verdict),
+    passedOver: passedOverInfo(node, question),
     from: partyInfo(node, sender),
     to: partyInfo(node, target),
     type,
@@ -91,13 +96,23 @@ function verdictInfo(
   node: NodeCore,
   verdict: Verdict
 ): Pick<PolicyTestResult, 'decision' | 'code' | 'rule' | 'ruleId' | 'reason' | 'file' | 'line'> {
-  const { rule, line } = verdict
-  const { file, rules } = node.policy.state()
-  const at = rules.findIndex((one) => one.line === line)
-  const place = line === undefined ? { file: null, line: null, ruleId: null } : { file, line, ruleId: node.policy.ids()[at] ?? null }
+  const { rule } = verdict
+  const place = placeOf(node, verdict)
   if (verdict.allowed) return { decision: 'allow', code: null, rule, reason: null, ...place }
   const asks = verdict.asks === true
   return { decision: asks ? 'ask' : 'deny', code: asks ? null : verdict.code, rule, reason: verdict.reason, ...place }
+}
+
+function placeOf(node: NodeCore, { line }: Verdict): Pick<PolicyTestResult, 'ruleId' | 'file' | 'line'> {
+  if (line === undefined) return { file: null, line: null, ruleId: null }
+  const { file, rules } = node.policy.state()
+  return { file, line, ruleId: node.policy.ids()[rules.findIndex((one) => one.line === line)] ?? null }
+}
+
+function passedOverInfo(node: NodeCore, question: RoutingQuestion): PassedOverRule | null {
+  const verdict = node.router.askedNobody(question)
+  if (verdict === null) return null
+  return { rule: verdict.rule, ...placeOf(node, verdict), why: question.isArriving ? 'proposal' : 'elsewhere' }
 }
 
 /** The nodes of the two ends decide, each by its own rules; the one that is asked here answers for itself alone. */

@@ -147,9 +147,10 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
 type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
 
 function policyCalls(node: NodeCore, { name: by, tier, sandboxId }: Principal): Pick<CallTable, PolicyCall> {
+  const power = { maxTier: tier, sandboxId }
   return {
-    'policy.show': ['read', () => policyInfo(node)],
-    'policy.test': ['read', (params) => testPolicy(node, params, { maxTier: tier, sandboxId })],
+    'policy.show': ['read', () => policyInfo(node, power)],
+    'policy.test': ['read', (params) => testPolicy(node, params, power)],
     'approvals.list': ['read', () => listApprovals(node)],
     'approvals.show': ['read', ({ id }) => showApproval(node, id)],
     'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by })],

@@ -150,7 +150,7 @@ export class Outbox {
 
   /** What the rules of this node say of a message, without sending it and without a record. @throws NodeError AGENT_NOT_FOUND. */
   verdict(draft: DraftHead): Verdict {
-    return this.#parts.router.ask(this.#question(draft, this.#sender(draft)))
+    return asFarAsHere(this.#parts.router.ask(this.#question(draft, this.#sender(draft))))
   }
 
   #sender({ sender, onBehalfOf }: DraftHead): RoutingParty {
@@ -177,7 +177,7 @@ export class Outbox {
   }
 
   #question(draft: DraftHead, sender: RoutingParty): RoutingQuestion {
-    const { directory, conversations, router } = this.#parts
+    const { directory, conversations, router, self } = this.#parts
     const { recipient, type, capability, correlationId, justification } = draft
     const target = directory.party(recipient)
     const isReply =
@@ -194,14 +194,13 @@ export class Outbox {
       sideEffect: work.sideEffect,
       justification: justification ?? null,
       isReply,
-      // Whom to ask first is for the road in of the recipient's node, this one included.
-      isArriving: false
+      isArriving: recipient.nodeId === self
     }
   }
 
   #decide(question: RoutingQuestion, since: number, envelope?: A2AEnvelope): Verdict {
     const { router } = this.#parts
-    const { verdict } = router.decide(question, since)
+    const verdict = asFarAsHere(router.decide(question, since).verdict)
     if (verdict.allowed) return verdict
     const { code, rule, reason } = verdict
     const header = envelope ?? { sender: question.sender.address, recipient: question.target.address, type: question.type }
@@ -261,6 +260,13 @@ export class Outbox {
 const ELSEWHERE: ReceivedHere = { isTold: false, refusal: null }
 
 /** The rule that lets a message pass. @throws NodeError what the rules refuse. */
+/** What a person of this node is asked about leaves for its agent here: the road in holds it. */
+function asFarAsHere(verdict: Verdict): Verdict {
+  if (verdict.allowed || verdict.asks !== true) return verdict
+  const { rule, line } = verdict
+  return line === undefined ? { allowed: true, rule } : { allowed: true, rule, line }
+}
+
 function passed(verdict: Verdict): string {
   if (verdict.allowed) return verdict.rule
   throw new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })

@@ -3,7 +3,7 @@ import type { ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { AgentAddress } from '../domain/card/card.js'
-import { decide } from '../domain/routing/decide.js'
+import { decide, passedOver } from '../domain/routing/decide.js'
 import type { RoutingParty, RoutingQuestion, RoutingRules, Verdict } from '../domain/routing/decide.js'
 import type { RoutingPolicy } from '../domain/routing/policy-verdict.js'
 import { tierText } from '../domain/routing/tier.js'
@@ -115,6 +115,11 @@ export class Router {
   /** What the rules would say. */
   ask(question: RoutingQuestion): Verdict {
     return decide(this.rules(), question)
+  }
+
+  /** The rule that would ask, were there anybody to be asked; null for none. */
+  askedNobody(question: RoutingQuestion): Verdict | null {
+    return passedOver(this.rules(), question)
   }
 
   /** What they would say without the policy of this node. */

@@ -42,6 +42,14 @@ export interface PolicyWarning extends NamedInPolicy {
   readonly message: string
 }
 
+/** A rule that asks and that, as things are, only matches what nobody of this node can be asked about. */
+export interface UnaskedRule {
+  /** Where it stands in its file, 1-based. */
+  readonly line: number
+  /** Why, and what decides instead, in words. */
+  readonly message: string
+}
+
 /** A rule of this node whose name of a node means another one, or nobody, since a node was renamed. */
 export interface RenamedInPolicy extends NamedInPolicy {
   /** Absolute path. */
@@ -62,6 +70,8 @@ export interface PolicyInfo {
   /** Faults beyond those. */
   readonly moreFaults: number
   readonly warnings: readonly PolicyWarning[]
+  /** Warnings of another kind: rules that ask where nobody can be asked. */
+  readonly unasked: readonly UnaskedRule[]
   /** How long a message waits for a person. */
   readonly approvalTimeoutMs: number
 }
@@ -99,6 +109,17 @@ export interface PolicyTestParty {
   readonly sandboxId: string | null
 }
 
+/** The first rule that would ask about a message and was passed over, since nobody here can be asked. */
+export interface PassedOverRule {
+  /** As in {@link PolicyTestResult}: `policy.yaml:3: ask`. */
+  readonly rule: string
+  readonly ruleId: string | null
+  readonly file: string | null
+  readonly line: number | null
+  /** `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; the requests that follow are asked about. */
+  readonly why: 'elsewhere' | 'proposal'
+}
+
 /** `policy test`: what this node would do with the message, and by which rule. */
 export interface PolicyTestResult {
   readonly decision: PolicyDecision
@@ -112,6 +133,8 @@ export interface PolicyTestResult {
   /** Absolute path and line of a deciding rule of the policy file; else null. */
   readonly file: string | null
   readonly line: number | null
+  /** null: no rule was. */
+  readonly passedOver: PassedOverRule | null
   readonly from: PolicyTestParty
   readonly to: PolicyTestParty
   readonly type: MessageType

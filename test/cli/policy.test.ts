@@ -53,7 +53,8 @@ const POLICY: PolicyInfo = {
     { line: 7, reason: 'to: takes criteria' }
   ],
   moreFaults: 2,
-  warnings: [{ line: 3, name: 'pho\u001b[31mne', candidates: [], nearest: [], message: 'no node is called "pho\u001b[31mne"' }],
+  warnings: [{ line: 9, name: 'pho\u001b[31mne', candidates: [], nearest: [], message: 'no node is called "pho\u001b[31mne"' }],
+  unasked: [{ line: 3, message: 'this rule asks nobody' }],
   approvalTimeoutMs: 300_000
 }
 const REPLY: Reply = {
@@ -184,7 +185,7 @@ test('approvals are listed with who asks for what, harmless to show; a decision 
 test('policy show prints the rules in order, and what is wrong with the file', async (t) => {
   const { run } = await fakeHome(t, { calls: { 'policy.show': () => POLICY } })
   const { stdout } = await run(['policy', 'show'])
-  t.alike(stdout.split('\n').slice(0, 9), [
+  t.alike(stdout.split('\n').slice(0, 10), [
     '/home/me/policy.yaml',
     'broken  /home/me/policy.yaml:4: a rule has no key "decison"',
     'broken  /home/me/policy.yaml:7: to: takes criteria',
@@ -193,7 +194,8 @@ test('policy show prints the rules in order, and what is wrong with the file', a
     'LINE  RULE      DECISION  FROM          TO                              CAPABILITY  EFFECT  TYPE',
     '3     no-shell  deny      @phone L2|L3  any                             shell.*     any     any',
     '9     #k2m4qa   ask       sandbox none  @gpu (yyyy...yyyy)|bbbb...bbbb  any         exec    request',
-    'warning  line 3: no node is called "pho[31mne"'
+    'warning  line 3: this rule asks nobody',
+    'warning  line 9: no node is called "pho[31mne"'
   ])
   t.alike(JSON.parse((await run(['policy', 'show', '--json'])).stdout), { schema: 'a2a-node/policy@1', ...POLICY })
 })
@@ -212,6 +214,7 @@ test('policy test says what side effect it assumes of a tier', async (t) => {
     capability: 'shell.run',
     sideEffect: 'exec',
     ruleId: 'no-shell',
+    passedOver: null,
     assumed: { agent: null },
     missing: null,
     node: 'laptop',
@@ -237,6 +240,7 @@ const TESTED: PolicyTestResult = {
   reason: null,
   file: '/home/me/policy.yaml',
   line: 2,
+  passedOver: null,
   from: { agent: 'operator@phone', tier: 'L2', sandboxId: null },
   to: { agent: 'text@laptop', tier: 'L0', sandboxId: null },
   type: 'request',
@@ -279,6 +283,20 @@ test('policy test says what the target lacks, and which other node decides as we
   t.ok((await anybody.run(args)).stdout.includes("  also      the sender's node, before it leaves: has to allow it by its own rules\n"))
   const here = await fakeHome(t, { calls: { 'policy.test': () => others([]) } })
   t.ok((await here.run(args)).stdout.endsWith('  decided   by laptop, this node\n'))
+})
+
+test('policy test names the rule that can ask nobody, why, and what decides instead', async (t) => {
+  const rule = { rule: 'policy.yaml:2: ask', ruleId: '#k2m4qa', file: '/home/me/policy.yaml', line: 2 }
+  const told = async (why: 'elsewhere' | 'proposal'): Promise<string> => {
+    const result: PolicyTestResult = { ...TESTED, missing: null, rule: 'tier: L1 may open to L0, L1', passedOver: { ...rule, why } }
+    const { run } = await fakeHome(t, { calls: { 'policy.test': () => result } })
+    return (await run(['policy', 'test', '--from', 'phone', '--to', 'text'])).stdout
+  }
+  const instead = '; what decides instead is tier: L1 may open to L0, L1\n'
+  const elsewhere = await told('elsewhere')
+  t.ok(elsewhere.includes(`passed over  the ask rule at line 2 asks nobody here, as text@laptop is on another node${instead}`), elsewhere)
+  const proposal = await told('proposal')
+  t.ok(proposal.includes(`as a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
 })
 
 test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {

@@ -190,6 +190,7 @@ export class FakeNodeApi implements NodeApi {
         faults: [],
         moreFaults: 0,
         warnings: [],
+        unasked: [],
         approvalTimeoutMs: 300_000
       }),
       'approvals.list': () => ({ approvals: state.approvals ?? [] }),

@@ -192,3 +192,25 @@ test('policy test of one node tells the command to type on the other, which then
   const gone = await a.cli(['policy', 'test', '--from', 'b', '--to', 'text'])
   t.alike([gone.code, gone.stderr.includes('b was put out of the mesh by a')], [5, true], gone.stderr)
 })
+
+test('what leaves a node is asked about there by nobody: its later deny refuses it, and policy test and policy show say so', async (t) => {
+  const mesh = await testMesh(t)
+  const rules = '  - { to: { node: a, agent: text }, decision: ask }\n  - { decision: deny }\n'
+  const [a, b] = await pair(mesh, `${ASK}${rules}`)
+  await untilAgent(b, 'text@a')
+  const refused = await b.cli(['call', 'text@a', 'text.stats', '{"text":"one two"}'])
+  t.is(refused.code, 5)
+  t.ok(refused.stderr.includes('[POLICY_DENIED]') && refused.stderr.includes('policy.yaml:7: deny'), refused.stderr)
+  const { stdout } = await b.cli(['policy', 'test', '--from', 'b', '--to', 'text@a'])
+  t.ok(stdout.startsWith('deny  policy.yaml:7: deny  [POLICY_DENIED]\n'), stdout)
+  t.ok(
+    stdout.includes('the ask rule at line 4 asks nobody here, as text@a is on another node; what decides instead is policy.yaml:7: deny\n'),
+    stdout
+  )
+  const shown = await b.cli(['policy', 'show'])
+  t.ok(/^warning {2}line 6: this rule asks nobody: it is for agents of a alone, /m.test(shown.stdout), shown.stdout)
+  t.is(shown.stdout.match(/^warning/gm)?.length, 1, 'the rule of line 4 may ask about its own agents')
+  const calling = a.cli([...CALL, '--timeout', '10m'])
+  t.is((await b.cli(['approvals', 'allow', await nextApproval(b)])).code, 0, 'what arrives is asked about, as ever')
+  t.is((await calling).code, 0)
+})

@@ -13,7 +13,8 @@ const CAPABILITIES = ['safe.look', 'safe.write', 'open.run', 'shut.run', 'plain.
 const POLICY = `rules:
   - { from: { tier: L3 }, capability: safe.look, decision: allow }
   - { from: { node: peer2 }, sideEffect: write, decision: deny }
-  - { capability: safe.*, type: [request, notification], decision: ask }
+  - { capability: safe.*, decision: ask }
+  - { capability: safe.look, to: { tier: L1 }, decision: deny }
   - { capability: open.*, to: { tier: [L0, L1] }, decision: allow }
   - { capability: shut.*, decision: deny }
 `
@@ -102,7 +103,8 @@ test('what policy test says is what happens: every tier to every tier, type, cap
     'allow',
     'ask policy.yaml:4: ask',
     'deny POLICY_DENIED policy.yaml:3: deny',
-    'deny POLICY_DENIED policy.yaml:6: deny'
+    'deny POLICY_DENIED policy.yaml:5: deny',
+    'deny POLICY_DENIED policy.yaml:7: deny'
   ])
     t.ok(seen.has(kind), kind)
   t.ok(
@@ -119,7 +121,8 @@ test('what leaves this node is tested by its own rules, and asks nobody here', a
   const peer = await world.member('peer', { agents })
   await world.link(here, peer)
   const api = here.api()
-  t.is((await api.call('policy.test', { from: 'owner', to: 'text@peer' })).decision, 'allow')
+  const asking = await api.call('policy.test', { from: 'owner', to: 'text@peer' })
+  t.alike([asking.decision, asking.line, asking.passedOver?.line, asking.passedOver?.why], ['allow', null, 2, 'elsewhere'])
   const reply = api.call('message.call', { agent: 'text@peer', capability: 'text.do', input: {} })
   await world.settle()
   t.is((await reply).outcome, 'COMPLETED')
@@ -127,6 +130,48 @@ test('what leaves this node is tested by its own rules, and asks nobody here', a
   t.alike([refused.code, refused.line], ['POLICY_DENIED', 3])
   await failsWith(t, 'POLICY_DENIED', () => api.call('message.call', { agent: 'other@peer', capability: 'other.do', input: {} }))
   await failsWith(t, 'POLICY_DENIED', () => api.call('swarm.start', { goal: 'g', capability: 'other.do', strategy: 'each' }))
+})
+
+test('where nobody here can be asked a later deny refuses and a later allow allows, as policy test says; agents of this node are asked about', async (t) => {
+  const world = new World(t)
+  const here = await world.owner({
+    agents: [echo('text')],
+    policy: `rules:
+  - { capability: text.do, decision: ask }
+  - { to: { agent: open }, capability: text.do, decision: allow }
+  - { decision: deny }
+`
+  })
+  const open = new FakeAgent(agentDefinition('open', { tier: 3, capabilities: [capability('text.do')] }), () => ({
+    ok: true,
+    result: null
+  }))
+  const peer = await world.member('peer', {
+    agents: [echo('text'), open],
+    policy: 'rules:\n  - { to: { agent: open }, decision: allow }\n'
+  })
+  await world.link(here, peer)
+  const api = here.api()
+  const tested = async (to: string, more: object = {}): Promise<unknown[]> => {
+    const { decision, line, passedOver } = await api.call('policy.test', { from: 'owner', to, ...more })
+    return [decision, line, passedOver?.line ?? null, passedOver?.why ?? null]
+  }
+  const call = { capability: 'text.do', input: {} }
+  t.alike(await tested('text@peer'), ['deny', 4, 2, 'elsewhere'])
+  await failsWith(t, 'POLICY_DENIED', () => api.call('message.call', { ...call, agent: 'text@peer' }))
+  t.alike(await tested('open@peer'), ['allow', 3, 2, 'elsewhere'], 'and opens what the tier table refuses')
+  const opened = api.call('message.call', { ...call, agent: 'open@peer' })
+  await world.settle()
+  t.is((await opened).outcome, 'COMPLETED')
+  t.alike(await tested('text@owner', { type: 'task-proposal', capability: 'text.do' }), ['deny', 4, 2, 'proposal'])
+  t.alike(await tested('text@owner'), ['ask', 2, null, null])
+  const asked = api.call('message.call', { ...call, agent: 'text@owner' })
+  await world.settle()
+  const [held] = (await api.call('approvals.list', {})).approvals
+  t.is(held?.rule, 'policy.yaml:2: ask', 'an agent here: the first rule asks, and the deny after it does not count')
+  await api.call('approvals.allow', { id: held?.id ?? '' })
+  await world.settle()
+  t.is((await asked).outcome, 'COMPLETED')
 })
 
 test('the refusals of local calls are those of policy test as well', async (t) => {

@@ -4,6 +4,7 @@ import { shellWord, shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
 import type {
   PartyCriteriaInfo,
+  PassedOverRule,
   PolicyInfo,
   PolicyRuleInfo,
   PolicyTestOther,
@@ -28,7 +29,7 @@ export const showPolicy: Action = async ({ output, api }) => {
 }
 
 async function printPolicy(output: Output, info: PolicyInfo): Promise<void> {
-  const { file, rules, warnings, approvalTimeoutMs } = info
+  const { file, rules, warnings, unasked, approvalTimeoutMs } = info
   output.print(shown(file, 1000))
   printFaults(output, info)
   if (rules.length === 0) output.print('no rules')
@@ -45,7 +46,8 @@ async function printPolicy(output: Output, info: PolicyInfo): Promise<void> {
     ])
     await printTable(output, ['LINE', 'RULE', 'DECISION', 'FROM', 'TO', 'CAPABILITY', 'EFFECT', 'TYPE'], rows)
   }
-  for (const one of warnings) output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
+  const told = [...warnings, ...unasked].sort((a, b) => a.line - b.line)
+  for (const one of told) output.print(`${output.paint('yellow', 'warning')}  line ${one.line}: ${shown(one.message, 2000)}`)
   output.print(`Sandboxes come before, the tier table after them. ask waits ${formatDuration(approvalTimeoutMs)}.`)
 }
 
@@ -91,11 +93,12 @@ export const testPolicy: Action = async ({ output, api }, _args, options) => {
 }
 
 function printResult(output: Output, result: PolicyTestResult): void {
-  const { decision, code, rule, reason, file, line, ruleId, from, to, type, capability, sideEffect, assumed, missing } = result
+  const { decision, code, rule, reason, file, line, ruleId, passedOver, from, to, type, capability, sideEffect, assumed, missing } = result
   output.print(`${output.paint(STYLES[decision], decision)}  ${shown(rule)}${code === null ? '' : `  [${code}]`}`)
   printFacts(output, [
     file === null ? null : ['rule', `${file}:${line ?? ''}${ruleId === null ? '' : `   ${ruleId}`}`],
     reason === null ? null : ['reason', reason],
+    passedOver === null ? null : ['passed over', { text: passedOverText(result, passedOver), style: 'yellow' }],
     ['from', partyLine(from)],
     ['to', partyLine(to)],
     ['message', [type, capability, sideEffect === null ? null : `side effect ${sideEffect}`].filter((one) => one !== null).join(', ')],
@@ -108,6 +111,15 @@ function printResult(output: Output, result: PolicyTestResult): void {
 
 /** By how many other nodes decide. */
 const ALONE: readonly string[] = ['', ', for itself alone', ', which has neither end: its rules count where it carries the message']
+
+/** Which rule asks nobody, why, and which one decides instead. */
+function passedOverText({ to, rule }: PolicyTestResult, { line, why }: PassedOverRule): string {
+  const because =
+    why === 'proposal'
+      ? 'a proposal runs nothing, and the requests that follow it are asked about'
+      : `${to.agent ?? 'the target'} is on another node`
+  return `the ask rule at line ${line ?? '?'} asks nobody here, as ${because}; what decides instead is ${rule}`
+}
 
 /** A node that has both ends is told of once. */
 function othersOnce({ others }: PolicyTestResult): readonly PolicyTestOther[] {

@@ -29,8 +29,8 @@ export type NodesOfName = (name: string) => readonly NodeId[]
 
 /** The rules of a policy, ready to be asked many times a second. Finding allocates nothing. */
 export interface CompiledPolicy {
-  /** The place of the first rule that matches; -1 when none does. */
-  find(question: PolicyQuestion): number
+  /** The place of the first rule that matches; -1 when none does. Where nobody may be asked, rules that ask match nothing. */
+  find(question: PolicyQuestion, mayAsk: boolean): number
 }
 
 interface Pattern {
@@ -56,6 +56,7 @@ interface CompiledRule {
   readonly capabilities: readonly Pattern[] | null
   readonly from: CompiledParty
   readonly to: CompiledParty
+  readonly isAsk: boolean
 }
 
 const ALL = 0xffff
@@ -68,13 +69,13 @@ const NOTHING_DONE = 1 << SIDE_EFFECTS.length
 export function compilePolicy(rules: readonly PolicyRule[], nodesOfName: NodesOfName): CompiledPolicy {
   const compiled = rules.map(compileRule)
   return {
-    find(question) {
+    find(question, mayAsk) {
       const typeBit = TYPE_BITS.get(question.type) ?? 0
       const sideEffectBit = question.sideEffect === null ? NOTHING_DONE : (SIDE_EFFECT_BITS.get(question.sideEffect) ?? 0)
       for (let i = 0; i < compiled.length; i++) {
         const rule = compiled[i]
         if (rule === undefined || (rule.types & typeBit) === 0 || (rule.sideEffects & sideEffectBit) === 0) continue
-        if (!isCapable(rule.capabilities, question.capability)) continue
+        if (!isCapable(rule.capabilities, question.capability) || (rule.isAsk && !mayAsk)) continue
         if (fits(rule.from, question.sender, nodesOfName) && fits(rule.to, question.target, nodesOfName)) return i
       }
       return -1
@@ -88,7 +89,8 @@ function compileRule(rule: PolicyRule): CompiledRule {
     sideEffects: maskOf(rule.sideEffect, SIDE_EFFECT_BITS),
     capabilities: rule.capability?.map(patternOf) ?? null,
     from: compileParty(rule.from, rule.decision),
-    to: compileParty(rule.to, rule.decision)
+    to: compileParty(rule.to, rule.decision),
+    isAsk: rule.decision === 'ask'
   }
 }
 

@@ -44,7 +44,7 @@ export interface RoutingQuestion extends PolicyQuestion {
   readonly justification: string | null
   /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
   readonly isReply: boolean
-  /** Is the target an agent of the deciding node? Only then a person of it may be asked. */
+  /** Is the target an agent of the deciding node? Only then a person of it may be asked; see {@link decide}. */
   readonly isArriving: boolean
 }
 
@@ -75,7 +75,9 @@ export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_R
  *    without a sandbox reaches into any sandbox: sandboxes hold what is inside, and the owner's operator must be able to
  *    give it work.
  * 3. The policy: its first rule that matches. `allow` stands for itself, also where the tier table refuses; `deny` refuses;
- *    `ask` holds a message that arrives and that the tier table allows.
+ *    `ask` holds what the tier table allows. Where nobody can be asked a rule that asks is passed over, and the next one that
+ *    matches decides: for a message to an agent of another node (a person there is asked, by the rules of that node), and for
+ *    a proposal, which runs nothing and whose answer is wanted within seconds: the requests that follow it are asked about.
  * 4. The tier table. What it has no row for is refused.
  */
 export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict {
@@ -84,24 +86,31 @@ export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict 
     if (!question.isReply) return NO_EXCHANGE
     if (rules.replies === 'exchange') return IN_EXCHANGE
   }
-  const boxed = rules.sandbox.enforced ? sandboxRefusal(rules.sandbox, question) : null
+  const boxed = sandboxRefusal(rules.sandbox, question)
   if (boxed !== null) return boxed
-  const found = isOpening ? policyVerdict(rules.policy ?? null, question) : null
+  const found = isOpening ? policyVerdict(rules.policy ?? null, question, mayAsk(question)) : null
   if (found !== null && found.decision !== 'ask') return found.verdict
   const verdict = tierVerdict(rules.tierRules, question)
-  return found !== null && verdict.allowed && mayWait(question) ? found.verdict : verdict
+  return found !== null && verdict.allowed ? found.verdict : verdict
+}
+
+/** The rule that would ask about a message and that {@link decide} passes over, since it can ask nobody: the first; null for none. */
+export function passedOver(rules: RoutingRules, question: RoutingQuestion): Verdict | null {
+  if (!OPENING_TYPES.has(question.type) || mayAsk(question) || sandboxRefusal(rules.sandbox, question) !== null) return null
+  const first = policyVerdict(rules.policy ?? null, question, true)
+  return first?.decision === 'ask' ? first.verdict : null
 }
 
 /**
  * The policy's word on a message. Where the sender says that it is weaker than it is, rules are for both: nobody picks the
  * rules that bind it by what it claims, so the stricter word counts, and an `allow` needs to be for both.
  */
-function policyVerdict(policy: RoutingPolicy | null, question: RoutingQuestion): PolicyVerdict | null {
+function policyVerdict(policy: RoutingPolicy | null, question: RoutingQuestion, isAskable: boolean): PolicyVerdict | null {
   if (policy === null) return null
-  const one = policy.find(question)
+  const one = policy.find(question, isAskable)
   const { certified } = question
   if (certified === undefined) return one
-  const other = policy.find({ ...question, sender: certified })
+  const other = policy.find({ ...question, sender: certified }, isAskable)
   for (const decision of ['deny', 'ask'] as const) {
     if (one?.decision === decision) return one
     if (other?.decision === decision) return other
@@ -109,8 +118,7 @@ function policyVerdict(policy: RoutingPolicy | null, question: RoutingQuestion):
   return other === null ? null : one
 }
 
-/** A proposal runs nothing and its answer is wanted within seconds: the requests that follow it are asked about. */
-function mayWait({ isArriving, type }: RoutingQuestion): boolean {
+function mayAsk({ isArriving, type }: RoutingQuestion): boolean {
   return isArriving && type !== 'task-proposal'
 }
 
@@ -123,7 +131,8 @@ const NO_EXCHANGE: Verdict = {
   reason: 'a reply passes only along an exchange that this node let in or sent out and that has not ended'
 }
 
-function sandboxRefusal({ crossSandboxAllowList }: SandboxRules, { sender, target }: RoutingQuestion): Verdict | null {
+function sandboxRefusal({ enforced, crossSandboxAllowList }: SandboxRules, { sender, target }: RoutingQuestion): Verdict | null {
+  if (!enforced) return null
   const own = sender.sandboxId
   if (own === CONFLICT_SANDBOX || target.sandboxId === CONFLICT_SANDBOX) return CONFLICTING
   if (own === null || own === target.sandboxId || listed(crossSandboxAllowList, target.address)) return null

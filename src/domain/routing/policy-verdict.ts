@@ -4,8 +4,8 @@ import type { Verdict } from './decide.js'
 
 /** What a policy says of a message: the verdict of its first rule that matches. */
 export interface RoutingPolicy {
-  /** null: no rule matches. `ask` holds only what the tier table allows. */
-  find(question: PolicyQuestion): PolicyVerdict | null
+  /** null: no rule matches. `ask` holds only what the tier table allows; where nobody may be asked, such a rule is passed over. */
+  find(question: PolicyQuestion, mayAsk: boolean): PolicyVerdict | null
 }
 
 /** One rule's verdict, made once. */
@@ -25,8 +25,8 @@ export function routingPolicy(rules: readonly PolicyRule[], { file, nodesOfName 
   const compiled = compilePolicy(rules, nodesOfName)
   const verdicts = rules.map((rule) => verdictOf(rule, file))
   return {
-    find(question) {
-      const index = compiled.find(question)
+    find(question, mayAsk) {
+      const index = compiled.find(question, mayAsk)
       return index < 0 ? null : (verdicts[index] ?? null)
     }
   }
