@@ -106,6 +106,8 @@ declare module 'autobase' {
     hintWakeup(hints: { readonly key: Uint8Array; readonly length: number }): void
     replicate(stream: NoiseSecretStream | boolean, options?: object): NoiseSecretStream
     waitForWritable(): Promise<void>
+    /** Goes to the newest view that the indexers signed, also when the entries that it is made of are not here. */
+    repair(): Promise<void>
     getLastError(): Error | null
     close(): Promise<void>
     on<E extends keyof AutobaseEvents>(event: E, listener: (...args: AutobaseEvents[E]) => void): this

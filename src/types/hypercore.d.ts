@@ -56,6 +56,8 @@ declare module 'hypercore' {
     readonly contiguousLength: number
     readonly byteLength: number
     readonly fork: number
+    /** What all sessions share; `length` is that of the signed blocks alone. */
+    readonly core: { readonly state: { readonly length: number } }
     readonly peers: readonly HypercorePeer[]
 
     ready(): Promise<void>

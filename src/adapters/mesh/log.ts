@@ -14,6 +14,7 @@ import type { MemberLog } from '../../ports/mesh.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { applyNodes, wouldChange } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
+import { CatchUp } from './catch-up.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import type { Quarantine } from './quarantine.js'
 import { Submission } from './submission.js'
@@ -54,6 +55,7 @@ export class AutobaseLog implements MemberLog {
   readonly #changes: Emitter<MembershipView>
   readonly #appender: BatchAppender
   readonly #intake: EntryIntake
+  readonly #catchUp: CatchUp
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
@@ -88,6 +90,11 @@ export class AutobaseLog implements MemberLog {
     )
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })
+    this.#catchUp = new CatchUp({
+      clock: parts.clock,
+      lengths: () => ({ own: base.core.length, signed: base.core.core.state.length }),
+      jump: () => this.#jump()
+    })
   }
 
   /** Opens (or founds) the mesh log in a store and reads it. @throws NodeError STORE_DAMAGED */
@@ -179,6 +186,7 @@ export class AutobaseLog implements MemberLog {
   /** Ends what waits, and the base. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#catchUp.close()
     this.nudge()
     await this.#reader.close()
     await this.#base.close()
@@ -213,6 +221,15 @@ export class AutobaseLog implements MemberLog {
     })
     await this.#base.update()
     await this.#reader.refresh()
+  }
+
+  /** The entries that this node has and the owner has not signed yet are put in order again on top of it. */
+  async #jump(): Promise<void> {
+    const { telemetry } = this.#parts
+    telemetry.log('warn', 'the mesh log stands still: the view that the owner signed is taken')
+    await this.#base
+      .repair()
+      .catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
   }
 
   /** The right to write; {@link writable} says whether it can be used now. */

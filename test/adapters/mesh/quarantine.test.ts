@@ -3,7 +3,7 @@ import { Quarantine } from '../../../src/adapters/mesh/quarantine.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import type { EntryBody } from '../../../src/domain/membership/types.js'
 import { actor, cardBody, founded, keyText, MESH } from '../../support/membership.js'
-import { type LabNode, meshLab, untilView } from './lab.js'
+import { type Lab, type LabNode, meshLab, untilView } from './lab.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -16,13 +16,23 @@ function untilCard(node: LabNode, of: LabNode, name: string): Promise<void> {
   return untilView(node, (view) => view.cards.get(of.id)?.has(name) === true)
 }
 
-test('a member that signed two blocks at one place is found and told of, nothing of it is taken, and all others go on', async (t) => {
-  const lab = await meshLab(t)
+/** A mesh in which the forker's core has two tales; it is up with the one that nobody takes. */
+interface Forked {
+  readonly honest: LabNode
+  readonly admin: LabNode
+  readonly forker: LabNode
+  /** Left before the fork. */
+  readonly away: LabNode
+}
+
+async function forkedMesh(lab: Lab): Promise<Forked> {
   const honest = await lab.found('owner')
   await honest.start()
   const admin = await lab.member('admin', honest, { admin: true })
   const forker = await lab.member('forker', honest, { admin: true })
-  await untilView(forker, (view) => view.members.size === 3)
+  const away = await lab.member('away', honest)
+  await away.close()
+  await untilView(forker, (view) => view.members.has(admin.id))
   await forker.mesh.log.submit(card(forker, 'before'))
   await Promise.all([honest, admin].map((node) => untilCard(node, forker, 'before')))
   await forker.close()
@@ -35,23 +45,47 @@ test('a member that signed two blocks at one place is found and told of, nothing
   await right.start()
   await Promise.all([honest, admin].map((node) => untilCard(node, forker, 'right')))
   await right.close()
-  t.alike(honest.mesh.problems(), [])
   await left.start()
   const found = (): boolean => honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id)
   while (!found()) await new Promise((resolve) => setTimeout(resolve, 20))
+  for (const [by, to] of [
+    [honest, admin],
+    [admin, honest]
+  ] as const) {
+    await by.mesh.log.submit(card(by, 'after'))
+    await untilCard(to, by, 'after')
+  }
+  return { honest, admin, forker, away }
+}
 
+test('a member that signed two blocks at one place is found and told of, nothing of it is taken, and all others go on', async (t) => {
+  const { honest, admin, forker } = await forkedMesh(await meshLab(t))
   const [problem] = honest.mesh.problems()
   t.is(problem?.code, 'CONFLICT')
   t.is(problem?.next, 'a2a-node peers revoke forker')
   t.is(honest.mesh.state().forked?.length, 1, 'and remembered')
-  await honest.mesh.log.submit(card(honest, 'after'))
-  await untilCard(admin, honest, 'after')
-  await admin.mesh.log.submit(card(admin, 'after'))
-  await untilCard(honest, admin, 'after')
   t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two tales the later one is not taken')
   await honest.mesh.log.submit({ kind: 'revocation', mesh: honest.mesh.meshId, nodeKey: forker.id, at: Date.now(), reason: 'forked' })
   await untilView(admin, (view) => view.members.get(forker.id)?.revoked !== null)
   t.alike(honest.mesh.problems(), [], 'once it is revoked there is nothing left to do')
+})
+
+test('who joins after the fork, and who was away meanwhile, gets the log past the forked core and writes to it', {
+  timeout: 120_000
+}, async (t) => {
+  const lab = await meshLab(t)
+  const { honest, admin, forker, away } = await forkedMesh(lab)
+  const newcomer = await lab.member('newcomer', honest)
+  const late = await lab.reopen(away)
+  await late.start()
+  for (const node of [newcomer, late]) {
+    await Promise.all([honest, admin].map((of) => untilCard(node, of, 'after')))
+    const cards = node.mesh.log.view().cards.get(forker.id)
+    t.alike([...(cards?.keys() ?? [])], ['before', 'right'], `${node.name} has the tale that the others have`)
+    await node.mesh.log.submit(card(node, 'mine'))
+    await Promise.all([honest, admin, newcomer, late].map((to) => untilCard(to, node, 'mine')))
+  }
+  t.alike(new Set([...newcomer.mesh.log.view().members.keys()]), new Set([...honest.mesh.log.view().members.keys()]))
 })
 
 test('a member is in quarantine for its own core only, and out of it with another', (t) => {
