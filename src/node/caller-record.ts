@@ -2,7 +2,7 @@ import { NodeError } from '../kit/errors.js'
 import { addressText } from '../domain/card/card.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
-import { SETTLED } from '../domain/reliable/request.js'
+import { isDue, SETTLED, stepCaller } from '../domain/reliable/request.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { STORED } from './asking.js'
 import type { Asking, CallerOutcome, RequestNames } from './asking.js'
@@ -42,8 +42,9 @@ export class CallerRecord {
     return this.#book.input(this.#book.name(this.#current))
   }
 
-  /** It waits, and is not with its node. The first time it takes its input along. */
+  /** It waits, and is not with its node. The first time it takes its input along. Nothing for one that has an end. */
   waiting(now: number, input: () => unknown): readonly LedgerChange[] {
+    if (this.isSettled) return []
     return this.#change({ status: 'pending', tries: 0, updatedAt: now }, input)
   }
 
@@ -52,9 +53,17 @@ export class CallerRecord {
     return this.#change({ tries: this.#current.tries + 1, updatedAt: now }, input)
   }
 
-  /** It is asked for again, after its outcome was said to be unknown. */
-  asked(next: Pick<RequestRecord, 'tries' | 'retryAt'>, now: number): readonly LedgerChange[] {
-    return this.#change({ tries: next.tries, retryAt: next.retryAt, updatedAt: now })
+  /** Is its outcome, which is not known, to be asked for by now? */
+  isDue(now: number): boolean {
+    return isDue(this.#current, now)
+  }
+
+  /** It is asked for again: how, and what that changes; null before its time. `chance` in [0, 1). */
+  askedAgain(now: number, chance: number): { readonly kind: 'request' | 'query'; readonly changes: readonly LedgerChange[] } | null {
+    const { request, effects } = stepCaller(this.#current, { type: 'tick', chance }, { now })
+    const [effect] = effects
+    if (effect?.type !== 'send') return null
+    return { kind: effect.kind, changes: this.#change({ tries: request.tries, retryAt: request.retryAt, updatedAt: now }) }
   }
 
   /** Its outcome. Nothing for one that was never recorded, or has an end. */

@@ -3,7 +3,7 @@ import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
-import { REQUEST_POLICY, stepCaller } from '../domain/reliable/request.js'
+import { REQUEST_POLICY } from '../domain/reliable/request.js'
 import { retryDelay } from '../domain/reliable/retry-policy.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
@@ -80,8 +80,7 @@ export class OneRequest {
 
   /** May it be asked for once more now, since its outcome is not known? */
   isDue(now: number): boolean {
-    const { retryAt = null } = this.#record?.current ?? {}
-    return this.#hasGivenUp && !this.#isOver && retryAt !== null && retryAt <= now
+    return this.#record !== null && !this.#isOver && this.#record.isDue(now)
   }
 
   /** How long a late answer still counts. */
@@ -145,14 +144,11 @@ export class OneRequest {
 
   /** Asks once more for an outcome that is not known: what may not be repeated only asks how it stands. @throws NodeError as {@link OneRequest.send}. */
   async askOutcome(): Promise<void> {
-    const record = this.#record
-    if (record === null) return
-    const now = this.#parts.clock.now()
-    const { request, effects } = stepCaller(record.current, { type: 'tick', chance: this.#parts.chance() }, { now })
-    const [effect] = effects
-    if (effect?.type !== 'send') return
-    void this.#commit(record.asked(request, now))
-    await this.#post(await this.#payload(effect.kind === 'query'))
+    const { clock, chance } = this.#parts
+    const again = this.#record?.askedAgain(clock.now(), chance()) ?? null
+    if (again === null) return
+    void this.#commit(again.changes)
+    await this.#post(await this.#payload(again.kind === 'query'))
   }
 
   async #post(payload: RequestPayload): Promise<void> {
@@ -173,10 +169,10 @@ export class OneRequest {
     return { ttlMs: this.#leftMs + this.#lateMs, handler: (header, payload) => this.#onReply(header, payload) }
   }
 
-  /** Until nobody waits for it any more. */
+  /** Until nobody waits for it any more: never longer than it was given, also when the clock was put back. */
   get #leftMs(): number {
-    const record = this.#record
-    return record === null ? this.#asking.timeoutMs : Math.max(0, record.current.deadline - this.#parts.clock.now())
+    const { deadline } = this.#record?.current ?? { deadline: Number.POSITIVE_INFINITY }
+    return Math.min(this.#asking.timeoutMs, Math.max(0, deadline - this.#parts.clock.now()))
   }
 
   /** Its peer is away; it goes on when the peer is back. A caller who waits for the answer is told soon that there may be none. */
@@ -185,7 +181,7 @@ export class OneRequest {
     // A swarm gives its leases to another by itself.
     if (!this.#isSent || this.#asking.mayQueue || this.#asking.lease !== undefined) return
     const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
-    this.#goneTimer ??= this.#parts.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone))
+    this.#goneTimer ??= this.#parts.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone, this.#retryAfter(this.#leftMs)))
   }
 
   /** Its peer is back, and has a lease's time to say whether it still has it. */
@@ -279,11 +275,11 @@ export class OneRequest {
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }
     const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
-    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody())
+    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody(), this.#retryAfter(0))
   }
 
   /** The outcome is unknown; a late answer still counts. */
-  #waitNoLonger(error: ErrorBody, retryAt = this.#firstRetryAt()): void {
+  #waitNoLonger(error: ErrorBody, retryAt: number | null): void {
     if (!this.isAwaited) return
     this.#hasGivenUp = true
     this.#stopGoneTimer()
@@ -296,10 +292,10 @@ export class OneRequest {
     this.#settle({ outcome: 'UNKNOWN', error })
   }
 
-  #firstRetryAt(): number | null {
+  /** When it is asked for again, so long from now at the earliest. */
+  #retryAfter(ms: number): number {
     const { clock, chance } = this.#parts
-    const deadline = this.#record?.current.deadline ?? 0
-    return Math.max(clock.now(), deadline) + retryDelay(REQUEST_POLICY, 0, chance())
+    return clock.now() + ms + retryDelay(REQUEST_POLICY, 0, chance())
   }
 
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
@@ -348,6 +344,8 @@ export class OneRequest {
 
   /** There is no room for it, here or there, or its peer stops: it waits, longer each time. */
   noRoom(error: ErrorBody): void {
+    // Its end came in the same commit, and is about to be told.
+    if (this.#record?.isSettled === true) return
     const { clock, conversations, onNoRoom } = this.#parts
     this.#dueAt = clock.monotonic() + Math.min(PATIENCE.maxRetryMs, PATIENCE.retryMs * 2 ** this.#refusals++)
     this.#refusal = error

@@ -1,9 +1,11 @@
 import test, { type Assert } from 'brittle'
 import type { Task } from '../../src/domain/task/task.js'
 import type { Asked } from '../../src/node/requests.js'
-import type { FakeNode, FakeNodeOptions } from '../support/fake-node.js'
+import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
+import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
 import { type RequestScene, requestScene } from '../support/request-scene.js'
 import { isOpen } from '../support/exchanges.js'
+import { NodeClock } from '../simulation/node-clock.js'
 
 interface Scene extends Omit<RequestScene, 'task'> {
   /** The caller's task of a request: state, and what it waits for. */
@@ -180,4 +182,27 @@ test('nothing that waits goes out to a peer that was put out, or when the node s
     t.is(here.counted('messages_sent', 'request'), sent, end)
     t.is(agent.tasks.length, 1)
   }
+})
+
+test('a request whose time is over is asked for again soon, also when the wall clock was put back meanwhile', async (t) => {
+  const world = new World(t)
+  let skewMs = 0
+  const clock = new NodeClock(world.clock, () => skewMs)
+  const here = await world.member('here', { parts: { clock } })
+  const peer = await world.member('peer', { agents: [new FakeAgent(agentDefinition('slow'))] })
+  await world.link(here, peer)
+  const asked = await here.core.requests.ask({
+    sender: { agentId: 'operator', nodeId: here.id },
+    target: { agentId: 'slow', nodeId: peer.id },
+    capability: 'slow.do',
+    input: { a: 1 },
+    description: '',
+    timeoutMs: 5000,
+    mayQueue: false
+  })
+  skewMs = -2_500_000
+  await world.pass(6000)
+  t.is((await asked.answer).outcome, 'UNKNOWN')
+  const record = await here.core.book.asked(asked.requestId)
+  t.ok((record?.retryAt ?? Number.POSITIVE_INFINITY) <= clock.now() + 5000)
 })

@@ -2,7 +2,7 @@ import test from 'brittle'
 import { Simulation } from './simulation.js'
 import { Witness } from './witness.js'
 import { Trace } from './trace.js'
-import { traceOf } from './worlds.js'
+import { faultOf, traceOf } from './worlds.js'
 
 test('the same seed gives the same world, byte for byte; another seed another one', async (t) => {
   for (const seed of [3, 77, 4711]) {
@@ -65,4 +65,8 @@ test('a world asks what it is made to ask', async (t) => {
   let asked = 0
   for (let seed = 1; seed <= 20; seed++) asked += (await new Simulation(seed).run()).asked
   t.ok(asked > 40, `${asked} requests in 20 worlds`)
+})
+
+test('a world in which a wall clock is put back by 42 minutes while a request has no outcome comes to its end', async (t) => {
+  t.is(await faultOf(1735), null)
 })

@@ -59,6 +59,8 @@ export interface CallerRequest {
   readonly deadline: number
   /** Unix milliseconds of the next try; null for none. */
   readonly retryAt: number | null
+  /** Unix milliseconds of its last change. */
+  readonly updatedAt: number
   /** Unix milliseconds; then nobody asks any more, and what is known of it may go. */
   readonly expiresAt: number
 }
@@ -81,7 +83,7 @@ export type CallerEffect =
 export const REQUEST_POLICY: RetryPolicy = { maxAttempts: 5, baseDelayMs: 5000, maxDelayMs: 60_000, backoffMultiplier: 2 }
 
 /** A request that is sent for the first time. */
-export function ask(parts: Pick<CallerRequest, 'isRepeatable' | 'deadline' | 'expiresAt'>): CallerRequest {
+export function ask(parts: Pick<CallerRequest, 'isRepeatable' | 'deadline' | 'expiresAt' | 'updatedAt'>): CallerRequest {
   return { status: 'pending', tries: 1, retryAt: null, ...parts }
 }
 
@@ -95,13 +97,19 @@ export function stepCaller(
   if (input.type === 'outcome') return told(request, input.outcome)
   if (request.status === 'pending') {
     if (now < request.deadline) return { request, effects: [] }
-    const next = { ...request, status: 'unknown' as const }
+    const next = { ...request, status: 'unknown' as const, updatedAt: now }
     return { request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) }, effects: [tell('unknown', false)] }
   }
-  if (request.retryAt === null || now < request.retryAt) return { request, effects: [] }
-  const next = { ...request, tries: request.tries + 1 }
+  if (!isDue(request, now)) return { request, effects: [] }
+  const next = { ...request, tries: request.tries + 1, updatedAt: now }
   const effect: CallerEffect = { type: 'send', kind: request.isRepeatable ? 'request' : 'query' }
   return { request: { ...next, retryAt: retryAt(next, { now, policy, chance: input.chance }) }, effects: [effect] }
+}
+
+/** Is an outcome that is not known to be asked for by now? `now`: unix milliseconds. */
+export function isDue({ status, retryAt, updatedAt }: CallerRequest, now: number): boolean {
+  // A clock that was put back since cannot tell how long it has waited.
+  return status === 'unknown' && retryAt !== null && (now >= retryAt || now < updatedAt)
 }
 
 function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {

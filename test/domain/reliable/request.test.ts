@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { arrive, ask, begin, end, recover, REQUEST_POLICY, SETTLED, stepCaller } from '../../../src/domain/reliable/request.js'
+import { arrive, ask, begin, end, isDue, recover, REQUEST_POLICY, SETTLED, stepCaller } from '../../../src/domain/reliable/request.js'
 import type { CalleeRequest, CallerInput, CallerRequest } from '../../../src/domain/reliable/request.js'
 import { holds } from '../../support/holds.js'
 
@@ -34,7 +34,7 @@ class World {
   constructor(options: Options) {
     this.#options = options
     const { isRepeatable } = options
-    this.#caller = { request: ask({ isRepeatable, deadline: 30_000, expiresAt: 10_000_000 }), outbox: ['request'] }
+    this.#caller = { request: ask({ isRepeatable, deadline: 30_000, expiresAt: 10_000_000, updatedAt: 0 }), outbox: ['request'] }
   }
 
   /** The next message of the caller's lane arrives. `isAcked`: its acknowledgement does as well. */
@@ -191,7 +191,7 @@ for (const isRepeatable of [true, false]) {
 }
 
 test('the waits between tries at most double up to a minute; the fifth try is the last', (t) => {
-  let request = ask({ isRepeatable: true, deadline: 100, expiresAt: 10_000_000 })
+  let request = ask({ isRepeatable: true, deadline: 100, expiresAt: 10_000_000, updatedAt: 0 })
   const waits: number[] = []
   let now = 100
   for (let round = 0; round < 8; round++) {
@@ -207,8 +207,19 @@ test('the waits between tries at most double up to a minute; the fifth try is th
 })
 
 test('nothing is asked for any more once it has expired', (t) => {
-  const request = ask({ isRepeatable: true, deadline: 100, expiresAt: 2000 })
+  const request = ask({ isRepeatable: true, deadline: 100, expiresAt: 2000, updatedAt: 0 })
   const { request: next } = stepCaller(request, { type: 'tick', chance: 0.9 }, { now: 100 })
   t.is(next.status, 'unknown')
   t.is(next.retryAt, null)
+})
+
+test('a clock that is put back holds up nothing: how long was waited is not known, so it is asked at once', (t) => {
+  const asked = ask({ isRepeatable: false, deadline: 100, expiresAt: 10_000_000, updatedAt: 0 })
+  const { request } = stepCaller(asked, { type: 'tick', chance: 0.9 }, { now: 5_000_000 })
+  t.absent(isDue(request, 5_000_000))
+  t.ok(isDue(request, 4_999_999))
+  const { request: next, effects } = stepCaller(request, { type: 'tick', chance: 0.9 }, { now: 1_000_000 })
+  t.alike(effects, [{ type: 'send', kind: 'query' }])
+  t.absent(isDue(next, 1_000_000), 'the next wait is one by the clock as it is now')
+  t.ok(isDue(next, 1_009_000))
 })
