@@ -54,6 +54,8 @@ export class Requests {
   readonly #cancellations: Cancellations
   /** Requests that have not ended, by peer. */
   readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
+  /** The same by their threads, which this node names: no two share one. */
+  readonly #byThread = new Map<string, OneRequest>()
   #timer: Timer | null = null
 
   constructor(parts: RequestsParts) {
@@ -131,14 +133,15 @@ export class Requests {
     const request = new OneRequest(this.#ofRequest, making)
     const lane = this.#lanes.get(request.peer) ?? new RequestLane()
     this.#lanes.set(request.peer, lane)
+    this.#byThread.set(request.names.correlationId, request)
     lane.send(request)
     return request
   }
 
   /** What a reply that came over a lane changes in the ledger. */
   recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
-    const request = this.#of(peer).find(({ names }) => names.correlationId === header.correlationId)
-    const changes = request?.recordReply(header, payload) ?? []
+    const request = this.#byThread.get(header.correlationId ?? '')
+    const changes = request?.peer === peer ? request.recordReply(header, payload) : []
     return { changes, failed: () => void (changes.length > 0 && request?.replyNotRecorded()) }
   }
 
@@ -310,6 +313,7 @@ export class Requests {
   }
 
   #forget(request: OneRequest): void {
+    this.#byThread.delete(request.names.correlationId)
     if (this.#lanes.get(request.peer)?.remove(request) === true) this.#lanes.delete(request.peer)
     // It leaves its room to the next.
     this.#sendQueued(request.peer)
