@@ -113,5 +113,29 @@ export const RELIABLE_MUTANTS = [
     put: 'Infinity',
     test: 'node/lanes',
     title: 'what the lanes of one node hold together is bounded'
+  },
+  {
+    name: 'a wait goes on though the wall clock was put back',
+    file: 'src/domain/reliable/request.ts',
+    find: '(now >= retryAt || now < updatedAt)',
+    put: 'now >= retryAt',
+    test: 'domain/reliable/request',
+    title: 'a clock that is put back holds up nothing'
+  },
+  {
+    name: 'a request that has an end waits for room again',
+    file: 'src/node/one-request.ts',
+    find: 'if (this.#record?.isSettled === true) return\n',
+    put: '\n',
+    test: 'node/caller-record',
+    title: 'an end that comes in one commit with the word that there was no room'
+  },
+  {
+    name: 'the record of work that has begun and may not be repeated goes with a refusal of its copy',
+    file: 'src/node/replies.ts',
+    find: " || (record.status === 'started' && !record.isRepeatable)",
+    put: '',
+    test: 'node/replies',
+    title: 'what has begun and may not be repeated stays on record'
   }
 ]

@@ -116,12 +116,12 @@ export class Replies {
     }
   }
 
-  /** How a refusal ends what the ledger holds of a request. */
+  /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone. */
   async refused({ request }: Thread, error: ErrorBody): Promise<readonly LedgerChange[]> {
     if (request === undefined) return []
     const { book, callee } = this.#parts
     const record: RequestRecord | null = await book.get(request).catch((failure: unknown) => this.#damaged(failure))
-    if (record === null || SETTLED.has(record.status)) return []
+    if (record === null || SETTLED.has(record.status) || (record.status === 'started' && !record.isRepeatable)) return []
     return NOT_DONE.has(error.code) ? book.removal(record) : callee.end(record, { status: 'failed', error })
   }
 
