@@ -117,8 +117,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a wait goes on though the wall clock was put back',
     file: 'src/domain/reliable/request.ts',
-    find: '(now >= retryAt || now < updatedAt)',
-    put: 'now >= retryAt',
+    find: '(now >= request.retryAt || now < request.updatedAt)',
+    put: 'now >= request.retryAt',
     test: 'domain/reliable/request',
     title: 'a clock that is put back holds up nothing'
   },

@@ -107,9 +107,9 @@ export function stepCaller(
 }
 
 /** Is an outcome that is not known to be asked for by now? `now`: unix milliseconds. */
-export function isDue({ status, retryAt, updatedAt }: CallerRequest, now: number): boolean {
+export function isDue(request: CallerRequest, now: number): boolean {
   // A clock that was put back since cannot tell how long it has waited.
-  return status === 'unknown' && retryAt !== null && (now >= retryAt || now < updatedAt)
+  return request.status === 'unknown' && request.retryAt !== null && (now >= request.retryAt || now < request.updatedAt)
 }
 
 function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {
