@@ -129,7 +129,7 @@ async function addLedger(writer: BackupWriter, ledger: LedgerOnDisk): Promise<vo
   let number = 0
   for await (const page of ledger.pages(PAGE)) {
     number++
-    const bytes = encodeCommit({ number, promised: 0, changes: page })
+    const { record: bytes } = encodeCommit({ number, promised: 0, changes: page })
     await writer.add({ name: `ledger/${String(number).padStart(6, '0')}`, bytes, mode: 0o600 })
   }
 }

@@ -8,9 +8,18 @@ import type { Ledger, LedgerChange } from '../ports/ledger.js'
 
 /** Entries that one read of the ledger gives, and requests that one commit removes. */
 const PAGE = 500
+/** Names that are kept: a request is written several times within a short time. */
+const KEPT_NAMES = 2048
 const NO_VALUE = new Uint8Array(0)
 /** Keys of the indexes whose values are names. */
 const NAMED = [KEYS.task(''), KEYS.asked('')]
+
+type Identity = Parameters<typeof requestName>[0]
+
+interface Named {
+  readonly request: Identity
+  readonly name: string
+}
 
 /** What belongs to a request beside its record. */
 export interface RequestContents {
@@ -24,6 +33,8 @@ export interface RequestContents {
 export class RequestBook {
   readonly #ledger: Ledger
   readonly #hash: Hash
+  /** By the ids of their requests. */
+  readonly #names = new Map<string, Named>()
 
   constructor(ledger: Ledger, hash: Hash) {
     this.#ledger = ledger
@@ -31,8 +42,13 @@ export class RequestBook {
   }
 
   /** What a request is called here. */
-  name(request: Parameters<typeof requestName>[0]): string {
-    return requestName(request, this.#hash)
+  name(request: Identity): string {
+    const known = this.#names.get(request.requestId)
+    if (known !== undefined && isSame(known.request, request)) return known.name
+    const name = requestName(request, this.#hash)
+    if (this.#names.size >= KEPT_NAMES) this.#names.clear()
+    this.#names.set(request.requestId, { request, name })
+    return name
   }
 
   /** The changes that put a record in the place of the one before (null: there was none). Commit them with what depends on it. */
@@ -40,14 +56,13 @@ export class RequestBook {
     const name = this.name(after)
     const here = indexKeys(name, after)
     const were = before === null ? [] : indexKeys(name, before)
-    const expiry = KEYS.expiry(after.expiresAt, name)
-    const changes: LedgerChange[] = []
-    if (before !== null && before.expiresAt !== after.expiresAt) changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
+    const changes: LedgerChange[] = [{ key: KEYS.request(name), value: requestRecord.encode(after) }]
     for (const key of were) if (!here.includes(key)) changes.push({ key, value: null })
     for (const key of here)
       if (!were.includes(key)) changes.push({ key, value: NAMED.some((kind) => key.startsWith(kind)) ? utf8(name) : NO_VALUE })
+    if (before !== null && before.expiresAt !== after.expiresAt) changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
     // What else is to be removed with it need not be looked for then.
-    changes.push({ key: expiry, value: utf8(here.join('\n')) }, { key: KEYS.request(name), value: requestRecord.encode(after) })
+    if (changes.length > 1 || before === null) changes.push({ key: KEYS.expiry(after.expiresAt, name), value: utf8(here.join('\n')) })
     if (input !== undefined) changes.push({ key: KEYS.input(name), value: input })
     // Nobody runs it again.
     else if (SETTLED.has(after.status)) changes.push({ key: KEYS.input(name), value: null })
@@ -153,6 +168,11 @@ export class RequestBook {
       next = `${last.key}!`
     }
   }
+}
+
+function isSame(one: Identity, other: Identity): boolean {
+  const isSameTry = one.role === other.role && one.attempt === other.attempt && one.requestId === other.requestId
+  return isSameTry && one.source === other.source && one.target === other.target
 }
 
 function wholeOf(name: string): string[] {

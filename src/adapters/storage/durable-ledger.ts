@@ -172,8 +172,7 @@ class DurableLedger implements LedgerOnDisk {
     let bytes = 0
     for (const { changes } of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
-      const commit = { number: this.#store.last + commits.length + 1, promised: this.#store.last, changes }
-      const record = encodeCommit(commit)
+      const { commit, record } = encodeCommit({ number: this.#store.last + commits.length + 1, promised: this.#store.last, changes })
       commits.push(commit)
       records.push(record)
       bytes += record.byteLength

@@ -15,8 +15,11 @@ const MARK = 0x4c_32_41_6a
 /** Mark, length and checksum of the body, four bytes each. */
 const HEAD = 12
 
-/** A commit as a record: mark, length, checksum, body. */
-export function encodeCommit({ number, promised, changes }: JournalCommit): Uint8Array {
+/** A commit as a record (mark, length, checksum, body), and the commit with its values where they stand in it: nobody else changes those. */
+export function encodeCommit({ number, promised, changes }: JournalCommit): {
+  readonly record: Uint8Array
+  readonly commit: JournalCommit
+} {
   const state = c.state()
   c.uint.preencode(state, number)
   c.uint.preencode(state, promised)
@@ -33,16 +36,18 @@ export function encodeCommit({ number, promised, changes }: JournalCommit): Uint
   c.uint.encode(body, number)
   c.uint.encode(body, promised)
   c.uint.encode(body, changes.length)
+  const held: LedgerChange[] = []
   for (const { key, value } of changes) {
     c.uint.encode(body, key.length)
     body.start += record.write(key, body.start, 'latin1')
     c.bool.encode(body, value !== null)
     if (value !== null) c.buffer.encode(body, value)
+    held.push({ key, value: value === null ? null : record.subarray(body.start - value.byteLength, body.start) })
   }
   record.writeUInt32LE(MARK, 0)
   record.writeUInt32LE(state.end, 4)
   record.writeUInt32LE(crc32(record.subarray(HEAD)), 8)
-  return record
+  return { record, commit: { number, promised, changes: held } }
 }
 
 /** Every whole record of a journal file, whatever happened to it, in the order they stand. Never throws. */

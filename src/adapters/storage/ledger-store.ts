@@ -71,11 +71,10 @@ export class LedgerStore {
     return values.size >= PATIENCE * MAX_WAITING || bytes >= PATIENCE * MAX_WAITING_BYTES
   }
 
-  /** Takes the changes of commits that the journal holds. */
+  /** Takes the changes of commits that the journal holds. Their values are its own from then on. */
   take(commits: readonly JournalCommit[]): void {
     for (const { number, changes } of commits) {
-      // A copy: nobody may change it from outside later.
-      for (const { key, value } of changes) set(this.#waiting, key, value === null ? null : new Uint8Array(value))
+      for (const { key, value } of changes) set(this.#waiting, key, value)
       this.#waiting.last = number
     }
   }
