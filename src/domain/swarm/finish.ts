@@ -9,7 +9,8 @@ export function finishItem(
 ): void {
   const item = state.items[index]
   if (item === undefined || item.status !== 'waiting') return
-  item.status = outcome.ok ? 'completed' : outcome.isUnknown === true ? 'unknown' : 'failed'
+  // Of what may be repeated nobody needs to look whether it was done.
+  item.status = outcome.ok ? 'completed' : outcome.isUnknown === true && !item.isRepeatable ? 'unknown' : 'failed'
   if (outcome.ok) state.completed++
   else state.failed++
   state.returned.delete(index)

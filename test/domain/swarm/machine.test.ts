@@ -352,3 +352,14 @@ test('ten thousand items finish with a step for each', (t) => {
   t.is(steps, total)
   assert.equal(swarm.state.status, 'completed')
 })
+
+test('what may be repeated is never in doubt: an answer that nobody knows its outcome fails it when its retries are over', (t) => {
+  const swarm = new Swarm({ retries: 0 })
+  swarm.join('a')
+  const outcome = { ok: false, error: ERROR, isUnknown: true } as const
+  const [item] = ofType(swarm.do({ type: 'result', index: 0, attempt: 1, agent: 'a', outcome }, 1), 'item')
+  t.is(item?.status, 'failed')
+  const once = new Swarm({ retries: 0 })
+  once.do({ type: 'accepted', agent: 'a', slots: 1, isRepeatable: false })
+  t.is(ofType(once.do({ type: 'result', index: 0, attempt: 1, agent: 'a', outcome }, 1), 'item')[0]?.status, 'unknown')
+})
