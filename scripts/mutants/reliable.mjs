@@ -45,7 +45,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a message is recorded without what goes with it',
     file: 'src/node/out-lane.ts',
-    find: '      ...also,\n',
+    find: '      ...changes,\n',
     put: '',
     test: 'node/durable-requests',
     title: 'a caller that is killed while it waits learns the outcome after its restart'

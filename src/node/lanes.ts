@@ -103,10 +103,11 @@ export class Lanes {
   }
 
   /**
-   * Records a message together with other changes, and delivers it: now, or when its node is there.
+   * Records a message together with other changes, and delivers it: now, or when its node is there. `also` gives them as they
+   * are at the moment of the commit; what it throws is thrown.
    * @throws NodeError OVERLOADED; what the ledger refuses. Then none of it is there.
    */
-  async record(lane: Lane, message: Outgoing, also: readonly LedgerChange[] = []): Promise<void> {
+  async record(lane: Lane, message: Outgoing, also: () => readonly LedgerChange[] = () => []): Promise<void> {
     const load = this.load(lane.target.nodeId)
     if (load.count >= MAX_WAITING || load.bytes >= MAX_WAITING_BYTES) {
       throw new NodeError('OVERLOADED', 'too many messages wait for this node')

@@ -87,13 +87,15 @@ export class OutLane {
    * Records a message together with other changes. When it resolves all of it is durable, and the message on its way.
    * @throws NodeError what the ledger refuses; then none of it is there.
    */
-  async record(message: Outgoing, also: readonly LedgerChange[]): Promise<void> {
+  async record(message: Outgoing, also: () => readonly LedgerChange[]): Promise<void> {
     while (this.#renumbering !== null) await this.#renumbering
+    // Not before: a later change of the same record would be overtaken.
+    const changes = also()
     const { messageId, requestId, envelope, expiresAt } = message
     const seq = this.#state.next++
     const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false }
     const commit = this.#parts.commit([
-      ...also,
+      ...changes,
       { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ requestId, ...known }) },
       { key: KEYS.content(messageId), value: envelope },
       { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }

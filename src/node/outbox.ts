@@ -242,7 +242,7 @@ export class Outbox {
     }
     const expiresAt = clock.now() + reliable.ttlMs
     const message = { messageId: id, requestId: reliable.requestId, envelope: bytes, expiresAt }
-    await lanes.record({ source: sender, target: recipient }, message, reliable.changes())
+    await lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())
     return true
   }
 
