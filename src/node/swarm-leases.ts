@@ -189,8 +189,9 @@ export class SwarmLeases {
     if (!this.#isStopped) this.#answered(held, answer)
   }
 
-  async #send({ lease, isResumed }: Held): Promise<Asked> {
-    const { requests, self, head, clock, input, changes } = this.#parts
+  async #send(held: Held): Promise<Asked> {
+    const { lease, isResumed } = held
+    const { requests, self, head, clock, input } = this.#parts
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
     const target = parseAddress(agent)
@@ -207,8 +208,14 @@ export class SwarmLeases {
       mayQueue: false,
       allowRepeat: request.allowRepeat === true,
       // Its node may have lost its disk meanwhile: what may not be repeated is only asked after.
-      lease: { swarm: id, requestId: this.#name(index), attempt, isQuery: isResumed && !isRepeatable, changes: () => changes(lease) }
+      lease: { swarm: id, requestId: this.#name(index), attempt, isQuery: isResumed && !isRepeatable, changes: () => this.#recorded(held) }
     })
+  }
+
+  /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */
+  #recorded(held: Held): readonly LedgerChange[] {
+    if (this.#held.get(held.lease.index) !== held) throw new NodeError('CANCELED', 'the lease has ended before it left')
+    return this.#parts.changes(held.lease)
   }
 
   /** The request did not leave this node, so nothing has begun, unless the process before had sent it. */
