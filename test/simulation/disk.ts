@@ -25,7 +25,7 @@ export class Disk {
   /** While true every commit is refused. */
   isFull = false
   readonly #parts: DiskParts
-  readonly #durable = createMemoryLedger()
+  #durable = createMemoryLedger()
   #waiting: Waiting[] = []
   #process = 0
 
@@ -53,6 +53,11 @@ export class Disk {
     const kept = this.#parts.random.int(0, this.#waiting.length)
     for (const { changes } of this.#waiting.splice(0).slice(0, kept)) this.#apply(changes)
     return kept
+  }
+
+  /** All that was on it is lost, while no process runs. */
+  lose(): void {
+    this.#durable = createMemoryLedger()
   }
 
   #commit(changes: readonly LedgerChange[]): Promise<void> {

@@ -3,6 +3,8 @@ import type { Clock } from '../../src/kit/clock.js'
 import { laneText } from '../../src/domain/reliable/keys.js'
 import type { AgentOutcome, AgentRun, AgentTask } from '../../src/ports/agent-runtime.js'
 import { agentDefinition, capability, FakeAgent, type FakeRun } from '../support/fake-agents.js'
+import type { Following } from '../../src/node/swarm-course.js'
+import type { SwarmEvent } from '../../src/ports/swarm-api.js'
 import type { FakeNode, World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
 import type { Actor } from '../support/membership.js'
@@ -68,6 +70,8 @@ export class Place {
   isUp = false
   /** Counts its processes. */
   life = 0
+  /** Times that its disk was lost. */
+  losses = 0
   /** How far its wall clock is ahead, in milliseconds. */
   skewMs = 0
   #agents: WitnessedAgent[] = []
@@ -119,12 +123,31 @@ export class Place {
         trace.add(this.name, 'has started')
         node.core.tasks.onChange((task) => witness.tells(this.name, task))
         for (const task of node.core.tasks.list().reverse()) witness.tells(this.name, task)
+        for (const { id } of node.core.swarms.list()) this.follow(id, (listener) => node.core.swarms.follow(id, listener))
         onStarted()
       },
       (error: unknown) => {
         if (life === this.life) witness.fault(`${this.name} does not start: ${String(error)}`)
       }
     )
+  }
+
+  /** What this process tells of a swarm of its own is witnessed from now on. */
+  follow(id: string, follow: (listener: (event: SwarmEvent) => void) => Following): void {
+    const { witness } = this.#parts
+    const tells = (event: SwarmEvent): void => {
+      this.#parts.trace.add(this.name, `swarm ${id}: ${textOf(event)}`)
+      witness.swarms.tells(this.name, id, event)
+    }
+    for (const event of follow(tells).past) tells(event)
+  }
+
+  /** Its disk is lost, while no process runs. */
+  lose(): void {
+    this.#parts.trace.add(this.name, 'its disk is lost')
+    this.disk.lose()
+    this.#parts.witness.lost(this.name)
+    this.losses++
   }
 
   /** The process is killed: nothing of it happens any more. Its links are cut by the world. */
@@ -149,5 +172,20 @@ export class Place {
       const lane = { source: { agentId: source, nodeId: peer }, target: { agentId: target, nodeId: this.actor.id } }
       this.#parts.witness.acknowledges(this.name, laneText(lane), ack)
     }
+  }
+}
+
+function textOf(event: SwarmEvent): string {
+  switch (event.type) {
+    case 'item':
+      return `${event.item} of lease ${event.attempt} is ${event.status}`
+    case 'lease':
+      return `lease ${event.attempt} of ${event.item} to ${event.agent}`
+    case 'released':
+      return `lease ${event.attempt} of ${event.item} ends: ${event.reason}`
+    case 'done':
+      return `it is ${event.status}`
+    default:
+      return event.type
   }
 }

@@ -1,11 +1,17 @@
 import test from 'brittle'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import { SWARM_KEYS } from '../../src/domain/reliable/swarm-keys.js'
+import { utf8 } from '../../src/kit/ids.js'
+import { SwarmBook } from '../../src/node/swarm-book.js'
+import type { LedgerChange } from '../../src/ports/ledger.js'
 import { Simulation } from './simulation.js'
+import { SwarmWitness } from './swarm-witness.js'
 import { Witness } from './witness.js'
 import { Trace } from './trace.js'
 import { faultOf, traceOf } from './worlds.js'
 
 test('the same seed gives the same world, byte for byte; another seed another one', async (t) => {
-  for (const seed of [3, 77, 4711]) {
+  for (const seed of [3, 77, 4711, 6000]) {
     const first = await traceOf(seed)
     t.ok(first.split('\n').length > 20)
     t.ok((await traceOf(seed)) === first, `world ${seed} is the same`)
@@ -61,10 +67,73 @@ test('a witness says when a request runs twice at once or against its word, when
   ])
 })
 
+test('swarms of worlds have what they are there for: every outcome and end, leases that are lost, lost disks and keys', async (t) => {
+  const texts: string[] = []
+  for (let seed = 3; seed <= 360; seed += 3) texts.push(await traceOf(seed))
+  const all = texts.join('\n')
+  for (const what of [
+    'its disk is lost',
+    'begins swarm_',
+    'run 2',
+    'lease 2 of',
+    'ends: no heartbeat',
+    'ends: its node is gone',
+    'of lease 1 is completed',
+    'of lease 1 is failed',
+    'is unknown',
+    'it is completed',
+    'it is partial',
+    'it is failed',
+    'it is canceled',
+    'cancels swarm_',
+    ', key ',
+    'is refused: CONFLICT',
+    'is refused: DISK_FULL'
+  ])
+    t.ok(all.includes(what), what)
+  const named = [...all.matchAll(/launch \d+ is (swarm_\S+)$/gm)].map(([, id]) => id)
+  t.ok(new Set(named).size < named.length, 'a key names a swarm of before')
+})
+
+test('a witness of swarms says when an item is begun against its word, and when leases, outcomes, keys or ends are not what they were', (t) => {
+  const faults: string[] = []
+  const witness = new SwarmWitness({ fault: (what) => faults.push(what), calleeRecord: () => null })
+  const book = new SwarmBook(createMemoryLedger(), (bytes) => bytes)
+  const task = { taskId: 't', requestId: 'swarm_1.0', attempt: 1, capability: 'c', description: '', input: { ask: 1, mayRepeat: false } }
+  const run = witness.begins('b', task)
+  witness.killed('b')
+  witness.begins('c', { ...task, attempt: 2 })
+  witness.ends(run, { ok: true, result: 'late' })
+  const lease = { index: 0, agent: 'x@b', attempt: 2, failures: 0, isRepeatable: false }
+  const row = { item: 'i', agent: 'x@b', attempt: 2, status: 'completed', result: 1, error: null, durationMs: 0 } as const
+  const rowOf = (result: unknown): LedgerChange => book.settled('swarm_1', { index: 0, holder: 'x@b', row: { ...row, result } })
+  for (const change of [book.leased('swarm_1', lease), book.leased('swarm_1', { ...lease, attempt: 1 }), rowOf(1), rowOf(2)])
+    witness.keeps('a', change)
+  for (const id of ['swarm_1', 'swarm_2']) witness.keeps('a', { key: SWARM_KEYS.key('k'), value: utf8(id) })
+  const { durationMs: _ms, ...told } = row
+  witness.tells('a', 'swarm_1', { type: 'item', ...told, result: 3 })
+  t.alike(
+    faults.map((one) => one.replace(/\{.*/, '')),
+    [
+      'swarm_1.0 may not be repeated, and is',
+      'the leases of a swarm_1/0000000000000000 go back to 1',
+      'no run of x@b gave the result of a swarm_1/0000000000000000',
+      'the outcome of a swarm_1/0000000000000000 changes',
+      'the idempotency key a swarm-key/k names another swarm',
+      'of i of swarm_1 '
+    ]
+  )
+})
+
 test('a world asks what it is made to ask', async (t) => {
-  let asked = 0
-  for (let seed = 1; seed <= 20; seed++) asked += (await new Simulation(seed).run()).asked
-  t.ok(asked > 40, `${asked} requests in 20 worlds`)
+  let [asked, launched] = [0, 0]
+  for (let seed = 1; seed <= 30; seed++) {
+    const world = await new Simulation(seed).run()
+    asked += world.asked
+    launched += world.launched
+  }
+  t.ok(asked > 60, `${asked} requests in 30 worlds`)
+  t.ok(launched > 20, `${launched} launches in 30 worlds`)
 })
 
 test('a world in which a wall clock is put back by 42 minutes while a request has no outcome comes to its end', async (t) => {

@@ -1,13 +1,13 @@
 import type { NodeId } from '../../src/kit/ids.js'
-import type { Asked } from '../../src/node/requests.js'
-import { asNodeError } from '../../src/kit/errors.js'
 import { FakeLog } from '../support/fake-log.js'
 import type { FakeLink } from '../support/fake-links.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { ManualClock } from '../support/manual-clock.js'
 import { actor, founded, LogModel } from '../support/membership.js'
+import { Launches } from './launches.js'
 import { SeededNet } from './net.js'
 import { Place } from './place.js'
+import { Questions } from './questions.js'
 import { Random } from './random.js'
 import { frameText, Trace } from './trace.js'
 import { Witness } from './witness.js'
@@ -30,20 +30,23 @@ const DEEDS = {
   free: 4,
   pass: 12
 }
+/** The same where there are swarms. */
+const DEEDS_OF_SWARMS = {
+  ...DEEDS,
+  launch: 12,
+  abandon: 1,
+  ask: 6,
+  finish: 30,
+  fail: 10,
+  kill: 8,
+  start: 12,
+  lose: 1,
+  pass: 16
+}
+/** One world of so many has swarms. */
+const SWARMS_IN = 3
 /** Milliseconds of quiet within which everything must have ended. */
 const QUIET_MS = 1_200_000
-
-/** A request of a world. */
-interface Question {
-  readonly number: number
-  readonly from: Place
-  readonly to: Place
-  readonly mayRepeat: boolean
-  /** null until the node took it. */
-  asked: Asked | null
-  /** The process that was asked. */
-  readonly life: number
-}
 
 /** How a world went. */
 export interface WorldResult {
@@ -51,8 +54,9 @@ export interface WorldResult {
   /** What was broken first; null for nothing. */
   readonly fault: string | null
   readonly trace: Trace
-  /** Requests that a node took, and how often agents were begun. */
+  /** Requests and launches, also those that were refused. */
   readonly asked: number
+  readonly launched: number
 }
 
 /** A world: whole nodes on one clock, with links and disks that a seed troubles. */
@@ -64,9 +68,11 @@ export class Simulation {
   readonly #witness: Witness
   readonly #net: SeededNet
   readonly #places: readonly Place[]
-  readonly #questions: Question[] = []
+  readonly #questions: Questions
+  readonly #launches: Launches
   /** Pairs of places that cannot reach each other. */
   readonly #parted = new Set<string>()
+  readonly #hasSwarms: boolean
   #isCalm = false
 
   constructor(seed: number) {
@@ -83,27 +89,36 @@ export class Simulation {
         onAck: (link, lanes) => this.#ownerOf(link)?.acknowledges(link.peer, lanes)
       }
     })
-    const names = ['a', 'b', 'c'].slice(0, this.#random.is(0.3) ? 3 : 2)
+    this.#hasSwarms = seed % SWARMS_IN === 0
+    const names = ['a', 'b', 'c'].slice(0, this.#random.is(0.3) === this.#hasSwarms ? 2 : 3)
     const world = new World({ teardown: () => {} }, { clock: this.#clock, net: this.#net, log: logOf(names) })
     const parts = { world, clock: this.#clock, random: this.#random, trace: this.trace, witness: this.#witness }
     this.#places = names.map((name) => new Place(parts, actor(name)))
+    this.#questions = new Questions(parts)
+    this.#launches = new Launches(parts)
   }
 
   /** Lets it happen, from the first start to the end of everything. */
   async run(): Promise<WorldResult> {
     for (const place of this.#places) this.#start(place)
     await this.#pass(2000)
-    for (let left = this.#random.int(5, 30); left > 0 && this.#isWell; left--) {
-      const deed = this.#random.weighted(DEEDS)
+    for (let left = this.#random.int(5, 30) * (this.#hasSwarms ? 2 : 1); left > 0 && this.#isWell; left--) {
+      const deed = this.#random.weighted(this.#hasSwarms ? DEEDS_OF_SWARMS : DEEDS)
       if (deed === 'pass') await this.#pass(this.#random.is(0.2) ? this.#random.int(1000, 30_000) : this.#random.int(1, 1000))
       else this.#do(deed)
       await this.#turn()
       await this.#events(this.#random.int(0, 12))
     }
     if (this.#isWell) await this.#quiesce()
-    if (this.#isWell) this.#judge()
+    if (this.#isWell) await this.#judge()
     if (this.#isWell) await this.#close()
-    return { seed: this.seed, fault: this.#witness.faults[0] ?? null, trace: this.trace, asked: this.#questions.length }
+    return {
+      seed: this.seed,
+      fault: this.#witness.faults[0] ?? null,
+      trace: this.trace,
+      asked: this.#questions.count,
+      launched: this.#launches.count
+    }
   }
 
   get #isWell(): boolean {
@@ -127,57 +142,25 @@ export class Simulation {
     if (this.#isWell) this.#clock.advance(end - this.#clock.monotonic())
   }
 
-  #do(deed: keyof typeof DEEDS): void {
+  #do(deed: keyof typeof DEEDS_OF_SWARMS): void {
     const place = this.#random.pick(this.#places)
     const other = this.#random.pick(this.#places)
     if (place === null || other === null) return
-    if (deed === 'ask') return this.#ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
+    if (deed === 'ask') return this.#questions.ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
     if (deed === 'part' || deed === 'heal') return this.#part(place, this.#besides(place), deed === 'part')
     const link = this.#random.pick(this.#net.openLinks(place.actor.id, this.#besides(place).actor.id))
     if (deed === 'cut' && link !== null) return this.#cut(link)
     if (deed === 'stall' && link !== null) return this.#stall(link)
     if (deed === 'finish' || deed === 'fail') return this.#end(place, deed === 'finish')
-    if (deed === 'cancel') return this.#cancel()
+    if (deed === 'cancel') return this.#questions.cancel()
+    if (deed === 'launch') return this.#launches.launch(place)
+    if (deed === 'abandon') return this.#launches.cancel()
     if (deed === 'kill') return this.#kill(place)
+    if (deed === 'lose') return this.#lose(place)
     if (deed === 'stop') return void this.#stop(place)
     if (deed === 'start') return this.#start(this.#places.find(({ isUp }) => !isUp) ?? place)
     if (deed === 'jump') return this.#jump(place)
     if (deed === 'fill' || deed === 'free') return this.#fill(place, deed === 'fill')
-  }
-
-  #ask(from: Place, to: Place): void {
-    const random = this.#random
-    const { node, life } = from
-    const [agentId, kind] = [random.is(0.7) ? 'slow' : 'fast', random.is(0.5) ? 'again' : 'once']
-    const allowRepeat = random.is(0.15)
-    const mayRepeat = allowRepeat || kind === 'again'
-    const timeoutMs = random.is(0.2) ? random.int(1, 5000) : random.int(5000, 60_000)
-    const mayQueue = random.is(0.7)
-    if (node === null) return
-    const question: Question = { number: this.#questions.length + 1, from, to, mayRepeat, asked: null, life }
-    const name = `ask ${question.number}`
-    this.#questions.push(question)
-    this.trace.add(from.name, `${name}: ${agentId}.${kind} of ${to.name}, ${timeoutMs} ms${mayQueue ? ', may queue' : ''}`)
-    const asking = {
-      sender: { agentId: 'operator', nodeId: from.actor.id },
-      target: { agentId, nodeId: to.actor.id },
-      capability: `${agentId}.${kind}`,
-      input: { ask: question.number, mayRepeat },
-      description: '',
-      timeoutMs,
-      mayQueue,
-      allowRepeat
-    }
-    node.core.requests.ask(asking).then(
-      (asked) => {
-        if (life !== from.life) return
-        question.asked = asked
-        this.trace.add(from.name, `${name} is ${asked.requestId}, task ${asked.taskId}`)
-      },
-      (error: unknown) => {
-        if (life === from.life) this.trace.add(from.name, `${name} is refused: ${asNodeError(error).code}`)
-      }
-    )
   }
 
   #end(place: Place, isDone: boolean): void {
@@ -187,15 +170,13 @@ export class Simulation {
     else one.run.end({ ok: false, code: 'TASK_FAILED', message: 'it did not work' })
   }
 
-  #cancel(): void {
-    const question = this.#random.pick(this.#questions.filter(({ asked, from, life }) => asked !== null && from.life === life))
-    if (question === null) return
-    this.trace.add(question.from.name, `cancels ask ${question.number}`)
-    question.asked?.cancel()
-  }
-
   #start(place: Place): void {
     if (!place.isUp) place.start(() => this.#reach())
+  }
+
+  #lose(place: Place): void {
+    this.#kill(place)
+    place.lose()
   }
 
   #kill(place: Place): void {
@@ -299,22 +280,12 @@ export class Simulation {
 
   /** Has everything ended? */
   #isQuiet(): boolean {
-    return (
-      this.#places.every(({ node, open }) => node !== null && open.length === 0 && leftOf(node).length === 0) &&
-      this.#questions.every(({ asked, from }) => {
-        const record = asked === null ? null : this.#witness.askedOn(from.name, asked.requestId)
-        return (
-          record === null ||
-          record.status === 'completed' ||
-          record.status === 'failed' ||
-          (record.status === 'unknown' && record.retryAt === null)
-        )
-      })
-    )
+    const isIdle = this.#places.every(({ node, open }) => node !== null && open.length === 0 && leftOf(node).length === 0)
+    return isIdle && this.#questions.isOver && this.#launches.isOver(this.#places)
   }
 
-  /** Everything has an end, the same at both ends, and nothing is left over. */
-  #judge(): void {
+  /** Everything has an end, and nothing is left over. */
+  async #judge(): Promise<void> {
     const witness = this.#witness
     for (const { node, name } of this.#places) {
       if (node === null) {
@@ -323,13 +294,12 @@ export class Simulation {
       }
       for (const what of leftOf(node)) witness.fault(`at the end ${name} has ${what}`)
     }
-    for (const { asked, from, to, mayRepeat } of this.#questions) {
-      if (asked === null) continue
-      const state = from.node?.core.tasks.get(asked.taskId ?? '')?.state ?? 'forgotten'
-      const isEnded = state === 'completed' || state === 'failed' || state === 'canceled' || (state === 'unknown' && !mayRepeat)
-      if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
-      if (from !== to && !witness.isUnkept(from.name, asked.taskId)) witness.agree(asked.requestId, from.name, to.name)
-    }
+    this.#questions.judge()
+    if (!this.#hasSwarms) return
+    this.#launches.look()
+    await this.#turn()
+    await this.#pass(100)
+    this.#launches.judge()
   }
 
   /** Nodes that close leave nothing that goes on. */
@@ -367,7 +337,8 @@ function leftOf({ core }: FakeNode): string[] {
     'requests that wait': core.requests.waitingCount(),
     'messages on their way': core.lanes.waiting,
     'runs under way': running + queued,
-    'answers that wait': core.work.unsentCount()
+    'answers that wait': core.work.unsentCount(),
+    'swarms under way': core.swarms.activeSessions().length
   }
   return Object.entries(left).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
 }

@@ -5,6 +5,7 @@ import { receiverRecord, requestRecord, type RequestRecord } from '../../src/dom
 import { SETTLED } from '../../src/domain/reliable/request.js'
 import { FINAL_STATES, type Task } from '../../src/domain/task/task.js'
 import { sameBytes } from '../../src/kit/bytes.js'
+import { isOfSwarm, SwarmWitness } from './swarm-witness.js'
 import type { Trace } from './trace.js'
 
 /** One run of an agent. */
@@ -27,6 +28,12 @@ export interface AskedInput {
 export class Witness {
   /** What was broken, in order. */
   readonly faults: string[] = []
+  /** Sees what happens to swarms. */
+  readonly swarms = new SwarmWitness({
+    fault: (what) => this.fault(what),
+    calleeRecord: (node, requestId, attempt) =>
+      [...this.#of(node)].find((one) => one.role === 'callee' && one.requestId === requestId && one.attempt === attempt) ?? null
+  })
   readonly #trace: Trace
   readonly #runs = new Map<string, Run[]>()
   /** What tasks said last when that was an end, by `node task`. */
@@ -52,6 +59,7 @@ export class Witness {
   /** An agent begins a run. */
   begins(node: string, task: AgentTask): Run {
     const { requestId, attempt } = task
+    if (isOfSwarm(requestId)) return this.#beginsItem(node, task)
     const runs = this.#runs.get(requestId) ?? []
     this.#runs.set(requestId, runs)
     const run = { node, task, number: runs.length + 1, isOpen: true }
@@ -64,9 +72,16 @@ export class Witness {
     return run
   }
 
+  #beginsItem(node: string, task: AgentTask): Run {
+    const run = this.swarms.begins(node, task)
+    this.#trace.add(node, `begins ${task.requestId} (${task.capability}), lease ${task.attempt}, run ${run.number}`)
+    return run
+  }
+
   /** A run has ended by itself. */
   ends(run: Run, outcome: AgentOutcome): void {
     if (!run.isOpen) return
+    if (isOfSwarm(run.task.requestId)) this.swarms.ends(run, outcome)
     run.isOpen = false
     this.#trace.add(run.node, `ends ${run.task.requestId}: ${outcome.ok ? 'done' : outcome.code}`)
   }
@@ -74,6 +89,7 @@ export class Witness {
   /** The process of a node was killed: its runs end with it. */
   killed(node: string): void {
     for (const runs of this.#runs.values()) for (const run of runs) if (run.node === node) run.isOpen = false
+    this.swarms.killed(node)
   }
 
   /** A task says how it stands: once it told an end it tells no other, also after a restart. */
@@ -107,7 +123,15 @@ export class Witness {
       if (key.startsWith('lane-in/') && value !== null) this.#keepLane(name, receiverRecord.decode(value).contig)
       if (key.startsWith('request/')) this.#keepRequest(name, value === null ? null : requestRecord.decode(value))
       if (key.startsWith('request-out/')) this.#keepResult(name, value)
+      this.swarms.keeps(node, { key, value })
     }
+  }
+
+  /** All that the disk of a node held is lost. */
+  lost(node: string): void {
+    this.swarms.lost(node)
+    for (const known of [this.#told, this.#records, this.#results, this.#contig, this.#acked])
+      for (const name of known.keys()) if (name.startsWith(`${node} `)) known.delete(name)
   }
 
   /** Could the node not record how its task ended? */
@@ -154,6 +178,10 @@ export class Witness {
       return { record, result: read?.ok === true ? read.value : null }
     }
     return null
+  }
+
+  *#of(node: string): Generator<RequestRecord> {
+    for (const [name, record] of this.#records) if (name.startsWith(`${node} `)) yield record
   }
 
   #isDone(node: string, requestId: string): boolean {

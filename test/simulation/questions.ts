@@ -1,0 +1,112 @@
+import { asNodeError } from '../../src/kit/errors.js'
+import { REQUEST_POLICY } from '../../src/domain/reliable/request.js'
+import type { Asked } from '../../src/node/requests.js'
+import type { Place, PlaceParts } from './place.js'
+
+/** A request of a world. */
+interface Question {
+  readonly number: number
+  readonly from: Place
+  readonly to: Place
+  readonly mayRepeat: boolean
+  /** null until the node took it. */
+  asked: Asked | null
+  /** The process that was asked. */
+  readonly life: number
+  /** Disks that its two ends had lost before. */
+  readonly losses: readonly [number, number]
+}
+
+/** The requests of a world: asks, cancels, and judges how they ended. */
+export class Questions {
+  readonly #parts: Pick<PlaceParts, 'random' | 'trace' | 'witness'>
+  readonly #all: Question[] = []
+
+  constructor(parts: Pick<PlaceParts, 'random' | 'trace' | 'witness'>) {
+    this.#parts = parts
+  }
+
+  /** Requests so far, also those that were refused. */
+  get count(): number {
+    return this.#all.length
+  }
+
+  /** Something is asked of an agent. */
+  ask(from: Place, to: Place): void {
+    const { random, trace } = this.#parts
+    const { node, life } = from
+    const [agentId, kind] = [random.is(0.7) ? 'slow' : 'fast', random.is(0.5) ? 'again' : 'once']
+    const allowRepeat = random.is(0.15)
+    const mayRepeat = allowRepeat || kind === 'again'
+    const timeoutMs = random.is(0.2) ? random.int(1, 5000) : random.int(5000, 60_000)
+    const mayQueue = random.is(0.7)
+    if (node === null) return
+    const number = this.#all.length + 1
+    const question: Question = { number, from, to, mayRepeat, asked: null, life, losses: [from.losses, to.losses] }
+    const name = `ask ${number}`
+    this.#all.push(question)
+    trace.add(from.name, `${name}: ${agentId}.${kind} of ${to.name}, ${timeoutMs} ms${mayQueue ? ', may queue' : ''}`)
+    const asking = {
+      sender: { agentId: 'operator', nodeId: from.actor.id },
+      target: { agentId, nodeId: to.actor.id },
+      capability: `${agentId}.${kind}`,
+      input: { ask: number, mayRepeat },
+      description: '',
+      timeoutMs,
+      mayQueue,
+      allowRepeat
+    }
+    node.core.requests.ask(asking).then(
+      (asked) => {
+        if (life !== from.life) return
+        question.asked = asked
+        trace.add(from.name, `${name} is ${asked.requestId}, task ${asked.taskId}`)
+      },
+      (error: unknown) => {
+        if (life === from.life) trace.add(from.name, `${name} is refused: ${asNodeError(error).code}`)
+      }
+    )
+  }
+
+  /** A request is canceled where it was asked. */
+  cancel(): void {
+    const question = this.#parts.random.pick(this.#all.filter(({ asked, from, life }) => asked !== null && from.life === life))
+    if (question === null) return
+    this.#parts.trace.add(question.from.name, `cancels ask ${question.number}`)
+    question.asked?.cancel()
+  }
+
+  /** Has every request an end, or nobody who asks after it any more? */
+  get isOver(): boolean {
+    return this.#all.every(({ asked, from }) => {
+      const record = asked === null ? null : this.#parts.witness.askedOn(from.name, asked.requestId)
+      return (
+        record === null ||
+        record.status === 'completed' ||
+        record.status === 'failed' ||
+        (record.status === 'unknown' && record.retryAt === null)
+      )
+    })
+  }
+
+  /** Each has an end, the same at both ends. What a lost disk held nobody knows. */
+  judge(): void {
+    for (const question of this.#all) {
+      const { asked, from, to, mayRepeat, losses } = question
+      const [isCallerLost, isCalleeLost] = [from.losses > losses[0], to.losses > losses[1]]
+      if (asked === null || isCallerLost) continue
+      const { witness } = this.#parts
+      const state = from.node?.core.tasks.get(asked.taskId ?? '')?.state ?? 'forgotten'
+      const mayBeUnknown = !mayRepeat || isCalleeLost || this.#isExhausted(question)
+      const isEnded = state === 'completed' || state === 'failed' || state === 'canceled' || (state === 'unknown' && mayBeUnknown)
+      if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
+      if (from !== to && !isCalleeLost && !witness.isUnkept(from.name, asked.taskId)) witness.agree(asked.requestId, from.name, to.name)
+    }
+  }
+
+  /** Was it asked for as often as is asked, while its node could not take it? */
+  #isExhausted({ asked, from }: Question): boolean {
+    const record = asked === null ? null : this.#parts.witness.askedOn(from.name, asked.requestId)
+    return record !== null && record.tries >= REQUEST_POLICY.maxAttempts
+  }
+}
