@@ -61,8 +61,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'whoever knows the ids of a message that waits rides on its approval',
     file: 'src/node/waiting.ts',
-    find: 'if (!isEqual(untimed(one.incoming.payload), untimed(incoming.payload)))',
-    put: 'if (one.incoming.payload === null)',
+    find: '!isEqual(untimed(one.incoming.payload), untimed(incoming.payload))',
+    put: 'one.incoming.payload === null',
     test: 'node/approvals.seen',
     title: 'a copy with the same ids that says something else does not ride on an approval, and nobody hears it'
   },

@@ -137,5 +137,37 @@ export const RELIABLE_MUTANTS = [
     put: '',
     test: 'node/replies',
     title: 'what has begun and may not be repeated stays on record'
+  },
+  {
+    name: 'asking after a request begins it',
+    file: 'src/node/work.ts',
+    find: '    if (parsed.data.isQuery) return void this.#tell(incoming, parsed.data)\n',
+    put: '',
+    test: 'node/approvals.queries',
+    title: 'a query that the rules let pass does not begin what waits for a person'
+  },
+  {
+    name: 'asking after a request waits for a person',
+    file: 'src/node/work.ts',
+    find: 'parsed.data.isQuery || ',
+    put: '',
+    test: 'node/approvals.queries',
+    title: 'asking after what was done needs nobody to allow it'
+  },
+  {
+    name: 'what runs may be repeated because another capability under its id may be',
+    file: 'src/node/callee-requests.ts',
+    find: 'before.isRepeatable && this',
+    put: 'before.isRepeatable || this',
+    test: 'node/callee-requests',
+    title: 'what runs may be repeated only when its capability says so'
+  },
+  {
+    name: 'a damaged record holds up its lane',
+    file: 'src/node/callee-requests.ts',
+    find: "if (asNodeError(error).code !== 'STORE_DAMAGED') throw error",
+    put: 'throw error',
+    test: 'node/callee-requests',
+    title: 'a request whose record is damaged ends as unknown'
   }
 ]

@@ -115,12 +115,12 @@ export class Approvals {
   hold(held: Held): Refusal | null {
     const { clock, ids, work, inbox, conversations, limits } = this.#parts
     const { incoming } = held
+    const joining = this.#list.join(held)
     // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
-    if (work.knows(incoming)) {
+    if (joining === 'new' && work.knows(incoming)) {
       inbox.pass(held, (one) => work.onRequest(one))
       return null
     }
-    const joining = this.#list.join(held)
     if (joining === 'full') return NO_ROOM
     if (joining === 'other') return OTHER
     if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(threadOf(incoming))

@@ -10,6 +10,7 @@ import { arrive, recover } from '../domain/reliable/request.js'
 import { requestPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
 import type { HostOutcome } from './agents.js'
 import type { Directory } from './directory.js'
 import { completedBy, ENDINGS, failed, responseOf } from './endings.js'
@@ -25,6 +26,7 @@ const BEYOND_MS = 3_600_000
 /** What recording the requests of others needs. */
 export interface CalleeRequestsParts {
   readonly clock: Clock
+  readonly telemetry: Telemetry
   readonly ids: IdSource
   readonly book: RequestBook
   readonly directory: Directory
@@ -72,11 +74,11 @@ export class CalleeRequests {
     const end = (): void => void this.#recording.delete(name)
     this.#recording.add(name)
     try {
-      const before = await book.get(name)
+      const before = await this.#before(name)
       if (before === null && !ledgerRoom.isFull)
         return { changes: book.changes(null, record, { input: envelope }), recorded: { ...copy, isFirst: true }, end }
       end()
-      const isDone = before !== null && before.status !== 'pending' && before.status !== 'started'
+      const isDone = before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
       return { ...known, recorded: { ...copy, isDone, isRefused: before === null } }
     } catch (error) {
       end()
@@ -86,18 +88,45 @@ export class CalleeRequests {
 
   /**
    * What becomes of a request that is not in flight: it runs (`record`), or this is answered. One that is not recorded was
-   * lost with the disk, or is only asked after.
-   * @throws NodeError STORE_DAMAGED
+   * lost with the disk.
+   * @throws NodeError what the ledger says that cannot be read
    */
-  async standing(name: string, payload: RequestPayload): Promise<Standing> {
-    const record = await this.#parts.book.get(name)
-    const known = record === null ? null : { ...record, runs: record.tries }
-    if (record === null || known === null) return { response: responseOf(payload, ENDINGS.noTrace), changes: [] }
+  async standing(incoming: Incoming, name: string, payload: RequestPayload): Promise<Standing> {
+    const before = await this.#before(name)
+    if (before === null) return { response: responseOf(payload, ENDINGS.noTrace), changes: [] }
+    if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
+    // Its card may have changed since it came, and a peer may give one id to two capabilities.
+    const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
+    const known = { ...record, runs: record.tries }
     if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
     if (recover(known) === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
     if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, ENDINGS.tooLate)
     return { record }
+  }
+
+  /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. @throws NodeError as `standing`. */
+  async told(name: string | null, payload: RequestPayload): Promise<unknown> {
+    const record = name === null ? null : await this.#before(name)
+    if (record === null || name === null) return responseOf(payload, ENDINGS.noTrace)
+    if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
+    return arrive({ ...record, runs: record.tries }, 'query') === 'tell' ? await this.#told(record, name, payload) : null
+  }
+
+  /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
+  async #before(name: string): Promise<RequestRecord | 'damaged' | null> {
+    try {
+      return await this.#parts.book.get(name)
+    } catch (error) {
+      if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
+      this.#parts.telemetry.count('errors', 'ledger')
+      this.#parts.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
+      return 'damaged'
+    }
+  }
+
+  #isRepeatable(agent: AgentAddress, { allowRepeat, capability }: RequestPayload): boolean {
+    return allowRepeat || isIdempotent(this.#parts.directory, agent, capability)
   }
 
   #ended(record: RequestRecord, payload: RequestPayload, ending: Ending): Standing {
@@ -166,7 +195,7 @@ export class CalleeRequests {
       correlationId: header.correlationId ?? header.id,
       taskId: ids.next('task'),
       status: 'pending',
-      isRepeatable: payload.allowRepeat || isIdempotent(this.#parts.directory, recipient, payload.capability),
+      isRepeatable: this.#isRepeatable(recipient, payload),
       tries: 0,
       createdAt: now,
       updatedAt: now,

@@ -22,6 +22,7 @@ export const ENDINGS = {
   interrupted: unknown(
     'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
   ),
+  damaged: unknown('the record that its node has of it is damaged: nobody can say whether it was done; look, then call it anew'),
   noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
 } as const satisfies Record<string, Ending>
 

@@ -74,14 +74,15 @@ export class WaitingList {
   }
 
   /**
-   * A message that waits already came again: it hears of the decision as well (`joined`), on this thread already (`known`),
-   * or not, since too many do (`full`). `new`: none such waits. `other`: it has the ids of one that waits, and says something
-   * else: what a person sees of the one must not be taken for the other.
+   * A message that waits already came again, or is asked after: it hears of the decision as well (`joined`), on this thread
+   * already (`known`), or not, since too many do (`full`). `new`: none such waits. `other`: it has the ids of one that waits,
+   * and says something else: what a person sees of the one must not be taken for the other.
    */
   join({ incoming }: Held): 'new' | 'joined' | 'known' | 'full' | 'other' {
-    const one = this.#byKey.get(keyOf(incoming, requestOf(incoming)))
+    const request = requestOf(incoming)
+    const one = this.#byKey.get(keyOf(incoming, request))
     if (one === undefined) return 'new'
-    if (!isEqual(untimed(one.incoming.payload), untimed(incoming.payload))) return 'other'
+    if (request?.isQuery !== true && !isEqual(untimed(one.incoming.payload), untimed(incoming.payload))) return 'other'
     const thread = threadOf(incoming)
     if (one.threads.some(({ correlationId }) => correlationId === thread.correlationId)) return 'known'
     if (one.threads.length >= MAX_THREADS) return 'full'

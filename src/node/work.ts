@@ -3,7 +3,7 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
-import { addressText, defaultCapability } from '../domain/card/card.js'
+import { addressText } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
@@ -24,11 +24,7 @@ import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
 import { sizeOf } from './size.js'
 import type { Tasks } from './tasks.js'
-
-/** Bytes of the inputs of one peer's tasks in flight. */
-const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
-/** Bytes of the inputs of all tasks in flight. */
-const MAX_INPUT_BYTES = 256 * 1024 * 1024
+import { WorkIntake } from './work-intake.js'
 
 /** What doing others' work needs. */
 export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'> {
@@ -55,6 +51,7 @@ export class Work {
   readonly #parts: WorkParts
   readonly #replies: Replies
   readonly #inFlight = new InFlight()
+  readonly #intake: WorkIntake
   /** What was canceled before it was here. */
   readonly #canceled = new Canceled()
   #timer: Timer | null = null
@@ -62,6 +59,7 @@ export class Work {
   constructor(parts: WorkParts) {
     this.#parts = parts
     this.#replies = new Replies({ ...parts, answerTtlMs: parts.limits.answerTtlMs })
+    this.#intake = new WorkIntake({ ...parts, inFlight: this.#inFlight })
   }
 
   /** Begins to heartbeat. */
@@ -108,11 +106,11 @@ export class Work {
     return this.#replies.unsentCount()
   }
 
-  /** Would a message run nothing new, since the same request is under way or was done already? */
+  /** Would a message run nothing new, since it only asks after a request, or the same is under way or was done already? */
   knows(incoming: Incoming): boolean {
     const parsed = incoming.header.type === 'request' ? requestPayloadSchema.safeParse(incoming.payload) : null
     if (parsed?.success !== true) return false
-    return incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, parsed.data))
+    return parsed.data.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, parsed.data))
   }
 
   /** A request that the road in let through. */
@@ -125,6 +123,8 @@ export class Work {
     const key = keyOf(incoming, parsed.data)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
+    // It claims nothing: what it asks after may begin at any moment.
+    if (parsed.data.isQuery) return void this.#tell(incoming, parsed.data)
     const threads = this.#inFlight.claim(incoming.peer, key, thread)
     const request = { incoming, key, payload: parsed.data, threads }
     if (incoming.recorded === undefined) this.#take(request, null)
@@ -133,17 +133,34 @@ export class Work {
 
   /** What the ledger holds of a request decides what becomes of it. */
   async #look(request: Claimed, name: string): Promise<void> {
-    const { callee, telemetry } = this.#parts
-    const { payload } = request
+    const { incoming, payload } = request
     try {
-      const standing = await callee.standing(name, payload)
+      const standing = await this.#parts.callee.standing(incoming, name, payload)
       if ('record' in standing) this.#take(request, standing.record)
       else this.#release(request, standing.response, standing.changes)
     } catch (error) {
-      telemetry.count('errors', 'ledger')
-      telemetry.log('error', 'a request could not be looked up', { requestId: payload.requestId, reason: messageOf(error) })
+      this.#notLookedUp(payload, error)
       this.#release(request, responseOf(payload, ENDINGS.unreadable))
     }
+  }
+
+  /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
+  async #tell(incoming: Incoming, payload: RequestPayload): Promise<void> {
+    const thread = threadOf(incoming)
+    const response = await this.#parts.callee
+      .told(incoming.recorded?.name ?? null, payload)
+      .catch((error: unknown) => this.#notLookedUp(payload, error))
+    // It may have begun meanwhile.
+    const joined = this.#inFlight.join(incoming.peer, keyOf(incoming, payload), thread)
+    if (joined !== 'new') return this.#repeated(thread, joined)
+    if (response === null) this.#parts.conversations.end(thread)
+    else await this.#replies.respond(thread, response)
+  }
+
+  #notLookedUp({ requestId }: RequestPayload, error: unknown): null {
+    this.#parts.telemetry.count('errors', 'ledger')
+    this.#parts.telemetry.log('error', 'a request could not be looked up', { requestId, reason: messageOf(error) })
+    return null
   }
 
   #release({ incoming, key, threads }: Claimed, response: unknown, changes: readonly LedgerChange[] = []): void {
@@ -153,7 +170,7 @@ export class Work {
 
   /** Runs a request that nothing speaks against, under its claim. */
   #take({ incoming, key, payload: asked, threads }: Claimed, record: RequestRecord | null): void {
-    const payload = this.#check(incoming, asked)
+    const payload = this.#intake.check(incoming, asked)
     if (!(payload instanceof NodeError))
       return void this.#run(this.#open(incoming, { key, payload, isNotification: false, threads, record }))
     this.#inFlight.release(incoming.peer, key)
@@ -173,7 +190,7 @@ export class Work {
     // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
     const key = `notification ${keyOf(incoming, asked)}`
     if (this.#inFlight.has(incoming.peer, key)) return false
-    const payload = this.#check(incoming, asked)
+    const payload = this.#intake.check(incoming, asked)
     if (payload instanceof NodeError) return false
     void this.#run(this.#open(incoming, { key, payload, isNotification: true, threads: [threadOf(incoming)], record: null }))
     return true
@@ -237,29 +254,6 @@ export class Work {
     if (joined === 'full') void this.#replies.refuse(thread, new NodeError('OVERLOADED', 'this request was repeated too often').toBody())
     // The one answer that comes ends one opening of the thread.
     if (joined === 'known') this.#parts.conversations.end(thread)
-  }
-
-  /** The payload with its capability named and its input as agents get it, or why it is not taken. */
-  #check({ peer, recipient }: Incoming, payload: RequestPayload): RequestPayload | NodeError {
-    const { agents, directory, toAgentJson } = this.#parts
-    if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
-    const { agentId } = recipient
-    const card = directory.card(recipient)
-    const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
-    if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
-    try {
-      const input = toAgentJson(payload.input)
-      return agents.inputFault(agentId, capability, input) ?? { ...payload, capability, input }
-    } catch (error) {
-      return error instanceof NodeError ? error : new NodeError('INTERNAL', messageOf(error), { cause: error })
-    }
-  }
-
-  #hasRoom(peer: NodeId, bytes: number): boolean {
-    const { maxInFlight, maxInFlightPerPeer } = this.#parts.limits
-    const [all, ofPeer] = [this.#inFlight.load(), this.#inFlight.load(peer)]
-    if (all.count >= maxInFlight || ofPeer.count >= maxInFlightPerPeer) return false
-    return all.bytes + bytes <= MAX_INPUT_BYTES && ofPeer.bytes + bytes <= MAX_INPUT_BYTES_PER_PEER
   }
 
   /** Puts work in flight and opens its task. */

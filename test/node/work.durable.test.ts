@@ -1,8 +1,9 @@
 import test from 'brittle'
 import { NodeError } from '../../src/kit/errors.js'
-import { DurableScene } from '../support/durable-scene.js'
+import { DurableScene, type MortalLedger } from '../support/durable-scene.js'
 import { failsWith } from '../support/fails.js'
 import type { FakeNode } from '../support/fake-node.js'
+import { forge } from '../support/forge.js'
 
 test('what may not be repeated does not begin before that is durable', async (t) => {
   const scene = await DurableScene.start(t)
@@ -208,4 +209,44 @@ test('a full ledger refuses new requests, of this node and of others; what is on
   await scene.ask()
   await world.settle()
   t.is(scene.begun.length, 2)
+})
+
+test('a request that is asked after before its node took it up again runs by what it was asked with, once', async (t) => {
+  const scene = await DurableScene.start(t, { concurrency: 1 })
+  const { here, peer, world } = scene
+  await scene.ask({ capability: 'slow.once' })
+  const { requestId, correlationId, taskId } = await scene.ask({ capability: 'slow.once', input: { a: 2 } })
+  await world.settle()
+  // The next process reads what it was asked with slowly.
+  const ledger = peer.ledger as MortalLedger
+  const kill = ledger.kill.bind(ledger)
+  let go: () => void = () => {}
+  const wait = new Promise<void>((resolve) => (go = resolve))
+  ledger.kill = () => {
+    const next = kill()
+    const { get } = next
+    next.get = async (key) => {
+      if (key.startsWith('request-in/')) await wait
+      return await get(key)
+    }
+    return next
+  }
+  const started = scene.crashPeer()
+  await world.settle()
+  world.net.connect(here.id, peer.id)
+  await world.settle()
+  const payload = { requestId, attempt: 1, capability: 'slow.once', input: null, isQuery: true }
+  forge(here, peer, { recipient: `slow@${peer.id}`, payload, correlationId })
+  await world.settle()
+  t.is(scene.runsOf(requestId), 0)
+  go()
+  await started
+  await world.settle()
+  t.alike(
+    scene.begun.filter((one) => one.requestId === requestId).map(({ input }) => input),
+    [{ a: 2 }]
+  )
+  scene.finish()
+  await world.pass(10_000, 500)
+  t.is((await scene.task(taskId)).state, 'completed')
 })

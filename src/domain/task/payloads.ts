@@ -47,7 +47,7 @@ export const requestPayloadSchema = z.object({
   ttlMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
   /** It may be run again after an unknown outcome, though the capability says that it may not. */
   allowRepeat: z.boolean().default(false),
-  /** Only asks how it stands: what was never seen is not begun. */
+  /** Only asks how it stands: nothing is begun by it. */
   isQuery: z.boolean().default(false)
 })
 

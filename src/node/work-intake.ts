@@ -1,0 +1,55 @@
+import { messageOf, NodeError } from '../kit/errors.js'
+import { defaultCapability } from '../domain/card/card.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
+import type { AgentHost } from './agents.js'
+import type { Directory } from './directory.js'
+import type { InFlight } from './in-flight.js'
+import type { Incoming } from './incoming.js'
+import { sizeOf } from './size.js'
+
+/** Bytes of the inputs of one peer's tasks in flight. */
+const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024
+/** Bytes of the inputs of all tasks in flight. */
+const MAX_INPUT_BYTES = 256 * 1024 * 1024
+
+/** What deciding whether work is taken needs. */
+export interface WorkIntakeParts {
+  readonly agents: Pick<AgentHost, 'inputFault'>
+  readonly directory: Pick<Directory, 'card'>
+  readonly inFlight: Pick<InFlight, 'load'>
+  readonly limits: { readonly maxInFlight: number; readonly maxInFlightPerPeer: number }
+  /** Makes bytes of attachments into base64 text, as agents get them. */
+  toAgentJson(value: unknown): unknown
+}
+
+/** Which work this node takes: what there is room for, and what its agent can begin with. */
+export class WorkIntake {
+  readonly #parts: WorkIntakeParts
+
+  constructor(parts: WorkIntakeParts) {
+    this.#parts = parts
+  }
+
+  /** The payload with its capability named and its input as agents get it, or why it is not taken. */
+  check({ peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
+    const { agents, directory, toAgentJson } = this.#parts
+    if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
+    const { agentId } = recipient
+    const card = directory.card(recipient)
+    const capability = payload.capability ?? (card === undefined ? null : (defaultCapability(card)?.id ?? null))
+    if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
+    try {
+      const input = toAgentJson(payload.input)
+      return agents.inputFault(agentId, capability, input) ?? { ...payload, capability, input }
+    } catch (error) {
+      return error instanceof NodeError ? error : new NodeError('INTERNAL', messageOf(error), { cause: error })
+    }
+  }
+
+  #hasRoom(peer: string, bytes: number): boolean {
+    const { inFlight, limits } = this.#parts
+    const [all, ofPeer] = [inFlight.load(), inFlight.load(peer)]
+    if (all.count >= limits.maxInFlight || ofPeer.count >= limits.maxInFlightPerPeer) return false
+    return all.bytes + bytes <= MAX_INPUT_BYTES && ofPeer.bytes + bytes <= MAX_INPUT_BYTES_PER_PEER
+  }
+}
