@@ -6,6 +6,14 @@ const DIALLED = 'who is dialled: all where there is a place for each, else only 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const PLACES_MUTANTS = [
   {
+    name: 'who cannot be pinged is said to be reached by a way of long ago',
+    file: 'src/node/api-peers.ts',
+    find: '(await routes.confirm(nodeId))',
+    put: '(await routes.find(nodeId))',
+    test: 'node/api-peers',
+    title: 'a way that is remembered and leads nowhere by now is not told as one'
+  },
+  {
     name: 'a link in use makes room',
     file: 'src/domain/membership/neighbours.ts',
     find: 'unused.find((one) => !one.isBusy())',

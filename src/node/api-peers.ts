@@ -1,4 +1,4 @@
-import { NodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
 import { type NodeId, shortId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
@@ -144,15 +144,33 @@ export async function revokePeer(
   return { ...showPeer(node, nodeId, by), wasRevoked: false }
 }
 
-/** Pings a peer, one after the other. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
+/** Pings a peer, one after the other; over a link of its own alone. @throws NodeError PEER_OFFLINE, REVOKED, TIMEOUT. */
 export async function pingPeer(node: NodeCore, nodeId: NodeId, count: number): Promise<Calls['peers.ping']['result']> {
   if (nodeId === node.parts.membership.nodeId) throw new NodeError('USAGE', 'that is this node itself')
   refuseRevoked(node, nodeId)
   const rttMs: number[] = []
-  while (rttMs.length < Math.min(count, MAX_PINGS)) rttMs.push(rounded(await node.peers.ping(nodeId)))
-  const link = node.peers.link(nodeId)
-  if (link === null) throw new NodeError('PEER_OFFLINE', 'the peer is gone')
-  return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
+  try {
+    while (rttMs.length < Math.min(count, MAX_PINGS)) rttMs.push(rounded(await node.peers.ping(nodeId)))
+    const link = node.peers.link(nodeId)
+    if (link === null) throw new NodeError('PEER_OFFLINE', 'the peer is gone')
+    return { peer: node.directory.ref(nodeId), path: link.path, rttMs }
+  } catch (error) {
+    throw asNodeError(error).code === 'PEER_OFFLINE' ? ((await relayedOnly(node, nodeId, error)) ?? error) : error
+  }
+}
+
+/** Nobody carries pings: says so of a peer without a link that messages reach all the same; null for one that they do not. */
+async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: NodeId, cause: unknown): Promise<NodeError | null> {
+  const via = (await routes.confirm(nodeId)) ? routes.next(nodeId) : null
+  if (via === null && !presence.isOnline(nodeId)) return null
+  const by =
+    via === null
+      ? 'another had one to it within the last minute (relayed), but none carries anything to it now'
+      : `it is reached by way of ${directory.ref(via).name} (relayed), which carries messages but no pings`
+  return new NodeError('PEER_OFFLINE', `${directory.ref(nodeId).name} has no direct link; ${by}`, {
+    next: via === null ? ['a2a-node peers'] : ['a2a-node agents --remote', 'a2a-node call <agent> <capability> <json>'],
+    cause
+  })
 }
 
 /** Makes an invite and brings it into the log. `by`: nobody invites as more than itself. @throws NodeError NOT_ADMIN, FORBIDDEN, TIMEOUT. */

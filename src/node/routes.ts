@@ -89,10 +89,15 @@ export class Routes {
 
   /** Looks for a way: first one neighbour long, then two. Resolves whether one is known; searches for the same node are one. */
   find(target: NodeId): Promise<boolean> {
-    if (this.next(target) !== null) return Promise.resolve(true)
-    const finding = this.#finding.get(target) ?? this.#find(target).finally(() => this.#finding.delete(target))
-    this.#finding.set(target, finding)
-    return finding
+    return this.next(target) === null ? this.#sought(target) : Promise.resolve(true)
+  }
+
+  /** Looks for a way as if none were remembered; one that no neighbour says it has now is forgotten. Resolves whether there is one. */
+  async confirm(target: NodeId): Promise<boolean> {
+    const via = this.next(target)
+    const isFound = await this.#sought(target)
+    if (!isFound && via !== null) this.#table.drop(target, via)
+    return isFound
   }
 
   /** A neighbour asks for a way. */
@@ -118,6 +123,12 @@ export class Routes {
   onOffline(peer: NodeId): void {
     this.#table.dropNode(peer)
     this.#noWays.drop(peer)
+  }
+
+  #sought(target: NodeId): Promise<boolean> {
+    const finding = this.#finding.get(target) ?? this.#find(target).finally(() => this.#finding.delete(target))
+    this.#finding.set(target, finding)
+    return finding
   }
 
   async #find(target: NodeId): Promise<boolean> {
