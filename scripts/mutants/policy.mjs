@@ -123,6 +123,14 @@ export const POLICY_MUTANTS = [
     title: 'whoever calls reads the name of the node whose person'
   },
   {
+    name: 'agents without a capability are counted as left out by rules',
+    file: 'src/node/broadcast.ts',
+    find: "outcome === 'SKIPPED' ? 'skipped'",
+    put: "outcome === '' ? 'skipped'",
+    test: 'node/broadcast',
+    title: 'a broadcast that failed counts apart who was left out by rules'
+  },
+  {
     name: 'a vanished policy file opens everything',
     file: 'src/adapters/storage/policy-file.ts',
     find: 'if (text === null && this.#text !== null)',

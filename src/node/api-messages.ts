@@ -1,6 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
-import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
 import { shellWord, shown } from '../kit/text.js'
@@ -10,12 +10,14 @@ import type { RegisteredCard } from '../domain/card/registry.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
-import type { AgentDetail, AgentInfo, BroadcastTarget, Calls, Reply, TaskInfo } from '../ports/node-api.js'
+import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
 import type { MessageEvent } from '../ports/policy-api.js'
 import { Abort } from './abort.js'
 import { OPERATOR } from './agents.js'
-import { isRefusal, refusal, stepsFor } from './next-steps.js'
+import { broadcastError, refusingRule } from './broadcast.js'
+import type { Outcome } from './broadcast.js'
+import { refusal, stepsFor } from './next-steps.js'
 import type { NodeCore } from './node.js'
 import type { Answer, Asking } from './asking.js'
 import type { DraftHead } from './outbox.js'
@@ -335,35 +337,8 @@ async function broadcast(node: NodeCore, type: 'request' | 'notification', quest
   return { requestId: id, correlationId: id, agent: '*', taskId: null, outcome, payload: null, error, latencyMs, targets }
 }
 
-/** What a broadcast counts as having got there. */
-const TAKEN: ReadonlySet<string> = new Set(['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'])
-
-/** The message did not get there, or nobody knows: not the agent failed. */
-const UNDELIVERED: ReadonlySet<string> = new Set(['PEER_OFFLINE', 'DELIVERY_FAILED', 'CHANNEL_CLOSED', 'OVERLOADED', 'UNKNOWN'])
-/** What the rules of a node refuse; its error then tells the rule. */
-const isByRules = (code: ErrorCode): boolean => isRefusal(code) || code === 'FORBIDDEN'
 /** Characters of JSON of an answer that one row of a broadcast holds. */
 const ANSWER_SHOWN = 16_384
-
-type Outcome = Omit<BroadcastTarget, 'agent'>
-
-/** A target that a rule leaves out is as it should be, unless there is no other; one that failed is not. */
-function broadcastError(targets: readonly Outcome[]): NodeError | null {
-  const asked = targets.filter(({ rule }) => rule === null)
-  const failed = asked.filter(({ outcome }) => !TAKEN.has(outcome))
-  if (targets.length > 0 && asked.length === 0)
-    return new NodeError('DELIVERY_FAILED', 'no agent took the message: rules left all of them out')
-  if (failed.length === 0) return null
-  const code = failed.some(({ outcome }) => UNDELIVERED.has(outcome)) ? 'DELIVERY_FAILED' : 'TASK_FAILED'
-  const [share, part] = failed.length === asked.length ? ['all', 'no agent took it'] : [`${failed.length} of`, 'partly done']
-  const others = targets.length - asked.length
-  const more = others === 0 ? '' : `; ${others} more were left out by rules`
-  return new NodeError(code, `${part}: it failed at ${share} ${asked.length} agents that were asked${more}`)
-}
-
-function ruleOf(data: unknown): string | null {
-  return isRecord(data) && typeof data['rule'] === 'string' ? shown(data['rule']) : null
-}
 
 async function toOne(
   node: NodeCore,
@@ -382,11 +357,11 @@ async function toOne(
     const reply = await ask(node, { ...question, target })
     const { taskId, payload, error } = reply
     const preview = previewOf(payload, ANSWER_SHOWN)
-    const rule = error !== null && isByRules(error.code) ? (ruleOf(error.data) ?? error.code) : null
+    const rule = error === null ? null : refusingRule(error)
     const answer = error === null ? { payload: preview.endsWith('…') ? preview : payload } : { reason: shown(error.message), payload: null }
     return { outcome: error?.code ?? reply.outcome, rule, taskId, ...answer }
   } catch (error) {
-    const { code, data, message } = asNodeError(error)
-    return { outcome: code, rule: ruleOf(data), reason: shown(message) }
+    const known = asNodeError(error)
+    return { outcome: known.code, rule: refusingRule(known), reason: shown(known.message) }
   }
 }

@@ -126,7 +126,7 @@ test('a broadcast counts whom it asked, names who was left out by which rule, an
   const why = Object.fromEntries(targets.map((one) => [one.agent, one.reason]))
   t.alike([why['bad@peer'], why['text@peer']], ['no', undefined])
   t.alike([outcome, error?.code], ['FAILED', 'TASK_FAILED'])
-  t.is(error?.message, 'partly done: it failed at 1 of 2 agents that were asked; 2 more were left out by rules')
+  t.is(error?.message, 'partly done: it failed at 1 of 2 agents; left out: 1 by rules, 1 without a capability')
   const answer = targets.find((one) => one.agent === 'text@peer')
   t.ok(answer?.taskId !== null && answer?.taskId !== undefined)
   t.ok(JSON.stringify(answer?.payload).includes('x'), 'the answer is in its row')

@@ -190,8 +190,8 @@ test('a broadcast lists every target with what became of it', async (t) => {
   t.is(reply.outcome, 'FAILED')
   t.is(
     reply.error?.message,
-    'partly done: it failed at 1 of 2 agents that were asked; 3 more were left out by rules',
-    'whom a rule leaves out was not asked'
+    'partly done: it failed at 1 of 2 agents (1 offline); left out: 3 without a capability',
+    'who has no capability was not left out by rules'
   )
   t.alike(Object.fromEntries((reply.targets ?? []).map((one) => [one.agent, one.outcome])), {
     'text@peer': 'COMPLETED',
