@@ -13,6 +13,17 @@ declare module 'hypercore' {
     readonly remotePublicKey: Uint8Array
     readonly remoteLength: number
     readonly stream: NoiseSecretStream
+    /** Asks for blocks and proofs. The answer to id 0 with an upgrade from 0 on is compared with what is here. */
+    readonly wireRequest: { send(request: WireRequest): boolean }
+  }
+
+  export interface WireRequest {
+    readonly id: number
+    readonly fork: number
+    readonly block: null
+    readonly hash: null
+    readonly seek: null
+    readonly upgrade: { readonly start: number; readonly length: number }
   }
 
   interface CoreEvents {
@@ -56,8 +67,8 @@ declare module 'hypercore' {
     readonly contiguousLength: number
     readonly byteLength: number
     readonly fork: number
-    /** What all sessions share; `length` is that of the signed blocks alone. */
-    readonly core: { readonly state: { readonly length: number } }
+    /** What all sessions share: `length` of the signed blocks alone; `frozen` for good since two signatures for one length were seen. */
+    readonly core: { readonly state: { readonly length: number }; readonly header: { readonly frozen: boolean } }
     readonly peers: readonly HypercorePeer[]
 
     ready(): Promise<void>

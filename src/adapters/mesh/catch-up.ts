@@ -17,13 +17,16 @@ export interface LogLengths {
 export interface CatchUpParts {
   readonly clock: Clock
   lengths(): LogLengths
+  /** Is the view here another than the one that the owner signed, as far as that goes? */
+  isAstray(): Promise<boolean>
   /** Takes the view that the owner signed, without the entries that it is made of. Never rejects. */
   jump(): Promise<void>
 }
 
 /**
- * Gets a log on that stands still behind what its owner signed. Nobody hands on a writer's core that is forked, so who does
- * not have it yet cannot put the entries after it in order; the signed view can be taken as it is.
+ * Gets a log on that stands still behind what its owner signed, or tells something else. Nobody hands on a writer's core that is
+ * forked, so who does not have it yet cannot put the entries after it in order; and who took another tale of it than the owner
+ * has another view. The signed view can be taken as it is.
  */
 export class CatchUp {
   readonly #parts: CatchUpParts
@@ -48,7 +51,7 @@ export class CatchUp {
 
   async #look(before: number, lookMs: number): Promise<void> {
     const { own, signed } = this.#parts.lengths()
-    const isStill = own === before && own < signed
+    const isStill = own === before && (own < signed || (await this.#parts.isAstray()))
     if (isStill) await this.#parts.jump()
     if (!this.#isClosed) this.#timer = this.#after(isStill ? Math.min(lookMs * 2, MAX_LOOK_MS) : LOOK_MS)
   }

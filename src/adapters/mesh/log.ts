@@ -1,11 +1,12 @@
 import Autobase from 'autobase'
 import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
 import Hyperbee from 'hyperbee'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
-import { keyToText } from '../../kit/ids.js'
+import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign, Verify } from '../../kit/sign.js'
 import { seal } from '../../domain/membership/signing.js'
@@ -17,8 +18,10 @@ import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
 import type { Quarantine } from './quarantine.js'
+import { SignedView } from './signed-view.js'
 import { Submission } from './submission.js'
 import { ViewReader } from './view-reader.js'
+import { WriterCores } from './writer-cores.js'
 
 /** How long a submitted entry may take to be applied, in milliseconds, unless the caller says otherwise. */
 const SUBMIT_TIMEOUT_MS = 10_000
@@ -56,21 +59,17 @@ export class AutobaseLog implements MemberLog {
   readonly #appender: BatchAppender
   readonly #intake: EntryIntake
   readonly #catchUp: CatchUp
+  #writerCores: WriterCores | null = null
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
   #quarantine: Pick<Quarantine, 'add' | 'has'> | null = null
-  readonly #onFork: (tell: (core: string) => void) => void
   #courier: Courier = () => Promise.resolve(false)
   #isClosed = false
 
   private constructor(
     parts: LogParts,
     base: Autobase<Hyperbee>,
-    {
-      encryptionKey,
-      failed,
-      onFork
-    }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error>; readonly onFork: (tell: (core: string) => void) => void }
+    { encryptionKey, failed }: { readonly encryptionKey: Uint8Array; readonly failed: Promise<Error> }
   ) {
     this.failed = failed
     const { telemetry } = parts
@@ -81,7 +80,6 @@ export class AutobaseLog implements MemberLog {
     this.discoveryKey = base.discoveryKey
     this.encryptionKey = encryptionKey
     this.coreKey = keyToText(base.local.key)
-    this.#onFork = onFork
     this.#changes = new Emitter((error) => telemetry.log('error', 'a listener of the log failed', { reason: messageOf(error) }))
     this.#reader = new ViewReader(
       () => base.view,
@@ -90,9 +88,11 @@ export class AutobaseLog implements MemberLog {
     )
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })
+    const signedView = new SignedView(parts.store, base)
     this.#catchUp = new CatchUp({
       clock: parts.clock,
-      lengths: () => ({ own: base.core.length, signed: base.core.core.state.length }),
+      lengths: () => signedView.lengths(),
+      isAstray: () => signedView.isAstray(),
       jump: () => this.#jump()
     })
   }
@@ -104,10 +104,9 @@ export class AutobaseLog implements MemberLog {
       tellFailed = resolve
     })
     const base = openBase(parts, tellFailed)
-    const onFork = followForks(base)
     await base.ready()
     if (base.encryptionKey === null) throw new NodeError('STORE_DAMAGED', 'the mesh log has no encryption key')
-    const log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed, onFork })
+    const log = new AutobaseLog(parts, base, { encryptionKey: base.encryptionKey, failed })
     await log.#read()
     return log
   }
@@ -169,8 +168,15 @@ export class AutobaseLog implements MemberLog {
 
   /** Who is told of forked cores, and says whose entries are not taken. */
   setQuarantine(quarantine: Pick<Quarantine, 'add' | 'has'>): void {
+    const { clock, store } = this.#parts
+    const open = (core: string): Hypercore => store.get({ key: keyFromText(core), writable: false })
+    const cores = new WriterCores({ clock, open, onForked: (core) => quarantine.add(core) })
+    // The first core stays a writer whatever becomes of its owner's home: it alone confirms the log.
+    const follow = ({ writers }: MembershipView): void => cores.follow([this.meshId, ...writers.active])
     this.#quarantine = quarantine
-    this.#onFork((core) => quarantine.add(core))
+    this.#writerCores = cores
+    this.onChange(follow)
+    follow(this.view())
   }
 
   /** How entries go out while this node is no writer. */
@@ -189,6 +195,7 @@ export class AutobaseLog implements MemberLog {
     this.#catchUp.close()
     this.nudge()
     await this.#reader.close()
+    await this.#writerCores?.close()
     await this.#base.close()
   }
 
@@ -226,7 +233,7 @@ export class AutobaseLog implements MemberLog {
   /** The entries that this node has and the owner has not signed yet are put in order again on top of it. */
   async #jump(): Promise<void> {
     const { telemetry } = this.#parts
-    telemetry.log('warn', 'the mesh log stands still: the view that the owner signed is taken')
+    telemetry.log('warn', 'the mesh log stands still or went astray: the view that the owner signed is taken')
     await this.#base
       .repair()
       .catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
@@ -259,17 +266,6 @@ function openBase({ store, mesh, verify, telemetry }: LogParts, onFailed: (error
     onFailed(error)
   })
   return base
-}
-
-/** Listens from the first core on; what is found before somebody wants to know is told then. */
-function followForks(base: Autobase<Hyperbee>): (tell: (core: string) => void) => void {
-  const found: string[] = []
-  let tell = (core: string): void => void found.push(core)
-  base.on('writer', ({ core }) => core.on('conflict', () => tell(keyToText(core.key))))
-  return (listener) => {
-    tell = listener
-    for (const core of found.splice(0)) listener(core)
-  }
 }
 
 function yes(): true {

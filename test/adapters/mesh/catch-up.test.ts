@@ -4,16 +4,18 @@ import { ManualClock } from '../../support/manual-clock.js'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-test('a log that stands still behind what its owner signed takes the signed view, one that goes on does not', async (t) => {
+test('a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not', async (t) => {
   const clock = new ManualClock()
-  const log = { own: 5, signed: 5 }
+  const log = { own: 5, signed: 5, isAstray: false }
   let jumps = 0
   const catchUp = new CatchUp({
     clock,
     lengths: () => log,
+    isAstray: () => Promise.resolve(log.isAstray),
     jump: async () => {
       jumps++
       log.own = log.signed
+      log.isAstray = false
     }
   })
   const look = async (): Promise<void> => {
@@ -31,6 +33,9 @@ test('a log that stands still behind what its owner signed takes the signed view
   t.alike([jumps, log.own], [1, 9])
   for (let i = 0; i < 5; i++) await look()
   t.is(jumps, 1, 'and is there')
+  log.isAstray = true
+  for (let i = 0; i < 5; i++) await look()
+  t.is(jumps, 2, 'one that tells something else takes it, too')
   catchUp.close()
   t.is(clock.pending, 0)
 })
@@ -45,7 +50,7 @@ test('a signed view that is not to be had is asked for ever less often, never tw
       end = resolve
     })
   }
-  const catchUp = new CatchUp({ clock, lengths: () => ({ own: 1, signed: 2 }), jump })
+  const catchUp = new CatchUp({ clock, lengths: () => ({ own: 1, signed: 2 }), isAstray: () => Promise.resolve(false), jump })
   clock.advance(600_000)
   t.is(jumps, 1, 'the first one has not ended')
   const gaps: number[] = []

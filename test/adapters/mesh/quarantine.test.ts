@@ -16,6 +16,15 @@ function untilCard(node: LabNode, of: LabNode, name: string): Promise<void> {
   return untilView(node, (view) => view.cards.get(of.id)?.has(name) === true)
 }
 
+/** Resolves when a node remembers that a core is forked. */
+function untilForked({ mesh }: LabNode): Promise<void> {
+  return new Promise((resolve) => {
+    const look = (): void => ((mesh.state().forked ?? []).length > 0 ? resolve() : undefined)
+    mesh.onState(look)
+    look()
+  })
+}
+
 /** A mesh in which the forker's core has two tales; it is up with the one that nobody takes. */
 interface Forked {
   readonly honest: LabNode
@@ -46,8 +55,7 @@ async function forkedMesh(lab: Lab): Promise<Forked> {
   await Promise.all([honest, admin].map((node) => untilCard(node, forker, 'right')))
   await right.close()
   await left.start()
-  const found = (): boolean => honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id)
-  while (!found()) await new Promise((resolve) => setTimeout(resolve, 20))
+  await untilForked(honest)
   for (const [by, to] of [
     [honest, admin],
     [admin, honest]
@@ -64,6 +72,10 @@ test('a member that signed two blocks at one place is found and told of, nothing
   t.is(problem?.code, 'CONFLICT')
   t.is(problem?.next, 'a2a-node peers revoke forker')
   t.is(honest.mesh.state().forked?.length, 1, 'and remembered')
+  t.ok(
+    honest.refused.some((one) => one.code === 'CONFLICT' && one.peer === forker.id && one.rule === 'quarantine'),
+    'and on record'
+  )
   t.absent(honest.mesh.log.view().cards.get(forker.id)?.has('left-two'), 'of two tales the later one is not taken')
   await honest.mesh.log.submit({ kind: 'revocation', mesh: honest.mesh.meshId, nodeKey: forker.id, at: Date.now(), reason: 'forked' })
   await untilView(admin, (view) => view.members.get(forker.id)?.revoked !== null)
@@ -86,6 +98,46 @@ test('who joins after the fork, and who was away meanwhile, gets the log past th
     await Promise.all([honest, admin, newcomer, late].map((to) => untilCard(to, node, 'mine')))
   }
   t.alike(new Set([...newcomer.mesh.log.view().members.keys()]), new Set([...honest.mesh.log.view().members.keys()]))
+})
+
+test('two tales that are equally long are found as well, and who took the other one comes to the view that the owner signed', {
+  timeout: 120_000
+}, async (t) => {
+  const lab = await meshLab(t)
+  const founder = await lab.found('owner')
+  await founder.start()
+  const admin = await lab.member('admin', founder, { admin: true })
+  const forker = await lab.member('forker', founder, { admin: true })
+  await forker.mesh.log.submit(card(forker, 'before'))
+  await Promise.all([founder, admin].map((node) => untilCard(node, forker, 'before')))
+  await Promise.all([forker.close(), admin.close()])
+  const right = await lab.twin(forker)
+  const left = await lab.reopen(forker)
+  await right.mesh.log.submit(card(right, 'right'))
+  await left.mesh.log.submit(card(left, 'left'))
+
+  // Each tale reaches one of two that do not see each other.
+  await right.start()
+  await untilCard(founder, forker, 'right')
+  await Promise.all([right.close(), founder.close()])
+  const deceived = await lab.reopen(admin)
+  await deceived.start()
+  await left.start()
+  await untilCard(deceived, forker, 'left')
+  await left.close()
+
+  const again = await lab.reopen(founder)
+  await again.start()
+  await Promise.all([again, deceived].map(untilForked))
+  t.alike(
+    [again, deceived].map((node) => node.mesh.problems()[0]?.next),
+    Array(2).fill('a2a-node peers revoke forker')
+  )
+  await again.mesh.log.submit(card(again, 'after'))
+  await untilCard(deceived, forker, 'right')
+  t.absent(deceived.mesh.log.view().cards.get(forker.id)?.has('left'))
+  await deceived.mesh.log.submit(card(deceived, 'after'))
+  await untilCard(again, deceived, 'after')
 })
 
 test('a member is in quarantine for its own core only, and out of it with another', (t) => {

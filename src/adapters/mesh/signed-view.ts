@@ -1,0 +1,44 @@
+import b4a from 'b4a'
+import type Autobase from 'autobase'
+import type Corestore from 'corestore'
+import type Hyperbee from 'hyperbee'
+import type { LogLengths } from './catch-up.js'
+
+/** The view as the owner signed it, next to the one that is made here. */
+export class SignedView {
+  readonly #store: Corestore
+  readonly #base: Autobase<Hyperbee>
+  /** Signed length at which both were the same. */
+  #sameAt = 0
+
+  constructor(store: Corestore, base: Autobase<Hyperbee>) {
+    this.#store = store
+    this.#base = base
+  }
+
+  /** How far the log is here, and how far its owner signed it. */
+  lengths(): LogLengths {
+    const { core } = this.#base
+    return { own: core.length, signed: core.core.state.length }
+  }
+
+  /** Is the view here another one, as far as the owner has signed? False where that cannot be told. */
+  async isAstray(): Promise<boolean> {
+    const { core } = this.#base.view
+    if (core.core.state.length === this.#sameAt) return false
+    const signed = this.#store.get({ key: core.key, active: false })
+    try {
+      await signed.ready()
+      const { length } = signed
+      if (length === 0 || length > core.length) return false
+      const isSame = b4a.equals(await core.treeHash(length), await signed.treeHash(length))
+      if (isSame) this.#sameAt = length
+      return !isSame
+    } catch {
+      // What was jumped over is not here, or the base moves to another view at this moment.
+      return false
+    } finally {
+      await signed.close()
+    }
+  }
+}
