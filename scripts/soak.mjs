@@ -1,21 +1,21 @@
 #!/usr/bin/env node
 // Keeps two nodes busy and looks for what grows: `npm run soak -- <minutes>`. Calls, queued requests, swarms, and a third node
-// that leaves and comes back. Exit code 1 when memory, descriptors or timers of a node grow. Linux only.
+// that leaves and comes back. Or `npm run soak -- --messages <count>`: so many requests from one node to another, as fast as they
+// go. Exit code 1 when memory, descriptors or timers of a node grow. Linux only.
 import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { median } from './bench/figures.mjs'
+import { parseArgs } from 'node:util'
 import { closeAllNow, freePort, openLab } from './bench/lab.mjs'
 import { allOnline, inviteFor, localEnv, startNode } from './bench/nodes.mjs'
+import { soakMessages } from './soak/messages.mjs'
+import { verdicts } from './soak/verdicts.mjs'
 
 const PROBE = fileURLToPath(new URL('soak/probe.mjs', import.meta.url))
 const SAMPLE_MS = 2000
 /** Callers at once. */
 const DRIVERS = 8
-/** Most that the median of the last third may be above that of the second: a share of it, and so much more. */
-const BOUNDS = { rssMB: { share: 0.05, more: 8 }, descriptors: { share: 0, more: 8 }, timers: { share: 0.1, more: 16 } }
-
 async function member(lab, { name, port, join }) {
   const probe = path.join(lab.dir(), 'timers')
   const env = { ...localEnv(port), NODE_OPTIONS: `--import ${PROBE}`, SOAK_PROBE: probe }
@@ -66,21 +66,7 @@ async function sample(node) {
   }
 }
 
-/** Lines for each quantity of a node, and whether it grew. */
-function verdicts(name, samples) {
-  const third = Math.floor(samples.length / 3)
-  return Object.entries(BOUNDS).map(([what, { share, more }]) => {
-    const of = (from, to) => median(samples.slice(from, to).map((one) => one[what]))
-    const [before, after] = [of(third, 2 * third), of(2 * third)]
-    const grows = !(after <= before * (1 + share) + more)
-    return {
-      grows,
-      line: `${name} ${what}: ${of(0, third).toFixed(1)}, ${before.toFixed(1)}, ${after.toFixed(1)} by thirds${grows ? '  GROWS' : ''}`
-    }
-  })
-}
-
-async function main(minutes) {
+async function soakMinutes(minutes) {
   const lab = openLab()
   try {
     const port = await freePort()
@@ -101,10 +87,8 @@ async function main(minutes) {
       for (const [name, node] of Object.entries({ a, b })) samples[name].push(await sample(node))
     }
     await busy
-    const all = Object.entries(samples).flatMap(([name, of]) => verdicts(name, of))
     console.log(`${minutes} minutes: ${done.messages} messages, ${done.swarms} swarms, ${done.reconnects} reconnects`)
-    for (const { line } of all) console.log(line)
-    if (all.some(({ grows }) => grows)) process.exitCode = 1
+    return Object.entries(samples).flatMap(([name, of]) => verdicts(name, of))
   } finally {
     await lab.close()
   }
@@ -112,9 +96,14 @@ async function main(minutes) {
 
 process.on('exit', closeAllNow)
 for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143 })) process.on(signal, () => process.exit(code))
-const minutes = Number(process.argv[2] ?? 10)
-if (minutes > 0) await main(minutes)
-else {
-  console.error('soak: say for how many minutes')
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { messages: { type: 'string' } } })
+const messages = Number(values.messages ?? 0)
+const minutes = Number(positionals[0] ?? (values.messages === undefined ? 10 : 0))
+if (messages > 0 || minutes > 0) {
+  const all = messages > 0 ? await soakMessages(messages) : await soakMinutes(minutes)
+  for (const { line } of all) console.log(line)
+  if (all.some(({ grows }) => grows)) process.exitCode = 1
+} else {
+  console.error('soak: say for how many minutes, or --messages and how many')
   process.exitCode = 2
 }
