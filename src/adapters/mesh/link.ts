@@ -9,6 +9,8 @@ import type { Link, LinkPath } from '../../ports/mesh.js'
 
 /** Largest frame that is taken, in bytes. */
 export const MAX_FRAME_BYTES = 1024 * 1024
+/** Bytes of frames that are gathered in a turn before they leave. */
+const MAX_GATHERED_BYTES = 64 * 1024
 
 /** What a link needs. */
 export interface LinkParts {
@@ -37,6 +39,8 @@ export class StreamLink implements Link {
   #closeReason: string | null = null
   #isResting = false
   #waiting: (() => void)[] = []
+  /** Bytes of the frames that leave at the end of this turn; null for none. */
+  #gathered: number | null = null
 
   constructor(parts: LinkParts) {
     this.id = parts.id
@@ -63,8 +67,25 @@ export class StreamLink implements Link {
     return this.#parts.stream.rawStream?.rtt ?? null
   }
 
+  /** Frames of one turn leave as one: each on its own would be encrypted and written apart. */
   send(frame: Uint8Array): boolean {
-    return !this.#isClosed && this.#channel?.messages[0]?.send(frame) === true
+    const { mux } = this.#parts
+    if (this.#isClosed) return false
+    if (this.#gathered === null) {
+      this.#gathered = 0
+      mux.cork()
+      process.nextTick(() => this.#flush())
+    }
+    this.#gathered += frame.byteLength
+    const isTaken = this.#channel?.messages[0]?.send(frame) === true
+    if (this.#gathered >= MAX_GATHERED_BYTES) this.#flush()
+    return isTaken && mux.drained
+  }
+
+  #flush(): void {
+    if (this.#gathered === null) return
+    this.#gathered = null
+    this.#parts.mux.uncork()
   }
 
   drained(): Promise<void> {
@@ -74,6 +95,7 @@ export class StreamLink implements Link {
 
   close(reason: string): void {
     this.#closeReason ??= reason
+    this.#flush()
     this.#parts.stream.destroy()
   }
 

@@ -1,0 +1,64 @@
+import test from 'brittle'
+import type { Assert } from 'brittle'
+import Protomux from 'protomux'
+import { StreamLink } from '../../../src/adapters/mesh/link.js'
+import type { SignedCertificate } from '../../../src/domain/membership/types.js'
+import { streamPair } from './stream-pair.js'
+
+/** A link and its other end; `writes` are the bytes that it gives to its stream. */
+async function pair(t: Assert): Promise<{ link: StreamLink; got: (count: number) => Promise<readonly number[]>; writes: number[] }> {
+  const [own, other] = await streamPair(t, 'owner', 'peer')
+  const frames: number[] = []
+  let wake = (): void => {}
+  const parts = { id: 1, peerVersion: '1', certificate: {} as SignedCertificate, onMalformed: () => {}, onChannelClosed: () => {} }
+  const onFrame = (_link: unknown, frame: Uint8Array): void => {
+    frames.push(frame.byteLength)
+    wake()
+  }
+  const link = new StreamLink({ ...parts, peer: 'p', stream: own, mux: Protomux.from(own), onFrame: () => {} })
+  new StreamLink({ ...parts, peer: 'o', stream: other, mux: Protomux.from(other), onFrame })
+  const got = async (count: number): Promise<readonly number[]> => {
+    while (frames.length < count) await new Promise<void>((resolve) => (wake = resolve))
+    return frames
+  }
+  link.send(new Uint8Array(1))
+  await got(1)
+  const writes: number[] = []
+  const write = own.write.bind(own)
+  own.write = (bytes: Uint8Array) => {
+    writes.push(bytes.byteLength)
+    return write(bytes)
+  }
+  return { link, got, writes }
+}
+
+test('frames of one turn leave as one, in their order; those of the next turn apart', async (t) => {
+  const { link, got, writes } = await pair(t)
+  for (let size = 2; size <= 11; size++) link.send(new Uint8Array(size))
+  await got(11)
+  t.is(writes.length, 1)
+  link.send(new Uint8Array(12))
+  t.alike(await got(12), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+  t.is(writes.length, 2)
+})
+
+test('what is large does not wait for the end of its turn, and tells when the stream is full', async (t) => {
+  const { link, got, writes } = await pair(t)
+  const taken = Array.from({ length: 40 }, () => link.send(new Uint8Array(65_000)))
+  t.is(writes.length, 20)
+  t.absent(taken.at(-1), 'the stream takes no more for now')
+  await link.drained()
+  await got(41)
+  t.ok(link.send(new Uint8Array(1)))
+})
+
+test('a link that is closed sends nothing, and what was sent in the same turn harms nobody', async (t) => {
+  const { link, writes } = await pair(t)
+  link.send(new Uint8Array(2))
+  link.close('over')
+  t.is(writes.length, 1)
+  await new Promise((resolve) => setImmediate(resolve))
+  link.rest()
+  t.absent(link.send(new Uint8Array(3)))
+  t.is(writes.length, 1)
+})
