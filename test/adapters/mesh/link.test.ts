@@ -16,11 +16,12 @@ async function pair(t: Assert): Promise<{ link: StreamLink; got: (count: number)
     wake()
   }
   const link = new StreamLink({ ...parts, peer: 'p', stream: own, mux: Protomux.from(own), onFrame: () => {} })
-  new StreamLink({ ...parts, peer: 'o', stream: other, mux: Protomux.from(other), onFrame })
+  const far = new StreamLink({ ...parts, peer: 'o', stream: other, mux: Protomux.from(other), onFrame })
   const got = async (count: number): Promise<readonly number[]> => {
     while (frames.length < count) await new Promise<void>((resolve) => (wake = resolve))
     return frames
   }
+  t.teardown(() => far.rest())
   link.send(new Uint8Array(1))
   await got(1)
   const writes: number[] = []
