@@ -68,8 +68,8 @@ export async function sendText(node: NodeCore, params: Calls['message.send']['pa
   const { agent, text, type, ...rest } = params
   const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, signal }
   if (agent === '*') return broadcast(node, type ?? 'request', question)
-  const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', { ...rest, onBehalfOf: by }) })
-  return type === 'notification' ? notify(node, { ...question, target }) : ask(node, { ...question, target, ...hooked(onAsked) })
+  const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', question) })
+  return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, signal, onAsked })
 }
 
 /** `call`: a capability of an agent, or of whoever has it. */
@@ -78,9 +78,9 @@ export async function callCapability(
   params: Calls['message.call']['params'],
   { by, onAsked, signal }: Caller
 ): Promise<Reply> {
-  const { agent, ...question } = params
+  const { agent, justification } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
-  const head = headOf(node, 'request', { ...question, onBehalfOf: by })
+  const head = headOf(node, 'request', { onBehalfOf: by, ...(justification === undefined ? {} : { justification }) })
   const target =
     agent === null
       ? pickCapable(node, { ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
@@ -93,7 +93,7 @@ export async function callCapability(
       data: { capabilities }
     })
   }
-  return ask(node, { ...question, target, onBehalfOf: by, signal, ...hooked(onAsked) })
+  return ask(node, params, { target, onBehalfOf: by, signal, onAsked })
 }
 
 /** The agent that a caller names. One that it does not see is as good as none; that it was refused goes on record. */
@@ -117,10 +117,6 @@ function headOf(
   { justification, onBehalfOf }: Pick<Question, 'justification' | 'onBehalfOf'>
 ): Omit<DraftHead, 'recipient'> {
   return { sender: operatorOf(node), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
-}
-
-function hooked(onAsked: Caller['onAsked']): Pick<Question, 'onAsked'> {
-  return onAsked === undefined ? {} : { onAsked }
 }
 
 /** Sends or calls, telling on the way what holds the request up. The last event is the reply, or why there is none. */
@@ -198,42 +194,52 @@ interface Caller {
   readonly signal?: AbortSignalLike | undefined
 }
 
-interface Question {
-  readonly onAsked?: (asked: Asked) => void
-  readonly target: AgentAddress
+/** What is asked. */
+interface Matter {
   readonly capability: string | null
   readonly input: unknown
-  readonly onBehalfOf: CertifiedPower
   readonly isBroadcast?: boolean
   readonly justification?: string
   readonly timeoutMs?: number
   readonly wait?: boolean
   readonly allowRepeat?: boolean
+}
+
+/** For whom it is asked. */
+interface Client {
+  readonly onBehalfOf: CertifiedPower
   readonly signal: AbortSignalLike | undefined
 }
 
-async function ask(node: NodeCore, question: Question): Promise<Reply> {
+type Question = Matter & Client
+
+async function ask(
+  node: NodeCore,
+  question: Matter,
+  to: Client & { readonly target: AgentAddress; readonly onAsked?: Caller['onAsked'] | undefined }
+): Promise<Reply> {
+  const { target, onBehalfOf, signal, onAsked } = to
   const { clock, settings } = node.parts
   const from = clock.monotonic()
   const isWaiting = question.wait ?? true
   const asked = await askNamed(node, {
     sender: operatorOf(node),
-    target: question.target,
+    target,
     capability: question.capability,
     input: question.input,
     description: '',
-    onBehalfOf: question.onBehalfOf,
+    onBehalfOf,
     isBroadcast: question.isBroadcast ?? false,
     ...(question.justification === undefined ? {} : { justification: question.justification }),
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
     mayQueue: !isWaiting,
     allowRepeat: question.allowRepeat ?? false
   })
-  question.onAsked?.(asked)
-  const base = replyBase(node, question.target, asked)
+  onAsked?.(asked)
+  const base = replyBase(node, target, asked)
   if (!isWaiting) return { ...base, outcome: 'QUEUED', payload: null, error: null, latencyMs: elapsed(node, from) }
-  const answer = await untilAnswered(asked, question.signal)
-  return { ...base, ...answered(node, question.target, answer), latencyMs: elapsed(node, from) }
+  const answer = await untilAnswered(asked, signal)
+  return { ...base, ...answered(node, target, answer), latencyMs: elapsed(node, from) }
 }
 
 /** @throws NodeError what asking refuses; its next steps name the agent. */
@@ -285,19 +291,19 @@ function elapsed(node: NodeCore, from: number): number {
   return Math.round((node.parts.clock.monotonic() - from) * 100) / 100
 }
 
-function post(node: NodeCore, recipient: AgentAddress, question: Omit<Question, 'target'>): Promise<A2AEnvelope> {
+function post(node: NodeCore, recipient: AgentAddress, question: Question): Promise<A2AEnvelope> {
   const { input, justification, onBehalfOf, isBroadcast = false } = question
   const draft = { sender: operatorOf(node), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
   return node.outbox.send(justification === undefined ? draft : { ...draft, justification })
 }
 
-async function notify(node: NodeCore, question: Question): Promise<Reply> {
+async function notify(node: NodeCore, question: Question, target: AgentAddress): Promise<Reply> {
   const from = node.parts.clock.monotonic()
-  const envelope = await post(node, question.target, question)
+  const envelope = await post(node, target, question)
   return {
     requestId: envelope.id,
     correlationId: envelope.id,
-    agent: node.directory.shownAddress(question.target),
+    agent: node.directory.shownAddress(target),
     taskId: null,
     outcome: 'COMPLETED',
     payload: null,
@@ -310,7 +316,7 @@ async function notify(node: NodeCore, question: Question): Promise<Reply> {
  * To every registered agent but the operator here; each target is listed with what became of it. What a rule keeps from one
  * that the caller does not see goes on record alone.
  */
-async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Omit<Question, 'target'>): Promise<Reply> {
+async function broadcast(node: NodeCore, type: 'request' | 'notification', question: Question): Promise<Reply> {
   const { clock, ids, membership } = node.parts
   const from = clock.monotonic()
   const head = headOf(node, type, question)
@@ -343,7 +349,7 @@ const ANSWER_SHOWN = 16_384
 async function toOne(
   node: NodeCore,
   card: RegisteredCard,
-  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Omit<Question, 'target'> }
+  { type, question }: { readonly type: 'request' | 'notification'; readonly question: Question }
 ): Promise<Outcome> {
   const target = { agentId: card.id, nodeId: card.nodeId }
   try {
@@ -354,7 +360,7 @@ async function toOne(
       // Of what goes to another node nothing says whether it arrives.
       return { outcome: card.origin === 'local' ? 'DELIVERED' : 'SENT', rule: null }
     }
-    const reply = await ask(node, { ...question, target })
+    const reply = await ask(node, question, { ...question, target })
     const { taskId, payload, error } = reply
     const preview = previewOf(payload, ANSWER_SHOWN)
     const rule = error === null ? null : refusingRule(error)
