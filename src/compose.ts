@@ -84,6 +84,7 @@ const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAM
 export async function startNode(options: StartOptions): Promise<RunningNode> {
   const clock = systemClock()
   const telemetry = await openTelemetry(options, clock)
+  options.packageOutput?.((text) => telemetry.log('warn', 'a package says', { text }))
   const unwind = new Unwind((name, error) => telemetry.log('warn', `closing the ${name} failed`, { reason: messageOf(error) }))
   try {
     return await start({ options, clock, telemetry, unwind })

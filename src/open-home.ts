@@ -45,6 +45,8 @@ export interface StartOptions {
   readonly join: string | null
   readonly extraAgentDirs: readonly string[]
   readonly onProgress?: (line: string) => void
+  /** Hands what packages print by themselves to the log. */
+  readonly packageOutput?: (log: (line: string) => void) => void
   /** Where log lines go. Default: stderr; null: nowhere. */
   readonly log?: ((line: string) => void) | null
 }

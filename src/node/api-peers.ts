@@ -283,7 +283,8 @@ function peerInfo(node: NodeCore, nodeId: NodeId, by: CertifiedPower): PeerInfo 
       .filter((card) => card.id !== OPERATOR && node.visibility.toCaller(card, by))
       .map((card) => card.id)
       .sort(),
-    lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt)
+    lastSeenAt: lastSeenAt === null ? null : iso(lastSeenAt),
+    problem: membership.problemOf(nodeId)
   }
 }
 

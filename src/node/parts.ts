@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.js'
-import type { IdSource } from '../kit/ids.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
 import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
@@ -66,7 +66,13 @@ export interface NodeParts {
   readonly problems: () => readonly Problem[]
   readonly store: NodeStore
   readonly ledger: Ledger
-  readonly membership: Membership & { readonly meshId: string; readonly meshName: string; readonly owner: string }
+  readonly membership: Membership & {
+    readonly meshId: string
+    readonly meshName: string
+    readonly owner: string
+    /** What is wrong with a member; null when nothing is. */
+    problemOf(nodeId: NodeId): Problem | null
+  }
   readonly links: Links
   readonly log: MemberLog
   readonly pairing: Pairing

@@ -102,6 +102,8 @@ export interface PeerInfo {
   readonly agents: readonly string[]
   /** ISO time; null when this node never had a link to it. */
   readonly lastSeenAt: string | null
+  /** What is wrong with it: it is in quarantine. Null when nothing is. */
+  readonly problem: Problem | null
 }
 
 /** `peers show`. */

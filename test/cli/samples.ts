@@ -6,7 +6,7 @@ const OWNER = { id: 'y'.repeat(52), name: 'laptop' }
 
 /** A peer; online and L1 unless told otherwise. */
 export function peer(name: string, more: Partial<PeerDetail> = {}): PeerDetail {
-  const seen = { status: 'online', path: 'direct', rttMs: 12.4, agents: ['host', 'text'], lastSeenAt: AT } as const
+  const seen = { status: 'online', path: 'direct', rttMs: 12.4, agents: ['host', 'text'], lastSeenAt: AT, problem: null } as const
   const role = {
     self: false,
     admin: false,

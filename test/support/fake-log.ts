@@ -1,7 +1,8 @@
 import { NodeError } from '../../src/kit/errors.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import type { EntryBody, MembershipView, SignedCertificate } from '../../src/domain/membership/types.js'
-import type { MemberLog, Membership } from '../../src/ports/mesh.js'
+import type { NodeParts } from '../../src/node/parts.js'
+import type { MemberLog } from '../../src/ports/mesh.js'
 import { type Actor, actor, type LogModel, MESH } from './membership.js'
 
 /** One log for all nodes of a test: what one writes, all read in the same turn. */
@@ -52,12 +53,13 @@ export class FakeLog {
 }
 
 /** A member as its node knows itself. */
-export function membershipOf(log: FakeLog, node: Actor): Membership & { meshId: string; meshName: string; owner: string } {
+export function membershipOf(log: FakeLog, node: Actor): NodeParts['membership'] {
   return {
     nodeId: node.id,
     meshId: MESH,
     meshName: 'home',
     owner: actor('owner').id,
+    problemOf: () => null,
     certificate: (): SignedCertificate => {
       const member = log.view().members.get(node.id)
       if (member === undefined) throw new Error(`${node.name} is no member`)

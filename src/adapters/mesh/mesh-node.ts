@@ -96,6 +96,8 @@ export interface Mesh extends Membership {
   ownLength(): number
   /** Members whose writer core is forked, for `status`. */
   problems(): readonly Problem[]
+  /** The same of one member, for `peers`; null when there is none. */
+  problemOf(nodeId: NodeId): Problem | null
   close(): Promise<void>
 }
 
@@ -220,6 +222,10 @@ export class MeshNode implements Mesh {
 
   problems(): readonly Problem[] {
     return this.#quarantine.problems()
+  }
+
+  problemOf(nodeId: NodeId): Problem | null {
+    return this.#quarantine.problemOf(nodeId)
   }
 
   async close(): Promise<void> {

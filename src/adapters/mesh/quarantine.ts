@@ -44,13 +44,17 @@ export class Quarantine {
 
   /** What is told in `status`: one problem for each member in quarantine that is not revoked. */
   problems(): Problem[] {
+    return [...this.#parts.view().members.keys()].flatMap((nodeId) => this.problemOf(nodeId) ?? [])
+  }
+
+  /** What is wrong with a member and what to do; null when it is not in quarantine, or revoked. */
+  problemOf(nodeId: NodeId): Problem | null {
     const { members, mesh } = this.#parts.view()
-    return [...members].flatMap(([nodeId, { certificate, revoked }]) => {
-      if (revoked !== null || !this.has(nodeId)) return []
-      const name = shown(certificate.body.name, 64)
-      const message = `${name} signed two different blocks of the mesh log at one place: nothing that it writes is taken any more`
-      const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
-      return [{ code: 'CONFLICT', message, next: nodeId === mesh?.owner ? repair : `a2a-node peers revoke ${shellWord(name)}` }]
-    })
+    const member = members.get(nodeId)
+    if (member === undefined || member.revoked !== null || !this.has(nodeId)) return null
+    const name = shown(member.certificate.body.name, 64)
+    const message = `${name} signed two different blocks of the mesh log at one place: nothing that it writes is taken any more`
+    const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
+    return { code: 'CONFLICT', message, next: nodeId === mesh?.owner ? repair : `a2a-node peers revoke ${shellWord(name)}` }
   }
 }

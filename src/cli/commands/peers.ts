@@ -1,8 +1,9 @@
 import { shortId } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
-import type { Calls, PeerDetail, PeerInfo } from '../../ports/node-api.js'
+import type { Calls, PeerDetail, PeerInfo, Problem } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { hinted, problemLines } from '../banner.js'
 import { showWatch } from '../live.js'
 import { isSet, nameArgument, textOption, tierArgument } from '../options.js'
 import type { Output } from '../output.js'
@@ -18,8 +19,9 @@ export const peers: Action = async (context, _args, options) => {
     return await showWatch(output, watch, { schema: 'peers@1', lines: async (item) => await peerLines(output, item.peers) })
   }
   const result = await context.api().call('peers.list', params)
-  if (output.json) output.object('peers@1', { peers: result.peers })
+  if (output.json) output.object('peers@1', { peers: result.peers.map((peer) => hintedPeer(output, peer)) })
   else for (const line of await peerLines(output, result.peers)) output.print(line)
+  if (!output.json) for (const line of problemLines(output, problemsOf(result.peers), true)) output.note(line)
   if (!output.json && result.peers.length === 0) output.note(`Invite another machine: ${context.output.hint('a2a-node invite')}`)
   return EXIT.ok
 }
@@ -30,7 +32,7 @@ async function peerLines(output: Output, list: readonly PeerInfo[]): Promise<str
     { text: shown(peer.name), style: 'bold' },
     shortId(peer.id),
     peer.tier,
-    statusCell(peer.status),
+    statusCell(peer),
     peer.path ?? '-',
     rttText(peer.rttMs),
     peer.agents.join(', ')
@@ -38,14 +40,22 @@ async function peerLines(output: Output, list: readonly PeerInfo[]): Promise<str
   return await tableLines(output, ['NAME', 'ID', 'TIER', 'STATUS', 'PATH', 'RTT', 'AGENTS'], rows)
 }
 
-function statusCell(status: PeerInfo['status']): Cell {
-  return { text: status, style: status === 'online' ? 'green' : status === 'revoked' ? 'red' : 'dim' }
+function statusCell({ status, problem }: PeerInfo): Cell {
+  return problem === null ? { text: status, style: styleOf(status) } : { text: `${status}, in quarantine`, style: 'red' }
+}
+
+function hintedPeer<P extends PeerInfo>(output: Output, peer: P): P {
+  return peer.problem === null ? peer : { ...peer, problem: hinted(output, peer.problem) }
+}
+
+function problemsOf(list: readonly PeerInfo[]): Problem[] {
+  return list.flatMap((peer) => peer.problem ?? [])
 }
 
 /** `peers show <peer>`. */
 export const showPeer: Action = async (context, [peer = '']) => {
   const detail = await context.api().call('peers.show', { peer })
-  if (context.output.json) context.output.object('peer@1', detail)
+  if (context.output.json) context.output.object('peer@1', hintedPeer(context.output, detail))
   else printPeer(context.output, detail)
   return EXIT.ok
 }
@@ -73,6 +83,7 @@ function printPeer(output: Output, peer: PeerDetail): void {
           { text: `by ${peer.revoked.by.name}, ${timeText(peer.revoked.at)}: ${peer.revoked.reason || 'no reason given'}`, style: 'red' }
         ]
   ])
+  for (const line of problemLines(output, problemsOf([peer]))) output.print(line)
 }
 
 function styleOf(status: PeerInfo['status']): 'green' | 'red' | 'dim' {

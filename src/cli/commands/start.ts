@@ -16,6 +16,7 @@ import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { boundLog } from '../log-file.js'
 import { isSet, type Options } from '../options.js'
 import type { Output } from '../output.js'
+import { takePackageOutput } from '../package-output.js'
 import { awaitRunning, runningNode } from '../running.js'
 import { stopSignals, type StopSignals } from '../signals.js'
 import { startConfig, startFlags, type StartFlags } from '../start-settings.js'
@@ -30,7 +31,10 @@ type StartNode = (options: StartOptions) => Promise<RunningNode>
 export const start: Action = async (context, _args, options) => {
   growYoungSpace(false)
   try {
-    const code = await startAny(context, options, async (given) => (await import('../../compose.js')).startNode(given))
+    const code = await startAny(context, options, async (given) => {
+      const packageOutput = takePackageOutput()
+      return (await import('../../compose.js')).startNode({ ...given, packageOutput })
+    })
     leave(code)
     return code
   } catch (error) {
