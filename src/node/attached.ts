@@ -8,7 +8,7 @@ import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
 import { namedCapabilities } from '../domain/policy/asked.js'
 import type { Tier } from '../domain/routing/tier.js'
-import { requestPayloadSchema } from '../domain/task/payloads.js'
+import { readRequest } from '../domain/task/payloads.js'
 import type { AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentHost } from './agents.js'
@@ -228,8 +228,8 @@ async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Pr
 
 /** The answer in the form that callers of requests read; as it is for a request of another form. */
 function responseTo(request: unknown, result: unknown): unknown {
-  const asked = requestPayloadSchema.safeParse(request)
-  if (!asked.success) return result
-  const { requestId, attempt } = asked.data
+  const asked = readRequest(request)
+  if (asked === null) return result
+  const { requestId, attempt } = asked
   return { requestId, attempt, outcome: 'COMPLETED', result, error: null }
 }

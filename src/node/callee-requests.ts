@@ -7,7 +7,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { arrive, recover } from '../domain/reliable/request.js'
-import { requestPayloadSchema } from '../domain/task/payloads.js'
+import { readRequest } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -64,13 +64,13 @@ export class CalleeRequests {
   async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
     const { book, self, isInPerson, ledgerRoom } = this.#parts
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
-    const parsed = requestPayloadSchema.safeParse(incoming.payload)
-    if (!parsed.success) return null
-    const record = this.#fresh(incoming, parsed.data)
+    const payload = readRequest(incoming.payload)
+    if (payload === null) return null
+    const record = this.#fresh(incoming, payload)
     const name = book.name(record)
     const copy = { name, isFirst: false, isDone: false, isRefused: false }
     const known = { changes: [], recorded: copy, end: () => {} }
-    if (parsed.data.isQuery || this.#recording.has(name)) return known
+    if (payload.isQuery || this.#recording.has(name)) return known
     const end = (): void => void this.#recording.delete(name)
     this.#recording.add(name)
     try {

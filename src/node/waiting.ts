@@ -3,7 +3,7 @@ import type { Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
 import { isRecord } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
-import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
+import { readRequest, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import { threadOf } from './incoming.js'
 import type { Held, Incoming, Thread } from './incoming.js'
@@ -116,8 +116,7 @@ export class WaitingList {
 }
 
 function requestOf({ header, payload }: Incoming): RequestPayload | null {
-  const parsed = header.type === 'request' ? requestPayloadSchema.safeParse(payload) : null
-  return parsed?.success === true ? parsed.data : null
+  return header.type === 'request' ? readRequest(payload) : null
 }
 
 function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPayload | null): string {

@@ -7,7 +7,7 @@ import { addressText } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
-import { requestPayloadSchema, workKey } from '../domain/task/payloads.js'
+import { readRequest, requestPayloadSchema, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -108,25 +108,25 @@ export class Work {
 
   /** Would a message run nothing new, since it only asks after a request, or the same is under way or was done already? */
   knows(incoming: Incoming): boolean {
-    const parsed = incoming.header.type === 'request' ? requestPayloadSchema.safeParse(incoming.payload) : null
-    if (parsed?.success !== true) return false
-    return parsed.data.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, parsed.data))
+    const payload = incoming.header.type === 'request' ? readRequest(incoming.payload) : null
+    if (payload === null) return false
+    return payload.isQuery || incoming.recorded?.isDone === true || this.#inFlight.has(incoming.peer, keyOf(incoming, payload))
   }
 
   /** A request that the road in let through. */
   onRequest(incoming: Incoming): void {
     const thread = threadOf(incoming)
-    const parsed = requestPayloadSchema.safeParse(incoming.payload)
-    if (!parsed.success) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
+    const payload = readRequest(incoming.payload)
+    if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
     if (incoming.recorded?.isRefused === true) return void this.#replies.refuse(thread, ENDINGS.full.error)
-    if (this.#canceled.take(incoming.peer, workKey(parsed.data.requestId, parsed.data.attempt))) return this.withdraw(thread)
-    const key = keyOf(incoming, parsed.data)
+    if (this.#canceled.take(incoming.peer, workKey(payload.requestId, payload.attempt))) return this.withdraw(thread)
+    const key = keyOf(incoming, payload)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
     // It claims nothing: what it asks after may begin at any moment.
-    if (parsed.data.isQuery) return void this.#tell(incoming, parsed.data)
+    if (payload.isQuery) return void this.#tell(incoming, payload)
     const threads = this.#inFlight.claim(incoming.peer, key, thread)
-    const request = { incoming, key, payload: parsed.data, threads }
+    const request = { incoming, key, payload, threads }
     if (incoming.recorded === undefined) this.#take(request, null)
     else void this.#look(request, incoming.recorded.name)
   }

@@ -54,6 +54,19 @@ export const requestPayloadSchema = z.object({
 /** What a `request` asks. */
 export type RequestPayload = z.infer<typeof requestPayloadSchema>
 
+/** What payloads ask that were read a moment ago: each is looked at by several on its way. */
+const READ = new WeakMap<object, RequestPayload | null>()
+
+/** What the payload of a `request` asks; null when it is none. A payload is not changed once it was read. */
+export function readRequest(payload: unknown): RequestPayload | null {
+  if (typeof payload !== 'object' || payload === null) return null
+  const known = READ.get(payload)
+  if (known !== undefined) return known
+  const request = requestPayloadSchema.safeParse(payload).data ?? null
+  READ.set(payload, request)
+  return request
+}
+
 /** Payload of a `response` to a request. */
 export const responsePayloadSchema = z.object({
   requestId: requestIdText,
