@@ -169,5 +169,29 @@ export const RELIABLE_MUTANTS = [
     put: 'throw error',
     test: 'node/callee-requests',
     title: 'a request whose record is damaged ends as unknown'
+  },
+  {
+    name: 'a request that ended as unknown is decided on anew at each start',
+    file: 'src/node/recovery.ts',
+    find: "    if (next === 'nothing') return\n",
+    put: '',
+    test: 'node/recovery',
+    title: 'that nobody can say whether it was done stays so'
+  },
+  {
+    name: 'a node waits for the card of a sender that was put out',
+    file: 'src/node/recovery.ts',
+    find: '!directory.isPutOut(source.nodeId) && ',
+    put: '',
+    test: 'node/recovery',
+    title: 'what others asked that were put out while this node was down ends'
+  },
+  {
+    name: 'an answer to a node that was put out goes on a lane',
+    file: 'src/node/outbox.ts',
+    find: ' || directory.isPutOut(recipient.nodeId)',
+    put: '',
+    test: 'node/recovery',
+    title: 'an answer that could not be recorded before its caller was put out leaves no lane behind'
   }
 ]

@@ -28,6 +28,7 @@ const REFUSALS = {
   },
   foreignLane: { code: 'FORBIDDEN', rule: 'lane: its two agents', reason: 'the message is not of the agents of its lane' },
   lostHop: { code: 'FORBIDDEN', rule: 'hops: members', reason: 'a node on the way was put out of the mesh' },
+  putOut: { code: 'REVOKED', rule: 'sender: a member', reason: 'the sender was put out of the mesh' },
   noCard: { code: 'FORBIDDEN', rule: 'sender: a signed card', reason: 'the sender has no card that this node knows' },
   claims: {
     code: 'FORBIDDEN',
@@ -119,6 +120,7 @@ export class Arrivals {
 
   /** A message that was let in before this node stopped, verified as things are now; why it is not let in again. */
   again(peer: NodeId, bytes: Uint8Array): Arrival | Refusal {
+    if (this.#parts.directory.isPutOut(peer)) return REFUSALS.putOut
     const decoded = decodeEnvelope(bytes)
     if (!decoded.ok) return { code: decoded.code, rule: 'envelope', reason: decoded.reason }
     const { header } = decoded
@@ -182,11 +184,6 @@ export class Arrivals {
     this.#parts.links.strike(from.peer, strike, refusal.reason)
     return null
   }
-}
-
-/** May a refusal pass by itself? Cards come by other ways than messages. */
-export function mayPass({ rule }: Refusal): boolean {
-  return rule === REFUSALS.noCard.rule
 }
 
 function isOfLane({ source, target }: Lane, header: EnvelopeHeader): boolean {

@@ -145,6 +145,11 @@ export class Directory {
     return nodeId === this.#parts.self ? this.#parts.ownCertificate() : this.#parts.peers.certificate(nodeId)
   }
 
+  /** Was the node put out of the mesh? */
+  isPutOut(nodeId: NodeId): boolean {
+    return (this.#parts.log.view().members.get(nodeId)?.revoked ?? null) !== null
+  }
+
   /**
    * An agent as the rules see it: the least powerful of certificate, card and whoever it speaks for. null when certificate
    * or card is missing.

@@ -10,7 +10,7 @@ import { askedWork, namedCapabilities } from '../domain/policy/asked.js'
 import type { RoutingQuestion } from '../domain/routing/decide.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Arrivals, mayPass } from './arrivals.js'
+import { Arrivals } from './arrivals.js'
 import type { Arrival, ArrivalsParts } from './arrivals.js'
 import type { Conversations } from './conversations.js'
 import { threadOf } from './incoming.js'
@@ -118,18 +118,17 @@ export class Inbox {
     return arrival === null ? NOTHING : this.#admitted(arrival, envelope)
   }
 
-  /**
-   * Takes up a request that was recorded before this node stopped. False: its sender's card is not known yet, so it has to wait.
-   */
-  recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): boolean {
+  /** Takes up a request that was recorded before this node stopped. Gives why it is not taken up, which is on record, or null. */
+  recover(peer: NodeId, { envelope, recorded }: { readonly envelope: Uint8Array; readonly recorded: RecordedRequest }): Refusal | null {
     const again = this.#arrivals.again(peer, envelope)
-    if ('party' in again) {
-      // What had begun was let in: its end is told, whatever the rules say of it now.
-      if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#parts.onRequest({ ...again, recorded }))
-      else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
-      return true
+    if (!('party' in again)) {
+      this.#parts.router.record('refusal', again, { peer, header: null })
+      return again
     }
-    return !mayPass(again)
+    // What had begun was let in: its end is told, whatever the rules say of it now.
+    if (recorded.isDone) this.#guarded(peer, () => this.#open(again) && this.#parts.onRequest({ ...again, recorded }))
+    else this.#guarded(peer, () => this.#decideAndDispatch({ ...again, recorded }))
+    return null
   }
 
   /** Takes an envelope of an agent of this node for another; the same rules, nothing to decode. */

@@ -56,6 +56,11 @@ export class Members {
     this.#stop()
   }
 
+  /** Who was put out, as far as this node knows; maybe while it was away, or at its last moment. */
+  putOut(): readonly NodeId[] {
+    return [...this.#revoked]
+  }
+
   #newlyRevoked(view: MembershipView): NodeId[] {
     return [...view.members].filter(([id, { revoked }]) => revoked !== null && !this.#revoked.has(id)).map(([id]) => id)
   }

@@ -45,7 +45,7 @@ export function createNode(parts: NodeParts): NodeCore {
         onView: () => ownCards.publish(),
         onRevoked: (peer) => [requests, approvals, work].forEach((part) => part.onRevoked(peer))
       })
-      await lanes.open().then(() => recovery.resume())
+      await lanes.open().then(() => recovery.resume(members.putOut()))
       for (const part of [core.ledgerRoom, lanes, work, requests, swarms]) part.start()
       await peers.start(messages)
       await recovery.start()

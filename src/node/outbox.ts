@@ -182,8 +182,8 @@ export class Outbox {
     const target = directory.party(recipient)
     const isReply =
       !OPENING_TYPES.has(type) && correlationId !== undefined && conversations.maySend({ sender: draft.sender, recipient, correlationId })
-    // A reply goes back to whoever asked, even when its card has not come yet.
-    if (target === null && (!isReply || router.isStrict))
+    // A reply goes back to whoever asked, even when its card has not come yet, unless its node was put out.
+    if (target === null && (!isReply || router.isStrict || directory.isPutOut(recipient.nodeId)))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
     const work = askedWork(directory.card(recipient), capability ?? null)
     return {

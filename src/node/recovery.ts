@@ -1,11 +1,15 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
 import { decodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { recover, SETTLED } from '../domain/reliable/request.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
+import type { Directory } from './directory.js'
+import { ENDINGS, failed } from './endings.js'
 import type { Inbox } from './inbox.js'
 import { recordedTask } from './recorded-task.js'
 import type { RecordedTask } from './recorded-task.js'
@@ -13,6 +17,7 @@ import type { RequestBook } from './request-book.js'
 import type { Requests } from './requests.js'
 import type { Swarms } from './swarms.js'
 import type { Tasks } from './tasks.js'
+import type { Work } from './work.js'
 
 /** How often requests that wait for the cards of their senders are looked at, in milliseconds. */
 const AGAIN_MS = 1000
@@ -23,14 +28,22 @@ const LISTED = 500
 /** Requests removed at once that make it worth giving their room back. */
 const MANY = 1000
 
+/** How long the answer to a request that is not taken up may take to go out, in milliseconds. */
+const ANSWER_MS = 60_000
+/** Why a request is not taken up of which only the record is there. */
+const LOST = { code: 'STORE_DAMAGED', reason: 'what it was asked with is no longer there' } as const
+
 /** What taking up what was not finished needs. */
 export interface RecoveryParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly book: RequestBook
+  readonly directory: Pick<Directory, 'isPutOut' | 'party'>
   readonly ledger: Pick<Ledger, 'commit' | 'compact'>
-  readonly requests: Pick<Requests, 'resume'>
+  readonly requests: Pick<Requests, 'onRevoked' | 'resume'>
   readonly inbox: Pick<Inbox, 'recover'>
+  readonly conversations: Pick<Conversations, 'letIn'>
+  readonly work: Pick<Work, 'end'>
   readonly tasks: Pick<Tasks, 'restore'>
   readonly swarms: Pick<Swarms, 'purgeExpired' | 'resume'>
 }
@@ -39,7 +52,8 @@ export interface RecoveryParts {
 export class Recovery {
   readonly #parts: RecoveryParts
   /** Requests of others that wait for the card of their sender. */
-  #waiting: RequestRecord[] = []
+  readonly #waiting: RequestRecord[] = []
+  #isStopped = false
   #timer: Timer | null = null
   #purgeTimer: Timer | null = null
 
@@ -47,8 +61,8 @@ export class Recovery {
     this.#parts = parts
   }
 
-  /** Goes on with what this node asked of others, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
-  async resume(): Promise<void> {
+  /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
+  async resume(putOut: readonly NodeId[]): Promise<void> {
     const { book, requests } = this.#parts
     const ended = (await book.lasting(LISTED)).filter(({ status }) => SETTLED.has(status))
     for (const record of ended.sort((a, b) => a.createdAt - b.createdAt)) await this.#restore(record)
@@ -60,6 +74,7 @@ export class Recovery {
       await this.#restore(record)
       requests.resume(record)
     }
+    for (const peer of putOut) requests.onRevoked(peer)
     await this.#parts.swarms.resume()
   }
 
@@ -73,41 +88,58 @@ export class Recovery {
     const { clock } = this.#parts
     this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
     await this.#again()
-    if (this.#waiting.length > 0) this.#timer = clock.every(AGAIN_MS, () => void this.#again())
   }
 
   /** Nothing is taken up any more. */
   stop(): void {
     const { clock } = this.#parts
-    this.#waiting = []
+    this.#isStopped = true
     clock.clear(this.#timer)
     clock.clear(this.#purgeTimer)
   }
 
   async #again(): Promise<void> {
-    const records = this.#waiting
-    this.#waiting = []
-    for (const record of records) if (!(await this.#recovered(record))) this.#waiting.push(record)
-    if (this.#waiting.length === 0) this.#parts.clock.clear(this.#timer)
+    for (const record of this.#waiting.splice(0)) {
+      if (this.#isStopped) return
+      if (!(await this.#recovered(record))) this.#waiting.push(record)
+    }
+    if (this.#waiting.length > 0 && !this.#isStopped) this.#timer = this.#parts.clock.after(AGAIN_MS, () => void this.#again())
   }
 
-  async #recovered(record: RequestRecord): Promise<boolean> {
-    const { book, inbox } = this.#parts
-    const peer = parseAddress(record.source)?.nodeId
-    const name = book.name(record)
+  /** False: the card of its sender is not known yet, so it waits, until its own time is over. */
+  async #recovered({ source: text, deadline, ...known }: RequestRecord): Promise<boolean> {
+    const { book, clock, directory } = this.#parts
+    const source = parseAddress(text)
+    const isStranger = source !== null && !directory.isPutOut(source.nodeId) && directory.party(source) === null
+    if (isStranger && deadline > clock.now()) return false
     try {
-      const envelope = await book.input(name)
-      // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
-      const isDone = recover({ ...record, runs: record.tries }) === 'unknown'
-      const isGivenAway = record.swarm !== null && !isDone
-      const isOver = isGivenAway || peer === undefined || envelope === null
-      if (isOver) await this.#parts.ledger.commit(book.removal(record))
-      if (isOver) return true
-      return inbox.recover(peer, { envelope, recorded: { name, isFirst: true, isDone, isRefused: false } })
+      const name = book.name({ source: text, ...known })
+      const record = await book.get(name)
+      if (record !== null) await this.#takeUp(name, record)
     } catch (error) {
       this.#note('a request that was not finished could not be read', error)
-      return true
     }
+    return true
+  }
+
+  /** It runs again, or ends. What has an end has told it as well, or tells it when it is asked after. */
+  async #takeUp(name: string, record: RequestRecord): Promise<void> {
+    const { book, inbox, ledger } = this.#parts
+    const next = recover({ ...record, runs: record.tries })
+    if (next === 'nothing') return
+    const isDone = next === 'unknown'
+    // The launcher of a swarm gives leases of what may be repeated to others; of the rest it is told that nobody can say.
+    if (record.swarm !== null && !isDone) return await ledger.commit(book.removal(record))
+    const envelope = await book.input(name)
+    const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
+    if (sender === null || recipient === null) return
+    const recorded = { name, isFirst: true, isDone, isRefused: false }
+    const refusal = envelope === null ? LOST : inbox.recover(recipient.nodeId, { envelope, recorded })
+    if (refusal === null) return
+    const thread = { sender, recipient, correlationId: record.correlationId, isReliable: true }
+    this.#parts.conversations.letIn(thread, ANSWER_MS)
+    // A ledger that takes nothing now holds up nobody else.
+    void this.#parts.work.end(thread, record, isDone ? ENDINGS.interrupted : failed(refusal.code, refusal.reason))
   }
 
   async #purge(): Promise<void> {

@@ -17,6 +17,7 @@ import { Canceled } from './canceled.js'
 import { threadOf } from './incoming.js'
 import type { Incoming, Thread } from './incoming.js'
 import { ENDINGS, responseOf } from './endings.js'
+import type { Ending } from './endings.js'
 import { InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Piece } from './in-flight.js'
 import type { Peers } from './peers.js'
@@ -232,6 +233,11 @@ export class Work {
   /** Sends a response, now or when its caller is back; what was asked has failed with it. */
   fail(thread: Thread, payload: { readonly requestId: string; readonly attempt: number }, error: ErrorBody): void {
     void this.#failed(thread, payload, error)
+  }
+
+  /** Ends what was recorded before this node started and is not taken up again. Never rejects. */
+  async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
+    await this.#replies.respond(thread, responseOf(record, ending), this.#parts.callee.end(record, ending))
   }
 
   /** Nobody waits for what was asked any more. */

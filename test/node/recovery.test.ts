@@ -1,0 +1,178 @@
+import test from 'brittle'
+import { rangeOf } from '../../src/domain/reliable/keys.js'
+import type { RequestRecord } from '../../src/domain/reliable/records.js'
+import { NodeError } from '../../src/kit/errors.js'
+import { DurableScene, type MortalLedger } from '../support/durable-scene.js'
+import type { FakeLog } from '../support/fake-log.js'
+import type { FakeNode } from '../support/fake-node.js'
+import { type Actor, actor, cardBody } from '../support/membership.js'
+
+const DENY = 'rules:\n  - capability: slow.*\n    decision: deny\n'
+
+async function recordsOf({ core }: FakeNode): Promise<string[]> {
+  const records = await core.book.lasting(10)
+  return records.map(({ capability, status, error }: RequestRecord) => `${capability} ${status} ${error?.code}`).sort()
+}
+
+/** The log changes, and nothing that the peer's process makes of it gets to its disk any more. */
+function learnsWhileDown({ peer, world: { log } }: DurableScene, change: (of: FakeLog) => void): void {
+  const ledger = peer.ledger as MortalLedger
+  ledger.killIn(0, false, () => {})
+  change(log)
+  log.changed()
+}
+
+test('what others asked that were put out while this node was down ends: nothing of it runs, and it is looked at no more', async (t) => {
+  const scene = await DurableScene.start(t, { concurrency: 1 })
+  await scene.ask({ capability: 'slow.once' })
+  await scene.ask({ capability: 'slow.again' })
+  await scene.world.settle()
+  t.is(scene.begun.length, 1)
+  await scene.unlink()
+  learnsWhileDown(scene, ({ model }) => model.revoke(actor('owner'), scene.here.actor))
+  await scene.crashPeer()
+  t.alike(await recordsOf(scene.peer), ['slow.again failed REVOKED', 'slow.once unknown TIMEOUT'])
+  t.ok(scene.peer.audit.rules().includes('sender: a member'))
+  t.is(scene.begun.length, 1)
+})
+
+test('a request that its sender may no longer ask for ends at the start of the node, and is not tried at each', async (t) => {
+  const scene = await DurableScene.start(t, { concurrency: 1 })
+  await scene.ask({ capability: 'slow.once' })
+  const { taskId } = await scene.ask({ capability: 'slow.again' })
+  await scene.world.settle()
+  await scene.unlink()
+  const { world } = scene
+  const owner = actor('owner')
+  learnsWhileDown(scene, (log) => {
+    const before = log.view().members.get(scene.here.id)?.certificate.body
+    if (before !== undefined) log.model.recertify(owner, { ...before, maxTier: 3, serial: before.serial + 1, issuer: owner.id })
+  })
+  await scene.crashPeer()
+  t.alike(await recordsOf(scene.peer), ['slow.again failed FORBIDDEN', 'slow.once unknown TIMEOUT'])
+  await scene.link()
+  await world.pass(60_000, 1000)
+  t.is((await scene.task(taskId)).state, 'failed', 'its caller is told when it asks again')
+})
+
+test('a request whose sender never tells of its card is given up when its time is over', async (t) => {
+  const scene = await DurableScene.start(t, { concurrency: 1 })
+  await scene.ask({ capability: 'slow.again' })
+  await scene.ask({ capability: 'slow.again', timeoutMs: 60_000 })
+  await scene.world.settle()
+  await scene.unlink()
+  const { world } = scene
+  // No other card of it comes either.
+  world.log.isWritable = false
+  learnsWhileDown(scene, ({ model }) => model.uncard(scene.here.actor, 'operator', 2))
+  await scene.crashPeer()
+  t.alike(await recordsOf(scene.peer), ['slow.again pending undefined', 'slow.again started undefined'])
+  await world.pass(62_000, 1000)
+  t.alike(await recordsOf(scene.peer), ['slow.again failed FORBIDDEN', 'slow.again started undefined'])
+  t.is(scene.begun.length, 1)
+})
+
+test('while one request is read slowly, others that wait for the card of their sender are not forgotten', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { world } = scene
+  const other = await world.member('other')
+  await world.link(other, scene.peer)
+  await scene.ask()
+  await world.settle()
+  await world.pass(10)
+  const sender = { agentId: 'operator', nodeId: other.id }
+  const late = await other.core.requests.ask({
+    sender,
+    target: { agentId: 'slow', nodeId: scene.peer.id },
+    capability: 'slow.again',
+    input: { a: 1 },
+    description: '',
+    timeoutMs: 600_000,
+    mayQueue: true
+  })
+  await world.settle()
+  world.net.disconnect(other.id, scene.peer.id)
+  await other.core.close()
+  await scene.unlink()
+  world.log.isWritable = false
+  learnsWhileDown(scene, ({ model }) => [scene.here.actor, other.actor].forEach((of) => model.uncard(of, 'operator', 2)))
+  await scene.crashPeer()
+  t.is(scene.begun.length, 2, 'both began before')
+  const { ledger } = scene.peer
+  const { get } = ledger
+  let go: () => void = () => {}
+  const wait = new Promise<void>((resolve) => (go = resolve))
+  ledger.get = async (key) => {
+    if (key.startsWith('request-in/')) await wait
+    return await get(key)
+  }
+  // The card of the one comes, and what it asked is being read; that of the other comes later.
+  const comes = (of: Actor): void => {
+    world.log.model.card(of, cardBody('operator', { revision: 3 }))
+    world.log.changed()
+  }
+  comes(scene.here.actor)
+  await world.pass(5000, 500)
+  go()
+  await world.settle()
+  t.is(scene.begun.length, 3)
+  t.is(scene.runsOf(late.requestId), 1)
+  comes(other.actor)
+  await world.pass(5000, 500)
+  t.is(scene.runsOf(late.requestId), 2)
+})
+
+test('that nobody can say whether it was done stays so, however often the node starts and whatever a rule says by then', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId } = await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  await scene.crashPeer()
+  await scene.link()
+  await scene.world.pass(10_000, 1000)
+  t.is((await scene.task(taskId)).state, 'unknown')
+  for (const policy of [DENY, DENY.replace('deny', 'ask')]) {
+    await scene.crashPeer(policy)
+    await scene.link()
+    t.alike((await scene.peer.api().call('approvals.list', {})).approvals, [])
+    await scene.world.pass(400_000, 5000)
+    t.alike(await recordsOf(scene.peer), ['slow.once unknown TIMEOUT'])
+    t.is((await scene.task(taskId)).state, 'unknown')
+  }
+})
+
+test('an answer that could not be recorded before its caller was put out leaves no lane behind', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { here, peer, world } = scene
+  await scene.ask()
+  await world.settle()
+  const { ledger } = peer
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = (changes) =>
+    changes.some(({ key }) => key.startsWith('request-out/')) ? Promise.reject(new NodeError('DISK_FULL', 'full')) : commit(changes)
+  scene.finish()
+  await world.settle()
+  world.log.model.revoke(actor('owner'), here.actor)
+  world.log.changed()
+  world.net.disconnect(here.id, peer.id)
+  await world.settle()
+  ledger.commit = commit
+  await world.pass(60_000, 1000)
+  for (const kind of ['lane-out', 'out', 'out-content']) t.alike(await ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
+  t.alike(await recordsOf(peer), ['slow.again completed undefined'], 'how it ended is on record all the same')
+})
+
+test('what waits for a node that was put out is gone with the next start, when this one ended before', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { peer, world } = scene
+  await scene.ask()
+  await world.settle()
+  await scene.unlink()
+  scene.finish()
+  await world.settle()
+  t.is(peer.core.lanes.waiting, 1)
+  learnsWhileDown(scene, ({ model }) => model.revoke(actor('owner'), scene.here.actor))
+  await scene.crashPeer()
+  await world.settle()
+  t.is(scene.peer.core.lanes.waiting, 0)
+  for (const kind of ['lane-out', 'out', 'out-content']) t.alike(await scene.peer.ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
+})
