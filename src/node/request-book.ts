@@ -29,7 +29,7 @@ export interface RequestContents {
   readonly result?: Uint8Array
 }
 
-/** The requests of a ledger: their records, and the indexes that say which have no outcome, which are due and which may go. */
+/** The requests of a ledger: their records, and the indexes that say which have no outcome and which may go. */
 export class RequestBook {
   readonly #ledger: Ledger
   readonly #hash: Hash
@@ -126,11 +126,6 @@ export class RequestBook {
     return records.filter((record) => record !== null)
   }
 
-  /** Requests that are to be asked for again by now, the longest due first. */
-  due(now: number): AsyncGenerator<RequestRecord> {
-    return this.#indexed('request-due', now)
-  }
-
   /** Removes every request that has expired by now, with all that belongs to it; the number of them. */
   async purgeExpired(now: number): Promise<number> {
     let purged = 0
@@ -179,11 +174,10 @@ function wholeOf(name: string): string[] {
   return [KEYS.request(name), KEYS.input(name), KEYS.result(name)]
 }
 
-function indexKeys(name: string, { role, requestId, status, createdAt, retryAt, taskId }: RequestRecord): string[] {
+function indexKeys(name: string, { role, requestId, status, createdAt, taskId }: RequestRecord): string[] {
   return [
     ...(role === 'caller' ? [KEYS.asked(requestId)] : []),
     ...(SETTLED.has(status) ? [] : [KEYS.open(createdAt, name)]),
-    ...(retryAt === null ? [] : [KEYS.due(retryAt, name)]),
     ...(taskId === null ? [] : [KEYS.task(taskId)])
   ]
 }

@@ -36,8 +36,6 @@ export const KEYS = {
   result: (name: string): string => `request-out/${name}`,
   /** Present while it has no outcome, in the order they were made. */
   open: (createdAt: number, name: string): string => `request-open/${padded(createdAt)}/${name}`,
-  /** When it is asked for again. */
-  due: (retryAt: number, name: string): string => `request-due/${padded(retryAt)}/${name}`,
   /** The request of a task; its value is the request's name. */
   task: (taskId: string): string => `request-task/${taskId}`,
   /** A request that this node asked, by its id; its value is the request's name. */
@@ -64,10 +62,7 @@ export function requestName(
 }
 
 /** The range of keys of an index up to a time, that time included. */
-export function rangeUpTo(
-  kind: 'request-open' | 'request-due' | 'request-expiry',
-  time: number
-): { readonly from: string; readonly to: string } {
+export function rangeUpTo(kind: 'request-open' | 'request-expiry', time: number): { readonly from: string; readonly to: string } {
   return { from: `${kind}/`, to: `${kind}/${padded(time + 1)}` }
 }
 
