@@ -1,4 +1,4 @@
-import { NodeError } from '../kit/errors.js'
+import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 
@@ -43,4 +43,9 @@ export function completedBy({ requestId, attempt }: Run, result: unknown): unkno
 /** The response without one. */
 export function responseOf({ requestId, attempt }: Run, { status, error }: Ending): unknown {
   return { requestId, attempt, outcome: status === 'failed' ? 'FAILED' : 'UNKNOWN', error }
+}
+
+/** What the ledger did not take has not begun, and may be asked again. @throws NodeError OVERLOADED */
+export function notBegun(error: unknown): never {
+  throw new NodeError('OVERLOADED', `the ledger of the node takes nothing now: ${messageOf(error)}`, { cause: error })
 }

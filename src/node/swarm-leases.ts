@@ -234,7 +234,8 @@ export class SwarmLeases {
     if (answer.outcome === 'UNKNOWN') return this.#end(held, { ok: false, error, isUnknown: true })
     // A run of the process before was ended by its node, which had missed its launcher for too long.
     if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
-    if (BROKEN_OFF.has(error.code)) return this.#lost(held, error)
+    // Nor does what it says now tell what it did for the process before.
+    if (BROKEN_OFF.has(error.code) || (held.isResumed && NOT_BEGUN.has(error.code))) return this.#lost(held, error)
     if (NOT_BEGUN.has(error.code)) return this.#parts.onInput({ type: 'busy', ...held.lease })
     this.#failed(held, error)
   }

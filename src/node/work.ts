@@ -16,7 +16,7 @@ import type { AgentHost, HostOutcome } from './agents.js'
 import { Canceled } from './canceled.js'
 import { threadOf } from './incoming.js'
 import type { Incoming, Thread } from './incoming.js'
-import { ENDINGS, responseOf } from './endings.js'
+import { ENDINGS, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import { InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Piece } from './in-flight.js'
@@ -321,13 +321,13 @@ export class Work {
     this.#inFlight.remove(piece)
   }
 
-  /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError what the ledger refuses. */
+  /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it. */
   async #begin(piece: Piece): Promise<void> {
     if (piece.record === null) return
     const { record, changes } = this.#parts.callee.begin(piece.record)
     piece.record = record
     const commit = this.#parts.commit(changes)
-    if (!record.isRepeatable) return await commit
+    if (!record.isRepeatable) return await commit.catch(notBegun)
     commit.catch((error: unknown) =>
       this.#parts.telemetry.log('warn', 'that work began could not be recorded', { requestId: record.requestId, reason: messageOf(error) })
     )

@@ -24,6 +24,22 @@ test('what may not be repeated does not begin before that is durable', async (t)
   t.is(scene.begun.length, 1)
 })
 
+test('what may not be repeated finds no place while its node cannot record that it begins, and begins once it can', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { ledger } = scene.peer
+  const commit = ledger.commit.bind(ledger)
+  let commits = 0
+  ledger.commit = (changes) => (++commits === 2 ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : commit(changes))
+  const { taskId } = await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  t.is(scene.begun.length, 0)
+  await scene.world.pass(5000)
+  t.is(scene.begun.length, 1)
+  scene.finish()
+  await scene.world.pass(1000)
+  t.is((await scene.task(taskId)).state, 'completed')
+})
+
 test('a request is refused cleanly when its node cannot record it, and done when it can', async (t) => {
   const scene = await DurableScene.start(t)
   const { ledger } = scene.here
