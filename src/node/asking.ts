@@ -11,6 +11,7 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Cancellations } from './cancellations.js'
 import type { Conversations } from './conversations.js'
+import type { DurableTales } from './durable-tales.js'
 import type { Lanes } from './lanes.js'
 import type { OneRequest } from './one-request.js'
 import type { Tasks } from './tasks.js'
@@ -19,7 +20,7 @@ import { refusedThere } from './next-steps.js'
 import type { DraftHead, Outbox } from './outbox.js'
 
 /** The peer answers that it does not do the work: no room, or it stops. */
-export const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
+const NOT_DONE: ReadonlySet<ErrorCode> = new Set(['OVERLOADED', 'PEER_OFFLINE'])
 
 const LATE_MS = 3_600_000
 const GONE_MS = 10_000
@@ -104,6 +105,10 @@ export interface RequestParts {
   readonly cancellations: Cancellations
   readonly tasks: Tasks
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp'>
+  /** Changes how a request stands in the ledger. False: it did not take it. Never rejects. */
+  record(changes: readonly LedgerChange[], requestId: string): Promise<boolean>
+  /** Tells ends that the ledger did not take at first, once it has taken them. */
+  readonly ends: Pick<DurableTales, 'add'>
   readonly telemetry: Telemetry
   /** In [0, 1). */
   readonly chance: () => number
@@ -138,6 +143,11 @@ export function headOf(
     isBroadcast,
     ...(onBehalfOf === undefined ? {} : { onBehalfOf })
   }
+}
+
+/** Does its peer say that it did not do it, and has forgotten it? */
+export function isNotDone(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
+  return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)
 }
 
 /** How a request ended for its caller, as the ledger has it. */

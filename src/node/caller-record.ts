@@ -8,12 +8,22 @@ import { STORED } from './asking.js'
 import type { Asking, CallerOutcome, RequestNames } from './asking.js'
 import type { RequestBook, RequestContents } from './request-book.js'
 
+/** A request that is asked for again, which counts when the ledger holds the message. */
+interface AskedAgain {
+  readonly kind: 'request' | 'query'
+  /** What the ledger holds from the commit of the message on. */
+  changes(): readonly LedgerChange[]
+  /** It was not sent. @throws what it is given */
+  failed(error: unknown): never
+}
+
 /** What the ledger holds of one request of this node, or is to hold. Changes are committed in the order in which they were asked for. */
 export class CallerRecord {
   readonly #book: RequestBook
   #current: RequestRecord
   #isStored: boolean
   #beforeEnd: RequestRecord | null = null
+  #isAsking = false
 
   /** `isStored`: the ledger has it. */
   constructor(book: RequestBook, record: RequestRecord, isStored: boolean) {
@@ -55,15 +65,33 @@ export class CallerRecord {
 
   /** Is its outcome, which is not known, to be asked for by now? */
   isDue(now: number): boolean {
-    return isDue(this.#current, now)
+    return !this.#isAsking && isDue(this.#current, now)
   }
 
-  /** It is asked for again: how, and what that changes; null before its time. `chance` in [0, 1). */
-  askedAgain(now: number, chance: number): { readonly kind: 'request' | 'query'; readonly changes: readonly LedgerChange[] } | null {
+  /** It is asked for again: null before its time, and while that is being done. `chance` in [0, 1). */
+  askedAgain(now: number, chance: number): AskedAgain | null {
     const { request, effects } = stepCaller(this.#current, { type: 'tick', chance }, { now })
     const [effect] = effects
-    if (effect?.type !== 'send') return null
-    return { kind: effect.kind, changes: this.#change({ tries: request.tries, retryAt: request.retryAt, updatedAt: now }) }
+    if (effect?.type !== 'send' || this.#isAsking) return null
+    this.#isAsking = true
+    const before = this.#current
+    let asked: RequestRecord | null = null
+    return {
+      kind: effect.kind,
+      changes: () => {
+        this.#isAsking = false
+        // An outcome came first.
+        if (this.#current !== before) return []
+        const changes = this.#change({ tries: request.tries, retryAt: request.retryAt, updatedAt: now })
+        asked = this.#current
+        return changes
+      },
+      failed: (error) => {
+        this.#isAsking = false
+        if (this.#current === asked) this.#current = before
+        throw error
+      }
+    }
   }
 
   /** Its outcome. Nothing for one that was never recorded, or has an end. */
@@ -121,12 +149,12 @@ function resultOf(result: unknown): RequestContents {
 
 /** The record of a request that was just made. */
 export function freshRecord(
-  { sender, target, capability, description, justification, onBehalfOf, mayQueue, timeoutMs }: Asking,
+  { sender, target, capability, description, justification, onBehalfOf, mayQueue, timeoutMs, allowRepeat }: Asking,
   names: RequestNames,
   { now, ttlMs, isRepeatable }: { readonly now: number; readonly ttlMs: number; readonly isRepeatable: boolean }
 ): RequestRecord {
   const { requestId, attempt, correlationId, taskId } = names
-  const by = onBehalfOf === undefined ? {} : { onBehalfOf }
+  const by = { ...(onBehalfOf === undefined ? {} : { onBehalfOf }), ...(allowRepeat === true ? { allowRepeat } : {}) }
   return {
     role: 'caller',
     requestId,

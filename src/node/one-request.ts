@@ -1,5 +1,5 @@
 import type { Timer } from '../kit/clock.js'
-import { asNodeError, messageOf, NodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
@@ -8,12 +8,14 @@ import { retryDelay } from '../domain/reliable/retry-policy.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, NOT_DONE, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
+import { headOf, isNotDone, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { changesOfSending, inputOf } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
+import { Copies } from './copies.js'
 import type { ReplyHandler } from './conversations.js'
 import { ENDINGS } from './endings.js'
+import { HeardOf } from './heard-of.js'
 import type { Thread } from './incoming.js'
 import type { Tasks } from './tasks.js'
 
@@ -29,9 +31,8 @@ export class OneRequest {
   #goneTimer: Timer | null = null
   #isSent = false
   #hasGivenUp = false
-  /** When its peer last said that it has it, or was asked again; null: its peer never said so. */
-  #namedAt: number | null = null
-  #patienceMs: number
+  readonly #heard: HeardOf
+  readonly #copies: Copies
   /** How often its peer had no room, and what it said last. */
   #refusals = 0
   #refusal: ErrorBody | null = null
@@ -40,6 +41,8 @@ export class OneRequest {
   #awaitsApproval = false
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
+  /** The end that whoever waits is told. */
+  #told: Ended | null = null
   /** null for leases: the swarm keeps their books. */
   readonly #record: CallerRecord | null
 
@@ -49,7 +52,8 @@ export class OneRequest {
     this.#asking = asking
     this.names = names
     this.#record = record
-    this.#patienceMs = parts.limits.leaseMs
+    this.#heard = new HeardOf(parts.clock, parts.limits.leaseMs)
+    this.#copies = new Copies(record?.current.tries ?? 0)
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
@@ -94,8 +98,7 @@ export class OneRequest {
   }
 
   get #thread(): Thread {
-    const { sender, target: recipient } = this.#asking
-    return { sender, recipient, correlationId: this.names.correlationId }
+    return { sender: this.#asking.sender, recipient: this.#asking.target, correlationId: this.names.correlationId }
   }
 
   /** The run as heartbeats and cancellations name it. */
@@ -130,9 +133,9 @@ export class OneRequest {
   }
 
   /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
-  async send(): Promise<void> {
+  async send(isQuery = this.#asking.lease?.isQuery === true): Promise<void> {
     const refusals = this.#refusals
-    await this.#post(await this.#payload(this.#asking.lease?.isQuery === true))
+    await this.#post(await this.#payload(isQuery))
     // Its peer may have refused it already.
     if (refusals !== this.#refusals) return
     this.#isSent = true
@@ -147,22 +150,27 @@ export class OneRequest {
     const { clock, chance } = this.#parts
     const again = this.#record?.askedAgain(clock.now(), chance()) ?? null
     if (again === null) return
-    void this.#commit(again.changes)
-    await this.#post(await this.#payload(again.kind === 'query'))
+    await this.#post(await this.#payload(again.kind === 'query'), again.changes).catch(again.failed)
   }
 
-  async #post(payload: RequestPayload): Promise<void> {
-    await this.#parts.outbox.send({
-      ...headOf(this.#asking, this.names),
-      payload,
-      reliable: {
-        requestId: this.names.requestId,
-        mayWait: false,
-        ttlMs: this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs),
-        changes: () => (this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#parts.clock.now()))
-      },
-      ...(this.#isSent ? {} : { replies: this.#replies() })
-    })
+  async #post(payload: RequestPayload, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {
+    const post = (): Promise<unknown> =>
+      this.#parts.outbox.send({
+        ...headOf(this.#asking, this.names),
+        payload,
+        reliable: {
+          requestId: this.names.requestId,
+          mayWait: false,
+          ttlMs: this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs),
+          changes
+        },
+        ...(this.#isSent ? {} : { replies: this.#replies() })
+      })
+    await this.#copies.send(post)
+  }
+
+  #changesOfSending(): readonly LedgerChange[] {
+    return this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#parts.clock.now())
   }
 
   #replies(): { readonly ttlMs: number; readonly handler: ReplyHandler } {
@@ -187,42 +195,41 @@ export class OneRequest {
   /** Its peer is back, and has a lease's time to say whether it still has it. */
   peerIsBack(): void {
     this.#stopGoneTimer()
-    if (this.#namedAt !== null) this.#namedAt = this.#parts.clock.monotonic()
+    this.#heard.isBack()
     this.#note((tasks, id) => tasks.waitFor(id, null))
   }
 
   /** Time passed: nobody works on what nobody heartbeats. True: its peer had it, but has lost it, and should be asked again. */
   isLost(): boolean {
-    if (!this.isAwaited || !this.#isSent || this.#namedAt === null) return false
-    if (this.#parts.clock.monotonic() - this.#namedAt <= this.#patienceMs) return false
+    if (!this.isAwaited || !this.#isSent || !this.#heard.isLost) return false
     this.#note((tasks, id) => tasks.lost(id))
     // A swarm keeps the books of its leases, and gives them to another.
     return this.#asking.lease === undefined
   }
 
-  /** It is asked again: the peer gets more time with each. */
-  askedAgain(): void {
-    this.#namedAt = this.#parts.clock.monotonic()
-    this.#patienceMs = Math.min(PATIENCE.maxMs, this.#patienceMs * 2)
+  /** Sends again what its peer had: one that lost its disk does not begin again what may not be repeated. @throws as {@link OneRequest.send}. */
+  async sendAgain(): Promise<void> {
+    this.#heard.askedAgain()
+    await this.send(this.#record?.current.isRepeatable === false)
   }
 
   /** The peer has it, but its agent has no free place yet. */
   waitForSlot(): void {
-    this.#named()
+    this.#heard.named()
     this.#awaitsApproval = false
     this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
   }
 
   /** The peer has it, but a person there has to allow it first. */
   waitForApproval(): void {
-    this.#named()
+    this.#heard.named()
     this.#awaitsApproval = true
     this.#note((tasks, id) => tasks.waitFor(id, 'approval'))
   }
 
   /** The peer works on it. */
   working(): void {
-    this.#named()
+    this.#heard.named()
     this.#awaitsApproval = false
     this.#note((tasks, id) => {
       tasks.waitFor(id, null)
@@ -252,11 +259,6 @@ export class OneRequest {
     if (this.#isOver) return
     this.#end()
     this.#settle({ outcome: 'UNKNOWN', error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody() })
-  }
-
-  #named(): void {
-    this.#namedAt = this.#parts.clock.monotonic()
-    this.#patienceMs = this.#parts.limits.leaseMs
   }
 
   async #payload(isQuery: boolean): Promise<RequestPayload> {
@@ -303,18 +305,17 @@ export class OneRequest {
     const answer = this.#isOver ? null : readReply(header, payload, this)
     if (answer === null || 'progress' in answer || this.#record === null) return []
     const now = this.#parts.clock.now()
+    if (isNotDone(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
-    if (this.#isNotDone(answer)) return this.#record.waiting(now, () => this.#asking.input)
+    if (isNotDone(answer) && this.mayWait) return this.#record.waiting(now, () => this.#asking.input)
     return this.#record.ended(outcomeOf(answer), now)
   }
 
-  /** What a reply says was not recorded: it comes again. */
+  /** What a reply says was not recorded: it comes again, unless the request was canceled meanwhile, which is its end then. */
   replyNotRecorded(): void {
-    if (!this.#isOver) this.#record?.notEnded()
-  }
-
-  #isNotDone(answer: Answer): boolean {
-    return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code) && this.mayWait
+    this.#record?.notEnded()
+    const changes = this.#told === null ? [] : (this.#record?.ended(outcomeOf(this.#told), this.#parts.clock.now()) ?? [])
+    if (changes.length > 0) this.#parts.ends.add({ changes, tell: () => {} })
   }
 
   #stopGoneTimer(): void {
@@ -327,7 +328,9 @@ export class OneRequest {
     if (answer === null) return
     if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
-    else if (answer.outcome === 'FAILED' && this.#isNotDone(answer)) this.noRoom(answer.error)
+    // Another copy may be under way all the same, and has an answer of its own.
+    else if (isNotDone(answer) && !this.#copies.denied()) return
+    else if (isNotDone(answer) && this.mayWait) this.noRoom(answer.error)
     else void this.#finish(answer)
   }
 
@@ -351,35 +354,34 @@ export class OneRequest {
     this.#refusal = error
     if (this.#isSent) this.#note((tasks, id) => tasks.lost(id))
     this.#isSent = false
-    this.#namedAt = null
+    this.#heard.forget()
     conversations.end(this.#thread)
     void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input) ?? [])
     this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onNoRoom(this)
   }
 
-  /** Whoever waits is told when the end is durable. */
+  /** How it ended is shown when that is durable. Whoever waits is told once the ledger took it, or does not take it now. */
   async #finish(answer: Ended): Promise<void> {
     if (this.#isOver) return
     this.#end()
+    this.#told = answer
     // Its peer forgets what it did not do: a copy that comes later would begin it.
-    if (answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)) this.#takeBack()
+    if (isNotDone(answer)) this.#takeBack()
     const tell = (): void =>
       this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
     const changes = this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? []
     const isNow = changes.length === 0 || (answer.outcome === 'FAILED' && answer.error.code === 'CANCELED' && !this.#hasGivenUp)
     if (isNow) tell()
-    await this.#commit(changes)
-    if (!isNow) tell()
+    const isKept = await this.#commit(changes)
+    if (isKept && !isNow) tell()
     this.#settle(answer)
+    if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })
   }
 
-  #commit(changes: readonly LedgerChange[]): Promise<void> {
-    const { lanes, telemetry } = this.#parts
-    return lanes.commit(changes).catch((error: unknown) => {
-      telemetry.count('errors', 'ledger')
-      telemetry.log('warn', 'how a request stands could not be recorded', { requestId: this.names.requestId, reason: messageOf(error) })
-    })
+  /** False: the ledger did not take it. */
+  #commit(changes: readonly LedgerChange[]): Promise<boolean> {
+    return this.#parts.record(changes, this.names.requestId)
   }
 
   #end(): void {

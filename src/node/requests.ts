@@ -5,12 +5,14 @@ import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { workKey } from '../domain/task/payloads.js'
+import type { LedgerChange } from '../ports/ledger.js'
 import { isIdempotent } from './callee-requests.js'
 import { CallerRecord, freshRecord } from './caller-record.js'
 import { Cancellations } from './cancellations.js'
 import type { CancellationsParts } from './cancellations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
+import { DurableTales } from './durable-tales.js'
 import type { Admission } from './in-lane.js'
 import type { Incoming } from './incoming.js'
 import type { Lanes } from './lanes.js'
@@ -30,7 +32,7 @@ const WINDOW = 128
 const LATER: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLOSED', 'DELIVERY_FAILED', 'OVERLOADED'])
 
 /** What asking others needs. */
-export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations'>, CancellationsParts {
+export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' | 'cancellations' | 'ends' | 'record'>, CancellationsParts {
   readonly ids: IdSource
   readonly ways: Ways
   readonly directory: Directory
@@ -52,6 +54,7 @@ export class Requests {
   readonly #parts: RequestsParts
   readonly #ofRequest: RequestParts
   readonly #cancellations: Cancellations
+  readonly #ends: DurableTales
   /** Requests that have not ended, by peer. */
   readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
   /** The same by their threads, which this node names: no two share one. */
@@ -61,9 +64,12 @@ export class Requests {
   constructor(parts: RequestsParts) {
     this.#parts = parts
     this.#cancellations = new Cancellations(parts)
+    this.#ends = new DurableTales({ ...parts, commit: (changes) => parts.lanes.commit(changes) })
     this.#ofRequest = {
       ...parts,
       cancellations: this.#cancellations,
+      ends: this.#ends,
+      record: (changes, requestId) => this.#record(changes, requestId),
       onNoRoom: (request) => this.#wait(request),
       onEnd: (request) => this.#forget(request)
     }
@@ -170,12 +176,13 @@ export class Requests {
     }
   }
 
-  /** This node stops: whoever waits for an answer waits no longer. */
-  stop(): void {
+  /** This node stops: whoever waits for an answer waits no longer. Ends that are not durable are decided anew at its next start. */
+  async stop(): Promise<void> {
     this.#parts.clock.clear(this.#timer)
     const requests = this.#all()
     this.#lanes.clear()
     for (const request of requests) request.abandon()
+    await this.#ends.stop()
   }
 
   /** Is a request to the peer under way, or waiting for it? */
@@ -273,8 +280,7 @@ export class Requests {
       // Its own agents answer late by themselves; after a restart it begins anew.
       if (peer !== this.#parts.self && request.isDue(now)) request.askOutcome().catch(note)
       if (!isLost) continue
-      request.askedAgain()
-      request.send().catch(note)
+      request.sendAgain().catch(note)
     }
   }
 
@@ -289,6 +295,18 @@ export class Requests {
     if (!request.mayWait || !LATER.has(error.code)) request.fail(error.toBody())
     else if (error.code === 'OVERLOADED') request.noRoom(error.toBody())
     else this.#queue(request)
+  }
+
+  async #record(changes: readonly LedgerChange[], requestId: string): Promise<boolean> {
+    const { lanes, telemetry } = this.#parts
+    try {
+      await lanes.commit(changes)
+      return true
+    } catch (error) {
+      telemetry.count('errors', 'ledger')
+      telemetry.log('warn', 'how a request stands could not be recorded', { requestId, reason: messageOf(error) })
+      return false
+    }
   }
 
   #name({ lease, target, capability, description }: Asking): RequestNames {

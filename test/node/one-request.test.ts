@@ -3,6 +3,8 @@ import type { Task } from '../../src/domain/task/task.js'
 import type { Asked } from '../../src/node/requests.js'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
+import { addressText } from '../../src/domain/card/card.js'
+import { NodeError } from '../../src/kit/errors.js'
 import { type RequestScene, requestScene } from '../support/request-scene.js'
 import { isOpen } from '../support/exchanges.js'
 import { NodeClock } from '../simulation/node-clock.js'
@@ -205,4 +207,32 @@ test('a request whose time is over is asked for again soon, also when the wall c
   t.is((await asked.answer).outcome, 'UNKNOWN')
   const record = await here.core.book.asked(asked.requestId)
   t.ok((record?.retryAt ?? Number.POSITIVE_INFINITY) <= clock.now() + 5000)
+})
+
+test('a word of the peer that it did not do one copy of a request does not end it while another is under way', async (t) => {
+  const { world, here, peer, agent, ask, task } = await scene(t)
+  const asked = await ask()
+  await world.pass(1000)
+  const speak = silence(peer)
+  await world.pass(7000, 1000)
+  speak()
+  const { correlationId } = asked
+  const [sender, recipient] = [
+    { agentId: 'operator', nodeId: here.id },
+    { agentId: 'slow', nodeId: peer.id }
+  ]
+  const header = {
+    id: 'msg_1',
+    schemaVersion: 1,
+    timestamp: 0,
+    sender: addressText(recipient),
+    recipient: addressText(sender),
+    correlationId
+  }
+  const word = new NodeError('PEER_OFFLINE', 'it stops').toBody()
+  here.core.conversations.deliver({ sender, recipient, correlationId }, { ...header, type: 'error' }, word)
+  await world.pass(2000)
+  t.alike(task(asked), ['working', null])
+  agent.finish('once')
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'once' })
 })

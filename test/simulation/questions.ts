@@ -100,7 +100,7 @@ export class Questions {
       const mayBeUnknown = !mayRepeat || isCalleeLost || this.#isExhausted(question)
       const isEnded = state === 'completed' || state === 'failed' || state === 'canceled' || (state === 'unknown' && mayBeUnknown)
       if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
-      if (from !== to && !isCalleeLost && !witness.isUnkept(from.name, asked.taskId)) witness.agree(asked.requestId, from.name, to.name)
+      if (from !== to && !isCalleeLost) witness.agree(asked.requestId, from.name, to.name)
     }
   }
 

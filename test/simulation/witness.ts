@@ -38,8 +38,6 @@ export class Witness {
   readonly #runs = new Map<string, Run[]>()
   /** What tasks said last when that was an end, by `node task`. */
   readonly #told = new Map<string, string>()
-  /** Tasks whose node could not record their end: it tells it all the same, and a crash undoes it. By `node task`. */
-  readonly #unkept = new Set<string>()
   /** What disks hold, by node and key. */
   readonly #records = new Map<string, RequestRecord>()
   readonly #results = new Map<string, Uint8Array>()
@@ -99,7 +97,6 @@ export class Witness {
     const text = `${state} ${JSON.stringify(task.state === 'completed' ? task.result : null)}`
     this.#trace.add(node, `task ${task.id} of the ${task.role} is ${text}`)
     const name = `${node} ${task.id}`
-    if (this.#unkept.has(name)) return
     const told = this.#told.get(name)
     if (told !== undefined && told !== text) this.fault(`task ${task.id} at ${node} was ${told}, and is ${text}`)
     // Whoever cancels sees it at once, before it is recorded.
@@ -134,21 +131,9 @@ export class Witness {
       for (const name of known.keys()) if (name.startsWith(`${node} `)) known.delete(name)
   }
 
-  /** Could the node not record how its task ended? */
-  isUnkept(node: string, taskId: string | null): boolean {
-    return this.#unkept.has(`${node} ${taskId}`)
-  }
-
   /** The disk of a node did not take changes. */
   refused(node: string, changes: readonly LedgerChange[]): void {
     this.#trace.add(node, `disk refuses ${changes.length} changes`)
-    for (const { key, value } of changes) {
-      const record = key.startsWith('request/') && value !== null ? requestRecord.decode(value) : null
-      if (record?.role !== 'caller') continue
-      // Unlike an answer of another node, which comes again.
-      const isOwn = record.status === 'failed' || nodeOf(record.source) === nodeOf(record.target)
-      if (isOwn && SETTLED.has(record.status)) this.#unkept.add(`${node} ${record.taskId}`)
-    }
   }
 
   /** What the disk of a node that asked holds of a request; null for nothing. */
@@ -208,8 +193,4 @@ export class Witness {
     if (bytes === null) this.#results.delete(name)
     else this.#results.set(name, bytes)
   }
-}
-
-function nodeOf(address: string): string {
-  return address.slice(address.indexOf('@') + 1)
 }

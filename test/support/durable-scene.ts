@@ -124,6 +124,16 @@ export class DurableScene {
     await world.settle()
   }
 
+  /** What is on the peer's disk is gone with its next crash. */
+  losePeersDisk(): void {
+    this.#ledgers.peer = new MortalLedger()
+  }
+
+  /** The disk of this node, or of the peer, is full, or has room again. */
+  fill(which: 'here' | 'peer', isFull: boolean): void {
+    this.#ledgers[which].refuse(isFull)
+  }
+
   /** The same of the peer, whose policy file then says `policy`. What its agent was at ends with it. */
   async crashPeer(policy = ''): Promise<void> {
     const { peer, world } = this

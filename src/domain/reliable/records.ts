@@ -72,6 +72,8 @@ export interface AskingRecord {
   readonly onBehalfOf?: { readonly maxTier: Tier; readonly sandboxId?: string | null }
   /** It waits for an agent that is away or has no room. */
   readonly mayQueue: boolean
+  /** It may be run again, though its capability says that it may not. */
+  readonly allowRepeat?: boolean
 }
 
 /** See {@link RequestRecord}. */
