@@ -77,8 +77,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'what may not be repeated is begun before that is durable',
     file: 'src/node/work.ts',
-    find: 'if (!record.isRepeatable) return await commit',
-    put: 'if (record.isRepeatable) return await commit',
+    find: 'if (!record.isRepeatable) return await commit.',
+    put: 'if (record.isRepeatable) return await commit.',
     test: 'node/work.durable',
     title: 'what may not be repeated does not begin before that is durable'
   },
@@ -193,5 +193,77 @@ export const RELIABLE_MUTANTS = [
     put: '',
     test: 'node/recovery',
     title: 'an answer that could not be recorded before its caller was put out leaves no lane behind'
+  },
+  {
+    name: 'one copy of a request that was not done ends it while another is under way',
+    file: 'src/node/one-request.ts',
+    find: 'else if (isNotDone(answer) && !this.#copies.denied()) return',
+    put: 'else if (isNotDone(answer) && this.#copies.denied() === null) return',
+    test: 'node/one-request',
+    title: 'a word of the peer that it did not do one copy of a request'
+  },
+  {
+    name: 'an end that the ledger did not take is shown',
+    file: 'src/node/one-request.ts',
+    find: 'if (isKept && !isNow) tell()',
+    put: 'if (!isNow) tell()',
+    test: 'simulation/worlds-1',
+    title: 'whatever happens to the nodes of five hundred worlds'
+  },
+  {
+    name: 'an end that the ledger did not take is never recorded',
+    file: 'src/node/one-request.ts',
+    find: 'if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })',
+    put: '',
+    test: 'node/durable-requests',
+    title: 'an end that a caller decides by itself while its disk is full'
+  },
+  {
+    name: 'a request that was canceled while its answer was not taken has no end on disk',
+    file: 'src/node/one-request.ts',
+    find: '    if (changes.length > 0) this.#parts.ends.add({ changes, tell: () => {} })\n',
+    put: '',
+    test: 'node/durable-requests',
+    title: 'a request that is canceled while the answer to it is not taken by a full disk'
+  },
+  {
+    name: 'what a node lost with its disk is begun again, though it may not be repeated',
+    file: 'src/node/one-request.ts',
+    find: 'await this.send(this.#record?.current.isRepeatable === false)',
+    put: 'await this.send(false)',
+    test: 'node/durable-requests',
+    title: 'a node that lost its disk does not begin again'
+  },
+  {
+    name: 'that a request may be repeated is forgotten with its caller',
+    file: 'src/node/caller-record.ts',
+    find: '...(allowRepeat === true ? { allowRepeat } : {})',
+    put: '...{}',
+    test: 'node/durable-requests',
+    title: 'that a request may be repeated by the word of its caller'
+  },
+  {
+    name: 'a try counts that the disk of the caller did not take',
+    file: 'src/node/caller-record.ts',
+    find: 'if (this.#current === asked) this.#current = before',
+    put: 'if (this.#current === asked) this.#current = asked',
+    test: 'node/durable-requests',
+    title: 'a try that the disk of the caller did not take'
+  },
+  {
+    name: 'what could not be recorded as begun has failed',
+    file: 'src/node/work.ts',
+    find: 'return await commit.catch(notBegun)',
+    put: 'return await commit',
+    test: 'node/work.durable',
+    title: 'what may not be repeated finds no place while its node cannot record'
+  },
+  {
+    name: 'what goes with a message is decided before its turn',
+    file: 'src/node/outbox.ts',
+    find: 'await lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
+    put: 'const before = reliable.changes()\n    await lanes.record({ source: sender, target: recipient }, message, () => before)',
+    test: 'simulation/worlds-2',
+    title: 'whatever happens to the nodes of five hundred further worlds'
   }
 ]

@@ -99,5 +99,21 @@ export const SWARM_MUTANTS = [
     put: 'for (const { index, attempt } of strays.slice(0, 0)) this.#parts',
     test,
     title: 'a canceled swarm stays canceled after a restart'
+  },
+  {
+    name: 'a lease that ended before it left is recorded over the next one',
+    file: 'src/node/swarm-leases.ts',
+    find: 'if (this.#held.get(held.lease.index) !== held) throw',
+    put: 'if (this.#held.size < 0) throw',
+    test: 'simulation/worlds-2',
+    title: 'whatever happens to the nodes of five hundred further worlds'
+  },
+  {
+    name: 'an item that may be repeated ends in doubt',
+    file: 'src/domain/swarm/finish.ts',
+    find: 'outcome.isUnknown === true && !item.isRepeatable',
+    put: 'outcome.isUnknown === true',
+    test: 'domain/swarm/machine',
+    title: 'what may be repeated is never in doubt'
   }
 ]

@@ -178,7 +178,7 @@ test('nothing that waits goes out to a peer that was put out, or when the node s
     t.is(here.core.requests.waitingCount(), 1)
     const sent = here.counted('messages_sent', 'request')
     if (end === 'revoked') here.core.requests.onRevoked(peer.id)
-    else here.core.requests.stop()
+    else await here.core.requests.stop()
     await world.pass(2000)
     await Promise.all(asked.map((one) => one.answer))
     t.is(here.counted('messages_sent', 'request'), sent, end)

@@ -130,7 +130,7 @@ test('what is stopped while its beginning is recorded does not begin', async (t)
   await scene.world.settle()
   await closed
   t.is(scene.begun.length, 0)
-  scene.here.core.requests.stop()
+  await scene.here.core.requests.stop()
   t.is((await answer).outcome, 'UNKNOWN')
 })
 
