@@ -141,7 +141,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'asking after a request begins it',
     file: 'src/node/work.ts',
-    find: '    if (parsed.data.isQuery) return void this.#tell(incoming, parsed.data)\n',
+    find: '    if (payload.isQuery) return void this.#tell(incoming, payload)\n',
     put: '',
     test: 'node/approvals.queries',
     title: 'a query that the rules let pass does not begin what waits for a person'
@@ -149,7 +149,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'asking after a request waits for a person',
     file: 'src/node/work.ts',
-    find: 'parsed.data.isQuery || ',
+    find: 'payload.isQuery || ',
     put: '',
     test: 'node/approvals.queries',
     title: 'asking after what was done needs nobody to allow it'
