@@ -14,8 +14,6 @@ import type { AskedInput, Run } from './witness.js'
 interface ItemRun extends Run {
   /** null while it is open, and when its process was killed at it. */
   outcome: AgentOutcome | null
-  /** Its node lost its disk, and its launcher could not know that the lease was there. */
-  isForgotten: boolean
 }
 
 /** What swarms need to be witnessed. */
@@ -73,11 +71,15 @@ export class SwarmWitness {
     for (const run of this.#of(node)) run.isOpen = false
   }
 
-  /** The disk of a node is lost. What its launchers have to send again it begins again. */
+  /** The disk of a node is lost. What others have to send again it begins again. */
   lost(node: string): void {
-    const sent = new Set(this.#onTheirWay.values())
-    for (const run of this.#of(node)) if (sent.has(run.task.requestId)) run.isForgotten = true
+    for (const run of this.#of(node)) if (this.isOnItsWay(run.task.requestId)) run.isForgotten = true
     for (const known of [this.#heads, this.#leases, this.#rows, this.#keys, this.#onTheirWay, this.#told]) forget(known, node)
+  }
+
+  /** Does a disk hold a message of a request, as one that was not acknowledged? */
+  isOnItsWay(requestId: string): boolean {
+    return [...this.#onTheirWay.values()].includes(requestId)
   }
 
   /** The disk of a node holds a change from now on. */

@@ -15,6 +15,8 @@ export interface Run {
   /** Counts the runs of its request, from 1. */
   readonly number: number
   isOpen: boolean
+  /** Its node lost its disk, and whoever asked could not know that the request was there. */
+  isForgotten: boolean
 }
 
 /** How an agent's request was asked: what the agents of a world are given as input. */
@@ -60,11 +62,11 @@ export class Witness {
     if (isOfSwarm(requestId)) return this.#beginsItem(node, task)
     const runs = this.#runs.get(requestId) ?? []
     this.#runs.set(requestId, runs)
-    const run = { node, task, number: runs.length + 1, isOpen: true }
+    const run = { node, task, number: runs.length + 1, isOpen: true, isForgotten: false }
     this.#trace.add(node, `begins ${requestId} (${task.capability}), attempt ${attempt}, run ${run.number}`)
     if (runs.some(({ isOpen }) => isOpen)) this.fault(`${requestId} runs twice at once`)
     const { mayRepeat } = task.input as AskedInput
-    if (!mayRepeat && runs.length > 0) this.fault(`${requestId} may not be repeated, and is`)
+    if (!mayRepeat && !runs.every((one) => one.isForgotten)) this.fault(`${requestId} may not be repeated, and is`)
     if (this.#isDone(node, requestId)) this.fault(`${requestId} is run after its end`)
     runs.push(run)
     return run
@@ -126,6 +128,8 @@ export class Witness {
 
   /** All that the disk of a node held is lost. */
   lost(node: string): void {
+    for (const [requestId, runs] of this.#runs)
+      for (const run of runs) if (run.node === node && this.swarms.isOnItsWay(requestId)) run.isForgotten = true
     this.swarms.lost(node)
     for (const known of [this.#told, this.#records, this.#results, this.#contig, this.#acked])
       for (const name of known.keys()) if (name.startsWith(`${node} `)) known.delete(name)
