@@ -115,5 +115,13 @@ export const SWARM_MUTANTS = [
     put: 'outcome.isUnknown === true',
     test: 'domain/swarm/machine',
     title: 'what may be repeated is never in doubt'
+  },
+  {
+    name: 'an item goes from one that only heartbeats to the next',
+    file: 'src/domain/swarm/schedule.ts',
+    find: 'item.takeovers === 0 ? [] : free.filter(',
+    put: 'item.takeovers >= 0 ? [] : free.filter(',
+    test: 'domain/swarm/simulation',
+    title: 'an item that one held and only heartbeat goes to who brings results'
   }
 ]

@@ -86,6 +86,9 @@ function agentFor(
   item: ItemState,
   { free, isUrgent }: { free: readonly AgentState[]; isUrgent: boolean }
 ): AgentState | null {
+  // One that only heartbeats had it: who brings results comes first, also one that has lost it before.
+  const proven = item.takeovers === 0 ? [] : free.filter(({ address, host }) => host.isProven && !item.barred.includes(address))
+  if (proven.length > 0) return best(proven, (agent) => !item.tried.includes(agent.address)) ?? best(proven, () => true)
   const untried = best(free, (agent) => !item.tried.includes(agent.address))
   if (untried !== null) return untried
   if (!isUrgent && isAnyUntried(state, item)) return null
