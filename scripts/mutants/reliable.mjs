@@ -265,5 +265,13 @@ export const RELIABLE_MUTANTS = [
     put: 'const before = reliable.changes()\n    await lanes.record({ source: sender, target: recipient }, message, () => before)',
     test: 'simulation/worlds-2',
     title: 'whatever happens to the nodes of five hundred further worlds'
+  },
+  {
+    name: 'a node does not start when one record is damaged',
+    file: 'src/node/request-book.ts',
+    find: "if (asNodeError(error).code !== 'STORE_DAMAGED') throw error",
+    put: 'throw error',
+    test: 'node/recovery',
+    title: 'a node starts though a record is damaged'
   }
 ]

@@ -1,3 +1,4 @@
+import { asNodeError } from '../kit/errors.js'
 import { fromUtf8, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { KEYS, nameOfIndexKey, rangeOf, rangeUpTo, requestName } from '../domain/reliable/keys.js'
@@ -5,6 +6,7 @@ import { requestRecord } from '../domain/reliable/records.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { SETTLED } from '../domain/reliable/request.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
 
 /** Entries that one read of the ledger gives, and requests that one commit removes. */
 const PAGE = 500
@@ -33,12 +35,15 @@ export interface RequestContents {
 export class RequestBook {
   readonly #ledger: Ledger
   readonly #hash: Hash
+  readonly #telemetry: Telemetry | null
   /** By the ids of their requests. */
   readonly #names = new Map<string, Named>()
 
-  constructor(ledger: Ledger, hash: Hash) {
+  /** `telemetry`: told of each record that is left out of a listing, since it is damaged. */
+  constructor(ledger: Ledger, hash: Hash, telemetry: Telemetry | null = null) {
     this.#ledger = ledger
     this.#hash = hash
+    this.#telemetry = telemetry
   }
 
   /** What a request is called here. */
@@ -122,7 +127,7 @@ export class RequestBook {
   /** Requests that expire last, at most so many: those that were made or had the longest time lately. */
   async lasting(limit: number): Promise<RequestRecord[]> {
     const keys = await this.#ledger.list({ ...rangeOf('request-expiry'), limit, isReverse: true })
-    const records = await Promise.all(keys.map(({ key }) => this.get(nameOfIndexKey(key))))
+    const records = await Promise.all(keys.map(({ key }) => this.#listed(nameOfIndexKey(key))))
     return records.filter((record) => record !== null)
   }
 
@@ -149,12 +154,25 @@ export class RequestBook {
     }
   }
 
+  /** One damaged record must not take all others with it: a node would not even start. */
+  async #listed(name: string): Promise<RequestRecord | null> {
+    const bytes = await this.#ledger.get(KEYS.request(name))
+    try {
+      return bytes === null ? null : requestRecord.decode(bytes)
+    } catch (error) {
+      if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
+      this.#telemetry?.count('errors', 'ledger')
+      this.#telemetry?.log('error', 'the record of a request is damaged, and left out', { record: name })
+      return null
+    }
+  }
+
   async *#indexed(kind: Parameters<typeof rangeUpTo>[0], time: number): AsyncGenerator<RequestRecord> {
     const { from, to } = rangeUpTo(kind, time)
     for (let next = from; ; ) {
       const page = await this.#ledger.list({ from: next, to, limit: PAGE })
       for (const { key } of page) {
-        const record = await this.get(nameOfIndexKey(key))
+        const record = await this.#listed(nameOfIndexKey(key))
         if (record !== null) yield record
       }
       const last = page.at(-1)

@@ -75,7 +75,7 @@ export function createTables(parts: NodeParts): Tables {
     self,
     events,
     registry,
-    book: new RequestBook(parts.ledger, parts.hash),
+    book: new RequestBook(parts.ledger, parts.hash, telemetry),
     ledgerRoom: new LedgerRoom({ ...parts, maxBytes: settings.ledgerMaxBytes }),
     visibility,
     ownCards,

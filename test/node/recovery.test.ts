@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { rangeOf } from '../../src/domain/reliable/keys.js'
+import { KEYS, rangeOf } from '../../src/domain/reliable/keys.js'
 import type { RequestRecord } from '../../src/domain/reliable/records.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { DurableScene, type MortalLedger } from '../support/durable-scene.js'
@@ -120,6 +120,28 @@ test('while one request is read slowly, others that wait for the card of their s
   comes(other.actor)
   await world.pass(5000, 500)
   t.is(scene.runsOf(late.requestId), 2)
+})
+
+test('a node starts though a record is damaged: it says so, that request ends as unknown, and the others go on', async (t) => {
+  const scene = await DurableScene.start(t)
+  const [bad, good] = [await scene.ask(), await scene.ask()]
+  await scene.world.pass(3000)
+  await scene.unlink()
+  const { book } = scene.peer.core
+  for await (const record of book.pending()) {
+    const key = KEYS.request(book.name(record))
+    // A word that there is not, in the place of who asks.
+    if (record.requestId === bad.requestId) await scene.peer.ledger.commit([{ key, value: new Uint8Array([1, 9, 9]) }])
+  }
+  await scene.crashPeer()
+  t.ok(scene.peer.lines.some((line) => line.includes('damaged')))
+  t.alike([scene.runsOf(bad.requestId), scene.runsOf(good.requestId)], [1, 2])
+  await scene.link()
+  await scene.world.pass(30_000, 1000)
+  t.is((await scene.task(bad.taskId)).state, 'unknown')
+  scene.finish()
+  await scene.world.settle()
+  t.is((await scene.task(good.taskId)).state, 'completed')
 })
 
 test('that nobody can say whether it was done stays so, however often the node starts and whatever a rule says by then', async (t) => {

@@ -13,7 +13,7 @@ const VERSION = 1
 /** How one kind of record is written and read. */
 export interface RecordCodec<T> {
   encode(value: T): Uint8Array
-  /** @throws NodeError STORE_DAMAGED */
+  /** @throws NodeError STORE_DAMAGED; SCHEMA_VERSION_MISMATCH when another version of this program wrote it */
   decode(bytes: Uint8Array): T
 }
 
@@ -170,7 +170,7 @@ function record<T>(codec: Codec<T>): RecordCodec<T> {
       return bytes
     },
     decode(bytes) {
-      if (bytes[0] !== VERSION) throw damaged()
+      if (bytes.byteLength > 0 && bytes[0] !== VERSION) throw otherVersion()
       const state = c.state(1, bytes.byteLength, bytes)
       try {
         const value = codec.decode(state)
@@ -184,5 +184,12 @@ function record<T>(codec: Codec<T>): RecordCodec<T> {
 }
 
 function damaged(): NodeError {
-  return new NodeError('STORE_DAMAGED', 'a record of the ledger is damaged or of another version')
+  return new NodeError('STORE_DAMAGED', 'a record of the ledger is damaged')
+}
+
+function otherVersion(): NodeError {
+  const next = ['npm install -g a2a-node', 'a2a-node doctor']
+  return new NodeError('SCHEMA_VERSION_MISMATCH', 'a record of the ledger was written by another version of a2a-node, or is damaged', {
+    next
+  })
 }

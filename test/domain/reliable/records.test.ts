@@ -50,3 +50,19 @@ function isDamaged(codec: RecordCodec<never>, bytes: Uint8Array): boolean {
     return error instanceof NodeError && error.code === 'STORE_DAMAGED'
   }
 }
+
+test('a record of another version of this program is told from a damaged one', (t) => {
+  const bytes = senderRecord.encode({ next: 7 })
+  const codeOf = (changed: Uint8Array): string => {
+    try {
+      senderRecord.decode(changed)
+    } catch (error) {
+      return error instanceof NodeError ? error.code : 'another error'
+    }
+    return 'none'
+  }
+  t.is(codeOf(bytes), 'none')
+  t.is(codeOf(new Uint8Array([2, ...bytes.subarray(1)])), 'SCHEMA_VERSION_MISMATCH')
+  t.is(codeOf(bytes.subarray(0, 1)), 'STORE_DAMAGED')
+  t.is(codeOf(new Uint8Array(0)), 'STORE_DAMAGED')
+})
