@@ -9,17 +9,17 @@ import { restoredValue } from './domain/reliable/restored.js'
 import type { BackupInfo, BackupRequest } from './ports/node-api.js'
 import { copyLog } from './adapters/mesh/log-copy.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
-import { syncDir } from './adapters/storage/atomic-file.js'
 import { type BackupPart, BackupWriter, readBackup } from './adapters/storage/backup-file.js'
 import { type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { configDir, filesBelow, homeParts } from './adapters/storage/home-files.js'
 import { encodeCommit, readJournal } from './adapters/storage/ledger-record.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
-import { codeOf, storeError } from './adapters/storage/store-errors.js'
+import { storeError } from './adapters/storage/store-errors.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
 import { claimHome, ledgerMark, openLedger, openStore } from './open-home.js'
 import type { StartOptions } from './open-home.js'
+import { place, restoreAlone, stagedFor } from './restore-place.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
@@ -108,19 +108,22 @@ export async function backupHome(options: StartOptions, request: BackupRequest):
  */
 export async function restoreHome(home: HomePaths, file: string): Promise<RestoredInfo> {
   const manifest = await checkBackup(file)
+  await restoreAlone(home, systemClock().now(), () => restoreTo(home, file))
+  return { home: home.home, ...manifest }
+}
+
+async function restoreTo(home: HomePaths, file: string): Promise<void> {
   await assertEmpty(home)
-  const staged = `${home.home}.restoring`
-  await fs.mkdir(path.dirname(home.home), { recursive: true, mode: 0o700 })
-  await fs.mkdir(staged, { mode: 0o700 }).catch((error: unknown) => Promise.reject(stagedError(error, staged)))
+  const staged = stagedFor(home)
   try {
+    await fs.mkdir(staged, { mode: 0o700 })
     await unpack(file, { staged, isShared: configDir(home) === home.home })
     await renew(staged)
-    await place(staged, home)
+    await place(home)
   } catch (error) {
     await fs.rm(staged, { recursive: true, force: true })
     throw storeError(error, home.home)
   }
-  return { home: home.home, ...manifest }
 }
 
 type Manifest = Omit<RestoredInfo, 'home'> & { readonly software: string }
@@ -219,31 +222,4 @@ async function renew(dir: string): Promise<void> {
   const epoch = freshEpoch()
   await documents.write('mesh', takeOver(state, epoch))
   await documents.write('node', { ...record, epoch: epoch + 1 })
-}
-
-async function place(staged: string, home: HomePaths): Promise<void> {
-  const config = path.join(staged, 'config')
-  const moved: string[] = []
-  try {
-    if (configDir(home) !== home.home) {
-      for (const name of await fs.readdir(config).catch(() => [])) {
-        const target = path.join(configDir(home), name)
-        await fs.mkdir(configDir(home), { recursive: true, mode: 0o700 })
-        await fs.cp(path.join(config, name), target, { recursive: true, errorOnExist: true, force: false })
-        moved.push(target)
-      }
-      await fs.rm(config, { recursive: true, force: true })
-    }
-    // A directory takes the place of an empty one.
-    await fs.rename(staged, home.home)
-    await syncDir(path.dirname(home.home))
-  } catch (error) {
-    for (const target of moved) await fs.rm(target, { recursive: true, force: true })
-    throw error
-  }
-}
-
-function stagedError(error: unknown, staged: string): unknown {
-  if (codeOf(error) !== 'EEXIST') return storeError(error, staged)
-  return new NodeError('CONFLICT', `another restore is at work in ${staged}, or was cut off`, { next: [`rm -r ${staged}`] })
 }

@@ -1,5 +1,6 @@
 // One-line faults in rules that are built, and the test that must notice each.
 
+import { CARE_MUTANTS } from './care.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
@@ -366,6 +367,7 @@ export const MUTANTS = [
     test: 'domain/coordination/agent-state',
     title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   },
+  ...CARE_MUTANTS,
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
   ...PLACES_MUTANTS,

@@ -1,0 +1,131 @@
+// Faults in backup and restore, and in what is done about forked cores; see list.mjs.
+
+const KILLED = 'what a restore that was cut off left goes before the next one begins, what a person has put there since does not'
+const FORGED = 'a backup that was cut, changed or added to anywhere is refused'
+const FORKED = 'a member that signed two blocks at one place is found and told of, nothing of it is taken, and all others go on'
+const EQUAL = 'two tales that are equally long are found as well, and who took the other one comes to the view that the owner signed'
+const STILL = 'a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not'
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const CARE_MUTANTS = [
+  {
+    name: 'a damaged part of a backup is restored',
+    file: 'src/adapters/storage/backup-file.ts',
+    find: 'if (hashOf(bytes) !== head.sha256)',
+    put: 'if (hashOf(bytes) === "")',
+    test: 'adapters/storage/backup-file',
+    title: FORGED
+  },
+  {
+    name: 'a backup may have lost parts',
+    file: 'src/adapters/storage/backup-file.ts',
+    find: 'if (line !== `${JSON.stringify({ end: true, ...expected })}\\n`)',
+    put: 'if (line === `${JSON.stringify({ end: false, ...expected })}`)',
+    test: 'adapters/storage/backup-file',
+    title: FORGED
+  },
+  {
+    name: 'something may stand behind the end of a backup',
+    file: 'src/adapters/storage/backup-file.ts',
+    find: 'if (size !== this.#at)',
+    put: 'if (size < this.#at)',
+    test: 'adapters/storage/backup-file',
+    title: FORGED
+  },
+  {
+    name: 'a backup is made that is too large to be restored',
+    file: 'src/adapters/storage/backup-file.ts',
+    find: 'if (bytes.byteLength > MAX_PART) throw',
+    put: 'if (bytes.byteLength > 2 * MAX_PART) throw',
+    test: 'adapters/storage/backup-file',
+    title: 'a part or a name beyond the limits is not written, and not read: no backup is made that cannot be restored'
+  },
+  {
+    name: 'a part of a backup may be restored outside of the home',
+    file: 'src/adapters/storage/backup-file.ts',
+    find: "one !== '.' && one !== '..'",
+    put: "one !== '.'",
+    test: 'adapters/storage/backup-file',
+    title: 'a name that leads out of a home is neither written nor read'
+  },
+  {
+    name: 'what a restore that was cut off left stays in the way',
+    file: 'src/restore-place.ts',
+    find: 'if (wasCutOff) await clear(staged, configDir(home))',
+    put: 'if (wasCutOff) await isThere(configDir(home))',
+    test: 'restore-place',
+    title: KILLED
+  },
+  {
+    name: 'settings of a person go with those of a restore that was cut off',
+    file: 'src/restore-place.ts',
+    find: 'if (await isCopy(path.join(from, name), target)) await',
+    put: 'if (isCopy.length > 0) await',
+    test: 'restore-place',
+    title: KILLED
+  },
+  {
+    name: 'two restores to one home work at once',
+    file: 'src/restore-place.ts',
+    find: '.catch((error: unknown) => Promise.reject(atWork(error, home)))',
+    put: '.catch((error: unknown) => void atWork(error, home))',
+    test: 'restore-place',
+    title: 'of two restores to one home the second one is refused; so is one where a directory of nobody is in the way'
+  },
+  {
+    name: 'what had begun before a backup begins again after the restore',
+    file: 'src/domain/reliable/restored.ts',
+    find: "record.status !== 'pending' ||",
+    put: "record.status === 'pending' ||",
+    test: 'domain/reliable/restored',
+    title: 'a request of another that had not begun ends as unknown in a restored ledger, unless it may be repeated'
+  },
+  {
+    name: 'a forked core puts nobody in quarantine',
+    file: 'src/adapters/mesh/writer-cores.ts',
+    find: "core.on('conflict', () => this.#onForked(key))",
+    put: "core.on('close', () => this.#forked.delete(key))",
+    test: 'adapters/mesh/quarantine',
+    title: FORKED
+  },
+  {
+    name: 'a member in quarantine is no problem',
+    file: 'src/adapters/mesh/quarantine.ts',
+    find: 'member.revoked !== null || !this.has(nodeId)',
+    put: 'member.revoked !== null || this.has(nodeId)',
+    test: 'adapters/mesh/quarantine',
+    title: FORKED
+  },
+  {
+    name: 'two tales that are equally long are not compared',
+    file: 'src/adapters/mesh/writer-cores.ts',
+    find: 'if (peer.remoteLength === core.length)',
+    put: 'if (peer.remoteLength > core.length)',
+    test: 'adapters/mesh/quarantine',
+    title: EQUAL
+  },
+  {
+    name: 'a view that differs from the signed one stays',
+    file: 'src/adapters/mesh/signed-view.ts',
+    find: 'return !isSame',
+    put: 'return isSame && length < 0',
+    test: 'adapters/mesh/quarantine',
+    title: EQUAL
+  },
+  {
+    name: 'a log that stands still stays so',
+    file: 'src/adapters/mesh/catch-up.ts',
+    find: '(own < signed || ',
+    put: '(own > signed || ',
+    test: 'adapters/mesh/catch-up',
+    title: STILL
+  },
+  {
+    name: 'a log that goes on by itself is jumped over',
+    file: 'src/adapters/mesh/catch-up.ts',
+    find: 'own === before && ',
+    put: 'own >= before && ',
+    test: 'adapters/mesh/catch-up',
+    title: STILL
+  }
+]
