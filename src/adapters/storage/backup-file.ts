@@ -4,6 +4,7 @@ import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
 import { syncDir } from './atomic-file.js'
 import { codeOf, storeError } from './store-errors.js'
 
@@ -11,6 +12,9 @@ import { codeOf, storeError } from './store-errors.js'
 const MAGIC = 'a2a-node backup 1\n'
 /** Bytes of the line before a part. */
 const MAX_LINE = 4096
+/** Bytes of the name of a part, and of what stands between two slashes of it. */
+const MAX_NAME = 2048
+const MAX_STEP = 255
 /** Bytes of one part. */
 const MAX_PART = 1024 * 1024 * 1024
 const NEWLINE = 0x0a
@@ -59,10 +63,12 @@ export class BackupWriter {
     return writer
   }
 
-  /** Adds a part. @throws NodeError DISK_FULL, NO_PERMISSION */
+  /** Adds a part. @throws NodeError DISK_FULL, NO_PERMISSION; USAGE for one that no restore would take */
   async add({ name, bytes, mode }: BackupPart): Promise<void> {
     assertName(name)
+    if (bytes.byteLength > MAX_PART) throw tooLarge(name)
     const line = `${JSON.stringify({ part: name, mode: mode & 0o777, bytes: bytes.byteLength, sha256: hashOf(bytes) })}\n`
+    if (Buffer.byteLength(line) > MAX_LINE) throw tooLarge(name)
     this.#lines.update(line)
     this.#parts++
     await this.#write(Buffer.from(line))
@@ -198,8 +204,13 @@ function isCount(value: unknown, max: number): value is number {
 
 /** A name never leads out of the directory in which it is restored. @throws NodeError INTERNAL */
 function assertName(name: string): void {
-  const isGood = name.split('/').every((one) => one !== '' && one !== '.' && one !== '..' && Buffer.byteLength(one) <= 255)
-  if (!isGood || name.includes('\0') || Buffer.byteLength(name) > 2048) throw new NodeError('INTERNAL', 'not a name of a part of a backup')
+  const isGood = name.split('/').every((one) => one !== '' && one !== '.' && one !== '..' && Buffer.byteLength(one) <= MAX_STEP)
+  if (!isGood || name.includes('\0') || Buffer.byteLength(name) > MAX_NAME)
+    throw new NodeError('INTERNAL', 'not a name of a part of a backup')
+}
+
+function tooLarge(name: string): NodeError {
+  return new NodeError('USAGE', `${shown(name)} is too large for a backup, or its name is too long`, { next: ['du -ah <home>'] })
 }
 
 function hashOf(bytes: Uint8Array): string {

@@ -68,6 +68,36 @@ test('a name that leads out of a home is neither written nor read', async (t) =>
   t.alike(await fs.readdir(dir), ['forged'], 'what was given up leaves nothing')
 })
 
+test('a part or a name beyond the limits is not written, and not read: no backup is made that cannot be restored', async (t) => {
+  const dir = await tempDir(t)
+  const [part, name] = [2 ** 30, 2048]
+  const long = Array.from({ length: 8 }, () => 'x'.repeat(255)).join('/')
+  t.is(long.length, name - 1)
+  const writer = await BackupWriter.create(path.join(dir, 'one'), { mayReplace: false })
+  await writer.add({ name: long, bytes: new Uint8Array(1), mode: 0o600 })
+  await failsWith(t, 'USAGE', () => writer.add({ name: 'home/large', bytes: new Uint8Array(part + 1), mode: 0o600 }))
+  await failsWith(t, 'USAGE', () => writer.add({ name: long.replaceAll('x', '\u0001'), bytes: new Uint8Array(0), mode: 0o600 }))
+  await failsWith(t, 'INTERNAL', () => writer.add({ name: `${long}/y`, bytes: new Uint8Array(0), mode: 0o600 }))
+  await failsWith(t, 'INTERNAL', () => writer.add({ name: 'x'.repeat(256), bytes: new Uint8Array(0), mode: 0o600 }))
+  await writer.finish()
+  t.alike(
+    (await read(path.join(dir, 'one'))).map((one) => one.name),
+    [long]
+  )
+  const forged = path.join(dir, 'forged')
+  const head = { part: 'home/x', mode: 0o600, bytes: part + 1, sha256: '' }
+  for (const line of [
+    head,
+    { ...head, bytes: -1 },
+    { ...head, part: `${long}/y`, bytes: 0 },
+    { ...head, bytes: 0, more: 'x'.repeat(4096) }
+  ]) {
+    await fs.writeFile(forged, `a2a-node backup 1\n${JSON.stringify(line)}\n`)
+    await fs.truncate(forged, part + 9000)
+    await failsWith(t, 'STORE_DAMAGED', () => read(forged))
+  }
+})
+
 test('a file that is there stays, unless it may be replaced; it is replaced whole', async (t) => {
   const file = path.join(await tempDir(t), 'one')
   await write(file, PARTS)
