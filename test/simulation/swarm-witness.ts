@@ -50,7 +50,8 @@ export class SwarmWitness {
     const runs = this.#runs.get(requestId) ?? []
     this.#runs.set(requestId, runs)
     const run = { node, task, number: runs.length + 1, isOpen: true, outcome: null, isForgotten: false }
-    if (runs.some((one) => one.isOpen && (!mayRepeat || one.task.attempt === attempt))) this.#fault(`${requestId} runs twice at once`)
+    if (runs.some((one) => one.isOpen && (!mayRepeat || (one.node === node && one.task.attempt === attempt))))
+      this.#fault(`${requestId} runs twice at once`)
     if (!mayRepeat && !runs.every((one) => hasFailed(one) || one.isForgotten)) this.#fault(`${requestId} may not be repeated, and is`)
     const before = this.#parts.calleeRecord(node, requestId, attempt)
     if (before !== null && SETTLED.has(before.status)) this.#fault(`${requestId}#${attempt} is run after its end`)
@@ -182,7 +183,8 @@ export class SwarmWitness {
   /** An outcome is that of a run of the lease that it names. */
   #judge(name: string, { holder, row: { attempt, status, result, error } }: SwarmRow): void {
     const runs = this.#runs.get(name.slice(name.indexOf(' ') + 1).replace(/\/0*(\d+)$/, '.$1')) ?? []
-    const ofLease = runs.filter(({ task }) => task.attempt === attempt)
+    // A run that its node begins anew after it was killed has a number of its own.
+    const ofLease = runs.filter(({ task }) => task.attempt >= attempt)
     const is = ({ outcome }: ItemRun): boolean =>
       outcome !== null && (outcome.ok ? status === 'completed' && outcome.result === result : error?.code === outcome.code)
     if (status === 'completed' && !ofLease.some(is)) this.#fault(`no run of ${holder} gave the result of ${name}`)
