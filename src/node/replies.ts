@@ -102,18 +102,24 @@ export class Replies {
     this.#answers.forget(peer)
   }
 
-  /** This node stops: what cannot be recorded goes out now or never. */
+  /** This node stops: what cannot be recorded goes out now or never, and what waits for the ledger is tried at once and often. */
   stopping(): void {
     this.#isStopping = true
+    this.#wake()
   }
 
   /** Nothing is tried again. */
   close(): void {
     this.#isClosed = true
+    this.#wake()
+  }
+
+  #wake(): void {
     for (const [timer, go] of this.#waits) {
       this.#parts.clock.clear(timer)
       go()
     }
+    this.#waits.clear()
   }
 
   /** How a refusal ends what the ledger holds of a request. What has begun and may not be repeated ends by its run alone. */
@@ -168,7 +174,7 @@ export class Replies {
         return void (await run())
       } catch (error) {
         if (this.#isClosed || !LATER.has(asNodeError(error).code)) throw error
-        await this.#pause(Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
+        await this.#pause(this.#isStopping ? RETRY_MS : Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
       }
     }
   }

@@ -179,9 +179,9 @@ export class Work {
   }
 
   /** The first thread's answer and the changes are one commit. */
-  async #answer([first, ...others]: readonly Thread[], response: unknown, changes: readonly LedgerChange[]): Promise<void> {
-    if (first !== undefined) await this.#replies.respond(first, response, changes)
-    await Promise.all(others.map((thread) => this.#replies.respond(thread, response)))
+  async #answer(threads: readonly Thread[], response: unknown, changes: readonly LedgerChange[]): Promise<void> {
+    // While the ledger takes nothing further ones join.
+    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? changes : [])
   }
 
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */

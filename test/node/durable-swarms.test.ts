@@ -303,3 +303,22 @@ test('a swarm that ran when its home was backed up is canceled in the restored h
   await scene.world.pass(5000)
   t.alike([scene.begun.length, scene.open().length], [running, 0])
 })
+
+test('a launcher that asks again while its worker cannot record how a run ended is answered as well', async (t) => {
+  const scene = await SwarmScene.start(t, ['b'])
+  const id = await scene.launch(1, ONCE)
+  const [run] = scene.open()
+  if (run === undefined) throw new Error('nothing runs')
+  scene.workers[0]?.ledger.refuse(true)
+  scene.end(run)
+  await scene.world.settle()
+  await scene.crash()
+  await scene.link()
+  await scene.world.pass(2000)
+  scene.workers[0]?.ledger.refuse(false)
+  await scene.world.pass(5000)
+  t.alike(
+    (await scene.rows(id)).map(({ status, attempt }) => [status, attempt]),
+    [['completed', 1]]
+  )
+})

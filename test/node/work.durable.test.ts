@@ -171,6 +171,22 @@ test('how work ended is not shown, nor said to be unknown by a stop, before it i
   t.is((await scene.task(taskId)).result, `did ${requestId}`)
 })
 
+test('a node that stops after its disk was full for long records at once how work ended', async (t) => {
+  const scene = await DurableScene.start(t)
+  await scene.ask({ capability: 'slow.once' })
+  await scene.world.settle()
+  scene.fill('peer', true)
+  scene.finish()
+  await scene.world.pass(64_000, 500)
+  scene.fill('peer', false)
+  let isClosed = false
+  const closed = scene.peer.core.close().then(() => (isClosed = true))
+  await scene.world.pass(1500)
+  t.ok(isClosed)
+  await scene.world.pass(120_000, 1000)
+  await closed
+})
+
 test('a request of this very node gets its late outcome, also when its time was over before a restart', async (t) => {
   const scene = await DurableScene.start(t)
   const { peer } = scene
