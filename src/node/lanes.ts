@@ -9,11 +9,12 @@ import { KEYS, laneText, rangeOf, readMessageKey } from '../domain/reliable/keys
 import type { Lane } from '../domain/reliable/keys.js'
 import type { Unacked } from '../domain/reliable/lane-sender.js'
 import { messageRecord, senderRecord } from '../domain/reliable/records.js'
-import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
+import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { parseAddress } from './directory.js'
 import { InLane } from './in-lane.js'
 import type { InLaneParts, LaneRoom } from './in-lane.js'
+import { ledgerEntries } from './ledger-entries.js'
 import { OutLane } from './out-lane.js'
 import type { GivenUp, Outgoing } from './out-lane.js'
 
@@ -31,8 +32,6 @@ const MAX_TIDY = 512
 const MAX_OPEN = 1024
 /** Lanes that one node may begin while this process runs: each leaves a record. */
 const MAX_BEGUN = 4096
-/** Entries that one read of the ledger gives. */
-const PAGE = 1000
 
 /** What reliable delivery needs. */
 export interface LanesParts extends Pick<InLaneParts, 'admit'> {
@@ -74,11 +73,11 @@ export class Lanes {
   async open(): Promise<void> {
     const { ledger } = this.#parts
     const live = new Map<string, (Unacked & { requestId: string | null })[]>()
-    for await (const { key, value } of entries(ledger, 'out')) {
+    for await (const { key, value } of ledgerEntries(ledger, rangeOf('out'))) {
       const { lane, seq } = readMessageKey(key)
       live.set(lane, [...(live.get(lane) ?? []), { seq, ...messageRecord.decode(value) }])
     }
-    for await (const { key, value } of entries(ledger, 'lane-out')) {
+    for await (const { key, value } of ledgerEntries(ledger, rangeOf('lane-out'))) {
       const text = key.slice('lane-out/'.length)
       const lane = readLane(text)
       if (lane !== null) this.#addOut(lane, { ...senderRecord.decode(value), live: live.get(text) ?? [] })
@@ -351,18 +350,6 @@ function inParts<T>(lanes: readonly T[]): T[][] {
   const all: T[][] = []
   for (let at = 0; at < lanes.length; at += MAX_NAMED_LANES) all.push(lanes.slice(at, at + MAX_NAMED_LANES))
   return all
-}
-
-async function* entries(ledger: Ledger, kind: string): AsyncGenerator<LedgerEntry> {
-  const { from, to } = rangeOf(kind)
-  for (let next = from; ; ) {
-    const page = await ledger.list({ from: next, to, limit: PAGE })
-    yield* page
-    const last = page.at(-1)
-    if (last === undefined || page.length < PAGE) return
-    // The first key behind it.
-    next = `${last.key}!`
-  }
 }
 
 /** Makes room for another; false when all are in use. */

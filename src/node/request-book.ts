@@ -7,8 +7,9 @@ import type { RequestRecord } from '../domain/reliable/records.js'
 import { SETTLED } from '../domain/reliable/request.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { ledgerEntries } from './ledger-entries.js'
 
-/** Entries that one read of the ledger gives, and requests that one commit removes. */
+/** Requests that one commit removes. */
 const PAGE = 500
 /** Names that are kept: a request is written several times within a short time. */
 const KEPT_NAMES = 2048
@@ -168,17 +169,9 @@ export class RequestBook {
   }
 
   async *#indexed(kind: Parameters<typeof rangeUpTo>[0], time: number): AsyncGenerator<RequestRecord> {
-    const { from, to } = rangeUpTo(kind, time)
-    for (let next = from; ; ) {
-      const page = await this.#ledger.list({ from: next, to, limit: PAGE })
-      for (const { key } of page) {
-        const record = await this.#listed(nameOfIndexKey(key))
-        if (record !== null) yield record
-      }
-      const last = page.at(-1)
-      if (last === undefined || page.length < PAGE) return
-      // The first key behind it.
-      next = `${last.key}!`
+    for await (const { key } of ledgerEntries(this.#ledger, rangeUpTo(kind, time))) {
+      const record = await this.#listed(nameOfIndexKey(key))
+      if (record !== null) yield record
     }
   }
 }

@@ -7,10 +7,11 @@ import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS } from '../domain/reliable/swarm-keys.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { FinalSwarmStatus, ItemCounts, KnownItem } from '../domain/swarm/machine.js'
-import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
+import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { LeftOut, SwarmItemInput, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
+import { ledgerEntries } from './ledger-entries.js'
 
-/** Entries that one read of the ledger gives, and that one commit removes. */
+/** Entries that one commit removes. */
 const PAGE = 500
 /** Bytes of the hash that names an idempotency key. */
 const NAME_BYTES = 16
@@ -151,14 +152,14 @@ export class SwarmBook {
   /** Swarms whose ids begin with a text, in no order. @throws NodeError STORE_DAMAGED */
   async *heads(prefix = ''): AsyncGenerator<SwarmHead> {
     if (!ID.test(prefix)) return
-    for await (const { value } of entries(this.#ledger, beginningWith(SWARM_KEYS.head(prefix)))) yield decodeHead(value)
+    for await (const { value } of ledgerEntries(this.#ledger, beginningWith(SWARM_KEYS.head(prefix)))) yield decodeHead(value)
   }
 
   /** The outcomes of a swarm's items so far, in order. @throws NodeError STORE_DAMAGED */
   async results(id: string): Promise<SwarmRow[]> {
     const rows: SwarmRow[] = []
     // This node wrote it.
-    for await (const { value } of entries(this.#ledger, rangeOfSwarm('swarm-result', id))) rows.push(decode(value) as SwarmRow)
+    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-result', id))) rows.push(decode(value) as SwarmRow)
     return rows
   }
 
@@ -166,22 +167,22 @@ export class SwarmBook {
   async unfinished(id: string): Promise<{ readonly items: SwarmItem[]; readonly leases: SwarmLease[] }> {
     const items: SwarmItem[] = []
     const leases: SwarmLease[] = []
-    for await (const { value } of entries(this.#ledger, rangeOfSwarm('swarm-item', id))) items.push(decode(value) as SwarmItem)
-    for await (const { value } of entries(this.#ledger, rangeOfSwarm('swarm-lease', id))) leases.push(decode(value) as SwarmLease)
+    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-item', id))) items.push(decode(value) as SwarmItem)
+    for await (const { value } of ledgerEntries(this.#ledger, rangeOfSwarm('swarm-lease', id))) leases.push(decode(value) as SwarmLease)
     return { items, leases }
   }
 
   /** Ids of swarms that have not ended. */
   async open(): Promise<string[]> {
     const ids: string[] = []
-    for await (const { key } of entries(this.#ledger, { from: 'swarm-open/', to: 'swarm-open0' })) ids.push(lastPart(key))
+    for await (const { key } of ledgerEntries(this.#ledger, { from: 'swarm-open/', to: 'swarm-open0' })) ids.push(lastPart(key))
     return ids
   }
 
   /** Removes every swarm that has expired by now; the number of keys that went with them. */
   async purgeExpired(now: number): Promise<number> {
     let purged = 0
-    for await (const { key } of entries(this.#ledger, expiredSwarms(now))) purged += await this.#remove(lastPart(key), key)
+    for await (const { key } of ledgerEntries(this.#ledger, expiredSwarms(now))) purged += await this.#remove(lastPart(key), key)
     return purged
   }
 
@@ -190,7 +191,7 @@ export class SwarmBook {
     let removed = 0
     for (const kind of ['swarm-result', 'swarm-item', 'swarm-lease'] as const) {
       const keys: string[] = []
-      for await (const { key } of entries(this.#ledger, rangeOfSwarm(kind, id))) keys.push(key)
+      for await (const { key } of ledgerEntries(this.#ledger, rangeOfSwarm(kind, id))) keys.push(key)
       for (let at = 0; at < keys.length; at += PAGE) await this.#ledger.commit(removal(keys.slice(at, at + PAGE)))
       removed += keys.length
     }
@@ -237,15 +238,4 @@ function decodeHead(bytes: Uint8Array): SwarmHead {
 
 function damaged(): NodeError {
   return new NodeError('STORE_DAMAGED', 'a swarm of the ledger is damaged or of another version')
-}
-
-async function* entries(ledger: Ledger, { from, to }: { readonly from: string; readonly to: string }): AsyncGenerator<LedgerEntry> {
-  for (let next = from; ; ) {
-    const page = await ledger.list({ from: next, to, limit: PAGE })
-    yield* page
-    const last = page.at(-1)
-    if (last === undefined || page.length < PAGE) return
-    // The first key behind it.
-    next = `${last.key}!`
-  }
 }
