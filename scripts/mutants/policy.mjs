@@ -108,11 +108,51 @@ export const POLICY_MUTANTS = [
   },
   {
     name: 'the time left is that of this node, whatever the caller gives',
-    file: 'src/node/api-approvals.ts',
-    find: 'callerEnds < expiresAt',
-    put: 'callerEnds < 0',
+    file: 'src/node/approvals.ts',
+    find: 'const isCallers = callerMs < limits.approvalTimeoutMs',
+    put: 'const isCallers = callerMs < 0',
     test: 'node/api-approvals',
     title: 'what is left ends when whoever called gives up'
+  },
+  {
+    name: 'a person decides on what nobody waits for any more',
+    file: 'src/node/approvals.ts',
+    find: 'return this.#parts.clock.monotonic() >= callerEndsAt',
+    put: 'return this.#parts.clock.monotonic() < 0 * callerEndsAt',
+    test: 'node/approvals.caller-time',
+    title: 'over a hop what nobody allowed ends with its own code when the time of its caller is over'
+  },
+  {
+    name: 'what waits for a person does so whoever waits for it',
+    file: 'src/node/approvals.ts',
+    find: 'clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs',
+    put: 'clock.after(isCallers ? limits.approvalTimeoutMs : leftMs',
+    test: 'node/approvals.caller-time',
+    title: 'over a hop what nobody allowed ends with its own code when the time of its caller is over'
+  },
+  {
+    name: 'a sender without a link is not told that its request waits for a person',
+    file: 'src/node/approvals.ts',
+    find: "this.#words.along(threadOf(incoming), one, 'approval')",
+    put: 'this.#words.along(threadOf(incoming), one, null)',
+    test: 'node/approvals.caller-time',
+    title: 'over a hop the sender sees that its request waits for a person'
+  },
+  {
+    name: 'any answer says that any request waits for a person',
+    file: 'src/node/asking.ts',
+    find: 'return isOf(held, expected) ?',
+    put: 'return isOf(expected, expected) ?',
+    test: 'node/asking',
+    title: 'whatever a stream on the thread of a request says'
+  },
+  {
+    name: 'what all ids begin with decides the only one that waits',
+    file: 'src/domain/routing/names.ts',
+    find: 'return text.length < `${kind}_`.length + MIN_PREFIX',
+    put: 'return text.length < 0 * kind.length + MIN_PREFIX',
+    test: 'node/approvals.caller-time',
+    title: 'what all ids begin with is no name of the only one that waits'
   },
   {
     name: 'a refusal does not say whose it is',

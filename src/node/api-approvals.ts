@@ -57,7 +57,7 @@ function rememberedInfo(
 }
 
 function approvalInfo(one: Waiting, namer: Namer): ApprovalInfo {
-  const { id, incoming, question, request, rule, askedAt } = one
+  const { id, incoming, question, request, rule, askedAt, expiresAt, endsBy } = one
   const { sender, recipient, header, payload } = incoming
   const { description, justification } = textsOf(one)
   const input = previewOf(request === null ? payload : request.input, INPUT_SHOWN)
@@ -78,15 +78,9 @@ function approvalInfo(one: Waiting, namer: Namer): ApprovalInfo {
     cut,
     rule,
     askedAt: new Date(askedAt).toISOString(),
-    ...endOf(one)
+    expiresAt: new Date(expiresAt).toISOString(),
+    endsBy
   }
-}
-
-/** Whichever is earlier: nobody decides in time, or the caller waits no longer. It says for how long, so the clocks need not agree. */
-function endOf({ askedAt, expiresAt, request }: Waiting): Pick<ApprovalInfo, 'expiresAt' | 'endsBy'> {
-  const callerEnds = request === null ? expiresAt : askedAt + request.timeoutMs
-  const endsBy = callerEnds < expiresAt ? 'caller' : 'node'
-  return { expiresAt: new Date(Math.min(expiresAt, callerEnds)).toISOString(), endsBy }
 }
 
 function textsOf({ request, incoming }: Waiting): Omit<ApprovalDetail['whole'], 'input'> {

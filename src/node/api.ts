@@ -7,7 +7,7 @@ import type { Task } from '../domain/task/task.js'
 import { taskOfLedger } from './recovery.js'
 import type { RecordedTask } from './recorded-task.js'
 import { isActive } from '../domain/membership/view.js'
-import { MIN_PREFIX } from '../domain/routing/names.js'
+import { isShortId, MIN_PREFIX } from '../domain/routing/names.js'
 import type {
   BackupInfo,
   BackupRequest,
@@ -328,7 +328,7 @@ function findTask(node: NodeCore, text: string): string {
       data: { candidates: ids.slice(0, 8) },
       next: ['a2a-node tasks']
     })
-  if (id === undefined) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
+  if (id === undefined || isTooShort(text, id)) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
   return id
 }
 
@@ -340,7 +340,12 @@ async function showTask(node: NodeCore, text: string): Promise<Calls['tasks.show
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
 async function keptTask(node: NodeCore, text: string): Promise<RecordedTask | null> {
   if (text.length < MIN_PREFIX || node.tasks.matching(text).length > 0) return null
-  return (await taskOfLedger(node.book, text)) ?? (await node.swarms.recordedTask(text))
+  const kept = (await taskOfLedger(node.book, text)) ?? (await node.swarms.recordedTask(text))
+  return kept === null || isTooShort(text, kept.task.id) ? null : kept
+}
+
+function isTooShort(text: string, id: string): boolean {
+  return text !== id && isShortId(text, 'task')
 }
 
 function liveTask(node: NodeCore, text: string): RecordedTask {

@@ -4,38 +4,36 @@ import { Emitter } from '../kit/events.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
-import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
-import { MIN_PREFIX } from '../domain/routing/names.js'
+import { isShortId, MIN_PREFIX } from '../domain/routing/names.js'
+import type { RequestPayload } from '../domain/task/payloads.js'
 import type { Audit } from '../ports/audit.js'
 import type { WrittenRule } from '../ports/policy.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { ApprovalRecord } from './approval-record.js'
 import type { Noted } from './approval-record.js'
+import { ApprovalWords } from './approval-words.js'
+import type { ApprovalWordsParts } from './approval-words.js'
 import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import { threadOf } from './incoming.js'
-import type { Held } from './incoming.js'
+import type { Held, Incoming } from './incoming.js'
 import type { Inbox } from './inbox.js'
-import type { Peers } from './peers.js'
 import type { PolicyBook } from './policy-book.js'
-import type { Requests } from './requests.js'
 import type { Refusal } from './router.js'
-import type { Swarms } from './swarms.js'
 import type { Traffic } from './traffic.js'
-import { runKeyOf, WaitingList } from './waiting.js'
-import type { Waiting } from './waiting.js'
+import { MAX_APPROVALS, runKeyOf, WaitingList } from './waiting.js'
+import type { Waiting, WaitingParts } from './waiting.js'
 import type { Work } from './work.js'
 
 /** What asking a person needs. */
-export interface ApprovalsParts {
+export interface ApprovalsParts extends ApprovalWordsParts {
   readonly clock: Clock
   readonly ids: IdSource
   readonly telemetry: Telemetry
   readonly audit: Audit
   readonly directory: Directory
   readonly events: NodeEvents
-  readonly peers: Peers
   readonly policy: PolicyBook
   readonly inbox: Pick<Inbox, 'askAgain' | 'pass'>
   readonly conversations: Conversations
@@ -43,9 +41,6 @@ export interface ApprovalsParts {
   readonly work: Pick<Work, 'knows' | 'onRequest' | 'fail' | 'withdraw' | 'refuse'>
   readonly self: NodeId
   readonly limits: { readonly approvalTimeoutMs: number; readonly heartbeatMs: number; readonly leaseMs: number }
-  /** Told when requests of this very node wait for a person of it. */
-  readonly requests: Pick<Requests, 'onApproval'>
-  readonly swarms: Pick<Swarms, 'onApproval'>
 }
 
 /** Who decides, and whether the policy file shall remember it. */
@@ -71,6 +66,12 @@ const AWAY: Refusal = {
   rule: 'approvals: the sender stays',
   reason: 'the sender went away while its message waited for approval; nothing was done'
 }
+
+/** Why a wait ended that nobody decided on, by whose time was over. */
+const TOO_LATE = {
+  node: { reason: 'nobody allowed it in time', why: 'nobody decided in time' },
+  caller: { reason: "nobody allowed it before its caller's time was over", why: "its caller's time was over" }
+} as const
 
 /** What a person has decided. */
 export interface ApprovalDecision {
@@ -98,6 +99,9 @@ export class Approvals {
   readonly #list = new WaitingList()
   readonly #changes: Emitter<null>
   readonly #record: ApprovalRecord
+  readonly #words: ApprovalWords
+  /** By id, whose time was over: the last ones that nobody decided on. */
+  readonly #late = new Map<string, Waiting['endsBy']>()
   /** Ids of what a person has decided on, while the policy file is written. */
   readonly #deciding = new Set<string>()
   /** What the rule of a line has decided on since then. */
@@ -108,12 +112,13 @@ export class Approvals {
   constructor(parts: ApprovalsParts) {
     this.#parts = parts
     this.#record = new ApprovalRecord(parts)
+    this.#words = new ApprovalWords(parts)
     this.#changes = new Emitter((error) => parts.telemetry.log('error', 'a listener of approvals failed', { error: messageOf(error) }))
   }
 
   /** Puts a message in line, or says why not. Its sender is told that it waits. */
   hold(held: Held): Refusal | null {
-    const { clock, ids, work, inbox, conversations, limits } = this.#parts
+    const { clock, work, inbox, conversations, limits } = this.#parts
     const { incoming } = held
     const joining = this.#list.join(held)
     // What is under way or done runs nothing: it joins its answer. Whatever it says itself, nobody has allowed, so nobody hears it.
@@ -125,24 +130,39 @@ export class Approvals {
     if (joining === 'other') return OTHER
     if (joining === 'known' && incoming.header.type !== 'notification') conversations.end(threadOf(incoming))
     if (joining === 'new') {
-      const isIn = this.#list.add(held, () => {
-        const id = ids.next('app')
-        const askedAt = clock.now()
-        const timer = clock.after(limits.approvalTimeoutMs, () => this.#timedOut(id))
-        return { id, askedAt, expiresAt: askedAt + limits.approvalTimeoutMs, timer }
-      })
-      if (!isIn) return NO_ROOM
+      if (!this.#list.add(held, (request) => this.#begin(request, incoming.recorded))) return NO_ROOM
       this.#record.asked(held)
       this.#changes.emit(null)
     }
     this.#timer ??= clock.every(limits.heartbeatMs, () => this.#beat())
     this.#tell(incoming.peer)
+    const one = this.#list.find(held)
+    if (one !== undefined) this.#words.along(threadOf(incoming), one, 'approval')
     return null
   }
 
-  /** What waits, the oldest first. */
+  /** It says for how long its caller waits, so the clocks need not agree. */
+  #begin(request: RequestPayload | null, recorded: Incoming['recorded']): WaitingParts {
+    const { clock, ids, limits } = this.#parts
+    const id = ids.next('app')
+    const askedAt = clock.now()
+    const timeoutMs = request?.timeoutMs ?? Number.POSITIVE_INFINITY
+    const callerMs = recorded?.deadline === undefined ? timeoutMs : Math.max(0, Math.min(timeoutMs, recorded.deadline - askedAt))
+    const isCallers = callerMs < limits.approvalTimeoutMs
+    const leftMs = isCallers ? callerMs : limits.approvalTimeoutMs
+    // A caller with a link takes it back by itself at that moment.
+    const timer = clock.after(isCallers ? leftMs + limits.heartbeatMs : leftMs, () => this.#timedOut(id))
+    const callerEndsAt = isCallers ? clock.monotonic() + leftMs : Number.POSITIVE_INFINITY
+    return { id, askedAt, expiresAt: askedAt + leftMs, endsBy: isCallers ? 'caller' : 'node', callerEndsAt, timer }
+  }
+
+  /** What waits, and is still waited for, the oldest first. */
   list(): readonly Waiting[] {
-    return this.#list.all()
+    return this.#list.all().filter((one) => !this.#isLate(one))
+  }
+
+  #isLate({ callerEndsAt }: Waiting): boolean {
+    return this.#parts.clock.monotonic() >= callerEndsAt
   }
 
   /** Calls back when something came or went. */
@@ -152,7 +172,7 @@ export class Approvals {
 
   /**
    * A person allows a message: it passes if the rules still say that a person may.
-   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; POLICY_DENIED and the like when the rules refuse it by now;
+   * @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time, or its caller's, is over; POLICY_DENIED and the like when the rules refuse it by now;
    * CONFIG_INVALID, DISK_FULL, NO_PERMISSION when it cannot be remembered (it then goes on waiting).
    */
   async allow(text: string, { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
@@ -178,7 +198,7 @@ export class Approvals {
 
   /** The policy has changed: what it allows or denies by now need not wait for anybody. */
   onPolicy(): void {
-    for (const one of this.#list.all()) {
+    for (const one of this.list()) {
       const again = this.#parts.inbox.askAgain(one.incoming)
       if ('verdict' in again && !again.verdict.allowed && again.verdict.asks === true) one.rule = again.verdict.rule
       else if (!this.#deciding.has(one.id)) this.#settled(one, again)
@@ -194,17 +214,23 @@ export class Approvals {
     else this.#end(one, verdict, 'the policy changed')
   }
 
-  /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME. */
+  /** The one that a text names. @throws NodeError APPROVAL_NOT_FOUND, AMBIGUOUS_NAME; APPROVAL_TIMEOUT when its time is over. */
   get(text: string): Waiting {
-    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text)
-    const [hit] = hits
+    const hits = text.length < MIN_PREFIX ? [] : this.#list.matching(text).filter((one) => !this.#isLate(one))
     if (hits.length > 1)
       throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several approvals`, {
         data: { candidates: hits.map((one) => one.id) },
         next: ['a2a-node approvals ls']
       })
-    if (hit !== undefined && !this.#deciding.has(hit.id)) return hit
-    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"`)
+    const isShort = isShortId(text, 'app')
+    const isMeant = (id: string): boolean => id === text || (!isShort && id.startsWith(text))
+    const [hit] = hits
+    if (hit !== undefined && isMeant(hit.id) && !this.#deciding.has(hit.id)) return hit
+    const late = [...this.#late].map(([id, endsBy]) => ({ id, endsBy }))
+    const ended = [...this.#list.all().filter((one) => this.#isLate(one)), ...late].find(({ id }) => isMeant(id))
+    if (ended !== undefined) throw tooLate(ended)
+    const how = isShort && hit !== undefined ? `; the beginning of an id is at least ${MIN_PREFIX} characters behind app_` : ''
+    throw new NodeError('APPROVAL_NOT_FOUND', `nothing that waits for approval is called "${shown(text)}"${how}`)
   }
 
   /** A sender takes a request of its own back; it is not answered. */
@@ -238,6 +264,7 @@ export class Approvals {
   async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const one = this.get(text)
     const kept = remember ? await this.#remember(one, { decision, note: `remembered by ${by}` }) : NOT_REMEMBERED
+    if (this.#isLate(one)) throw tooLate(one)
     if (this.#take(one)) return { one, ...kept }
     throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down`)
   }
@@ -288,8 +315,11 @@ export class Approvals {
 
   #timedOut(id: string): void {
     const [one] = this.#list.matching(id)
-    const reason = 'nobody allowed it in time'
-    if (one !== undefined) this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, 'nobody decided in time')
+    if (one === undefined) return
+    this.#late.set(id, one.endsBy)
+    for (const oldest of this.#late.keys()) if (this.#late.size > MAX_APPROVALS) this.#late.delete(oldest)
+    const { reason, why } = TOO_LATE[one.endsBy]
+    this.#end(one, { code: 'APPROVAL_TIMEOUT', rule: one.rule, reason }, why)
   }
 
   /** Lets go what the rules allow by themselves now. */
@@ -313,6 +343,7 @@ export class Approvals {
     this.#record.ended(one, { code: 'ALLOWED', rule }, { kind: 'approval', why })
     const [, ...others] = one.threads
     const { incoming, question } = one
+    for (const thread of one.threads) this.#words.along(thread, one, null)
     const repeats = one.request === null ? [] : others
     // What is no request is let in once; nobody will answer on its other threads.
     if (one.request === null && incoming.header.type !== 'notification') for (const thread of others) this.#parts.conversations.end(thread)
@@ -349,21 +380,12 @@ export class Approvals {
   }
 
   #tell(peer: NodeId): void {
-    const { peers, self, telemetry, requests, swarms } = this.#parts
-    const keys = this.#list
-      .ofPeer(peer)
-      .flatMap((one) => runKeyOf(one) ?? [])
-      .slice(0, MAX_HEARTBEAT_KEYS)
-    if (keys.length === 0) return
-    if (peer === self) {
-      requests.onApproval(self, keys)
-      return swarms.onApproval(self, keys)
-    }
-    if (!peers.isOnline(peer)) return
-    try {
-      peers.send(peer, { kind: 'control', name: 'approval', body: { requests: keys } })
-    } catch (error) {
-      telemetry.log('debug', 'a sender could not be told that it waits', { peer, reason: messageOf(error) })
-    }
+    this.#words.tell(peer, this.#list.ofPeer(peer))
   }
+}
+
+function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Waiting['endsBy'] }): NodeError {
+  return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done`, {
+    next: ['a2a-node approvals ls', 'a2a-node audit']
+  })
 }

@@ -4,8 +4,8 @@ import type { AgentAddress } from '../domain/card/card.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import { errorBodySchema, progressPayloadSchema, responsePayloadSchema } from '../domain/task/payloads.js'
-import type { RequestPayload } from '../domain/task/payloads.js'
+import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, waitingPayloadSchema } from '../domain/task/payloads.js'
+import type { RequestPayload, WaitingPayload } from '../domain/task/payloads.js'
 import type { Clock } from '../kit/clock.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -167,27 +167,36 @@ export function requestPayload(
   return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, ...times, allowRepeat, isQuery }
 }
 
-/** What a reply says: an outcome, progress, or nothing that counts (null). */
+/** What comes before the answer. */
+type Word = { readonly progress: unknown } | Pick<WaitingPayload, 'waitingFor'>
+
+/** What a reply says: an outcome, progress, what it waits for, or nothing that counts (null). */
 export function readReply(
   header: EnvelopeHeader,
   payload: unknown,
   { names: expected, peer }: { readonly names: RequestNames; readonly peer: NodeId }
-): Answer | { readonly progress: unknown } | null {
+): Answer | Word | null {
   if (header.type === 'error') {
     const error = errorBodySchema.safeParse(payload)
     return error.success ? { outcome: 'FAILED', error: refusedThere(error.data, peer) } : null
   }
   if (header.type === 'stream-data') {
+    const held = waitingPayloadSchema.safeParse(payload).data
+    if (held !== undefined) return isOf(held, expected) ? { waitingFor: held.waitingFor } : null
     const data = progressPayloadSchema.safeParse(payload)
     return data.success ? { progress: data.data.progress } : null
   }
   if (header.type !== 'response') return null
   const response = responsePayloadSchema.safeParse(payload)
-  if (!response.success || response.data.requestId !== expected.requestId || response.data.attempt !== expected.attempt) return null
+  if (!response.success || !isOf(response.data, expected)) return null
   if (response.data.outcome === 'COMPLETED') return { outcome: 'COMPLETED', result: response.data.result ?? null }
   const { outcome } = response.data
   const error = response.data.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody()
   return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error }
+}
+
+function isOf(said: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, attempt }: RequestNames): boolean {
+  return said.requestId === requestId && said.attempt === attempt
 }
 
 /** The same as the ledger has it. One that its peer does not know is not asked for again. */

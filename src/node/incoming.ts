@@ -13,6 +13,8 @@ export interface RecordedRequest {
   readonly isRefused: boolean
   /** It came before, and has an end or will never have one. */
   readonly isDone: boolean
+  /** Of one that came before this node started: when its caller waits no longer, in Unix milliseconds. */
+  readonly deadline?: number
 }
 
 /** A message that was let in, with its payload read. */

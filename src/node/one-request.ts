@@ -213,28 +213,16 @@ export class OneRequest {
     await this.send(this.#record?.current.isRepeatable === false)
   }
 
-  /** The peer has it, but its agent has no free place yet. */
-  waitForSlot(): void {
+  /** The peer says that it has it: it works on it (null), or that waits for a free place of its agent, or for a person there. */
+  named(waitingFor: 'slot' | 'approval' | null): void {
     this.#heard.named()
-    this.#awaitsApproval = false
-    this.#note((tasks, id) => tasks.waitFor(id, 'slot'))
+    this.#waitFor(waitingFor)
+    if (waitingFor === null) this.#note((tasks, id) => tasks.working(id))
   }
 
-  /** The peer has it, but a person there has to allow it first. */
-  waitForApproval(): void {
-    this.#heard.named()
-    this.#awaitsApproval = true
-    this.#note((tasks, id) => tasks.waitFor(id, 'approval'))
-  }
-
-  /** The peer works on it. */
-  working(): void {
-    this.#heard.named()
-    this.#awaitsApproval = false
-    this.#note((tasks, id) => {
-      tasks.waitFor(id, null)
-      tasks.working(id)
-    })
+  #waitFor(waitingFor: 'slot' | 'approval' | null): void {
+    this.#awaitsApproval = waitingFor === 'approval'
+    this.#note((tasks, id) => tasks.waitFor(id, waitingFor))
   }
 
   /** It could not be sent, or can never be answered. */
@@ -303,7 +291,7 @@ export class OneRequest {
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
   recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
     const answer = this.#isOver ? null : readReply(header, payload, this)
-    if (answer === null || 'progress' in answer || this.#record === null) return []
+    if (answer === null || !('outcome' in answer) || this.#record === null) return []
     const now = this.#parts.clock.now()
     if (isNotDone(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
@@ -326,7 +314,9 @@ export class OneRequest {
   #onReply(header: EnvelopeHeader, payload: unknown): void {
     const answer = readReply(header, payload, this)
     if (answer === null) return
-    if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
+    // Who has no link says it once, so what is not said again is not lost.
+    if ('waitingFor' in answer) this.#waitFor(answer.waitingFor)
+    else if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
     // Another copy may be under way all the same, and has an answer of its own.
     else if (isNotDone(answer) && !this.#copies.denied()) return

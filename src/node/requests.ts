@@ -217,15 +217,14 @@ export class Requests {
     const idle = new Set(waiting)
     for (const request of this.#of(peer)) {
       if (!named.has(request.key)) continue
-      if (idle.has(request.key)) request.waitForSlot()
-      else request.working()
+      request.named(idle.has(request.key) ? 'slot' : null)
     }
   }
 
   /** A peer says which requests wait for a person of it. */
   onApproval(peer: NodeId, keys: readonly string[]): void {
     const named = new Set(keys)
-    for (const request of this.#of(peer)) if (named.has(request.key)) request.waitForApproval()
+    for (const request of this.#of(peer)) if (named.has(request.key)) request.named('approval')
   }
 
   /** Requests that wait for their peer to come back, or to have room. */

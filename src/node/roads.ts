@@ -72,7 +72,7 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
       swarms.onHeartbeat(self, keys)
     }
   })
-  const approvals: Approvals = new Approvals({ ...common, inbox, work, requests, swarms, limits: settings })
+  const approvals: Approvals = new Approvals({ ...common, inbox, outbox, work, requests, swarms, limits: settings })
   const roads: Roads = { inbox, lanes, outbox, requests, work, swarms, attached, approvals, channels, negotiations }
   return roads
 }

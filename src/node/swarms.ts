@@ -3,6 +3,7 @@ import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import { isShortId } from '../domain/routing/names.js'
 import type { RunOutcome } from '../domain/swarm/machine.js'
 import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
 import { endedSwarm, infoOf } from './ended-swarm.js'
@@ -372,7 +373,7 @@ function hitOf(id: string, ids: readonly string[]): string {
       data: { candidates: hits },
       next: ['a2a-node swarm ls']
     })
-  if (hit === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
+  if (hit === undefined || isShortId(id, 'swarm')) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
   return hit
 }
 

@@ -36,14 +36,18 @@ export interface Waiting extends Held {
   readonly bytes: number
   /** Unix milliseconds. */
   readonly askedAt: number
+  /** When it ends if nobody decides: whichever is earlier of the time of this node and the caller's own. */
   readonly expiresAt: number
+  readonly endsBy: 'caller' | 'node'
+  /** When nobody waits for it any more, on the monotonic clock; Infinity: not before this node ends it. */
+  readonly callerEndsAt: number
   readonly timer: Timer
   /** When its sender went away, on the monotonic clock. */
   lostAt: number | null
 }
 
 /** What a waiting message is made of, before it has its place. */
-export type WaitingParts = Pick<Waiting, 'id' | 'askedAt' | 'expiresAt' | 'timer'>
+export type WaitingParts = Pick<Waiting, 'id' | 'askedAt' | 'expiresAt' | 'endsBy' | 'callerEndsAt' | 'timer'>
 
 /** As heartbeats and cancellations name a request; null for what they cannot name. */
 export function runKeyOf({ request }: Waiting): string | null {
@@ -57,7 +61,7 @@ export class WaitingList {
   #bytes = 0
 
   /** Puts a message in line. False: there is no room. `parts` is asked for only when there is. */
-  add(held: Held, parts: () => WaitingParts): boolean {
+  add(held: Held, parts: (request: RequestPayload | null) => WaitingParts): boolean {
     const { incoming } = held
     const bytes = sizeOf(incoming.payload)
     const ofPeer = this.ofPeer(incoming.peer)
@@ -66,7 +70,7 @@ export class WaitingList {
     if (this.#bytes + bytes > MAX_BYTES || peerBytes + bytes > MAX_BYTES_PER_PEER) return false
     const request = requestOf(incoming)
     const key = keyOf(incoming, request)
-    const one: Waiting = { ...held, ...parts(), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
+    const one: Waiting = { ...held, ...parts(request), key, request, threads: [threadOf(incoming)], bytes, lostAt: null }
     this.#byId.set(one.id, one)
     this.#byKey.set(key, one)
     this.#bytes += bytes
@@ -88,6 +92,11 @@ export class WaitingList {
     if (one.threads.length >= MAX_THREADS) return 'full'
     one.threads.push(thread)
     return 'joined'
+  }
+
+  /** The one that a message is, or has joined. */
+  find({ incoming }: Held): Waiting | undefined {
+    return this.#byKey.get(keyOf(incoming, requestOf(incoming)))
   }
 
   /** Takes a message out. False when it is not there (any more): whoever takes it out decides its fate. */

@@ -349,7 +349,7 @@ test('a watch of a swarm ends with the swarm, also when it began late', async (t
   const types: string[] = []
   for await (const event of owner.api().watch('swarm.watch', { id })) types.push(event.type)
   t.alike(types, ['swarm', 'lease', 'item', 'done'])
-  t.is((await owner.api().call('swarm.results', { id: id.slice(0, 8) })).results.length, 1)
+  t.is((await owner.api().call('swarm.results', { id: id.slice(0, 10) })).results.length, 1)
 })
 
 test('events follow what happens, refusals among it', async (t) => {

@@ -19,7 +19,13 @@ import {
 import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/invite-code.js'
 import { fold, reads } from '../../src/domain/membership/fold.js'
 import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
-import { offerAcceptSchema, progressPayloadSchema, requestPayloadSchema, responsePayloadSchema } from '../../src/domain/task/payloads.js'
+import {
+  offerAcceptSchema,
+  progressPayloadSchema,
+  requestPayloadSchema,
+  responsePayloadSchema,
+  waitingPayloadSchema
+} from '../../src/domain/task/payloads.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { parseJson } from '../../src/kit/json.js'
 import { actor, cardBody, certificate, founded, hash, inviteTerms, joinRequest, MESH, SETTINGS, signedCard, verify } from './membership.js'
@@ -53,6 +59,7 @@ const PAYLOADS = {
   request: requestPayloadSchema,
   response: responsePayloadSchema,
   progress: progressPayloadSchema,
+  waiting: waitingPayloadSchema,
   proposal: TaskProposalPayloadSchema,
   accept: offerAcceptSchema
 } as const
@@ -223,6 +230,7 @@ function payloads(): FuzzTarget {
     envelope.payload,
     { requestId: 'req_1', attempt: 1, outcome: 'FAILED', error: { code: 'TIMEOUT', message: 'late' } },
     { requestId: 'req_1', attempt: 1, progress: { done: 1 } },
+    { requestId: 'req_1', attempt: 1, waitingFor: 'approval' },
     { taskDescription: 'a', requiredCapabilities: ['text.stats'], estimatedComplexity: 'simple', deadlineMs: 1000 },
     { acceptedBy: 'text', estimatedCompletionMs: 10, slots: 2 }
   ]

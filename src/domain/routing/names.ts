@@ -20,6 +20,11 @@ export type Resolution<T> =
 /** Fewest characters of an id that may stand for it. */
 export const MIN_PREFIX = 4
 
+/** Is a text too short to stand for the id of that kind that begins with it? What all of them begin with (`app_`) does not count. */
+export function isShortId(text: string, kind: string): boolean {
+  return text.length < `${kind}_`.length + MIN_PREFIX
+}
+
 /** The short form in which tables show an id: `k7f2...9d3a`. */
 const SHORT_ID = /^([a-z0-9]{4,})\.\.\.([a-z0-9]{4,})$/
 
