@@ -43,6 +43,38 @@ export const RECORD_MUTANTS = [
     title: 'a log that is gone altogether is missed by the note outside of it'
   },
   {
+    name: 'a chain of the audit log whose head is gone goes on as if it were whole',
+    file: 'src/adapters/storage/audit-writer.ts',
+    find: 'seq: (last?.seq ?? 0) + 1, hash: UNPROVEN,',
+    put: 'seq: last?.seq ?? 0, hash: last?.hash ?? GENESIS,',
+    test: 'adapters/storage/audit-writer',
+    title: 'a chain whose head was taken away or made unreadable stays broken over every start'
+  },
+  {
+    name: 'the last line of a chain of the audit log is believed, whatever the head says',
+    file: 'src/adapters/storage/audit-writer.ts',
+    find: 'seq === 0 || named?.hash === hash',
+    put: 'seq === 0 || named?.seq === seq',
+    test: 'adapters/storage/audit-writer',
+    title: 'a last line that was written anew, with a hash that fits, stays broken after the next start'
+  },
+  {
+    name: 'a break of the audit log is forgotten with the file that it is in',
+    file: 'src/adapters/storage/audit-writer.ts',
+    find: 'if (!(await leadTo(first, removed, this.#head.first))) return',
+    put: 'await leadTo(first, removed, this.#head.first)',
+    test: 'adapters/storage/audit-writer',
+    title: 'a break is not forgotten when the file that it is in is removed for its age'
+  },
+  {
+    name: 'the chains of the audit log are named before they have heads',
+    file: 'src/adapters/storage/audit-log.ts',
+    find: 'await writeHead({ dir, name }, FRESH_HEAD)',
+    put: 'await readHead({ dir, name })',
+    test: 'adapters/storage/audit-writer',
+    title: 'a crash at any write leaves a log that holds'
+  },
+  {
     name: 'refusals share the chain of membership changes',
     file: 'src/adapters/storage/audit-chains.ts',
     find: "{ name: 'changes', kinds: ['membership'],",

@@ -6,6 +6,9 @@ import type { AuditEvent } from '../../ports/audit.js'
 /** `prev` of the very first line. */
 export const GENESIS = '0'.repeat(64)
 
+/** `prev` of the line with which a chain goes on whose head was gone or unreadable: the hash of a line that nobody can show. */
+export const UNPROVEN = 'f'.repeat(64)
+
 /** Where a chain stands: the number and hash of its last line; seq 0 and {@link GENESIS} before the first. */
 export interface ChainHead {
   readonly seq: number

@@ -1,11 +1,12 @@
 import fs from 'node:fs/promises'
+import path from 'node:path'
 import type { Clock } from '../../kit/clock.js'
 import type { NodeError } from '../../kit/errors.js'
 import type { Audit, AuditEvent } from '../../ports/audit.js'
 import { AUDIT_CHAINS } from './audit-chains.js'
 import type { AuditChain } from './audit-chains.js'
 import { openAuditFile } from './audit-file.js'
-import { FRESH_HEAD, isGone, readHead, writeHead } from './audit-segments.js'
+import { FRESH_HEAD, isGone, readHead, segmentFiles, writeHead } from './audit-segments.js'
 import { readIfThere, replaceFile } from './atomic-file.js'
 import { storeError } from './store-errors.js'
 
@@ -35,6 +36,7 @@ export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAI
   const place = { dir, ...(seen === undefined ? {} : { seen }) }
   const lost = new Set(await lostChains(place, names))
   const files = new Map<string, Audit>()
+  const former = await formerLog(dir)
   await begin(place, { all: names, fresh: names.filter((name) => !lost.has(name)) })
   try {
     for (const chain of chains) {
@@ -45,7 +47,21 @@ export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAI
     for (const file of files.values()) await file.close()
     throw error
   }
-  return new AuditLog(files, chains)
+  const audit = new AuditLog(files, chains)
+  if (former !== null)
+    audit.append({ kind: 'control', code: 'CHAIN_NOTE', reason: `a new log was begun here: the one before was put aside as ${former}` })
+  return audit
+}
+
+/** The name of the log that a person put aside, as the check tells to, for one in which nothing is on record yet; else null. */
+async function formerLog(dir: string): Promise<string | null> {
+  const former = `${dir}.broken`
+  const isThere = await fs.stat(former).then(
+    () => true,
+    () => false
+  )
+  const isNew = (await segmentFiles({ dir, name: 'audit' })).length === 0 || (await readHead({ dir, name: 'audit' }))?.seq === 0
+  return isThere && isNew ? path.basename(former) : null
 }
 
 type LogPlace = Pick<AuditLogOptions, 'dir' | 'seen'>

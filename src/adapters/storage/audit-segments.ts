@@ -1,5 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { isRecord } from '../../kit/json.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { GENESIS, parseLine } from './audit-line.js'
@@ -93,14 +94,18 @@ function ageOf(name: string, chain: string): number {
 
 /**
  * Puts the current file behind the others and removes the oldest when there are more than `keep` files in all.
- * `beforeRemoval` gets the first line that stays, before anything is removed: a crash in between loses nothing.
+ * `beforeRemoval` gets the first line that stays and the files that go, before anything is removed: a crash in between loses nothing.
  */
-export async function rotate(place: ChainPlace, keep: number, beforeRemoval: (first: AuditLine) => Promise<void>): Promise<void> {
+export async function rotate(
+  place: ChainPlace,
+  keep: number,
+  beforeRemoval: (first: AuditLine, removed: readonly string[]) => Promise<void>
+): Promise<void> {
   const files = await segmentFiles(place)
   const kept = files.slice(Math.max(0, files.length - (keep - 1)))
   const removed = files.slice(0, files.length - kept.length)
   const first = kept[0] === undefined || removed.length === 0 ? null : await firstLine(kept[0])
-  if (first !== null) await beforeRemoval(first)
+  if (first !== null) await beforeRemoval(first, removed)
   for (const file of removed) await fs.rm(file)
   // The oldest moves first, so that no name is taken twice.
   for (const [index, file] of kept.entries()) await fs.rename(file, path.join(place.dir, `${place.name}.${kept.length - index}.ndjson`))
@@ -118,23 +123,73 @@ export async function linesOf(file: string): Promise<{ readonly lines: string[];
   return { rest: lines.pop() ?? '', lines }
 }
 
-/** Removes a line that a crash cut in the middle, at the end of a file. Returns how many bytes it had. */
+/**
+ * Removes a line that a crash cut in the middle, at the end of a file, and makes the whole ones survive a power cut: a head may
+ * name them then. Returns how many bytes were removed.
+ */
 export async function cutUnfinishedLine(file: string): Promise<number> {
-  const bytes = await fs.readFile(file).catch((error: unknown) => (codeOf(error) === 'ENOENT' ? null : Promise.reject(error)))
-  if (bytes === null) return 0
-  const end = bytes.lastIndexOf(NEWLINE) + 1
-  if (end < bytes.byteLength) await fs.truncate(file, end)
-  return bytes.byteLength - end
+  const handle = await fs.open(file, 'r+').catch((error: unknown) => (codeOf(error) === 'ENOENT' ? null : Promise.reject(error)))
+  if (handle === null) return 0
+  try {
+    const bytes = await handle.readFile()
+    const end = bytes.lastIndexOf(NEWLINE) + 1
+    if (end < bytes.byteLength) await handle.truncate(end)
+    await handle.datasync()
+    return bytes.byteLength - end
+  } finally {
+    await handle.close()
+  }
 }
 
-/** The last line of all files: null when there is none, 'damaged' when it cannot be trusted. */
-export async function lastLine(place: ChainPlace): Promise<AuditLine | 'damaged' | null> {
+/** Where the lines of a chain end. */
+export interface ChainEnd {
+  /** The newest that can be read. */
+  readonly last: AuditLine | null
+  /** The newest of those up to the number that was asked for. */
+  readonly named: AuditLine | null
+  /** Is there one behind `named` that cannot be read? */
+  readonly isDamaged: boolean
+}
+
+/** The end of a chain, back to the line with that number. */
+export async function chainEnd(place: ChainPlace, seq: number): Promise<ChainEnd> {
+  let last: AuditLine | null = null
+  let isDamaged = false
   for (const file of (await segmentFiles(place)).reverse()) {
-    const { lines } = await linesOf(file)
-    const text = lines.at(-1)
-    if (text !== undefined) return parseLine(text) ?? 'damaged'
+    for (const text of (await linesOf(file)).lines.reverse()) {
+      const line = parseLine(text)
+      last ??= line
+      if (line === null) isDamaged = true
+      else if (line.seq <= seq) return { last, named: line, isDamaged }
+    }
   }
-  return null
+  return { last, named: null, isDamaged }
+}
+
+/** The oldest line of all files; null when there is none or it cannot be read. */
+export async function oldestLine(place: ChainPlace): Promise<AuditLine | null> {
+  const [oldest] = await segmentFiles(place)
+  return oldest === undefined ? null : await firstLine(oldest)
+}
+
+/** Lines that are checked in one go, before others have their turn. */
+export const LINES_A_TURN = 250
+
+/** Do the lines of these files lead, without a break, from the first that must be there to `next`, the line behind them? */
+export async function leadTo(next: AuditLine, files: readonly string[], first: StoredHead['first']): Promise<boolean> {
+  let expected = first
+  for (const file of files) {
+    for (const [at, text] of (await linesOf(file)).lines.entries()) {
+      if (at % LINES_A_TURN === 0) await setImmediate()
+      const line = parseLine(text)
+      if (line === null) return false
+      // Left where a removal was interrupted.
+      if (line.seq < first.seq) continue
+      if (line.seq !== expected.seq || line.prev !== expected.prev) return false
+      expected = { seq: line.seq + 1, prev: line.hash }
+    }
+  }
+  return next.seq === expected.seq && next.prev === expected.prev
 }
 
 /** The references of the newest lines, at most so many; those of the two newest files. */

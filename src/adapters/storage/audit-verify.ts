@@ -1,16 +1,17 @@
 import { setImmediate } from 'node:timers/promises'
 import { AUDIT_CHAINS } from './audit-chains.js'
-import { parseLine } from './audit-line.js'
+import { parseLine, UNPROVEN } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
 import { lostChains } from './audit-log.js'
-import { linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
+import { isGone, LINES_A_TURN, linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /**
  * What is wrong with the first line that does not hold: `changed` (its own hash does not fit), `misplaced` (it does not follow
- * the line before it), `missing` (the files end before it), `gone` (nothing is left of the whole chain).
+ * the line before it), `missing` (the files end before it), `headless` (the head is gone or unreadable, or was when a node went on
+ * here: whether it is missing cannot be told), `gone` (nothing is left of the whole chain).
  */
-export type ChainFault = 'changed' | 'misplaced' | 'missing' | 'gone'
+export type ChainFault = 'changed' | 'misplaced' | 'missing' | 'headless' | 'gone'
 
 /** A chain that does not hold. */
 export interface BrokenChain {
@@ -36,9 +37,6 @@ export interface AuditCheck {
 
 /** A node that runs may begin a new file while its files are read. */
 const MAX_TRIES = 10
-
-/** Lines that are checked in one go, before others have their turn. */
-const LINES_A_TURN = 250
 
 /** How the audit log is checked. */
 export interface VerifyOptions {
@@ -68,6 +66,10 @@ export async function verifyAudit(dir: string, { signal, seen }: VerifyOptions =
 /** A broken chain in words: where, and what is wrong there. */
 export function brokenText({ chain, line, fault, file, fileLine }: BrokenChain): string {
   const name = `line ${line} of the chain ${chain}`
+  if (fault === 'headless') {
+    const place = file === null ? '' : `${file}:${fileLine ?? 1}: `
+    return `${place}${chain}.head, the head of this chain, was gone or unreadable: whether ${name} and later ones are missing cannot be told`
+  }
   if (file === null || fault === 'gone') return fault === 'gone' ? `nothing is left of the chain ${chain}` : `${name} is missing`
   if (fault === 'missing') return `${file} ends after ${fileLine === null ? 0 : fileLine - 1} lines: ${name} is missing`
   const place = `${file}:${fileLine ?? 1}: ${name}`
@@ -108,8 +110,8 @@ async function checkFiles(place: ChainPlace, head: StoredHead | null, signal: Ab
     const isBeingWritten = index === files.length - 1 && walk.isPastHead
     if (rest !== '' && !isBeingWritten) return walk.broken('changed', end)
   }
-  const holds = walk.isComplete || (head === null && files.length === 0)
-  return holds ? { entries: walk.entries, broken: null } : walk.broken('missing', end)
+  const holds = walk.isComplete || (await isGone(place))
+  return holds ? { entries: walk.entries, broken: null } : walk.broken(walk.endFault, end)
 }
 
 type Place = Pick<BrokenChain, 'file' | 'fileLine'>
@@ -131,7 +133,7 @@ class Walk {
   /** Takes the next line; what is wrong with it. */
   step(line: AuditLine | null): ChainFault | null {
     if (line === null) return 'changed'
-    if (!this.#follows(line) || !this.#agreesWithHead(line)) return 'misplaced'
+    if (!this.#follows(line) || !this.#agreesWithHead(line)) return line.prev === UNPROVEN && this.#last !== null ? 'headless' : 'misplaced'
     this.#last = line
     this.entries++
     return null
@@ -139,6 +141,11 @@ class Walk {
 
   get isComplete(): boolean {
     return this.isPastHead && (this.#sawFirst || this.#last === null)
+  }
+
+  /** What it is when the files end too early. */
+  get endFault(): ChainFault {
+    return this.#head === null || this.#head.hash === UNPROVEN ? 'headless' : 'missing'
   }
 
   broken(fault: ChainFault, place: Place): ChainCheck {

@@ -2,9 +2,20 @@ import { constants } from 'node:fs'
 import fs from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { syncDir } from './atomic-file.js'
-import { GENESIS, lineText, nextLine } from './audit-line.js'
-import type { AuditEntry, ChainHead } from './audit-line.js'
-import { currentFile, cutUnfinishedLine, lastLine, readHead, rotate, writeHead } from './audit-segments.js'
+import { GENESIS, lineText, nextLine, UNPROVEN } from './audit-line.js'
+import type { AuditEntry, AuditLine, ChainHead } from './audit-line.js'
+import {
+  chainEnd,
+  currentFile,
+  cutUnfinishedLine,
+  FRESH_HEAD,
+  isGone,
+  leadTo,
+  oldestLine,
+  readHead,
+  rotate,
+  writeHead
+} from './audit-segments.js'
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /** Bounds of the files. */
@@ -43,10 +54,11 @@ export class AuditWriter {
   static async open(place: ChainPlace, opening: ChainOpening): Promise<{ writer: AuditWriter; notes: string[] }> {
     await fs.mkdir(place.dir, { recursive: true, mode: 0o700 })
     const cut = await cutUnfinishedLine(currentFile(place))
-    const { head, notes } = opening.isLost ? LOST : await resume(place)
+    const { head, notes } = await resume(place, opening.isLost)
     const next = { ...head, chains: opening.chains }
-    const opened = await openCurrent(place)
+    // The head first: lines without one are lines whose head somebody took away.
     await writeHead(place, next)
+    const opened = await openCurrent(place)
     const cuts = cut > 0 ? [`an unfinished line of ${cut} bytes was removed`] : []
     return { writer: new AuditWriter(place, opening, { ...opened, head: next }), notes: [...cuts, ...notes] }
   }
@@ -77,7 +89,9 @@ export class AuditWriter {
   }
 
   async #rotate(): Promise<void> {
-    await rotate(this.#place, this.#limits.keepFiles, async (first) => {
+    await rotate(this.#place, this.#limits.keepFiles, async (first, removed) => {
+      // A break must not be forgotten with the file that it is in: what is missing then stays missing.
+      if (!(await leadTo(first, removed, this.#head.first))) return
       this.#head = { ...this.#head, first: { seq: first.seq, prev: first.prev } }
       await writeHead(this.#place, this.#head)
     })
@@ -107,23 +121,25 @@ async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number)
 
 type Resumed = { readonly head: Omit<StoredHead, 'chains'>; readonly notes: readonly string[] }
 
-/** A chain that was taken away goes on behind a line that nobody can show: the check finds it missing for ever. */
-const LOST: Resumed = {
-  head: { seq: 1, hash: 'f'.repeat(64), first: { seq: 1, prev: GENESIS } },
-  notes: ['every line so far was missing']
+/**
+ * Where to go on, from the newest lines and the stored head. The head wins where the line that it names is not there, so that the
+ * lines to come do not fit to those that are. Whole lines behind that one are of a writer that was ended before it wrote the head.
+ */
+async function resume(place: ChainPlace, isLost: boolean): Promise<Resumed> {
+  const stored = !isLost && (await isGone(place)) ? FRESH_HEAD : await readHead(place)
+  const { last, named, isDamaged } = await chainEnd(place, stored?.seq ?? Number.POSITIVE_INFINITY)
+  if (stored === null || stored.hash === UNPROVEN) return await unproven(place, last)
+  const { seq, hash, first } = stored
+  if (isDamaged) return { head: stored, notes: ['the last line was damaged'] }
+  if (seq === 0 || named?.hash === hash) return { head: { seq: last?.seq ?? seq, hash: last?.hash ?? hash, first }, notes: [] }
+  const missing = (named?.seq ?? first.seq - 1) + 1
+  return { head: stored, notes: [missing > seq ? `the line ${seq} was changed` : `the lines ${missing} to ${seq} were missing`] }
 }
 
-/** Where to go on, from the last line and the stored head; the stored head wins where lines are missing. */
-async function resume(place: ChainPlace): Promise<Resumed> {
-  const stored = await readHead(place)
-  const last = await lastLine(place)
-  const first = stored?.first ?? { seq: 1, prev: GENESIS }
-  const known: ChainHead = stored === null ? { seq: 0, hash: GENESIS } : { seq: stored.seq, hash: stored.hash }
-  if (last === 'damaged') return { head: { ...known, first }, notes: ['the last line was damaged'] }
-  if (last === null || last.seq < known.seq) {
-    const missing = (last?.seq ?? first.seq - 1) + 1
-    const notes = missing <= known.seq ? [`the lines ${missing} to ${known.seq} were missing`] : []
-    return { head: { ...known, first }, notes }
-  }
-  return { head: { seq: last.seq, hash: last.hash, first }, notes: stored === null ? [`the file ${place.name}.head was missing`] : [] }
+/** Without a head nobody can tell how many lines there were: the chain goes on behind one that nobody can show, and is broken for ever. */
+async function unproven(place: ChainPlace, last: AuditLine | null): Promise<Resumed> {
+  const { seq, prev } = (await oldestLine(place)) ?? { seq: 1, prev: GENESIS }
+  const head = { seq: (last?.seq ?? 0) + 1, hash: UNPROVEN, first: { seq, prev } }
+  const behind = `the file ${place.name}.head was gone or unreadable: lines behind line ${last?.seq ?? 0} may be missing`
+  return { head, notes: [last === null ? 'every line so far was missing' : behind] }
 }
