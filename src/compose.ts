@@ -49,6 +49,7 @@ import { VERSION } from './version.js'
 
 export type { StartOptions } from './open-home.js'
 export { diagnoseHome } from './doctor.js'
+export { sandboxOfHome } from './home-sandbox.js'
 export { type Check, type Repair, repairHome } from './doctor-stores.js'
 export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'

@@ -6,6 +6,7 @@ import { asNodeError, messageOf, NodeError } from './kit/errors.js'
 import type { HomePaths } from './config/paths.js'
 import type { Config } from './config/settings.js'
 import { checkAgentDirectory } from './adapters/agents/check-file.js'
+import { sandboxOfHome } from './home-sandbox.js'
 import type { MeshState } from './adapters/mesh/mesh-node.js'
 import { readIfThere } from './adapters/storage/atomic-file.js'
 import { brokenText, verifyAudit } from './adapters/storage/audit-verify.js'
@@ -97,9 +98,9 @@ async function policyCheck({ policyFile, home }: HomePaths): Promise<Check> {
   return reading.ok ? good('policy', policyFile) : bad('policy', `${policyFile} has faults`, [`less ${policyFile}`, 'a2a-node policy show'])
 }
 
-async function agentsCheck({ agents }: HomePaths): Promise<Check> {
+async function agentsCheck({ agents, home }: HomePaths): Promise<Check> {
   if (!(await isThere(agents))) return good('agents', 'no files')
-  const reports = await checkAgentDirectory(agents)
+  const reports = await checkAgentDirectory(agents, await sandboxOfHome(home))
   const faulty = reports.filter((one) => !one.ok)
   const [first] = faulty
   if (first === undefined) return good('agents', `${reports.length} ${reports.length === 1 ? 'file' : 'files'}`)

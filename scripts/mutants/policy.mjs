@@ -115,6 +115,22 @@ export const POLICY_MUTANTS = [
     title: 'what is left ends when whoever called gives up'
   },
   {
+    name: 'the sandbox of a node takes the place of the one that its agent asks for',
+    file: 'src/domain/card/sandbox.ts',
+    find: 'certified === null || asked === certified',
+    put: 'certified === null || asked !== certified',
+    test: 'node/own-cards',
+    title: 'an agent that asks for another sandbox than that of its node is not offered'
+  },
+  {
+    name: 'an agent of another sandbox is a problem, and offered all the same',
+    file: 'src/node/own-cards.ts',
+    find: 'definitions.filter((one) => faultOf(one) === null)',
+    put: 'definitions.filter((one) => faultOf(one) !== undefined)',
+    test: 'node/own-cards',
+    title: 'an agent that asks for another sandbox than that of its node is not offered'
+  },
+  {
     name: 'a person decides on what nobody waits for any more',
     file: 'src/node/approvals.ts',
     find: 'return this.#parts.clock.monotonic() >= callerEndsAt',

@@ -78,8 +78,8 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
   const { process: facts, clock, log } = node.parts
   const view = log.view()
   const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
-  const surplus = new Set(node.ownCards.surplus())
-  const ready = node.agents.definitions().flatMap(({ id }) => (surplus.has(id) ? [] : [id]))
+  const left = new Set([...node.ownCards.surplus(), ...node.ownCards.misplaced().map(({ id }) => id)])
+  const ready = node.agents.definitions().flatMap(({ id }) => (left.has(id) ? [] : [id]))
   return {
     state: isStopping() ? 'stopping' : 'running',
     ...nodeInfo(node),

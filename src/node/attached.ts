@@ -41,7 +41,7 @@ export interface AttachOptions {
   readonly description?: string
   /** A request; capped by the node's certificate. Default: the certificate's. */
   readonly tier?: Tier
-  /** Sandbox it is in. Default: the node's. */
+  /** Sandbox it is in. Default: the node's; another than that is INVALID_CARD. */
   readonly sandboxId?: string
   /** What it can do; needs `run`. */
   readonly capabilities?: readonly CapabilityDescriptor[]

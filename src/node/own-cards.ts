@@ -5,6 +5,7 @@ import type { Sign } from '../kit/sign.js'
 import { addressText } from '../domain/card/card.js'
 import type { CardBody } from '../domain/card/card.js'
 import type { AgentRegistry } from '../domain/card/registry.js'
+import { sandboxFault } from '../domain/card/sandbox.js'
 import { cardBytes, validateCard } from '../domain/card/schema.js'
 import { MAX_CARDS, MAX_CARDS_BYTES } from '../domain/membership/fold-card.js'
 import { seal } from '../domain/membership/signing.js'
@@ -40,6 +41,14 @@ export interface CardChanges {
   readonly removed: readonly { readonly id: string; readonly revision: number }[]
 }
 
+/** An agent that asks for another sandbox than its node is certified for. */
+export interface Misplaced {
+  readonly id: string
+  /** Where it comes from: a file, or what a program says. */
+  readonly source: string
+  readonly reason: string
+}
+
 type Unrevised = Omit<CardBody, 'revision'>
 /** Stored: the last revision of each own card and what it said. */
 type Revisions = Readonly<Record<string, { readonly revision: number; readonly text: string; readonly gone?: boolean }>>
@@ -54,6 +63,7 @@ export class OwnCards {
   /** Revisions that the log has taken, whatever its view made of them: they are not sent again. */
   readonly #taken = new Map<string, number>()
   #surplus: readonly string[] = []
+  #misplaced: readonly Misplaced[] = []
   #serial = -1
   #isWanted = false
   #isPublishing = false
@@ -83,9 +93,17 @@ export class OwnCards {
     return this.#surplus
   }
 
+  /** Agents that are not offered, since they ask for another sandbox than the one of this node: nobody else is to reach them. */
+  misplaced(): readonly Misplaced[] {
+    return this.#misplaced
+  }
+
   /** @throws NodeError INVALID_CARD naming every fault of the card that the agent would get. */
   check(definition: AgentDefinition): void {
-    const card = cardOf(definition, this.#parts.membership.certificate().body)
+    const certificate = this.#parts.membership.certificate().body
+    const misplaced = misplacedIn(certificate)(definition)
+    if (misplaced !== null) throw new NodeError('INVALID_CARD', `the agent is not offered: ${misplaced.reason}`)
+    const card = cardOf(definition, certificate)
     const checked = validateCard({ ...card, revision: 1 })
     if (!checked.ok) throw new NodeError('INVALID_CARD', `the agent's card is not valid: ${checked.faults.join('; ')}`)
   }
@@ -108,7 +126,8 @@ export class OwnCards {
 
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const certificate = this.#parts.membership.certificate().body
-    const wanted = [operatorCard(certificate), ...definitions.map((one) => cardOf(one, certificate))].filter((one) => this.#isValid(one))
+    const placed = this.#placed(definitions, certificate)
+    const wanted = [operatorCard(certificate), ...placed.map((one) => cardOf(one, certificate))].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
     const changed = bodies.filter((body) => this.#revise(next, body))
@@ -127,6 +146,15 @@ export class OwnCards {
     this.#serial = certificate.serial
     this.publish()
     return { changed: signed, removed }
+  }
+
+  #placed(definitions: readonly AgentDefinition[], certificate: Certificate): readonly AgentDefinition[] {
+    const faultOf = misplacedIn(certificate)
+    const known = new Set(this.#misplaced.map(({ id }) => id))
+    this.#misplaced = definitions.flatMap((one) => faultOf(one) ?? [])
+    for (const { id, source, reason } of this.#misplaced)
+      if (!known.has(id)) this.#parts.telemetry.log('warn', 'an agent is not offered', { agent: id, source, reason })
+    return definitions.filter((one) => faultOf(one) === null)
   }
 
   #noteSurplus(ids: readonly string[]): void {
@@ -252,6 +280,13 @@ function cardOf(definition: AgentDefinition, certificate: Certificate): Unrevise
     endpoints: [{ transport: 'hyperswarm', address: certificate.nodeKey }],
     capabilities: definition.capabilities,
     ...sandboxOf(definition.sandboxId, certificate)
+  }
+}
+
+function misplacedIn(certificate: Certificate): (definition: AgentDefinition) => Misplaced | null {
+  return ({ id, source, sandboxId }) => {
+    const reason = sandboxFault(sandboxId, certificate.sandboxId ?? null)
+    return reason === null ? null : { id, source, reason }
   }
 }
 

@@ -7,14 +7,19 @@ import type { OwnCards } from './own-cards.js'
 /** Agents that a problem names. */
 const NAMED = 5
 
-/** Why agents that a person may expect on this node are not in the mesh: files that cannot be used, and agents that are too many. */
+/** Why agents that a person may expect on this node are not in the mesh: files that cannot be used, agents of another sandbox, and those that are too many. */
 export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost; readonly ownCards: OwnCards }): Problem[] {
   const faults = agents.faults().map((one) => ({
     code: 'AGENT_FILE_INVALID',
     message: `${one.file}${one.line === null ? '' : `:${one.line}`}: ${one.reason}`,
     next: `a2a-node agents check ${shellWord(one.file)}`
   }))
-  return [...faults, ...surplusProblem(ownCards)]
+  const misplaced = ownCards.misplaced().map(({ id, source, reason }) => ({
+    code: 'AGENT_FILE_INVALID',
+    message: `${source}: a2a.sandbox: agent ${id} is not offered: ${reason}`,
+    next: `a2a-node agents check ${shellWord(source)}`
+  }))
+  return [...faults, ...misplaced, ...surplusProblem(ownCards)]
 }
 
 /** Why the mesh takes no more agents of this node, and what to do: there are too many, or their cards are too large together. */

@@ -1,5 +1,8 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
 import test, { type Assert } from 'brittle'
-import { testMesh, untilAgent, untilOnline } from '../support/nodes.js'
+import { agentText } from '../support/agents/agent-text.js'
+import { testMesh, until, untilAgent, untilOnline } from '../support/nodes.js'
 
 test('nodes in different sandboxes do not find the agents of each other; one in none finds and reaches both', {
   timeout: 120_000
@@ -25,4 +28,17 @@ test('nodes in different sandboxes do not find the agents of each other; one in 
   t.alike(peers.map((one) => one.agents).flat(), [], 'nor does the table of peers tell of it')
   t.alike((await ci.json<{ agents: string[] }>(['peers', 'show', 'a'])).agents, [])
   t.is((await a.cli(['call', 'text@ci', 'text.stats', '{"text":"x"}'])).code, 0)
+  const file = path.join(ci.home, 'agents', 'boxed.md')
+  await fs.mkdir(path.dirname(file), { recursive: true })
+  await fs.writeFile(file, agentText('boxed', ['  sandbox: lab']))
+  const { problems } = await until(ci.api, 'node.status', {}, (status) => status.problems.length > 0)
+  t.alike(
+    [problems[0]?.code, problems[0]?.message.startsWith(`${file}: a2a.sandbox: agent boxed is not offered`)],
+    ['AGENT_FILE_INVALID', true]
+  )
+  const checked = await ci.cli(['agents', 'check', file])
+  t.alike([checked.code, checked.stdout.startsWith(`fault  ${file}:8: a2a.sandbox: it asks for the sandbox lab`)], [78, true])
+  t.ok((await ci.cli(['agents', '--local'])).stderr.includes('agent boxed is not offered'))
+  t.is((await a.cli(['agents', 'check', file])).code, 0, 'a node in none would offer it')
+  t.is((await listed(ci)).length, 3)
 })

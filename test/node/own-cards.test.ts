@@ -4,7 +4,7 @@ import { checkSignedCard } from '../../src/domain/card/schema.js'
 import { actor, verify } from '../support/membership.js'
 import type { AgentDefinition } from '../../src/ports/agent-runtime.js'
 import { failsWith } from '../support/fails.js'
-import { capability, agentDefinition, echo } from '../support/fake-agents.js'
+import { capability, agentDefinition, echo, type FakeAgent } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { FakeStore } from '../support/fake-store.js'
 import { MAX_CARDS } from '../../src/domain/membership/fold-card.js'
@@ -26,6 +26,37 @@ test('a card is never more powerful than the certificate, and in its sandbox', a
     t.is(body.tier, 2)
     t.is(body.sandboxId, 'ci')
   }
+})
+
+test('an agent that asks for another sandbox than that of its node is not offered, and the node says so', async (t) => {
+  const world = new World(t)
+  const boxed = (sandboxId: string): FakeAgent => echo('boxed', { sandboxId, source: '/agents/boxed.md' })
+  const here = await world.member('here', { agents: [echo('a', { sandboxId: 'ci' }), boxed('lab')], terms: { sandboxId: 'ci' } })
+  const ids = (): string[] => here.core.ownCards.own().map(({ body }) => body.id)
+  t.alike(ids(), ['operator', 'a'], 'one of the same sandbox is')
+  const reason =
+    'it asks for the sandbox lab, but this node is certified for ci alone: name that one or none, or let a node in lab serve it'
+  const problem = {
+    code: 'AGENT_FILE_INVALID',
+    message: `/agents/boxed.md: a2a.sandbox: agent boxed is not offered: ${reason}`,
+    next: 'a2a-node agents check /agents/boxed.md'
+  }
+  const status = await here.api().call('node.status', {})
+  t.alike([status.agents.ready, status.problems], [['a'], [problem]])
+  const listed = await here.api().call('agents.list', {})
+  t.alike([listed.agents.map(({ id }) => id), listed.problems], [['a'], [problem]])
+  await failsWith(t, 'AGENT_NOT_FOUND', () => here.api().call('message.call', { agent: 'boxed', capability: 'boxed.do', input: {} }))
+  const program = { id: 'mine', description: '', sandboxId: 'lab', capabilities: [], onMessage: () => {} }
+  t.is((await failsWith(t, 'INVALID_CARD', () => here.core.attach(program))).message, `the agent is not offered: ${reason}`)
+  here.source.set([echo('a'), boxed('ci')])
+  await world.settle()
+  t.alike(ids(), ['operator', 'a', 'boxed'])
+  t.alike((await here.api().call('node.status', {})).problems, [])
+  here.source.set([echo('a'), boxed('lab')])
+  await world.settle()
+  t.alike(ids(), ['operator', 'a'], 'one that was offered is taken back')
+  const plain = await world.member('plain', { agents: [boxed('lab')] })
+  t.is(plain.core.ownCards.own().at(-1)?.body.sandboxId, 'lab', 'a node in none offers agents of any')
 })
 
 test('a revision rises by one with each change, and only then, also over restarts', async (t) => {

@@ -58,7 +58,7 @@ export interface AgentFile {
   /** The text after the front matter. */
   readonly instructions: string
   /** Lines (1-based) that later faults of the whole file point at. */
-  readonly lines: { readonly name: number; readonly runtime: number }
+  readonly lines: { readonly name: number; readonly runtime: number; readonly sandbox: number }
 }
 
 /** An agent file that cannot be used, with everything that is wrong with it. */
@@ -100,7 +100,7 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
     runtime: runtimeOf(checked.data.a2a.runtime, path.dirname(context.file)),
     ignored,
     instructions: matter.body,
-    lines: { name: matter.lineOf(['name']), runtime: matter.lineOf(['a2a', 'runtime']) }
+    lines: { name: matter.lineOf(['name']), runtime: matter.lineOf(['a2a', 'runtime']), sandbox: matter.lineOf(['a2a', 'sandbox']) }
   }
 }
 

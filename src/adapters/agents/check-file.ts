@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { sandboxFault } from '../../domain/card/sandbox.js'
 import type { AgentFault } from '../../ports/agent-runtime.js'
 import type { AgentFile } from './agent-file.js'
 import { findProgram } from './command-launch.js'
@@ -26,17 +27,20 @@ export interface AgentFileReport {
   readonly warnings: readonly AgentFault[]
 }
 
-/** Checks one agent file without running anything of it. A relative path is taken from the current directory. Never rejects. */
-export async function checkAgentFile(file: string): Promise<AgentFileReport> {
+/**
+ * Checks one agent file without running anything of it. A relative path is taken from the current directory. `sandbox`: the one
+ * that its node is certified for; null: none. Never rejects.
+ */
+export async function checkAgentFile(file: string, sandbox: string | null = null): Promise<AgentFileReport> {
   const absolute = path.resolve(file)
-  return reportOf(absolute, await readAgentFile(absolute, createSchemaCompiler()))
+  return reportOf(absolute, await readAgentFile(absolute, createSchemaCompiler()), sandbox)
 }
 
 /**
  * Checks every agent file of a directory as {@link checkAgentFile} does, in the order in which a node takes them; an id
  * that an earlier file has is a fault. A directory that cannot be read gives one report with that fault. Never rejects.
  */
-export async function checkAgentDirectory(dir: string): Promise<readonly AgentFileReport[]> {
+export async function checkAgentDirectory(dir: string, sandbox: string | null = null): Promise<readonly AgentFileReport[]> {
   const { files, faults } = await listFiles([path.resolve(dir)])
   const compileSchema = createSchemaCompiler()
   const holders = new Map<string, string>()
@@ -45,14 +49,18 @@ export async function checkAgentDirectory(dir: string): Promise<readonly AgentFi
     const read = await readAgentFile(file, compileSchema)
     const holder = read.ok ? holders.get(read.definition.id) : undefined
     if (read.ok && holder === undefined) holders.set(read.definition.id, file)
-    reports.push(read.ok && holder !== undefined ? faulty(file, read.ignored, [takenTwice(read, file, holder)]) : reportOf(file, read))
+    reports.push(
+      read.ok && holder !== undefined ? faulty(file, read.ignored, [takenTwice(read, file, holder)]) : reportOf(file, read, sandbox)
+    )
   }
   return reports
 }
 
-function reportOf(absolute: string, read: ReadAgentFile): AgentFileReport {
+function reportOf(absolute: string, read: ReadAgentFile, sandbox: string | null): AgentFileReport {
   if (!read.ok) return faulty(absolute, read.ignored, read.faults)
-  const { definition, ignored } = read
+  const { definition, ignored, lines } = read
+  const misplaced = sandboxFault(definition.sandboxId, sandbox)
+  if (misplaced !== null) return faulty(absolute, ignored, [{ file: absolute, line: lines.sandbox, reason: `a2a.sandbox: ${misplaced}` }])
   const capabilities = definition.capabilities.map((one) => one.id)
   const warnings = [...starterWarnings(read, absolute), ...programWarnings(read, absolute)]
   return { ok: true, file: absolute, id: definition.id, capabilities, ignored, faults: [], warnings }

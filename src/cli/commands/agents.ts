@@ -71,15 +71,16 @@ function printAgent(output: Output, agent: AgentDetail): void {
   }
 }
 
-/** `agents check <file>`: reads an agent file, or every one of a directory, as the node would; needs no running node. */
-export const checkAgent: Action = async ({ output }, [file = '']) => {
-  const { checkAgentDirectory, checkAgentFile } = await import('../../compose.js')
+/** `agents check <file>`: reads an agent file, or every one of a directory, as the node of this home would; it need not run. */
+export const checkAgent: Action = async ({ output, paths }, [file = '']) => {
+  const { checkAgentDirectory, checkAgentFile, sandboxOfHome } = await import('../../compose.js')
+  const sandbox = await sandboxOfHome(paths().home)
   const place = path.resolve(file)
   const isDirectory = await stat(place).then(
     (stats) => stats.isDirectory(),
     () => false
   )
-  const reports = isDirectory ? await checkAgentDirectory(place) : [await checkAgentFile(place)]
+  const reports = isDirectory ? await checkAgentDirectory(place, sandbox) : [await checkAgentFile(place, sandbox)]
   const isOk = reports.every((one) => one.ok)
   if (output.json && isDirectory) output.object('agents-check@1', { ok: isOk, dir: place, files: reports })
   else if (output.json) output.object('agent-check@1', reports[0] ?? {})

@@ -31,6 +31,21 @@ test('of a broken file every fault is told, with file and line', async (t: Asser
   )
 })
 
+test('an agent of another sandbox than that of its node is a fault, with its line', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const file = path.join(dir, 'ant.md')
+  await fs.writeFile(file, agentText('ant', ['  sandbox: lab']))
+  for (const report of [await checkAgentFile(file, 'ci'), ...(await checkAgentDirectory(dir, 'ci'))]) {
+    t.is(report.ok, false)
+    t.alike(
+      report.faults.map((one) => [one.file, one.line]),
+      [[file, 8]]
+    )
+    t.ok(report.faults[0]?.reason.startsWith('a2a.sandbox: it asks for the sandbox lab, but this node is certified for ci alone'))
+  }
+  for (const sandbox of ['lab', null]) t.is((await checkAgentFile(file, sandbox)).ok, true)
+})
+
 test('a file that is not there is a fault', async (t: Assert) => {
   const report = await checkAgentFile('/no/such/agent.md')
   t.is(report.ok, false)
