@@ -1,4 +1,5 @@
-import type * as FastCheck from 'fast-check'
+import fc from 'fast-check'
+import type { Arbitrary } from 'fast-check'
 import type { AgentCard, AgentEndpoint, CapabilityDescriptor } from './domain/card/card.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './domain/envelope/envelope.js'
 import type { SandboxRules } from './domain/routing/decide.js'
@@ -6,30 +7,6 @@ import { TIERS, type Tier } from './domain/routing/tier.js'
 import type { TaskProposalPayload } from './domain/task/negotiation.js'
 import { bytesToText, keyToText, type NodeId } from './kit/ids.js'
 import { jsonFault } from './kit/json.js'
-
-/** The part of fast-check that the generators are made with. */
-export type FastCheckPart = Pick<
-  typeof FastCheck,
-  | 'array'
-  | 'boolean'
-  | 'constant'
-  | 'constantFrom'
-  | 'dictionary'
-  | 'integer'
-  | 'jsonValue'
-  | 'nat'
-  | 'oneof'
-  | 'record'
-  | 'string'
-  | 'stringMatching'
-  | 'subarray'
-  | 'tuple'
-  | 'uint8Array'
-  | 'uniqueArray'
-  | 'webUrl'
->
-
-type Arbitrary<T> = FastCheck.Arbitrary<T>
 
 /** One update of a shared document as it is told to others (spec a2a-mcp-mesh, CRDTSyncMessage). */
 export interface CRDTSyncMessage {
@@ -56,65 +33,34 @@ export interface MCPToolDefinition {
   readonly sourceAgentId: string
 }
 
-/** Generators of valid values of the mesh, for property tests (spec a2a-mcp-mesh, Generators). */
-export interface Arbitraries {
-  /** Cards that `validateCard` takes, with random tiers, endpoints and capabilities (of distinct ids). */
-  arbAgentCard(): Arbitrary<AgentCard>
-  /** Capabilities with random ids, schemas and marks. */
-  arbCapabilityDescriptor(): Arbitrary<CapabilityDescriptor>
-  /** Envelopes of every type with random ends, metadata and JSON payload; with `bytes`, Uint8Array members too. */
-  arbA2AEnvelope(options?: { readonly bytes?: boolean }): Arbitrary<A2AEnvelope>
-  /** Tiers of a sender and a recipient. */
-  arbTierPair(): Arbitrary<[Tier, Tier]>
-  /** Sandbox rules whose allow list holds agent ids and addresses. */
-  arbSandboxConfig(): Arbitrary<SandboxRules>
-  /** Payloads of task proposals. */
-  arbTaskProposal(): Arbitrary<TaskProposalPayload>
-  /** Updates of documents with the vector clock of who made them. */
-  arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage>
-  /** Tools with the schemas of what they take and give. */
-  arbMCPToolDefinition(): Arbitrary<MCPToolDefinition>
-  /** Addresses `agentId@nodeId`. */
-  arbAddress(): Arbitrary<string>
-}
-
-/** The generators, made with the fast-check that the tests use: `arbitraries(fc).arbA2AEnvelope()`. */
-export function arbitraries(fc: FastCheckPart): Arbitraries {
-  return {
-    arbAgentCard: () => cards(fc),
-    arbCapabilityDescriptor: () => capabilities(fc),
-    arbA2AEnvelope: (options = {}) => envelopes(fc, options.bytes === true),
-    arbTierPair: () => fc.tuple(tiers(fc), tiers(fc)),
-    arbSandboxConfig: () => sandboxes(fc),
-    arbTaskProposal: () => proposals(fc),
-    arbCRDTSyncMessage: () => updates(fc),
-    arbMCPToolDefinition: () => tools(fc),
-    arbAddress: () => addresses(fc)
-  }
-}
-
-function tiers(fc: FastCheckPart): Arbitrary<Tier> {
+function tiers(): Arbitrary<Tier> {
   return fc.constantFrom(...TIERS)
 }
 
-function nodeIds(fc: FastCheckPart): Arbitrary<NodeId> {
+/** Tiers of a sender and a recipient. */
+export function arbTierPair(): Arbitrary<[Tier, Tier]> {
+  return fc.tuple(tiers(), tiers())
+}
+
+function nodeIds(): Arbitrary<NodeId> {
   return fc.uint8Array({ minLength: 32, maxLength: 32 }).map(keyToText)
 }
 
-function agentIds(fc: FastCheckPart): Arbitrary<string> {
+function agentIds(): Arbitrary<string> {
   return fc.stringMatching(/^[a-z0-9][a-z0-9._-]{0,20}$/)
 }
 
-function addresses(fc: FastCheckPart): Arbitrary<string> {
-  return fc.tuple(agentIds(fc), nodeIds(fc)).map(([agent, node]) => `${agent}@${node}`)
+/** Addresses `agentId@nodeId`. */
+export function arbAddress(): Arbitrary<string> {
+  return fc.tuple(agentIds(), nodeIds()).map(([agent, node]) => `${agent}@${node}`)
 }
 
 /** Any Unicode text that is not empty. */
-function texts(fc: FastCheckPart): Arbitrary<string> {
+function texts(): Arbitrary<string> {
   return fc.string({ minLength: 1, maxLength: 32, unit: 'binary' })
 }
 
-function payloads(fc: FastCheckPart, hasBytes: boolean): Arbitrary<unknown> {
+function payloads(hasBytes: boolean): Arbitrary<unknown> {
   const json = fc.jsonValue({ maxDepth: 4 }).filter((value) => jsonFault(value) === null)
   // What JSON cannot tell apart (-0 and 0) is made one before it is compared.
   const plain = json.map((value): unknown => JSON.parse(JSON.stringify(value)))
@@ -124,29 +70,30 @@ function payloads(fc: FastCheckPart, hasBytes: boolean): Arbitrary<unknown> {
   return fc.oneof(plain, bytes, fc.record({ plain, file: bytes, list }, { noNullPrototype: true }))
 }
 
-function metadata(fc: FastCheckPart): Arbitrary<EnvelopeMetadata> {
+function metadata(): Arbitrary<EnvelopeMetadata> {
   const fields = {
-    tier: tiers(fc),
-    sandboxId: texts(fc),
+    tier: tiers(),
+    sandboxId: texts(),
     routingHint: fc.constant('capability' as const),
-    justification: texts(fc),
-    hops: fc.array(nodeIds(fc), { maxLength: 8 }),
+    justification: texts(),
+    hops: fc.array(nodeIds(), { maxLength: 8 }),
     signature: fc.uint8Array({ minLength: 64, maxLength: 64 }).map(bytesToText)
   }
   return fc.record(fields, { requiredKeys: ['tier'], noNullPrototype: true })
 }
 
-function envelopes(fc: FastCheckPart, hasBytes: boolean): Arbitrary<A2AEnvelope> {
+/** Envelopes of every type with random ends, metadata and JSON payload; with `bytes`, Uint8Array members too. */
+export function arbA2AEnvelope({ bytes = false }: { readonly bytes?: boolean } = {}): Arbitrary<A2AEnvelope> {
   const fields = {
-    id: texts(fc),
+    id: texts(),
     schemaVersion: fc.constant(SCHEMA_VERSION),
-    sender: addresses(fc),
-    recipient: fc.oneof(addresses(fc), fc.constant('*')),
-    correlationId: texts(fc),
+    sender: arbAddress(),
+    recipient: fc.oneof(arbAddress(), fc.constant('*')),
+    correlationId: texts(),
     type: fc.constantFrom(...MESSAGE_TYPES),
     timestamp: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
-    payload: payloads(fc, hasBytes),
-    metadata: metadata(fc)
+    payload: payloads(bytes),
+    metadata: metadata()
   }
   const requiredKeys: ('id' | 'schemaVersion' | 'sender' | 'recipient' | 'type' | 'timestamp' | 'payload')[] = [
     'id',
@@ -160,21 +107,23 @@ function envelopes(fc: FastCheckPart, hasBytes: boolean): Arbitrary<A2AEnvelope>
   return fc.record(fields, { requiredKeys, noNullPrototype: true })
 }
 
-function sandboxes(fc: FastCheckPart): Arbitrary<SandboxRules> {
-  const allowed = fc.array(fc.oneof(agentIds(fc), addresses(fc)), { maxLength: 5 })
+/** Sandbox rules whose allow list holds agent ids and addresses. */
+export function arbSandboxConfig(): Arbitrary<SandboxRules> {
+  const allowed = fc.array(fc.oneof(agentIds(), arbAddress()), { maxLength: 5 })
   return fc.record({ enforced: fc.boolean(), crossSandboxAllowList: allowed }, { noNullPrototype: true })
 }
 
-function proposals(fc: FastCheckPart): Arbitrary<TaskProposalPayload> {
+/** Payloads of task proposals. */
+export function arbTaskProposal(): Arbitrary<TaskProposalPayload> {
   const span = fc.integer({ min: 1, max: 600_000 })
   const fields = {
-    taskDescription: texts(fc),
-    requiredCapabilities: fc.array(agentIds(fc), { maxLength: 5 }),
+    taskDescription: texts(),
+    requiredCapabilities: fc.array(agentIds(), { maxLength: 5 }),
     estimatedComplexity: fc.constantFrom('simple' as const, 'medium' as const, 'complex' as const),
     deadlineMs: span,
     estimatedCompletionMs: span,
-    rejectionReason: texts(fc),
-    alternativeSuggestion: texts(fc)
+    rejectionReason: texts(),
+    alternativeSuggestion: texts()
   }
   const requiredKeys: ('taskDescription' | 'requiredCapabilities' | 'estimatedComplexity' | 'deadlineMs')[] = [
     'taskDescription',
@@ -185,23 +134,24 @@ function proposals(fc: FastCheckPart): Arbitrary<TaskProposalPayload> {
   return fc.record(fields, { requiredKeys, noNullPrototype: true })
 }
 
-function words(fc: FastCheckPart): Arbitrary<string> {
+function words(): Arbitrary<string> {
   return fc.stringMatching(/^[a-z]{1,8}$/)
 }
 
-function objectSchemas(fc: FastCheckPart): Arbitrary<Record<string, unknown>> {
+function objectSchemas(): Arbitrary<Record<string, unknown>> {
   const fields = {
     type: fc.constant('object'),
-    required: fc.array(words(fc), { maxLength: 3 }).map((names) => [...new Set(names)]),
-    properties: fc.dictionary(words(fc), fc.record({ type: fc.constantFrom('string', 'number', 'boolean') }), { maxKeys: 4 })
+    required: fc.array(words(), { maxLength: 3 }).map((names) => [...new Set(names)]),
+    properties: fc.dictionary(words(), fc.record({ type: fc.constantFrom('string', 'number', 'boolean') }), { maxKeys: 4 })
   }
   return fc.record(fields, { requiredKeys: ['type'], noNullPrototype: true })
 }
 
-function capabilities(fc: FastCheckPart): Arbitrary<CapabilityDescriptor> {
-  const word = words(fc)
+/** Capabilities with random ids, schemas and marks. */
+export function arbCapabilityDescriptor(): Arbitrary<CapabilityDescriptor> {
+  const word = words()
   const simple = fc.record({ type: fc.constantFrom('object', 'string', 'array'), title: word })
-  const schema = fc.oneof(fc.constant(true), fc.constant({}), simple, objectSchemas(fc))
+  const schema = fc.oneof(fc.constant(true), fc.constant({}), simple, objectSchemas())
   const fields = {
     id: fc.tuple(word, word).map(([area, verb]) => `${area}.${verb}`),
     name: word,
@@ -223,7 +173,7 @@ function capabilities(fc: FastCheckPart): Arbitrary<CapabilityDescriptor> {
   return fc.record(fields, { requiredKeys, noNullPrototype: true })
 }
 
-function endpoints(fc: FastCheckPart): Arbitrary<AgentEndpoint> {
+function endpoints(): Arbitrary<AgentEndpoint> {
   const fields = {
     transport: fc.constantFrom('local' as const, 'hyperswarm' as const, 'websocket' as const),
     address: fc.webUrl().map((url) => url.slice(0, 512))
@@ -231,16 +181,17 @@ function endpoints(fc: FastCheckPart): Arbitrary<AgentEndpoint> {
   return fc.record(fields, { requiredKeys: ['transport'], noNullPrototype: true })
 }
 
-function cards(fc: FastCheckPart): Arbitrary<AgentCard> {
+/** Cards that `validateCard` takes, with random tiers, endpoints and capabilities (of distinct ids). */
+export function arbAgentCard(): Arbitrary<AgentCard> {
   const required = {
     id: fc.stringMatching(/^[a-z0-9._-]{1,64}$/).filter((id) => !['__proto__', 'constructor', 'prototype'].includes(id)),
     name: fc.string({ unit: 'grapheme-ascii', minLength: 1, maxLength: 32 }).filter((text) => text.trim() !== ''),
     version: fc.tuple(fc.nat(99), fc.nat(99), fc.nat(99)).map((parts) => parts.join('.')),
     description: fc.string({ maxLength: 200 }),
-    tier: tiers(fc),
+    tier: tiers(),
     protocols: fc.subarray(['a2a/1.0', 'a2a/0.3', 'mcp/2024-11-05']),
-    endpoints: fc.array(endpoints(fc), { maxLength: 3 }),
-    capabilities: fc.uniqueArray(capabilities(fc), { selector: (one) => one.id, maxLength: 5 }),
+    endpoints: fc.array(endpoints(), { maxLength: 3 }),
+    capabilities: fc.uniqueArray(arbCapabilityDescriptor(), { selector: (one) => one.id, maxLength: 5 }),
     revision: fc.nat(1_000_000),
     origin: fc.constantFrom('local' as const, 'remote' as const),
     lastSeenAt: fc.nat(2_000_000_000)
@@ -249,13 +200,14 @@ function cards(fc: FastCheckPart): Arbitrary<AgentCard> {
   return fc.record(fields, { requiredKeys: Object.keys(required) as (keyof typeof required)[], noNullPrototype: true })
 }
 
-function updates(fc: FastCheckPart): Arbitrary<CRDTSyncMessage> {
-  const clock = fc.dictionary(addresses(fc), fc.integer({ min: 1, max: 1_000_000 }), { maxKeys: 5, noNullPrototype: true })
+/** Updates of documents with the vector clock of who made them. */
+export function arbCRDTSyncMessage(): Arbitrary<CRDTSyncMessage> {
+  const clock = fc.dictionary(arbAddress(), fc.integer({ min: 1, max: 1_000_000 }), { maxKeys: 5, noNullPrototype: true })
   const fields = {
-    sourceAgentId: addresses(fc),
+    sourceAgentId: arbAddress(),
     known: clock,
     count: fc.integer({ min: 1, max: 1_000_000 }),
-    payload: payloads(fc, true),
+    payload: payloads(true),
     timestamp: fc.nat({ max: Number.MAX_SAFE_INTEGER })
   }
   return fc.record(fields, { noNullPrototype: true }).map(({ sourceAgentId, known, count, payload, timestamp }) => ({
@@ -266,13 +218,14 @@ function updates(fc: FastCheckPart): Arbitrary<CRDTSyncMessage> {
   }))
 }
 
-function tools(fc: FastCheckPart): Arbitrary<MCPToolDefinition> {
+/** Tools with the schemas of what they take and give. */
+export function arbMCPToolDefinition(): Arbitrary<MCPToolDefinition> {
   const fields = {
     agent: fc.stringMatching(/^[a-z0-9_-]{1,16}$/).filter((id) => id !== '__proto__'),
     tool: fc.stringMatching(/^[a-z][a-z0-9_-]{0,15}$/),
     description: fc.string({ maxLength: 60 }),
-    inputSchema: objectSchemas(fc),
-    outputSchema: objectSchemas(fc)
+    inputSchema: objectSchemas(),
+    outputSchema: objectSchemas()
   }
   return fc.record(fields, { noNullPrototype: true }).map(({ agent, tool, ...rest }) => ({
     name: `${agent}.${tool}`,

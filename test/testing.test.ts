@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
 import test from 'brittle'
 import fc from 'fast-check'
 import { createSchemaCompiler } from '../src/adapters/agents/compile-schema.js'
 import { validateCard } from '../src/domain/card/schema.js'
 import { decodeEnvelope, encodeEnvelope } from '../src/domain/envelope/codec.js'
 import { TaskProposalPayloadSchema } from '../src/domain/task/negotiation.js'
-import { arbitraries } from '../src/testing.js'
+import * as make from '../src/testing.js'
 import { holds } from './support/holds.js'
 
-const make = arbitraries(fc)
 const compile = createSchemaCompiler()
 
 test('the generators make cards and capabilities that the registry takes', async (t) => {
@@ -51,4 +52,26 @@ test('the generators make updates whose clock counts their source, and tools nam
       for (const schema of [tool.inputSchema, tool.outputSchema]) assert.equal(typeof compile(schema), 'function')
     })
   )
+})
+
+test('the generators are exports of a2a-node/testing, and nothing else of the package needs fast-check', (t) => {
+  const named = [
+    'AgentCard',
+    'A2AEnvelope',
+    'CapabilityDescriptor',
+    'TaskProposal',
+    'CRDTSyncMessage',
+    'SandboxConfig',
+    'TierPair',
+    'MCPToolDefinition'
+  ]
+  t.alike(Object.keys(make).sort(), ['Address', ...named].map((name) => `arb${name}`).sort())
+  const sources = fs.readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const needs = (text: string): boolean => /from '(fast-check|.*\/testing\.js)'|import\('(fast-check|.*\/testing\.js)'\)/.test(text)
+  t.alike(
+    sources.filter((name) => needs(fs.readFileSync(path.join('src', name), 'utf8'))),
+    ['testing.ts']
+  )
+  const { peerDependenciesMeta } = JSON.parse(fs.readFileSync('package.json', 'utf8')) as { peerDependenciesMeta: unknown }
+  t.alike(peerDependenciesMeta, { 'fast-check': { optional: true } }, 'who installs the command gets none of it')
 })

@@ -4,7 +4,7 @@ import { NodeError } from '../../../src/kit/errors.js'
 import type { AgentCard } from '../../../src/domain/card/card.js'
 import { agentCardOf, AgentRegistry, isVisibleTo, type RegisteredCard } from '../../../src/domain/card/registry.js'
 import { cardBodyOf } from '../../../src/domain/card/schema.js'
-import { arbAgentCard } from '../../support/arbitraries.js'
+import { arbAgentCard } from '../../../src/testing.js'
 import { actor, cardBody } from '../../support/membership.js'
 
 const SELF = actor('self').id

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { CARD_MAX_BYTES, cardBodyOf, checkSignedCard, validateCard } from '../../../src/domain/card/schema.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import { weakest } from '../../../src/domain/routing/tier.js'
-import { arbAgentCard } from '../../support/arbitraries.js'
+import { arbAgentCard } from '../../../src/testing.js'
 import { actor, cardBody, certificateBody, signedCard, verify } from '../../support/membership.js'
 
 const ann = actor('ann')

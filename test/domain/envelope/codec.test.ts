@@ -5,7 +5,7 @@ import { decodeEnvelope, encodeEnvelope } from '../../../src/domain/envelope/cod
 import { MESSAGE_TYPES, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { utf8 } from '../../../src/kit/ids.js'
-import { arbA2AEnvelope } from '../../support/arbitraries.js'
+import { arbA2AEnvelope } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
 const base: A2AEnvelope = { id: 'm1', schemaVersion: 1, sender: 'a@n', recipient: 'b@n', type: 'request', timestamp: 1, payload: null }

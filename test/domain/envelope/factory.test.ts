@@ -5,7 +5,7 @@ import { MESSAGE_TYPES } from '../../../src/domain/envelope/envelope.js'
 import { EnvelopeFactory, threadOf, type EnvelopeParts } from '../../../src/domain/envelope/factory.js'
 import { headerFault } from '../../../src/domain/envelope/header.js'
 import { NodeError } from '../../../src/kit/errors.js'
-import { arbAddress } from '../../support/arbitraries.js'
+import { arbAddress } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 import { countingIds } from '../../support/counting-ids.js'
 

@@ -3,7 +3,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { MESSAGE_TYPES, type A2AEnvelope } from '../../../src/domain/envelope/envelope.js'
 import { A2AEnvelopeSchema, A2AMessageTypeSchema, envelopeFromJson, envelopeToJson } from '../../../src/domain/envelope/schema.js'
-import { arbA2AEnvelope } from '../../support/arbitraries.js'
+import { arbA2AEnvelope } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
 const base: A2AEnvelope = { id: 'm1', schemaVersion: 1, sender: 'a@n', recipient: 'b@n', type: 'request', timestamp: 1, payload: null }

@@ -13,7 +13,7 @@ import {
 } from '../../../src/domain/membership/codec.js'
 import { MESH_INFO_MAX_BYTES } from '../../../src/domain/membership/schema.js'
 import { actor, cardBody, founded, joinRequest, keyText, MESH } from '../../support/membership.js'
-import { arbAgentCard } from '../../support/arbitraries.js'
+import { arbAgentCard } from '../../../src/testing.js'
 
 const owner = actor('owner')
 const ann = actor('ann')

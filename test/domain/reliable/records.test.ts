@@ -4,7 +4,7 @@ import { KEYS, rangeOf, readMessageKey } from '../../../src/domain/reliable/keys
 import { messageRecord, receiverRecord, senderRecord } from '../../../src/domain/reliable/records.js'
 import type { RecordCodec } from '../../../src/domain/reliable/records.js'
 import { NodeError } from '../../../src/kit/errors.js'
-import { arbAddress } from '../../support/arbitraries.js'
+import { arbAddress } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
 const number = fc.nat({ max: Number.MAX_SAFE_INTEGER })

@@ -6,7 +6,7 @@ import { decide, type RoutingQuestion, type RoutingRules, type Verdict } from '.
 import { CONFLICT_SANDBOX } from '../../../src/domain/routing/effective.js'
 import { DEFAULT_TIER_ASSIGNMENTS, DEFAULT_TIER_RULES } from '../../../src/domain/routing/tier-rules.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
-import { arbAddress, arbSandboxConfig, arbTierPair } from '../../support/arbitraries.js'
+import { arbAddress, arbSandboxConfig, arbTierPair } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 
 const RULES: RoutingRules = { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }

@@ -15,7 +15,7 @@ import {
   type ProposalParts,
   type TaskProposal
 } from '../../../src/domain/task/negotiation.js'
-import { arbAddress, arbTaskProposal } from '../../support/arbitraries.js'
+import { arbAddress, arbTaskProposal } from '../../../src/testing.js'
 import { holds } from '../../support/holds.js'
 import { countingIds } from '../../support/counting-ids.js'
 
