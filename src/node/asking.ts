@@ -1,5 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import { isRecord } from '../kit/json.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
@@ -148,6 +149,13 @@ export function headOf(
 /** Does its peer say that it did not do it, and has forgotten it? */
 export function isNotDone(answer: Answer): answer is Ended & { readonly outcome: 'FAILED' } {
   return answer.outcome === 'FAILED' && NOT_DONE.has(answer.error.code)
+}
+
+/** Does whoever answers speak of one copy alone: its peer has forgotten it, or a neighbour did not carry it on? */
+export function isOfOneCopy(answer: Answer): boolean {
+  if (answer.outcome !== 'FAILED') return false
+  const { code, data } = answer.error
+  return NOT_DONE.has(code) || (isRecord(data) && 'via' in data)
 }
 
 /** How a request ended for its caller, as the ledger has it. */

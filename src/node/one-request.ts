@@ -8,7 +8,7 @@ import { retryDelay } from '../domain/reliable/retry-policy.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, isNotDone, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
+import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { changesOfSending, inputOf } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
@@ -293,7 +293,7 @@ export class OneRequest {
     const answer = this.#isOver ? null : readReply(header, payload, this)
     if (answer === null || !('outcome' in answer) || this.#record === null) return []
     const now = this.#parts.clock.now()
-    if (isNotDone(answer) && !this.#copies.isLast) return []
+    if (isOfOneCopy(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
     if (isNotDone(answer) && this.mayWait) return this.#record.waiting(now, () => this.#asking.input)
     return this.#record.ended(outcomeOf(answer), now)
@@ -319,7 +319,7 @@ export class OneRequest {
     else if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
     else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
     // Another copy may be under way all the same, and has an answer of its own.
-    else if (isNotDone(answer) && !this.#copies.denied()) return
+    else if (isOfOneCopy(answer) && !this.#copies.denied()) return
     else if (isNotDone(answer) && this.mayWait) this.noRoom(answer.error)
     else void this.#finish(answer)
   }
