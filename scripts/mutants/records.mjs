@@ -75,6 +75,30 @@ export const RECORD_MUTANTS = [
     title: 'a crash at any write leaves a log that holds'
   },
   {
+    name: 'counts of repeats wait in memory for the end of their time',
+    file: 'src/adapters/storage/audit-file.ts',
+    find: 'if (this.#countTimer === null && this.#windows.hasCounts) this.#countLater()',
+    put: '',
+    test: 'adapters/storage/audit-file',
+    title: 'equal refusals of one peer within 10 s are the first line, one with a count soon'
+  },
+  {
+    name: 'repeats that go on wait ever longer for their count',
+    file: 'src/adapters/storage/audit-repeats.ts',
+    find: 'Math.min(2 * window.waitMs, MAX_WAIT_MS)',
+    put: '2 * window.waitMs',
+    test: 'adapters/storage/audit-repeats',
+    title: 'while events go on, none of longer than nine seconds ago is without a line'
+  },
+  {
+    name: 'repeats that go on have a line a second',
+    file: 'src/adapters/storage/audit-repeats.ts',
+    find: 'window.dueAt = now + window.waitMs',
+    put: 'window.dueAt = now',
+    test: 'adapters/storage/audit-log',
+    title: 'steady exchanges across tiers are one line and few counts a minute'
+  },
+  {
     name: 'refusals share the chain of membership changes',
     file: 'src/adapters/storage/audit-chains.ts',
     find: "{ name: 'changes', kinds: ['membership'],",

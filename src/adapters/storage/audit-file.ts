@@ -11,6 +11,8 @@ import { storeError } from './store-errors.js'
 
 /** Milliseconds that lines wait to share one fsync. */
 const GATHER_MS = 50
+/** Milliseconds between counts of repeats that are written while they go on. */
+const COUNT_MS = 1000
 /** Milliseconds before a failed write is tried again. */
 const RETRY_MS = 1000
 /** Lines that wait for the disk; later ones are dropped and counted. */
@@ -42,14 +44,13 @@ export async function openAuditFile({ dir, chain, clock, onError, opening }: Aud
   const opened = AuditWriter.open(place, { ...chain, ...opening })
   const { writer, notes } = await opened.catch((error: unknown) => Promise.reject(storeError(error, dir)))
   const refs = await recentRefs(place, MAX_REFS)
-  const audit = new AuditFile({ writer, refs, chain, dir, clock, onError })
-  for (const reason of notes) audit.append({ kind: 'control', code: 'CHAIN_NOTE', reason })
-  return audit
+  return new AuditFile({ writer, refs, notes, chain, dir, clock, onError })
 }
 
 interface FileParts extends Pick<AuditFileOptions, 'dir' | 'chain' | 'clock' | 'onError'> {
   readonly writer: AuditWriter
   readonly refs: ReadonlySet<string>
+  readonly notes: readonly string[]
 }
 
 class AuditFile implements Audit {
@@ -60,6 +61,9 @@ class AuditFile implements Audit {
   #dropped = 0
   #writeTimer: Timer | null = null
   #windowTimer: Timer | null = null
+  #countTimer: Timer | null = null
+  /** When counts were written last, on the monotonic clock. */
+  #countedAt = Number.NEGATIVE_INFINITY
   #writing: Promise<void> = Promise.resolve()
   #closed = false
 
@@ -67,6 +71,8 @@ class AuditFile implements Audit {
     this.#parts = parts
     this.#windows = new RepeatWindows(parts.chain)
     this.#refs = new Set(parts.refs)
+    // Not as events: each says something else, and none may be folded.
+    this.#add(parts.notes.map((reason) => this.#note(reason)))
   }
 
   append(event: AuditEvent, at = this.#parts.clock.now()): void {
@@ -101,13 +107,25 @@ class AuditFile implements Audit {
     return true
   }
 
-  #add(entries: readonly AuditEntry[]): void {
-    // A repeat: the timers run already.
+  #add(entries: readonly AuditEntry[], delayMs = GATHER_MS): void {
+    if (this.#countTimer === null && this.#windows.hasCounts) this.#countLater()
+    // A repeat: the other timers run already.
     if (entries.length === 0) return
     const room = MAX_WAITING - this.#waiting.length
     this.#waiting.push(...entries.slice(0, room))
     this.#dropped += Math.max(0, entries.length - room)
-    this.#schedule(GATHER_MS)
+    this.#schedule(delayMs)
+  }
+
+  /** The count of repeats that begin comes with the lines of the next 50 ms, further ones once a second: a kill loses no more. */
+  #countLater(): void {
+    const { clock } = this.#parts
+    const waitMs = Math.max(GATHER_MS, this.#countedAt + COUNT_MS - clock.monotonic())
+    this.#countTimer = clock.after(waitMs, () => {
+      this.#countTimer = null
+      this.#countedAt = clock.monotonic()
+      this.#add(this.#windows.grown(clock.now()), 0)
+    })
   }
 
   #schedule(delayMs: number): void {
@@ -143,7 +161,9 @@ class AuditFile implements Audit {
       const batch = this.#waiting.slice(0, MAX_BATCH)
       const dropped = this.#dropped
       try {
-        await this.#parts.writer.append(dropped > 0 ? [...batch, this.#droppedNote(dropped)] : batch)
+        await this.#parts.writer.append(
+          dropped > 0 ? [...batch, { ...this.#note('lines were dropped, the disk did not keep up'), count: dropped }] : batch
+        )
       } catch (error) {
         const fault = storeError(error, this.#parts.dir)
         this.#parts.onError(fault, dropped)
@@ -154,14 +174,15 @@ class AuditFile implements Audit {
     }
   }
 
-  #droppedNote(count: number): AuditEntry {
-    const at = new Date(this.#parts.clock.now()).toISOString()
-    return { kind: 'control', code: 'CHAIN_NOTE', reason: 'lines were dropped, the disk did not keep up', at, count }
+  #note(reason: string): AuditEntry {
+    return { kind: 'control', code: 'CHAIN_NOTE', reason, at: new Date(this.#parts.clock.now()).toISOString() }
   }
 
   #stopTimers(): void {
     this.#parts.clock.clear(this.#writeTimer)
     this.#parts.clock.clear(this.#windowTimer)
+    this.#parts.clock.clear(this.#countTimer)
+    this.#countTimer = null
     this.#writeTimer = null
     this.#windowTimer = null
   }

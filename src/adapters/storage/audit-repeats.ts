@@ -8,6 +8,10 @@ export const MAX_WINDOWS = 256
 /** Kinds of real repeats of one peer at once; what it varies beyond them is folded by what its chain tells of a peer. */
 export const MAX_OF_PEER = 16
 
+/** Milliseconds until the count of a window is written again, at first and at most: each wait is twice the one before. */
+const FIRST_WAIT_MS = 1000
+const MAX_WAIT_MS = 8000
+
 interface Window {
   /** Those that it is found among. */
   readonly group: Window[]
@@ -18,9 +22,14 @@ interface Window {
   readonly first: AuditEvent
   /** In what later events differed from the first: a bit for each place of {@link VARYING}. */
   differing: number
-  /** When the first of the repeats came. */
+  /** When the first of the repeats came that have no line yet. */
   firstAt: number
+  /** Those that have no line yet. */
   repeats: number
+  /** When they get one. */
+  dueAt: number
+  /** From then to the next. */
+  waitMs: number
 }
 
 interface PeerWindows {
@@ -40,10 +49,10 @@ const NONE: readonly AuditEntry[] = []
 const NO_WINDOWS: readonly Window[] = []
 
 /**
- * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become one
- * line with `count` when it ends. Real repeats keep all that tells them apart; events that vary too much are folded, and the
- * line says by `several` in what they differ. However keys vary, a window's time makes at most {@link MAX_WINDOWS} times two
- * lines and two for each key of a flood. Times in unix milliseconds are passed in.
+ * Turns floods of events into few lines: the first of a key is a line at once, those that follow within the window become lines
+ * with `count`: one soon, others after waits that double up to eight seconds, one when it ends. Real repeats keep all that tells them apart; events that vary too much are folded, and the
+ * line says by `several` in what they differ. However keys vary, ten seconds make at most {@link MAX_WINDOWS} times six
+ * lines and six for each key of a flood, a minute twelve. Times in unix milliseconds are passed in.
  */
 export class RepeatWindows {
   readonly #chain: Pick<AuditChain, 'windowMs' | 'repeats'>
@@ -53,6 +62,7 @@ export class RepeatWindows {
   #first: Window | null = null
   readonly #peers = new Map<string | undefined, PeerWindows>()
   readonly #ofFlood: Window[] = []
+  #hasCounts = false
 
   constructor(chain: Pick<AuditChain, 'windowMs' | 'repeats'>) {
     this.#chain = chain
@@ -66,6 +76,7 @@ export class RepeatWindows {
       const window = this.#find(event, repeats)
       if (window !== null) {
         add(window, event, now)
+        this.#hasCounts = true
         return entries
       }
       this.#begin(event, now)
@@ -83,6 +94,25 @@ export class RepeatWindows {
       entries.push(...repeatsOf(window))
     }
     ;[this.#first = null] = this.#open
+    return entries
+  }
+
+  /** May there be repeats that have no line yet? */
+  get hasCounts(): boolean {
+    return this.#hasCounts
+  }
+
+  /** The lines of the repeats whose time has come by `now`, of windows that stay open. */
+  grown(now: number): readonly AuditEntry[] {
+    const entries: AuditEntry[] = []
+    this.#hasCounts = false
+    for (const window of this.#open) {
+      if (window.repeats === 0) continue
+      // A clock that was set back must not hold them up.
+      const isDue = window.dueAt <= now || window.dueAt - now > MAX_WAIT_MS
+      if (isDue) entries.push(...counted(window, now))
+      else this.#hasCounts = true
+    }
     return entries
   }
 
@@ -107,7 +137,8 @@ export class RepeatWindows {
   #begin(event: AuditEvent, now: number): void {
     const { group, peer, isFolded } = this.#place(event)
     const endsAt = now + this.#chain.windowMs
-    const window: Window = { group, peer, isFolded, endsAt, first: { ...event }, differing: 0, firstAt: now, repeats: 0 }
+    const counts = { differing: 0, firstAt: now, repeats: 0, dueAt: now, waitMs: FIRST_WAIT_MS }
+    const window: Window = { group, peer, isFolded, endsAt, first: { ...event }, ...counts }
     this.#open.add(window)
     this.#first ??= window
     group.push(window)
@@ -149,6 +180,16 @@ function isSame(one: AuditEvent, other: AuditEvent): boolean {
 function add(window: Window, event: AuditEvent, now: number): void {
   if (window.repeats++ === 0) window.firstAt = now
   window.differing |= differing(window, event)
+}
+
+/** The line of the repeats so far; the window counts on from none. */
+function counted(window: Window, now: number): AuditEntry[] {
+  const entries = repeatsOf(window)
+  window.repeats = 0
+  window.differing = 0
+  window.dueAt = now + window.waitMs
+  window.waitMs = Math.min(2 * window.waitMs, MAX_WAIT_MS)
+  return entries
 }
 
 /** In what an event differs from the first, as bits. Name by name: a flood comes through here. Its senders are compared only until two differ. */

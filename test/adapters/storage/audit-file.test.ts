@@ -124,7 +124,7 @@ test('lines are written within 50 ms without anybody asking, together', async (t
   )
 })
 
-test('equal refusals of one peer within 10 s are the first line and one with a count and the time of its first', async (t) => {
+test('equal refusals of one peer within 10 s are the first line, one with a count soon, and one for those that came later', async (t) => {
   const { dir, clock, audit } = await open(t)
   for (let i = 0; i < 500; i++) audit.append({ ...refusal, reason: `try ${i}` })
   audit.append({ ...refusal, rule: 'another' })
@@ -143,7 +143,8 @@ test('equal refusals of one peer within 10 s are the first line and one with a c
       ['p1', 'another', 'b@me', 'a@p1', undefined, undefined, began],
       ['p2', undefined, 'b@me', 'a@p1', undefined, undefined, began],
       ['p1', undefined, 'c@me', 'a@p1', undefined, undefined, began],
-      ['p1', undefined, 'b@me', 'a@p1', undefined, 500, began]
+      ['p1', undefined, 'b@me', 'a@p1', undefined, 499, began],
+      ['p1', undefined, 'b@me', 'a@p1', undefined, undefined, '2023-11-14T22:13:29.000Z']
     ]
   )
   t.ok((await verifyAudit(dir)).ok)
@@ -316,6 +317,23 @@ test('lines that were taken away stay missing, also after the next start', async
   )
   t.is(lines[1]?.reason, 'the lines 2 to 3 were missing')
   t.alike(await verifyAudit(dir), { ok: false, entries: 1, broken: [{ chain: 'audit', line: 2, fault: 'misplaced', ...place }] })
+})
+
+test('each note on what was amiss is a line that says all of it, however many there are', async (t) => {
+  const { dir, audit } = await open(t)
+  for (const code of ['one', 'two', 'three']) audit.append({ kind: 'control', code })
+  await audit.close()
+  const [first = ''] = (await fs.readFile(path.join(dir, 'audit.ndjson'), 'utf8')).split('\n')
+  await fs.writeFile(path.join(dir, 'audit.ndjson'), `${first}\n{"seq":2,"a`)
+  await (await open(t, { dir })).audit.close()
+  t.alike(
+    (await linesOf(dir)).map(({ code, reason, count }) => [code, reason, count]),
+    [
+      ['one', undefined, undefined],
+      ['CHAIN_NOTE', 'an unfinished line of 11 bytes was removed', undefined],
+      ['CHAIN_NOTE', 'the lines 2 to 3 were missing', undefined]
+    ]
+  )
 })
 
 test('a disk that refuses is told, nothing is thrown, and the lines come when it takes them again', async (t) => {

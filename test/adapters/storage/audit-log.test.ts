@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
@@ -7,6 +9,7 @@ import { openAudit } from '../../../src/adapters/storage/audit-log.js'
 import { verifyAudit } from '../../../src/adapters/storage/audit-verify.js'
 import type { Audit, AuditEvent } from '../../../src/ports/audit.js'
 import { auditContract } from '../../contracts/audit.js'
+import { untilTrue } from '../../support/nodes.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -84,7 +87,7 @@ test('no flood of refusals or exchanges pushes a revocation or an approval out, 
   t.is((await verifyAudit(dir)).ok, true)
 })
 
-test('steady exchanges across tiers are one line and one count a minute for each kind of them', async (t) => {
+test('steady exchanges across tiers are one line and few counts a minute for each kind of them, at ever longer intervals', async (t) => {
   const dir = await tempDir(t)
   const clock = new ManualClock()
   const audit = await open(t, dir, clock)
@@ -95,15 +98,46 @@ test('steady exchanges across tiers are one line and one count a minute for each
     clock.advance(1000)
   }
   await audit.close()
+  const lines = await linesOf(dir, 'exchanges')
+  const countsTo = (recipient: string): (number | undefined)[] =>
+    lines.filter((one) => one.recipient === recipient && one.messageType === 'request').map((one) => one.count)
+  const steady = [undefined, 9, 10, 20, 40, 80, 80, 80, 80, 80, 80, 40]
+  t.alike(countsTo('b@p1'), steady)
   t.alike(
-    (await linesOf(dir, 'exchanges')).map((one) => [one.targetTier, one.messageType, one.recipient, one.count]),
-    [
-      ['L2', 'request', 'b@p1', undefined],
-      ['L3', 'request', 'c@p1', undefined],
-      ['L2', 'request', 'b@p1', 599],
-      ['L3', 'request', 'c@p1', 59]
-    ]
+    countsTo('c@p1').reduce<number>((sum, count = 1) => sum + count, 0),
+    60
   )
+  t.ok(countsTo('c@p1').length <= steady.length)
+  t.is(
+    steady.reduce<number>((sum, count = 1) => sum + count, 0),
+    600
+  )
+})
+
+test('what repeated before a kill is counted on record', { timeout: 120_000 }, async (t) => {
+  const dir = await tempDir(t)
+  const of = (file: string): string => JSON.stringify(new URL(`../../../src/adapters/${file}.js`, import.meta.url).href)
+  const refusal = { kind: 'refusal', code: 'TIER_VIOLATION', peer: 'p1', rule: 'r' }
+  const script = `
+    import { openAudit } from ${of('storage/audit-log')}
+    import { AUDIT_CHAINS } from ${of('storage/audit-chains')}
+    import { systemClock } from ${of('system/system-clock')}
+    // Windows that do not end meanwhile.
+    const chains = AUDIT_CHAINS.map((chain) => ({ ...chain, windowMs: 3_600_000 }))
+    const audit = await openAudit({ dir: ${JSON.stringify(dir)}, clock: systemClock(), onError: () => {}, chains })
+    for (let i = 0; i < 6; i++) audit.append(${JSON.stringify(refusal)})
+    process.stdin.resume()`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['pipe', 'ignore', 'inherit'] })
+  const ended = once(child, 'exit')
+  t.teardown(() => child.kill('SIGKILL'))
+  const count = async (): Promise<number> => (await linesOf(dir, 'audit').catch(() => [])).reduce((sum, one) => sum + (one.count ?? 1), 0)
+  await untilTrue(async () => (await count()) > 1, 'the count of the repeats')
+  child.kill('SIGKILL')
+  await ended
+  t.is(await count(), 6)
+  t.is((await verifyAudit(dir)).ok, true)
+  await (await open(t, dir)).close()
+  t.alike([await count(), (await verifyAudit(dir)).ok], [6, true])
 })
 
 test('exchanges of one peer between ever other agents are few lines a minute, and none goes uncounted', async (t) => {

@@ -63,6 +63,35 @@ test('events that a chain tells apart never share a line, those of a window do, 
   await holds(t, property, 300)
 })
 
+test('while events go on, none of longer than nine seconds ago is without a line, and lines stay few', async (t: Assert) => {
+  const arbWaits = fc.array(fc.integer({ min: 1, max: 4000 }), { minLength: 1, maxLength: 60, size: 'max' })
+  const property = fc.property(fc.constantFrom('audit', 'exchanges'), arbWaits, (name, waits) => {
+    const chain = AUDIT_CHAINS.find((one) => one.name === name)
+    if (chain === undefined) throw new Error('no such chain')
+    const windows = new RepeatWindows(chain)
+    const came: number[] = []
+    let [lines, counted] = [0, 0]
+    const write = (entries: readonly AuditEntry[]): void => {
+      lines += entries.length
+      counted += entries.reduce((sum, { count = 1 }) => sum + count, 0)
+    }
+    let next = 0
+    for (let now = 0; next < waits.length || windows.nextEnd !== null; now++) {
+      if (now - (came.at(-1) ?? 0) === waits[next]) {
+        next++
+        write(windows.take(REFUSAL, now))
+        came.push(now)
+      }
+      if (now % 1000 === 0) write([...windows.ended(now), ...windows.grown(now)])
+      if (counted < came.length && (came[counted] ?? now) < now - 9000) return false
+    }
+    const spanMs = came.at(-1) ?? 0
+    const most = chain.windowMs === 10_000 ? 6 : 12
+    return counted === came.length && !windows.hasCounts && lines <= most * (1 + spanMs / chain.windowMs)
+  })
+  await holds(t, property, 100)
+})
+
 function someWindows(t: Assert): RepeatWindows {
   const [chain] = AUDIT_CHAINS
   if (chain === undefined) t.fail()
