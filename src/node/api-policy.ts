@@ -112,7 +112,8 @@ function placeOf(node: NodeCore, { line }: Verdict): Pick<PolicyTestResult, 'rul
 function passedOverInfo(node: NodeCore, question: RoutingQuestion): PassedOverRule | null {
   const verdict = node.router.askedNobody(question)
   if (verdict === null) return null
-  return { rule: verdict.rule, ...placeOf(node, verdict), why: question.isArriving ? 'proposal' : 'elsewhere' }
+  const why = !question.isArriving ? 'elsewhere' : question.type === 'task-proposal' ? 'proposal' : 'table'
+  return { rule: verdict.rule, ...placeOf(node, verdict), why }
 }
 
 /** The nodes of the two ends decide, each by its own rules; the one that is asked here answers for itself alone. */

@@ -3,6 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorCode } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { isKeyText } from '../kit/ids.js'
+import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
@@ -10,6 +11,8 @@ import type { RegisteredCard } from '../domain/card/registry.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
 import { headerFault, headerOf } from '../domain/envelope/header.js'
+import { meshSettingsSchema } from '../domain/membership/schema.js'
+import type { MeshSettings } from '../domain/membership/types.js'
 import type { SandboxRules } from '../domain/routing/decide.js'
 import type { TierRule } from '../domain/routing/tier-rules.js'
 import type { Conversations } from './conversations.js'
@@ -73,6 +76,10 @@ export class MeshRouter {
    */
   async send(envelope: A2AEnvelope): Promise<RoutingResult> {
     const since = this.#parts.clock.monotonic()
+    if (!isRecord(envelope) || typeof envelope.recipient !== 'string') {
+      const error = new NodeError('INVALID_ENVELOPE', 'an envelope is an object with a recipient')
+      return this.#failed(error, { path: 'local', targetAgentId: '', since })
+    }
     try {
       const sender = this.#sender(envelope)
       if (envelope.recipient === '*') return await this.#broadcast(envelope, sender, since)
@@ -88,14 +95,28 @@ export class MeshRouter {
     return this.#parts.listeners.onReceive(agentId, handler)
   }
 
-  /** Replaces the tier rules of this node, until it stops or the mesh settings change. Other nodes keep theirs. */
-  setTierConfig({ rules }: TierRoutingConfig): void {
-    this.#parts.router.setRules({ tierRules: rules.map((rule) => ({ ...rule, allowedTargetTiers: [...rule.allowedTargetTiers] })) })
+  /**
+   * Replaces the tier rules of this node, until it stops or the mesh settings change. Other nodes keep theirs. At most one rule a
+   * tier; a tier without one may open to nobody. @throws NodeError USAGE naming what is no such rule; then nothing has changed.
+   */
+  setTierConfig(config: TierRoutingConfig): void {
+    const { tierRules } = this.#checked({ tierRules: isRecord(config) ? config.rules : config })
+    this.#parts.router.setRules({ tierRules })
   }
 
-  /** Replaces the sandbox rules of this node, in the same way. */
-  setSandboxConfig({ enforced, crossSandboxAllowList }: SandboxRules): void {
-    this.#parts.router.setRules({ sandbox: { enforced, crossSandboxAllowList: [...crossSandboxAllowList] } })
+  /** Replaces the sandbox rules of this node, in the same way. @throws NodeError USAGE as well */
+  setSandboxConfig(config: SandboxRules): void {
+    const { sandbox } = this.#checked({ sandbox: config })
+    this.#parts.router.setRules({ sandbox })
+  }
+
+  /** The rules in force with what a program gives in their place, as the owner of a mesh may set them. */
+  #checked(change: { readonly tierRules?: unknown; readonly sandbox?: unknown }): MeshSettings {
+    const { tierRules, sandbox } = this.#parts.router.rules()
+    const read = meshSettingsSchema.safeParse({ tierRules, sandbox, ...change })
+    if (read.success) return read.data
+    const [issue] = read.error.issues
+    throw new NodeError('USAGE', `${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'no such rules'}`)
   }
 
   #sender(envelope: A2AEnvelope): AgentAddress {

@@ -109,15 +109,15 @@ export interface PolicyTestParty {
   readonly sandboxId: string | null
 }
 
-/** The first rule that would ask about a message and was passed over, since nobody here can be asked. */
+/** The first rule that would ask about a message and was passed over, since nobody here can be asked, or the tier table refuses it. */
 export interface PassedOverRule {
   /** As in {@link PolicyTestResult}: `policy.yaml:3: ask`. */
   readonly rule: string
   readonly ruleId: string | null
   readonly file: string | null
   readonly line: number | null
-  /** `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; the requests that follow are asked about. */
-  readonly why: 'elsewhere' | 'proposal'
+  /** `elsewhere`: the message is for an agent of another node. `proposal`: it runs nothing; the requests that follow are asked about. `table`: a rule asks only about what the tier table allows. */
+  readonly why: 'elsewhere' | 'proposal' | 'table'
 }
 
 /** `policy test`: what this node would do with the message, and by which rule. */

@@ -287,7 +287,7 @@ test('policy test says what the target lacks, and which other node decides as we
 
 test('policy test names the rule that can ask nobody, why, and what decides instead', async (t) => {
   const rule = { rule: 'policy.yaml:2: ask', ruleId: '#k2m4qa', file: '/home/me/policy.yaml', line: 2 }
-  const told = async (why: 'elsewhere' | 'proposal'): Promise<string> => {
+  const told = async (why: 'elsewhere' | 'proposal' | 'table'): Promise<string> => {
     const result: PolicyTestResult = { ...TESTED, missing: null, rule: 'tier: L1 may open to L0, L1', passedOver: { ...rule, why } }
     const { run } = await fakeHome(t, { calls: { 'policy.test': () => result } })
     return (await run(['policy', 'test', '--from', 'phone', '--to', 'text'])).stdout
@@ -297,6 +297,8 @@ test('policy test names the rule that can ask nobody, why, and what decides inst
   t.ok(elsewhere.includes(`passed over  the ask rule at line 2 asks nobody here, as text@laptop is on another node${instead}`), elsewhere)
   const proposal = await told('proposal')
   t.ok(proposal.includes(`as a proposal runs nothing, and the requests that follow it are asked about${instead}`), proposal)
+  const table = await told('table')
+  t.ok(table.includes(`the ask rule at line 2 matches, but asks only about what the tier table allows${instead}`), table)
 })
 
 test('a call that waits for approval says of whom, on stderr, and prints its answer alone on stdout', async (t) => {

@@ -165,6 +165,8 @@ test('where nobody here can be asked a later deny refuses and a later allow allo
   t.is((await opened).outcome, 'COMPLETED')
   t.alike(await tested('text@owner', { type: 'task-proposal', capability: 'text.do' }), ['deny', 4, 2, 'proposal'])
   t.alike(await tested('text@owner'), ['ask', 2, null, null])
+  const { decision, code, passedOver } = await api.call('policy.test', { from: 'L1', to: 'L2', capability: 'text.do' })
+  t.alike([decision, code, passedOver?.line, passedOver?.why], ['deny', 'TIER_VIOLATION', 2, 'table'])
   const asked = api.call('message.call', { ...call, agent: 'text@owner' })
   await world.settle()
   const [held] = (await api.call('approvals.list', {})).approvals

@@ -3,8 +3,11 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
 import type { EnvelopeParts } from '../../src/domain/envelope/factory.js'
+import type { SandboxRules } from '../../src/domain/routing/decide.js'
 import type { Tier } from '../../src/domain/routing/tier.js'
 import { createLayer, type Layer } from '../../src/node/layer.js'
+import type { TierRoutingConfig } from '../../src/node/mesh-router.js'
+import { failsWith } from '../support/fails.js'
 import { capability } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { holds } from '../support/holds.js'
@@ -254,6 +257,23 @@ test('other tier and sandbox rules are those of this node from then on', async (
   t.is((await router.send(made(here, boxed))).code, 'SANDBOX_VIOLATION')
   router.setSandboxConfig({ enforced: true, crossSandboxAllowList: ['weak'] })
   t.is((await router.send(made(here, boxed))).delivered, true)
+})
+
+test('what is no envelope and no rule is refused with a code, and changes nothing', async (t) => {
+  const { places, listen } = await scene(t)
+  const [here] = places
+  const sender = await listen(here, 'sender', { tier: 1 })
+  const { router } = here.layer
+  const sent = made(here, { sender, recipient: sender, type: 'notification', payload: 1 })
+  const broken: unknown[] = [null, 1, 'text', [], {}, { ...sent, recipient: 7 }, { ...sent, metadata: null }, { ...sent, type: 'nope' }]
+  for (const envelope of broken) t.is((await router.send(envelope as A2AEnvelope)).code, 'INVALID_ENVELOPE')
+  const before = JSON.stringify(here.node.core.router.rules())
+  const rule = { sourceTier: 0, allowedTargetTiers: [0], requiresEscalationJustification: false }
+  for (const config of [null, {}, { rules: 'x' }, { rules: [null] }, { rules: [{ ...rule, sourceTier: 4 }] }, { rules: [rule, rule] }])
+    await failsWith(t, 'USAGE', () => router.setTierConfig(config as TierRoutingConfig))
+  for (const config of [null, { enforced: 'x' }, { enforced: true }, { enforced: 'x', crossSandboxAllowList: [] }])
+    await failsWith(t, 'USAGE', () => router.setSandboxConfig(config as SandboxRules))
+  t.is(JSON.stringify(here.node.core.router.rules()), before)
 })
 
 test('a stream goes to who listens until it ends, and the thread holds all of it', async (t) => {

@@ -112,13 +112,15 @@ function printResult(output: Output, result: PolicyTestResult): void {
 /** By how many other nodes decide. */
 const ALONE: readonly string[] = ['', ', for itself alone', ', which has neither end: its rules count where it carries the message']
 
-/** Which rule asks nobody, why, and which one decides instead. */
+/** Which rule does not ask, why, and which one decides instead. */
 function passedOverText({ to, rule }: PolicyTestResult, { line, why }: PassedOverRule): string {
+  const instead = `what decides instead is ${rule}`
+  if (why === 'table') return `the ask rule at line ${line ?? '?'} matches, but asks only about what the tier table allows; ${instead}`
   const because =
     why === 'proposal'
       ? 'a proposal runs nothing, and the requests that follow it are asked about'
       : `${to.agent ?? 'the target'} is on another node`
-  return `the ask rule at line ${line ?? '?'} asks nobody here, as ${because}; what decides instead is ${rule}`
+  return `the ask rule at line ${line ?? '?'} asks nobody here, as ${because}; ${instead}`
 }
 
 /** A node that has both ends is told of once. */

@@ -1,8 +1,9 @@
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { IdSource } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
 import { SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata, type MessageType } from './envelope.js'
-import type { EnvelopeHeader } from './header.js'
+import { headerFault, headerOf, type EnvelopeHeader } from './header.js'
 
 /** What the caller knows of a new envelope; the factory adds id, version and time. */
 export interface EnvelopeParts {
@@ -40,11 +41,15 @@ export class EnvelopeFactory {
     this.#clock = clock
   }
 
-  /** A new envelope. A task-proposal without a correlation id opens a thread under its own id. */
+  /**
+   * A new envelope. A task-proposal without a correlation id opens a thread under its own id.
+   * @throws NodeError INVALID_ENVELOPE naming what may not be sent
+   */
   create(parts: EnvelopeParts): A2AEnvelope {
+    if (!isRecord(parts)) throw new NodeError('INVALID_ENVELOPE', 'an envelope is made of an object of parts')
     const id = this.#ids.next('msg')
     const correlationId = parts.correlationId ?? (parts.type === 'task-proposal' ? id : undefined)
-    return {
+    const envelope = {
       id,
       schemaVersion: SCHEMA_VERSION,
       sender: parts.sender,
@@ -55,13 +60,18 @@ export class EnvelopeFactory {
       payload: parts.payload,
       ...(parts.metadata === undefined ? {} : { metadata: parts.metadata })
     }
+    const fault = headerFault(headerOf(envelope))
+    if (fault !== null) throw new NodeError('INVALID_ENVELOPE', fault)
+    return envelope
   }
 
   /**
    * An answer to `request`, back to its sender and in its thread.
-   * @throws NodeError INVALID_ENVELOPE when nobody answers: the request went to `*` or a capability and no sender is given
+   * @throws NodeError INVALID_ENVELOPE as `create`, and when nobody answers: the request went to `*` or a capability and no sender is given
    */
   reply(request: EnvelopeHeader, parts: ReplyParts): A2AEnvelope {
+    if (!isRecord(request) || !isRecord(parts))
+      throw new NodeError('INVALID_ENVELOPE', 'an answer is made of an envelope and an object of parts')
     const isNamed = request.recipient !== '*' && request.metadata?.routingHint === undefined
     const sender = parts.sender ?? (isNamed ? request.recipient : null)
     if (sender === null) throw new NodeError('INVALID_ENVELOPE', 'sender: an answer to a broadcast or a capability names who answers')

@@ -1,6 +1,7 @@
 import c from 'compact-encoding'
 import { isWellFormed } from '../../kit/bytes.js'
 import { bytesFromText, bytesToText, isKeyText, keyFromText, keyToText, utf8, type NodeId } from '../../kit/ids.js'
+import { isRecord } from '../../kit/json.js'
 import { isTier, type Tier } from '../routing/tier.js'
 import { MESSAGE_TYPES, SCHEMA_VERSION, type A2AEnvelope, type EnvelopeMetadata } from './envelope.js'
 import { ENVELOPE_LIMITS } from './limits.js'
@@ -39,7 +40,8 @@ export function headerFault(header: EnvelopeHeader): string | null {
   if (header.correlationId !== undefined && !isText(header.correlationId, maxNameLength))
     return `correlationId: 1 to ${maxNameLength} characters`
   if (!Number.isSafeInteger(header.timestamp) || header.timestamp < 0) return 'timestamp: unix milliseconds'
-  return header.metadata === undefined ? null : metadataFault(header.metadata)
+  if (header.metadata === undefined) return null
+  return isRecord(header.metadata) ? metadataFault(header.metadata) : 'metadata: an object'
 }
 
 /** How a foreign schema version is reported: expected and actual. */

@@ -94,11 +94,15 @@ export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict 
   return found !== null && verdict.allowed ? found.verdict : verdict
 }
 
-/** The rule that would ask about a message and that {@link decide} passes over, since it can ask nobody: the first; null for none. */
+/**
+ * The rule that would ask about a message and that {@link decide} passes over, since it can ask nobody, or since the tier table
+ * refuses the message: the first; null for none.
+ */
 export function passedOver(rules: RoutingRules, question: RoutingQuestion): Verdict | null {
-  if (!OPENING_TYPES.has(question.type) || mayAsk(question) || sandboxRefusal(rules.sandbox, question) !== null) return null
+  if (!OPENING_TYPES.has(question.type) || sandboxRefusal(rules.sandbox, question) !== null) return null
   const first = policyVerdict(rules.policy ?? null, question, true)
-  return first?.decision === 'ask' ? first.verdict : null
+  if (first?.decision !== 'ask') return null
+  return mayAsk(question) && tierVerdict(rules.tierRules, question).allowed ? null : first.verdict
 }
 
 /**

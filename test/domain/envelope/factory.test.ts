@@ -71,3 +71,39 @@ test('an answer to a broadcast or a capability must name who answers', async (t)
     t.is(make.reply(one, { type: 'response', payload: 1, sender: 'me@here' }).sender, 'me@here')
   }
 })
+
+test('what may not be sent is not made', (t) => {
+  const make = factory()
+  const parts: unknown[] = [
+    null,
+    'x',
+    { ...request, type: 'nope' },
+    { ...request, sender: '' },
+    { ...request, recipient: undefined },
+    { ...request, metadata: { tier: 9 } }
+  ]
+  for (const one of parts)
+    t.is(
+      codeOf(() => make.create(one as EnvelopeParts)),
+      'INVALID_ENVELOPE'
+    )
+  const envelope = make.create(request)
+  for (const one of [null, { payload: 1 }])
+    t.is(
+      codeOf(() => make.reply(envelope, one as { type: 'response'; payload: unknown })),
+      'INVALID_ENVELOPE'
+    )
+  t.is(
+    codeOf(() => make.reply(null as unknown as typeof envelope, { type: 'response', payload: 1 })),
+    'INVALID_ENVELOPE'
+  )
+})
+
+function codeOf(run: () => unknown): string {
+  try {
+    run()
+    return 'none'
+  } catch (error) {
+    return error instanceof NodeError ? error.code : String(error)
+  }
+}

@@ -219,4 +219,7 @@ test('on its way out, or as a proposal, what a rule asks about is denied by a la
   }
   t.is(outcome(decide(withRules('ask', 'deny'), arriving)), 'ask', 'a message that arrives is asked about')
   t.is(passedOver(withRules('ask', 'deny'), arriving), null)
+  const refused = { ...arriving, target: end('b@here', 3) }
+  t.alike(decide(withRules('ask', 'allow'), refused), decide(SHIPPED, refused), 'what the tier table refuses nobody is asked about')
+  t.is(passedOver(withRules('ask', 'allow'), refused)?.line, 2, 'and that is told as well')
 })
