@@ -4,7 +4,7 @@ import type { Audit, AuditEvent } from '../../ports/audit.js'
 import type { AuditChain } from './audit-chains.js'
 import type { AuditEntry } from './audit-line.js'
 import { RepeatWindows } from './audit-repeats.js'
-import { recentRefs } from './audit-segments.js'
+import { auditError, recentRefs } from './audit-segments.js'
 import { AuditWriter } from './audit-writer.js'
 import type { ChainOpening } from './audit-writer.js'
 import { storeError } from './store-errors.js'
@@ -37,12 +37,12 @@ export interface AuditFileOptions {
 /**
  * Opens one chain of the audit log: one JSON object a line, each with the hash of the line before. Goes on where the chain ended
  * and puts what it found amiss on record as a line of kind `control` and code `CHAIN_NOTE`. Lines of 50 ms share one fsync.
- * @throws NodeError NO_PERMISSION, DISK_FULL
+ * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file)
  */
 export async function openAuditFile({ dir, chain, clock, onError, opening }: AuditFileOptions): Promise<Audit> {
   const place = { dir, name: chain.name }
   const opened = AuditWriter.open(place, { ...chain, ...opening })
-  const { writer, notes } = await opened.catch((error: unknown) => Promise.reject(storeError(error, dir)))
+  const { writer, notes } = await opened.catch((error: unknown) => Promise.reject(auditError(error, dir)))
   const refs = await recentRefs(place, MAX_REFS)
   return new AuditFile({ writer, refs, notes, chain, dir, clock, onError })
 }

@@ -6,9 +6,8 @@ import type { Audit, AuditEvent } from '../../ports/audit.js'
 import { AUDIT_CHAINS } from './audit-chains.js'
 import type { AuditChain } from './audit-chains.js'
 import { openAuditFile } from './audit-file.js'
-import { FRESH_HEAD, isGone, readHead, segmentFiles, writeHead } from './audit-segments.js'
+import { auditError, FRESH_HEAD, isGone, readHead, segmentFiles, writeHead } from './audit-segments.js'
 import { readIfThere, replaceFile } from './atomic-file.js'
-import { storeError } from './store-errors.js'
 
 /** What the audit log is made of. */
 export interface AuditLogOptions {
@@ -29,12 +28,12 @@ export interface AuditLogOptions {
 /**
  * Opens the audit log of a node: a chain of lines for each group of kinds (see {@link AUDIT_CHAINS}), each with files, bounds and
  * a head of its own. A chain that was there and is gone altogether stays broken.
- * @throws NodeError NO_PERMISSION, DISK_FULL
+ * @throws NodeError NO_PERMISSION, DISK_FULL, STORE_DAMAGED (a directory in the place of a file, or the other way round)
  */
 export async function openAudit({ dir, seen, clock, onError, chains = AUDIT_CHAINS }: AuditLogOptions): Promise<Audit> {
   const names = chains.map((one) => one.name)
   const place = { dir, ...(seen === undefined ? {} : { seen }) }
-  const lost = new Set(await lostChains(place, names))
+  const lost = new Set(await lostChains(place, names).catch((error: unknown) => Promise.reject(auditError(error, dir))))
   const files = new Map<string, Audit>()
   const former = await formerLog(dir)
   await begin(place, { all: names, fresh: names.filter((name) => !lost.has(name)) })
@@ -77,7 +76,7 @@ async function begin(
     const note = `${names.all.join('\n')}\n`
     if (seen !== undefined && (await readIfThere(seen)) !== note) await replaceFile(seen, note)
   } catch (error) {
-    throw storeError(error, dir)
+    throw auditError(error, dir)
   }
 }
 

@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { AUDIT_CHAINS } from './audit-chains.js'
 import { parseLine } from './audit-line.js'
 import type { AuditLine } from './audit-line.js'
-import { segmentFiles } from './audit-segments.js'
+import { auditError, segmentFiles } from './audit-segments.js'
 
 /** Lines that are put in order at once: more than a chain writes in the time that its repeats wait for their line. */
 const IN_ORDER = 2048
@@ -28,6 +28,7 @@ export interface AuditQuery {
 /**
  * The lines of all chains in the order of their time, oldest first, read as they are asked for. A running node may go on writing:
  * what it writes meanwhile may or may not be among them. Damaged lines come where they stand.
+ * @throws NodeError STORE_DAMAGED (a directory in the place of a file, or the other way round), NO_PERMISSION
  */
 export async function* readAudit(dir: string, query: AuditQuery = {}): AsyncGenerator<ReadLine | DamagedLine, void, undefined> {
   const readers = AUDIT_CHAINS.map(({ name }) => inOrder(linesOfChain(dir, name, query)))
@@ -40,6 +41,8 @@ export async function* readAudit(dir: string, query: AuditQuery = {}): AsyncGene
       if (head?.done === false) yield head.value
       heads[next] = (await readers[next]?.next()) ?? { done: true, value: undefined }
     }
+  } catch (error) {
+    throw auditError(error, dir)
   } finally {
     for (const reader of readers) await reader.return(undefined)
   }

@@ -1,11 +1,13 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
+import { shellWord } from '../../kit/text.js'
 import { readIfThere, replaceFile, syncDir } from './atomic-file.js'
 import { GENESIS, parseLine } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
-import { codeOf } from './store-errors.js'
+import { codeOf, storeError } from './store-errors.js'
 
 /** Where a chain lies: its directory and its name. */
 export interface ChainPlace {
@@ -65,6 +67,16 @@ export async function writeHead(place: ChainPlace, { seq, hash, first, chains }:
 /** Is there neither a head nor a file of the chain? */
 export async function isGone(place: ChainPlace): Promise<boolean> {
   return (await readIfThere(headFile(place))) === null && (await segmentFiles(place)).length === 0
+}
+
+/** Any error of opening or reading the files of a log in `dir` as a NodeError: it is a file, or a file of it is a directory, or the disk. */
+export function auditError(error: unknown, dir: string): NodeError {
+  const next = [`ls -la ${shellWord(dir)}`, 'a2a-node doctor']
+  const code = codeOf(error)
+  if (code === 'ENOTDIR')
+    return new NodeError('STORE_DAMAGED', `${dir} is no directory: the audit log belongs there`, { cause: error, next })
+  const message = `in ${dir} a directory stands where a file of the audit log belongs`
+  return code === 'EISDIR' ? new NodeError('STORE_DAMAGED', message, { cause: error, next }) : storeError(error, dir)
 }
 
 /** Paths of the files that are there, oldest first. Empty when the directory does not exist. */

@@ -3,7 +3,7 @@ import { AUDIT_CHAINS } from './audit-chains.js'
 import { parseLine, UNPROVEN } from './audit-line.js'
 import type { AuditLine, ChainHead } from './audit-line.js'
 import { lostChains } from './audit-log.js'
-import { isGone, LINES_A_TURN, linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
+import { auditError, isGone, LINES_A_TURN, linesOf, readHead, segmentFiles, segmentMark } from './audit-segments.js'
 import type { ChainPlace, StoredHead } from './audit-segments.js'
 
 /**
@@ -49,8 +49,13 @@ export interface VerifyOptions {
 /**
  * Checks every line of the audit log in `dir` against its chain, and both ends of each chain against its head. A running node
  * may go on writing. A directory that never had a log holds. The process may do other things meanwhile.
+ * @throws NodeError STORE_DAMAGED (a directory in the place of a file, or the other way round), NO_PERMISSION
  */
-export async function verifyAudit(dir: string, { signal, seen }: VerifyOptions = {}): Promise<AuditCheck> {
+export async function verifyAudit(dir: string, options: VerifyOptions = {}): Promise<AuditCheck> {
+  return await checkLog(dir, options).catch((error: unknown) => Promise.reject(auditError(error, dir)))
+}
+
+async function checkLog(dir: string, { signal, seen }: VerifyOptions): Promise<AuditCheck> {
   const names = AUDIT_CHAINS.map((one) => one.name)
   const lost = await lostChains({ dir, ...(seen === undefined ? {} : { seen }) }, names)
   const broken: BrokenChain[] = []

@@ -1,3 +1,4 @@
+import fs from 'node:fs/promises'
 import type { BrokenChain, ReadLine } from '../../audit.js'
 import { isKeyText, shortId } from '../../kit/ids.js'
 import { NodeError } from '../../kit/errors.js'
@@ -21,7 +22,17 @@ const HINT_MAX = 10_000
 
 /** `audit`: the lines of the audit log; with `--verify` the check of its chains. */
 export const audit: Action = async (context, _args, options) => {
+  const { home } = context.paths()
+  if (!(await isThere(home))) throw new NodeError('NODE_NOT_RUNNING', `there is no node in ${home}`)
   return isSet(options, 'verify') ? await verify(context, options) : await list(context, options)
+}
+
+/** A home that is not there, of a mistyped `--home`, must not pass for a log that holds. */
+async function isThere(home: string): Promise<boolean> {
+  return await fs.stat(home).then(
+    () => true,
+    (error: unknown) => !(error instanceof Error && 'code' in error && error.code === 'ENOENT')
+  )
 }
 
 async function verify({ output, paths }: CommandContext, options: Options): Promise<number> {

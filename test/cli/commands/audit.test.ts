@@ -139,6 +139,50 @@ test('audit and audit --verify work without a running node', async (t: Assert) =
   t.alike([text.code, text.stdout], [0, 'ok  3 lines, no link of the chains is broken\n'])
 })
 
+test('a home that is not there has no log that holds: no node is there', async (t: Assert) => {
+  const home = path.join(await tempDir(t), 'mistyped')
+  for (const args of [['audit', '--verify'], ['audit']]) {
+    const ran = await run([...args, '--home', home])
+    t.alike([ran.code, ran.stdout], [3, ''])
+    t.ok(
+      ran.stderr.startsWith(`error: there is no node in ${home}  [NODE_NOT_RUNNING]\n  try: a2a-node --home ${home} start\n`),
+      ran.stderr
+    )
+  }
+})
+
+test("files and directories in each other's places are told as damage, with a next step", async (t: Assert) => {
+  const [file, directory] = [await tempDir(t), await tempDir(t)]
+  await fs.writeFile(path.join(file, 'audit'), '')
+  for (const [home, message] of [
+    [file, `${file}/audit is no directory: the audit log belongs there`],
+    [directory, `in ${directory}/audit a directory stands where a file of the audit log belongs`]
+  ] as const) {
+    for (const name of home === file ? [''] : ['audit.head', 'exchanges.ndjson']) {
+      if (name !== '') await fs.mkdir(path.join(home, 'audit', name), { recursive: true })
+      for (const args of name === 'audit.head' ? [['audit', '--verify']] : [['audit', '--verify'], ['audit']]) {
+        const ran = await run(args, { home })
+        t.alike([ran.code, ran.stdout], [78, ''])
+        t.is(ran.stderr, `error: ${message}  [STORE_DAMAGED]\n  try: ls -la ${home}/audit\n  try: a2a-node doctor\n`)
+      }
+      if (name !== '') await t.exception(write(home), /a directory stands/)
+      if (name !== '') await fs.rm(path.join(home, 'audit', name), { recursive: true })
+    }
+  }
+})
+
+test('a chain whose head is gone says so, and not that a line is missing that never was', async (t: Assert) => {
+  const home = await tempDir(t)
+  const dir = await write(home)
+  await fs.rm(path.join(dir, 'changes.head'))
+  const { code, stdout, stderr } = await run(['audit', '--verify'], { home })
+  t.is(code, 1)
+  const [first] = stdout.split('\n')
+  const place = `${dir}/changes.ndjson:2: changes.head, the head of this chain, was gone or unreadable`
+  t.is(first, `broken  ${place}: whether line 2 of the chain changes and later ones are missing cannot be told`)
+  t.ok(stderr.includes('  try: less -N +2 '), stderr)
+})
+
 test('a log that somebody changed is broken: exit code 1, the line and its chain', async (t: Assert) => {
   const home = await tempDir(t)
   const dir = await write(home)
