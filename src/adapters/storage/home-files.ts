@@ -29,8 +29,13 @@ export function configDir({ configFile }: Pick<HomeFiles, 'configFile'>): string
  * the like nothing is taken. Flush the audit log before.
  */
 export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
+  // Read before the sizes are: a head must not name a line that is left out.
+  const heads: BackupPart[] = []
+  for (const { name, mode } of (await filesBelow(files.audit)).filter(isHead))
+    for await (const part of partOf(path.join(files.audit, name), { name: `home/audit/${name}`, mode })) heads.push(part)
   // Lines are only appended: so many bytes of each file are what the log was now.
-  const audit = await filesBelow(files.audit)
+  const audit = (await filesBelow(files.audit)).filter((one) => !isHead(one))
+  yield* heads
   const seen = path.relative(files.home, files.auditSeen)
   for (const { name, size, mode } of audit) yield* partOf(path.join(files.audit, name), { name: `home/audit/${name}`, size, mode })
   const documents = (await namesOf(files.home)).filter((name) => name.endsWith('.json') && !LEFT_OUT.has(name))
@@ -44,6 +49,10 @@ export async function* homeParts(files: HomeFiles): AsyncGenerator<BackupPart> {
   for (const { name, mode } of await filesBelow(files.agents)) {
     yield* partOf(path.join(files.agents, name), { name: `config/agents/${name}`, mode })
   }
+}
+
+function isHead({ name }: FoundFile): boolean {
+  return name.endsWith('.head')
 }
 
 interface FoundFile {
