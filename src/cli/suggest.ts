@@ -20,7 +20,9 @@ export async function withSuggestion(error: NodeError, context: CommandContext, 
   const list = KNOWN_NAMES[error.code]
   if (list === undefined || error.message.includes('did you mean')) return error
   const names = new Set(await list(context.api()).catch(() => []))
-  const near = [...new Set(words.filter((word) => word !== '' && !names.has(word)).flatMap((word) => nearest(word, names)))]
+  // What else was typed, such as the text of a message, is no name.
+  const meant = words.filter((word) => word !== '' && !names.has(word) && error.message.includes(word))
+  const near = [...new Set(meant.flatMap((word) => nearest(word, names)))]
   if (near.length === 0) return error
   const message = `${error.message} (did you mean ${near.slice(0, 3).join(' or ')}?)`
   const data = { ...(typeof error.data === 'object' ? error.data : {}), nearest: near }

@@ -19,14 +19,17 @@ export function shellWord(text: string): string {
   return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** The candidates nearest to a mistyped word, best first, at most three (edit distance <= 2 or prefix, in any case). */
+/**
+ * The candidates nearest to a mistyped word, best first, at most three: a prefix, or an edit distance of at most 2, and of at
+ * most half of the shorter of the two (in any case). Of a word of one character there is none.
+ */
 export function nearest(word: string, candidates: Iterable<string>): string[] {
   const scored: { name: string; distance: number }[] = []
   const small = word.toLowerCase()
   for (const name of candidates) {
     const other = name.toLowerCase()
     const distance = name === word ? -1 : other.startsWith(small) && other !== small && word.length > 1 ? 1 : editDistance(small, other)
-    if (distance <= 2) scored.push({ name, distance })
+    if (distance <= Math.min(2, small.length / 2, other.length / 2)) scored.push({ name, distance })
   }
   return scored
     .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))

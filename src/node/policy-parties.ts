@@ -5,7 +5,7 @@ import { shown } from '../kit/text.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
-import { tierFromText } from '../domain/routing/tier.js'
+import { tierFromText, TIERS, tierText } from '../domain/routing/tier.js'
 import { OPERATOR } from './agents.js'
 import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
@@ -34,7 +34,7 @@ export function senderParty(node: NodeCore, text: string, sees: Sees): RoutingPa
   }
   const nearest = [...new Set(missing.flatMap(({ data }) => nearestOf(data)))].slice(0, 3)
   const hint = nearest.length === 0 ? '' : `; did you mean ${nearest.join(' or ')}?`
-  throw new NodeError('PEER_NOT_FOUND', `no node and no agent "${shown(text)}" in the mesh${hint}`, {
+  throw new NodeError('PEER_NOT_FOUND', `no node and no agent "${shown(text)}" in the mesh${hint}${tierHint(text)}`, {
     data: { nearest },
     next: ['a2a-node peers --all', 'a2a-node agents']
   })
@@ -48,7 +48,7 @@ export function targetParty(node: NodeCore, text: string, sees: Sees): RoutingPa
     return agentParty(node, text, sees)
   } catch (error) {
     const named = asNodeError(error).code === 'AGENT_NOT_FOUND' ? nodeNamed(node, text) : null
-    if (named === null) throw error
+    if (named === null) throw withTiers(error, text)
     const agents = node.registry.listAll().filter((card) => card.nodeId === named && card.id !== OPERATOR && sees(card))
     const candidates = agents.slice(0, 8).map(({ address }) => node.directory.shownAddress(address))
     const message = `${node.directory.ref(named).name} is a node; name one of its agents`
@@ -114,6 +114,17 @@ function checkMember({ parts, directory }: NodeCore, nodeId: NodeId): void {
   const by = directory.ref(revoked.by).name
   const message = `${shown(name)} was put out of the mesh by ${shown(by)}: it has no link, so nothing passes between it and this node`
   throw new NodeError('REVOKED', message, { next: ['a2a-node peers --all'] })
+}
+
+/** Whoever types what looks like a tier and is none reads which there are. */
+function tierHint(text: string): string {
+  return /^l\d+$/i.test(text) ? `; the tiers are ${TIERS.map(tierText).join(', ')}` : ''
+}
+
+function withTiers(error: unknown, text: string): unknown {
+  const known = asNodeError(error)
+  const hint = known.code === 'AGENT_NOT_FOUND' ? tierHint(text) : ''
+  return hint === '' ? error : new NodeError(known.code, known.message + hint, { data: known.data, next: known.next, cause: error })
 }
 
 function nearestOf(data: unknown): string[] {

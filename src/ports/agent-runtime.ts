@@ -20,7 +20,8 @@ export type AgentOutcome =
   | { readonly ok: true; readonly result: unknown }
   | {
       readonly ok: false
-      readonly code: 'TASK_FAILED' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
+      /** FORBIDDEN: nobody has granted the agent what it needs for any task. */
+      readonly code: 'TASK_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
       readonly message: string
     }
 

@@ -124,6 +124,11 @@ test('a mistyped name is answered with the one that was meant, and exit 4', asyn
   t.is(ran.code, 4)
   t.ok(ran.stderr.includes('did you mean gpu-box?'), ran.stderr)
   t.ok((await cli(['call', '-', 'text.stat', '{}'])).stderr.includes('did you mean text.stats?'))
+  for (const text of ['texx', 'hi']) {
+    const { code, stderr } = await cli(['send', 'nobody', text])
+    t.is(code, 4)
+    t.absent(stderr.includes('did you mean'), 'the text of a message is no name')
+  }
 })
 
 test('an ambiguous name lists the candidates and exits 4', async (t: Assert) => {

@@ -57,6 +57,10 @@ test('a broadcast reaches every agent and lists each with its outcome', async (t
     'text@b': 'SENT',
     'operator@b': 'SENT'
   })
+  const request = await a.cli(['send', '*', 'hi', '--json'])
+  const { targets } = JSON.parse(request.stdout) as { targets: { agent: string; outcome: string }[] }
+  t.is(request.code, 0, 'files, to which nothing is granted, is left out')
+  t.is(targets.find(({ agent }) => agent === 'files@a')?.outcome, 'FORBIDDEN')
 })
 
 test('the owner replaces the tier table and the allow list for every node, and takes it back', async (t) => {

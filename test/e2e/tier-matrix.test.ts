@@ -10,30 +10,44 @@ const MAY_OPEN: Readonly<Record<Tier, readonly Tier[]>> = { 0: [0, 1, 2, 3], 1: 
 /** Messages whose decisions are looked at together: the node keeps its newest thousand events. */
 const BATCH = 160
 
+/** Every type, and those that open once more with a justification. */
+const KINDS: readonly (readonly [MessageType, boolean])[] = [
+  ...MESSAGE_TYPES.map((type) => [type, false] as const),
+  ...[...OPENING_TYPES].map((type) => [type, true] as const)
+]
+
 interface Case {
   readonly certified: Tier
   readonly card: Tier
   readonly claimed: Tier
   readonly target: Tier
   readonly type: MessageType
+  readonly isJustified: boolean
 }
 
-/** May it pass, without a justification and without an exchange that it answers? */
-function passes({ certified, card, claimed, target, type }: Case): boolean {
+/** May it pass, without an exchange that it answers? */
+function passes({ certified, card, claimed, target, type, isJustified }: Case): boolean {
   const isKnown = card >= certified
   // A card is as weak as it says; who claims to be weaker still is taken at its word.
   const isTrue = claimed >= card
-  const needsJustification = claimed >= 2 && target <= 1
+  const needsJustification = claimed >= 2 && target <= 1 && !isJustified
   return isKnown && isTrue && OPENING_TYPES.has(type) && MAY_OPEN[claimed].includes(target) && !needsJustification
 }
 
 /** Sends a message for each case; what the victim decided, by message id. */
 async function decide({ eve, victim }: Scene, cases: readonly Case[]): Promise<Map<string, boolean>> {
   const decisions = new Map<string, boolean>()
-  const sent = cases.map(({ card, claimed, target, type }): Partial<A2AEnvelope> => {
+  const sent = cases.map(({ card, claimed, target, type, isJustified }): Partial<A2AEnvelope> => {
     const { id } = eve.envelope()
     const ends = { sender: `card${card}@${eve.member.id}`, recipient: `target${target}@${victim.id}` }
-    return { id, ...ends, type, correlationId: `${id}_thread`, payload: { hello: 1 }, metadata: { tier: claimed } }
+    return {
+      id,
+      ...ends,
+      type,
+      correlationId: `${id}_thread`,
+      payload: { hello: 1 },
+      metadata: { tier: claimed, ...(isJustified ? { justification: 'ticket 42' } : {}) }
+    }
   })
   for (const one of sent) await eve.send(one)
   await eventually(() => {
@@ -44,7 +58,7 @@ async function decide({ eve, victim }: Scene, cases: readonly Case[]): Promise<M
   return new Map(cases.map((_, place) => [String(place), decisions.get(sent[place]?.id ?? '') === true]))
 }
 
-test('claimed, card, certified and target tier and type: the whole matrix through two real nodes', {
+test('claimed, card, certified and target tier, type, and with a justification: the whole matrix through two real nodes', {
   timeout: 120_000
 }, async (t: Assert) => {
   const { strike } = SwarmLinks.prototype
@@ -63,7 +77,9 @@ test('claimed, card, certified and target tier and type: the whole matrix throug
     await victim.api.call('peers.tier', { peer: 'eve', tier: certified })
     await eve.cards(...TIERS.map((tier) => eve.card(`card${tier}`, { tier, revision: 10 - certified })))
     const cases = TIERS.flatMap((card) =>
-      TIERS.flatMap((claimed) => TIERS.flatMap((target) => MESSAGE_TYPES.map((type) => ({ certified, card, claimed, target, type }))))
+      TIERS.flatMap((claimed) =>
+        TIERS.flatMap((target) => KINDS.map(([type, isJustified]) => ({ certified, card, claimed, target, type, isJustified })))
+      )
     )
     for (let from = 0; from < cases.length; from += BATCH) {
       const batch = cases.slice(from, from + BATCH)
@@ -77,7 +93,7 @@ test('claimed, card, certified and target tier and type: the whole matrix throug
     }
   }
   t.alike(wrong.slice(0, 5), [])
-  t.is(decided, 4 ** 4 * MESSAGE_TYPES.length)
+  t.is(decided, 4 ** 4 * KINDS.length)
   t.comment(`${passed} of ${decided} passed`)
   t.ok(passed > 100 && passed < decided / 2)
 })

@@ -41,6 +41,9 @@ test('a mistyped word finds its neighbours, best first', (t) => {
   t.is(nearest('stat', commands)[0], 'start')
   t.alike(nearest('zzzzzz', commands), [])
   t.ok(nearest('st', commands).length <= 3)
+  const agents = ['io', 'sun', 'text', 'files']
+  for (const far of ['hi', 'nobody', '*', 'L7', 'a']) t.alike(nearest(far, agents), [], far)
+  t.alike([nearest('oi', agents), nearest('sum', agents), nearest('tset', agents)], [[], ['sun'], ['text']])
 })
 
 test('a word is its own nearest, and one typing error away from it', async (t) => {

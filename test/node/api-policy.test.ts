@@ -304,6 +304,14 @@ test('policy test takes bare names of nodes and agents as its sender, and says w
   )
   const unknown = await failsWith(t, 'PEER_NOT_FOUND', () => sender('Peerr'))
   t.is(unknown.message, 'no node and no agent "Peerr" in the mesh; did you mean peer?')
+  for (const query of [
+    { from: 'L7', to: 'text' },
+    { from: 'L1', to: 'l7' }
+  ]) {
+    const call = (): Promise<unknown> => api.call('policy.test', query)
+    const { message } = await failsWith(t, query.from === 'L7' ? 'PEER_NOT_FOUND' : 'AGENT_NOT_FOUND', call)
+    t.ok(message.endsWith('; the tiers are L0, L1, L2, L3'), message)
+  }
   const node = await failsWith(t, 'AGENT_NOT_FOUND', () => api.call('policy.test', { from: 'L1', to: 'peer' }))
   t.alike(node.data, { candidates: ['far@peer'] })
   await api.call('peers.revoke', { peer: 'peer' })

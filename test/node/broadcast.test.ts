@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { broadcastError, type Outcome, refusingRule } from '../../src/node/broadcast.js'
+import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
 import { holds } from '../support/holds.js'
 
 const TAKEN = ['COMPLETED', 'DELIVERED', 'SENT', 'QUEUED'] as const
@@ -58,4 +60,18 @@ test('only what the rules of a node refuse has a rule: what is full or away fail
   t.is(refusingRule({ code: 'TIER_VIOLATION', data: null }), 'TIER_VIOLATION')
   t.is(refusingRule({ code: 'OVERLOADED', data: { rule: 'exchanges: bounded' } }), null)
   t.is(refusingRule({ code: 'PEER_OFFLINE', data: { rule: 'hops: a way' } }), null)
+})
+
+test('an agent to which nothing is granted that it needs is left out of a broadcast, which has not failed', async (t) => {
+  const world = new World(t)
+  const locked = new FakeAgent(agentDefinition('locked'), () => ({ ok: false, code: 'FORBIDDEN', message: 'nothing is granted' }))
+  const here = await world.owner({ agents: [locked, echo('text')] })
+  const reply = here.api().call('message.send', { agent: '*', text: 'x' })
+  await world.settle()
+  t.is((await reply).outcome, 'COMPLETED')
+  const left = (await reply).targets?.filter(({ rule }) => rule !== null) ?? []
+  t.alike(
+    left.map(({ agent, outcome, reason }) => [agent, outcome, reason]),
+    [['locked@owner', 'FORBIDDEN', 'nothing is granted']]
+  )
 })

@@ -41,7 +41,7 @@ export function hostAgent(parts: HostParts): LocalAgent {
 
 /** An outcome without a result. */
 export function failure(
-  code: 'TASK_FAILED' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE',
+  code: 'TASK_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE',
   message: string
 ): AgentOutcome {
   return { ok: false, code, message }

@@ -94,9 +94,9 @@ function tiersOf(name: string | null, preset: string | null): readonly (readonly
   const all = Object.entries(tiers)
   const chosen = name === null ? all : all.filter(([id]) => id === name)
   if (chosen.length > 0) return chosen
-  const candidates = Object.keys(tiers)
-  throw new NodeError('AGENT_NOT_FOUND', `the preset ${preset} has no agent ${name}; it has ${candidates.join(', ')}`, {
-    data: { candidates },
+  const names = Object.keys(tiers)
+  throw new NodeError('AGENT_NOT_FOUND', `the preset ${preset} has no agent ${name}; it has ${names.join(', ')}`, {
+    data: { names },
     next: ['a2a-node agents new --help']
   })
 }

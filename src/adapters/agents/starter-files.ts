@@ -10,7 +10,7 @@ import { failure } from './hosted-agent.js'
 
 /**
  * The starter agent `files`: `files.search`, `files.read` and `files.stat` under the granted directories. What is not
- * allowed, or does not exist there, fails with a message that names the config key.
+ * allowed, or does not exist there, fails with a message that names the config key; without a grant everything is FORBIDDEN.
  */
 export class FilesStarter {
   readonly #paths: GrantedPaths
@@ -23,6 +23,12 @@ export class FilesStarter {
   /** Does one task. Never rejects. */
   async run({ capability, input }: AgentTask, signal: AbortSignal): Promise<AgentOutcome> {
     const given = isRecord(input) ? input : {}
+    try {
+      await this.#paths.directories()
+    } catch (error) {
+      // Without a grant it can do nothing: a broadcast leaves it out, and has not failed.
+      return failure('FORBIDDEN', messageOf(error))
+    }
     try {
       if (capability === 'files.search') return await this.#search(given, signal)
       if (capability === 'files.read') return await this.#read(given)

@@ -147,14 +147,14 @@ test('files.stat tells what something is', async (t: Assert) => {
 
 test('what is not granted fails with the name of the config key', async (t: Assert) => {
   const { agent } = await granted(t)
-  const refused = async (one: HostedAgent, capability: string, input: object): Promise<void> => {
-    const message = failureText(t, 'TASK_FAILED', await one.run(taskOf(capability, input), recordedRun()))
+  const refused = async (one: HostedAgent, capability: string, input: object, code = 'TASK_FAILED'): Promise<void> => {
+    const message = failureText(t, code, await one.run(taskOf(capability, input), recordedRun()))
     t.ok(message.includes('agents.grants'), message)
   }
   await refused(agent, 'files.read', { path: '/etc/passwd' })
   await refused(agent, 'files.stat', { path: '../' })
-  await refused(starter('files'), 'files.search', { pattern: '*' })
-  await refused(starter('files'), 'files.read', { path: 'a.ts' })
+  await refused(starter('files'), 'files.search', { pattern: '*' }, 'FORBIDDEN')
+  await refused(starter('files'), 'files.read', { path: 'a.ts' }, 'FORBIDDEN')
 })
 
 test('a search ends when it is aborted', async (t: Assert) => {
