@@ -62,7 +62,7 @@ async function sample(node) {
   return {
     rssMB: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1000,
     descriptors: fs.readdirSync(`/proc/${pid}/fd`).length,
-    timers: Number(fs.readFileSync(node.probe, 'utf8'))
+    ...JSON.parse(fs.readFileSync(node.probe, 'utf8'))
   }
 }
 

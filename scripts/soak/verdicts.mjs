@@ -1,7 +1,13 @@
 import { median } from '../bench/figures.mjs'
 
 /** Most that the median of the last third may be above that of the second: a share of it, and so much more. */
-const BOUNDS = { rssMB: { share: 0.05, more: 8 }, descriptors: { share: 0, more: 8 }, timers: { share: 0.1, more: 16 } }
+const BOUNDS = {
+  rssMB: { share: 0.05, more: 8 },
+  heapMB: { share: 0.05, more: 4 },
+  externalMB: { share: 0.05, more: 4 },
+  descriptors: { share: 0, more: 8 },
+  timers: { share: 0.1, more: 16 }
+}
 
 /** A line for each quantity that was sampled of a process, and whether it grew. */
 export function verdicts(name, samples) {
