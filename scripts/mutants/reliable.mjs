@@ -274,4 +274,20 @@ export const RELIABLE_MUTANTS = [
     test: 'node/recovery',
     title: 'a node starts though a record is damaged'
   }
+  {
+    name: 'what was given up while it was read is sent all the same',
+    file: 'src/node/out-lane.ts',
+    find: 'if (message !== undefined) this.#sendOne(message, envelope)',
+    put: 'this.#sendOne(message ?? next, envelope)',
+    test: 'node/out-lane',
+    title: 'what was given up or acknowledged while it was read is not sent'
+  },
+  {
+    name: 'a message that cannot be read now is taken for one that was given up',
+    file: 'src/node/out-lane.ts',
+    find: 'else if (envelope === undefined) this.#wait(seq)',
+    put: "else if (envelope === undefined) this.step({ type: 'give-up', messageIds: new Set([messageId]) })",
+    test: 'node/out-lane',
+    title: 'a message that cannot be read is read again'
+  }
 ]

@@ -184,12 +184,13 @@ export class OutLane {
   }
 
   #blank(messages: readonly Unacked[]): void {
+    this.#bytes -= bytesOf(messages)
     this.#parts.tidy(
       messages.flatMap((message) => {
         this.#fresh.delete(message.messageId)
         const requestId = this.#requests.get(message.messageId) ?? null
         return [
-          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ requestId, ...message }) },
+          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ requestId, ...message, bytes: 0, isVoid: true }) },
           { key: KEYS.content(message.messageId), value: null }
         ]
       })
@@ -218,32 +219,40 @@ export class OutLane {
   /** One after the other, in order; what has to be read first holds up those behind it. */
   #sendAll(): void {
     if (this.#isSending) return
-    while (this.#toSend.length > 0) {
-      const [message] = this.#toSend
-      if (message === undefined) return
-      const envelope = message.isVoid ? null : this.#fresh.get(message.messageId)
-      if (envelope === undefined) return void this.#readAndSend(message)
-      this.#sendOne(message, envelope)
+    for (let [next] = this.#toSend; next !== undefined; [next] = this.#toSend) {
+      const { seq, messageId } = next
+      // It may have been acknowledged, given up or numbered anew since.
+      const message = this.#state.live.find((one) => one.seq === seq && one.messageId === messageId)
+      const envelope = message === undefined || message.isVoid ? null : this.#fresh.get(messageId)
+      if (envelope === undefined) return void this.#read(next)
+      this.#toSend.shift()
+      if (message !== undefined) this.#sendOne(message, envelope)
     }
   }
 
-  async #readAndSend(message: Unacked): Promise<void> {
+  async #read({ seq, messageId }: Unacked): Promise<void> {
     this.#isSending = true
-    const envelope = await this.#parts.ledger.get(KEYS.content(message.messageId)).catch((error: unknown) => {
+    const envelope = await this.#parts.ledger.get(KEYS.content(messageId)).catch((error: unknown) => {
       this.#note('a message could not be read', error)
-      return null
+      return undefined
     })
     this.#isSending = false
-    // The link may have gone meanwhile, or the message may have been acknowledged.
-    if (this.#toSend[0] === message) this.#sendOne(message, envelope)
+    // What is live and not there never comes back; what cannot be read now is read again.
+    if (envelope === null) this.step({ type: 'give-up', messageIds: new Set([messageId]) })
+    else if (envelope === undefined) this.#wait(seq)
+    else if (this.#requests.has(messageId)) this.#fresh.set(messageId, envelope)
     this.#sendAll()
   }
 
-  #sendOne(message: Unacked, envelope: Uint8Array | null): void {
-    this.#toSend.shift()
-    this.#fresh.delete(message.messageId)
+  /** Nothing from this number on is sent for now: it waits for room, or for the next link. */
+  #wait(seq: number): void {
+    this.#toSend = []
+    this.step({ type: 'full', seq })
+  }
+
+  #sendOne({ seq, messageId }: Unacked, envelope: Uint8Array | null): void {
+    this.#fresh.delete(messageId)
     const { source, target } = this.lane
-    const { seq, messageId } = message
     const requestId = this.#requests.get(messageId) ?? null
     try {
       this.#parts.send({
@@ -256,9 +265,7 @@ export class OutLane {
         envelope
       })
     } catch {
-      // It waits for room, or for the next link.
-      this.#toSend = []
-      this.step({ type: 'full', seq })
+      this.#wait(seq)
     }
   }
 

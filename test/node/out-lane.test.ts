@@ -1,0 +1,124 @@
+import test from 'brittle'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import type { ReliableFrame } from '../../src/domain/reliable/frame.js'
+import { decodeReliable, encodeReliable } from '../../src/domain/reliable/frame.js'
+import { KEYS, laneText, readMessageKey } from '../../src/domain/reliable/keys.js'
+import { messageRecord } from '../../src/domain/reliable/records.js'
+import { fromUtf8, utf8 } from '../../src/kit/ids.js'
+import { OutLane } from '../../src/node/out-lane.js'
+import type { GivenUp } from '../../src/node/out-lane.js'
+import { ManualClock } from '../support/manual-clock.js'
+
+const LANE = { source: { agentId: 'one', nodeId: 'y'.repeat(52) }, target: { agentId: 'two', nodeId: 'b'.repeat(52) } }
+
+/** A lane that was opened anew with three messages in its ledger, which is read when the test says so. */
+async function scene(): Promise<Scene> {
+  const clock = new ManualClock()
+  const ledger = createMemoryLedger()
+  const scene: Scene = { sent: [], frames: [], givenUp: [], reads: [], clock, ledger, lane: null as unknown as OutLane }
+  const open = async (): Promise<OutLane> => {
+    const stored = await ledger.list({ from: 'out/', to: 'out0', limit: 10 })
+    const live = stored.map(({ key, value }) => ({ seq: readMessageKey(key).seq, ...messageRecord.decode(value) }))
+    return new OutLane(
+      {
+        clock,
+        ledger: {
+          get: (key) =>
+            new Promise((resolve, reject) => scene.reads.push({ go: () => void ledger.get(key).then(resolve, reject), fail: reject }))
+        },
+        telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+        chance: () => 0,
+        send: (frame) => {
+          scene.frames.push(decodeReliable(encodeReliable(frame)))
+          scene.sent.push(`${frame.seq} ${frame.envelope === null ? 'nothing' : fromUtf8(frame.envelope)}`)
+        },
+        greet: () => {},
+        commit: (changes) => ledger.commit(changes),
+        tidy: (changes) => void ledger.commit(changes),
+        onGivenUp: (messages) => scene.givenUp.push(...messages)
+      },
+      LANE,
+      { next: live.length + 1, live }
+    )
+  }
+  const before = await open()
+  for (const at of [1, 2, 3]) {
+    const times = { expiresAt: clock.now() + (at === 3 ? 60_000 : at * 1000) }
+    await before.record({ messageId: `m${at}`, requestId: `r${at}`, envelope: utf8(`text ${at}`), ...times }, () => [])
+  }
+  return Object.assign(scene, { lane: await open() })
+}
+
+interface Scene {
+  readonly sent: string[]
+  /** As their receiver reads them. */
+  readonly frames: (ReliableFrame | null)[]
+  readonly givenUp: GivenUp[]
+  readonly reads: { readonly go: () => void; readonly fail: (error: Error) => void }[]
+  readonly clock: ManualClock
+  readonly ledger: ReturnType<typeof createMemoryLedger>
+  readonly lane: OutLane
+}
+
+test('what was given up or acknowledged while it was read is not sent: its number is behind what its receiver is told still comes', async (t) => {
+  const { lane, reads, sent, frames, clock, givenUp } = await scene()
+  lane.step({ type: 'up' })
+  lane.step({ type: 'ack', ack: 0, messageId: null })
+  t.is(reads.length, 1, 'the first is read')
+  clock.advance(1500)
+  lane.tick()
+  t.alike(givenUp, [{ messageId: 'm1', requestId: 'r1' }])
+  reads[0]?.go()
+  await turn()
+  reads[1]?.go()
+  await turn()
+  lane.step({ type: 'ack', ack: 3, messageId: 'm3' })
+  reads[2]?.go()
+  await turn()
+  t.alike(sent, ['2 text 2'])
+  t.absent(frames.includes(null), 'all of it can be read')
+})
+
+test('a message that cannot be read is read again: it is not taken for one that was given up', async (t) => {
+  const { lane, reads, sent, clock } = await scene()
+  lane.step({ type: 'up' })
+  lane.step({ type: 'ack', ack: 0, messageId: null })
+  reads[0]?.fail(new Error('EIO'))
+  await turn()
+  t.alike(sent, [])
+  clock.advance(500)
+  lane.tick()
+  for (const at of [1, 2, 3]) {
+    reads[at]?.go()
+    await turn()
+  }
+  t.alike(sent, ['1 text 1', '2 text 2', '3 text 3'])
+})
+
+test('a message whose content is gone for good is given up, and holds up none behind it', async (t) => {
+  const { lane, reads, sent, givenUp, ledger } = await scene()
+  await ledger.commit([{ key: KEYS.content('m2'), value: null }])
+  lane.step({ type: 'up' })
+  lane.step({ type: 'ack', ack: 0, messageId: null })
+  for (const at of [0, 1, 2]) {
+    reads[at]?.go()
+    await turn()
+  }
+  t.alike(givenUp, [{ messageId: 'm2', requestId: 'r2' }])
+  t.alike(sent, ['1 text 1', '2 nothing', '3 text 3'])
+})
+
+test('what is given up behind others counts no more as waiting, and stays given up over a restart', async (t) => {
+  const { lane, ledger } = await scene()
+  lane.giveUp('r2')
+  await turn()
+  t.alike(lane.load, { count: 3, bytes: 12 })
+  const record = await ledger.get(KEYS.message(laneText(LANE), 2))
+  t.is(record === null ? null : messageRecord.decode(record).isVoid, true)
+})
+
+/** Everything that is ready goes on. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
