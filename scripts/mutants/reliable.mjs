@@ -273,7 +273,7 @@ export const RELIABLE_MUTANTS = [
     put: 'throw error',
     test: 'node/recovery',
     title: 'a node starts though a record is damaged'
-  }
+  },
   {
     name: 'what was given up while it was read is sent all the same',
     file: 'src/node/out-lane.ts',

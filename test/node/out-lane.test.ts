@@ -16,7 +16,7 @@ const LANE = { source: { agentId: 'one', nodeId: 'y'.repeat(52) }, target: { age
 async function scene(): Promise<Scene> {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
-  const scene: Scene = { sent: [], frames: [], givenUp: [], reads: [], clock, ledger, lane: null as unknown as OutLane }
+  const made: Scene = { sent: [], frames: [], givenUp: [], reads: [], clock, ledger, lane: null as unknown as OutLane }
   const open = async (): Promise<OutLane> => {
     const stored = await ledger.list({ from: 'out/', to: 'out0', limit: 10 })
     const live = stored.map(({ key, value }) => ({ seq: readMessageKey(key).seq, ...messageRecord.decode(value) }))
@@ -25,18 +25,18 @@ async function scene(): Promise<Scene> {
         clock,
         ledger: {
           get: (key) =>
-            new Promise((resolve, reject) => scene.reads.push({ go: () => void ledger.get(key).then(resolve, reject), fail: reject }))
+            new Promise((resolve, reject) => made.reads.push({ go: () => void ledger.get(key).then(resolve, reject), fail: reject }))
         },
         telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
         chance: () => 0,
         send: (frame) => {
-          scene.frames.push(decodeReliable(encodeReliable(frame)))
-          scene.sent.push(`${frame.seq} ${frame.envelope === null ? 'nothing' : fromUtf8(frame.envelope)}`)
+          made.frames.push(decodeReliable(encodeReliable(frame)))
+          made.sent.push(`${frame.seq} ${frame.envelope === null ? 'nothing' : fromUtf8(frame.envelope)}`)
         },
         greet: () => {},
         commit: (changes) => ledger.commit(changes),
         tidy: (changes) => void ledger.commit(changes),
-        onGivenUp: (messages) => scene.givenUp.push(...messages)
+        onGivenUp: (messages) => made.givenUp.push(...messages)
       },
       LANE,
       { next: live.length + 1, live }
@@ -47,7 +47,7 @@ async function scene(): Promise<Scene> {
     const times = { expiresAt: clock.now() + (at === 3 ? 60_000 : at * 1000) }
     await before.record({ messageId: `m${at}`, requestId: `r${at}`, envelope: utf8(`text ${at}`), ...times }, () => [])
   }
-  return Object.assign(scene, { lane: await open() })
+  return Object.assign(made, { lane: await open() })
 }
 
 interface Scene {
