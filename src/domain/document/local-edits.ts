@@ -1,0 +1,52 @@
+import { BLOCK_LIMITS, encodeBlock } from './block.js'
+import type { DocumentStream } from './stream.js'
+import { UPDATE_LIMITS } from './update.js'
+
+/** Blocks to append in this order, or why what was edited here can never be told to others. Then the replica is worth nothing: make a new one of the streams. */
+export type LocalBlocks = { readonly ok: true; readonly blocks: readonly Uint8Array[] } | { readonly ok: false; readonly reason: string }
+
+/** What this node edited and has not put into its stream yet. */
+export class LocalEdits {
+  #updates: Uint8Array[] = []
+
+  /** Notes an update of the live document. */
+  add(update: Uint8Array): void {
+    this.#updates.push(update)
+  }
+
+  /** All that was noted, as blocks of the own stream; each goes through the checks that others put it through. */
+  take(stream: DocumentStream, sessions: number): LocalBlocks {
+    const blocks: Uint8Array[] = []
+    const groups = grouped(this.#updates.splice(0))
+    // A session is announced before anybody uses it, else its clientID could be given to two.
+    if (groups.length === 0 && sessions > stream.announced) groups.push([])
+    for (const updates of groups) {
+      const bytes = encodeBlock({ sessions, updates })
+      const reading = stream.check(bytes)
+      const fault = reading.ok ? stream.fault(reading.block) : reading.reason
+      if (!reading.ok || fault !== null) return { ok: false, reason: fault ?? 'a block is malformed' }
+      const isNext = stream.waiting.length === 0
+      stream.push(reading.block)
+      // Behind blocks that wait it waits as well; that it is in the document already does no harm.
+      if (isNext) stream.shift()
+      blocks.push(bytes)
+    }
+    return { ok: true, blocks }
+  }
+}
+
+/** Updates in groups that fit into a block each. */
+function grouped(updates: readonly Uint8Array[]): Uint8Array[][] {
+  const groups: Uint8Array[][] = []
+  let size = Number.POSITIVE_INFINITY
+  for (const update of updates) {
+    // A length takes up to five bytes.
+    size += update.byteLength + 5
+    if (size > UPDATE_LIMITS.maxBytes || (groups.at(-1)?.length ?? 0) >= BLOCK_LIMITS.maxUpdates) {
+      groups.push([])
+      size = update.byteLength + 5
+    }
+    groups.at(-1)?.push(update)
+  }
+  return groups
+}

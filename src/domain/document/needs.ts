@@ -1,0 +1,36 @@
+import type { CheckedBlock } from './stream.js'
+
+/** A clientID and how far its clock must come. */
+export interface Missing {
+  readonly client: number
+  readonly end: number
+}
+
+/**
+ * The first thing that a block stands on and that is not there; null when it can be applied. `clockOf` says how far the clock
+ * of a clientID is in the document; what the block itself writes before counts too.
+ */
+export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => number): Missing | null {
+  const written = new Map<number, number>()
+  for (const { contents } of updates) {
+    for (const [client, end] of contents.needs) {
+      if (end > (written.get(client) ?? clockOf(client))) return { client, end }
+    }
+    if (contents.writes !== null) written.set(contents.writes.client, contents.writes.clock + contents.writes.length)
+  }
+  return null
+}
+
+/** An update of Yjs (v1) that fills the clocks of a clientID from `clock` on with nothing, as if it had been written and removed. */
+export function gapFilling({ client, end }: Missing, clock: number): Uint8Array {
+  const numbers = [1, 1, client, clock, 0, end - clock, 0]
+  return Uint8Array.from(numbers.flatMap(sevens))
+}
+
+/** A number as Yjs writes it: 7 bits a byte, lowest first. */
+function sevens(value: number): number[] {
+  const bytes: number[] = []
+  let rest = value
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
+  return [...bytes, rest]
+}

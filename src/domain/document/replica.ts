@@ -1,0 +1,327 @@
+import * as Y from 'yjs'
+import { NodeError } from '../../kit/errors.js'
+import type { Hash } from '../../kit/sign.js'
+import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { LocalEdits, type LocalBlocks } from './local-edits.js'
+import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from './snapshot.js'
+import { type CheckedBlock, DocumentStream, type StreamEnd } from './stream.js'
+import { readUpdate } from './update.js'
+import { blocker, gapFilling } from './needs.js'
+
+/** Largest document in bytes, as one update of Yjs. */
+export const MAX_DOCUMENT_BYTES = 16_777_216
+/** Streams that one document may have. */
+export const MAX_STREAMS = 4096
+
+/** What a replica is made of. */
+export interface ReplicaOptions {
+  /** The document's id. */
+  readonly guid: string
+  readonly hash: Hash
+  /** The key of this node's own stream; null for one that only reads. */
+  readonly own: StreamKey | null
+  /** In bytes; {@link MAX_DOCUMENT_BYTES} unless told otherwise. */
+  readonly maxBytes?: number
+}
+
+/** One block of a stream as it arrived; `index` is its place, from 0 on. */
+export interface StreamBlock {
+  readonly stream: StreamKey
+  readonly index: number
+  readonly bytes: Uint8Array
+}
+
+/** A stream ended: what follows in it counts nowhere. */
+export interface StreamStop {
+  readonly stream: StreamKey
+  /** Blocks of it that count. */
+  readonly at: number
+  /** In words of this node. */
+  readonly reason: string
+  /** Is something in this replica that no longer counts? Then make a new one, tell it of this stop first, and give it all streams again. */
+  readonly needsRebuild: boolean
+}
+
+/**
+ * What became of a block. `taken`: applied, or kept until what it stands on is there. `known`: it was taken before. `early`:
+ * blocks before it are missing. `later`: too much waits, the document is full, or this
+ * replica must be made anew; offer it again. `ended`: its stream has.
+ */
+export interface Receipt {
+  readonly outcome: 'taken' | 'known' | 'early' | 'later' | 'ended'
+  /** Streams that this block brought to their end. */
+  readonly stops: readonly StreamStop[]
+}
+
+/** Numbers of a replica, as they are now. */
+export interface ReplicaCounts {
+  readonly streams: number
+  /** Blocks that are applied, and those that wait for what they stand on. */
+  readonly applied: number
+  readonly waiting: number
+  readonly waitingBytes: number
+  /** Size of the document as one update, in bytes. */
+  readonly bytes: number
+  readonly isFull: boolean
+}
+
+const CLASH = 'its clientID is that of another'
+/** Marks what comes from streams, so that it is not taken for an edit of this node. */
+const FROM_STREAMS = Symbol('from streams')
+
+/**
+ * One node's copy of a document: the Y.Doc and how far it follows each member's stream. Blocks are checked before Yjs sees
+ * them, and applied in the order of their stream, once what they stand on is there. Its state depends on the blocks that it
+ * was given and on which streams ended where, never on the order in which streams arrived.
+ */
+export class Replica {
+  /** The live document. Programs of this node edit it under the clientID of a session (see {@link openSession}). */
+  readonly doc: Y.Doc
+  readonly #ids: ClientIds
+  readonly #streams = new Map<StreamKey, DocumentStream>()
+  readonly #options: ReplicaOptions
+  readonly #edits = new LocalEdits()
+  /** Upper bound of the document's size, and whether it was measured since it changed. */
+  #bytes = 0
+  #isMeasured = false
+  /** Holds something that no longer counts, or that nobody else can take. */
+  #isVoid = false
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options
+    this.#ids = new ClientIds(options.hash)
+    this.doc = new Y.Doc({ guid: options.guid, gc: true })
+    // No session yet: what is written now belongs to nobody, and is refused.
+    this.doc.clientID = 0
+    this.doc.on('update', (update: Uint8Array, origin: unknown) => {
+      this.#bytes += update.byteLength
+      this.#isMeasured = false
+      if (origin !== FROM_STREAMS) this.#edits.add(update)
+    })
+    // Yjs removes marks of formatting that mean nothing any more, after what came from elsewhere. Which these are depends on
+    // what came first, so replicas would differ; who writes may do so, and then it is an edit like any other.
+    this.doc.on('afterTransaction', (transaction: Y.Transaction) => {
+      if (transaction.origin === FROM_STREAMS) transaction._needFormattingCleanup = false
+    })
+  }
+
+  /** Blocks applied of each stream; of those without any nothing. */
+  vectorClock(): Record<StreamKey, number> {
+    const lengths = [...this.#streams.values()].map(({ key, applied }) => [key, applied] as const)
+    return Object.fromEntries(lengths.filter(([, applied]) => applied > 0))
+  }
+
+  /** See {@link ReplicaCounts}. Measures the document: not for a hot path. */
+  counts(): ReplicaCounts {
+    const streams = [...this.#streams.values()]
+    const sum = (of: (stream: DocumentStream) => number): number => streams.reduce((total, stream) => total + of(stream), 0)
+    return {
+      streams: streams.length,
+      applied: sum(({ applied }) => applied),
+      waiting: sum(({ waiting }) => waiting.length),
+      waitingBytes: sum(({ waitingBytes }) => waitingBytes),
+      bytes: this.#measure(),
+      isFull: this.isFull()
+    }
+  }
+
+  /** Has the document reached its size? It then takes no further block, nor should its node let anybody edit. */
+  isFull(): boolean {
+    const most = this.#options.maxBytes ?? MAX_DOCUMENT_BYTES
+    // What was added up counts deleted text too; only now is it worth measuring.
+    return this.#bytes >= most && this.#measure() >= most
+  }
+
+  /** Takes one block of a stream: of another member, or an own one when it is read back. Never throws. */
+  receive({ stream: key, index, bytes }: StreamBlock): Receipt {
+    const stream = this.#streamOf(key)
+    if (stream === null) return { outcome: 'later', stops: [] }
+    if (stream.end !== null && index >= stream.end.at) return { outcome: 'ended', stops: [] }
+    if (index < stream.length) return { outcome: 'known', stops: [] }
+    if (index > stream.length) return { outcome: 'early', stops: [] }
+    if (this.#isVoid || stream.isFull || this.isFull()) return { outcome: 'later', stops: [] }
+    const reading = stream.check(bytes)
+    if (!reading.ok) return this.#ended(stream, reading.reason)
+    const clash = this.#ids.open(key, reading.block.sessions)
+    if (clash?.loser === key) return this.#ended(stream, CLASH)
+    const stops = clash === null ? [] : this.#lose(clash)
+    const fault = stream.fault(reading.block)
+    if (fault !== null) return this.#ended(stream, fault)
+    stream.push(reading.block)
+    return { outcome: 'taken', stops: [...stops, ...this.#drain()] }
+  }
+
+  /**
+   * Ends a stream: of it only the first `at` blocks count, here as everywhere. For what a replica cannot see itself, such as
+   * two tales of one stream, and for stops that a rebuilt replica is told of first.
+   */
+  stop(key: StreamKey, at: number, reason: string): readonly StreamStop[] {
+    const stream = this.#streamOf(key)
+    return stream === null ? [] : [this.#end(stream, { at, reason }), ...this.#drain()]
+  }
+
+  /**
+   * Writes an update (v1) of a program of this node into the document, as if it had been edited here. It must have the
+   * clientID of a session of this node. Returns why it is refused, or null.
+   */
+  write(bytes: Uint8Array): string | null {
+    const reading = readUpdate(bytes)
+    if (!reading.ok) return reading.reason
+    const { writes, needs } = reading.update
+    const clockOf = (client: number): number => Y.getState(this.doc.store, client)
+    if (writes !== null && this.#ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
+    if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
+    if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update that stands on what is not there'
+    if (this.isFull()) return 'the document is full'
+    Y.applyUpdate(this.doc, bytes)
+    return null
+  }
+
+  /**
+   * Opens a session of this node, for its own document or for one program's. Returns the clientID to write with. The own
+   * stream must have been read back whole; call {@link takeBlocks} before a program gets the clientID.
+   * @throws NodeError FORBIDDEN without a stream of its own, OVERLOADED beyond 4,096 sessions
+   */
+  openSession(): number {
+    const { own, hash } = this.#options
+    if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
+    const number = this.#ids.sessionsOf(own)
+    if (number >= MAX_SESSIONS) throw new NodeError('OVERLOADED', `this node has had ${MAX_SESSIONS} sessions of the document`)
+    this.#ids.open(own, number + 1)
+    return clientIdOf({ stream: own, number }, hash)
+  }
+
+  /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
+  takeBlocks(): LocalBlocks {
+    const { own } = this.#options
+    const stream = own === null ? null : this.#streamOf(own)
+    if (stream === null) return { ok: true, blocks: [] }
+    const taken = this.#edits.take(stream, this.#ids.sessionsOf(stream.key))
+    if (!taken.ok) this.#isVoid = true
+    return taken
+  }
+
+  /** The document and how far it follows each stream, as bytes (format v2 of Yjs inside). */
+  snapshot(): Uint8Array {
+    const streams = [...this.#streams.values()].map(({ key, applied, end }) => ({
+      key,
+      length: applied,
+      sessions: this.#ids.sessionsOf(key),
+      end
+    }))
+    return encodeSnapshot({ guid: this.doc.guid, streams: streams.sort((a, b) => (a.key < b.key ? -1 : 1)) }, this.doc)
+  }
+
+  /**
+   * Begins with a snapshot instead of nothing; for a replica that was given no block yet. Returns why it cannot, or null. A
+   * snapshot is believed: take none but of this node or of a member who may write the document.
+   */
+  load(bytes: Uint8Array): string | null {
+    if (this.#streams.size > 0) return 'the replica has begun already'
+    const snapshot = decodeSnapshot(bytes)
+    if (!snapshot.ok) return snapshot.reason
+    if (snapshot.head.guid !== this.doc.guid) return 'a snapshot of another document'
+    const scratch = snapshot.open()
+    if (scratch === null) return 'a snapshot whose document cannot be read'
+    return this.#follow(snapshot.head, scratch)
+  }
+
+  #follow({ streams }: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
+    for (const { key, sessions } of streams) this.#ids.open(key, sessions)
+    if ([...state.clocks.keys()].some((client) => this.#ids.ownerOf(client) === null)) return 'a snapshot with a clientID of nobody'
+    for (const { key, length, end } of streams) {
+      const stream = new DocumentStream(key, this.#ids, length)
+      stream.end = end
+      this.#streams.set(key, stream)
+    }
+    for (const [client, clock] of state.clocks) this.#streams.get(this.#ids.ownerOf(client) ?? '')?.setClock(client, clock)
+    Y.applyUpdateV2(this.doc, state.update, FROM_STREAMS)
+    return null
+  }
+
+  #measure(): number {
+    if (!this.#isMeasured) this.#bytes = Y.encodeStateAsUpdate(this.doc).byteLength
+    this.#isMeasured = true
+    return this.#bytes
+  }
+
+  #streamOf(key: StreamKey): DocumentStream | null {
+    const known = this.#streams.get(key)
+    if (known !== undefined) return known
+    if (this.#streams.size >= MAX_STREAMS) return null
+    const stream = new DocumentStream(key, this.#ids)
+    this.#streams.set(key, stream)
+    return stream
+  }
+
+  #ended(stream: DocumentStream, reason: string): Receipt {
+    return { outcome: 'ended', stops: [this.#end(stream, { at: stream.length, reason }), ...this.#drain()] }
+  }
+
+  /** The stream with the larger key never had that session; when it was heard of first it is taken back. */
+  #lose({ loser, session }: ClientIdClash): StreamStop[] {
+    const stream = this.#streamOf(loser)
+    return stream === null ? [] : [this.#end(stream, { at: stream.openedAt(session), reason: CLASH })]
+  }
+
+  #end(stream: DocumentStream, end: StreamEnd): StreamStop {
+    if (stream.end === null || end.at < stream.end.at) stream.end = end
+    const needsRebuild = stream.length > stream.end.at
+    this.#isVoid ||= needsRebuild
+    return { stream: stream.key, ...stream.end, needsRebuild }
+  }
+
+  /** Applies all that waits for nothing any more, until nothing of that kind is left. */
+  #drain(): StreamStop[] {
+    const stops: StreamStop[] = []
+    let isMoving = !this.#isVoid
+    while (isMoving) {
+      isMoving = false
+      for (const stream of this.#streams.values()) {
+        for (let block = stream.waiting[0]; block !== undefined && this.#isReady(block); block = stream.waiting[0]) {
+          if (!this.#apply(block)) {
+            stops.push(this.#end(stream, { at: stream.applied, reason: 'Yjs refuses an update' }))
+            return stops
+          }
+          stream.shift()
+          isMoving = true
+        }
+      }
+    }
+    return stops
+  }
+
+  #isReady(block: CheckedBlock): boolean {
+    while (!this.isFull()) {
+      const missing = blocker(block, (client) => Y.getState(this.doc.store, client))
+      if (missing === null) return true
+      const owner = this.#onceOwnerOf(missing.client)
+      const stream = owner === null ? undefined : this.#streams.get(owner)
+      // What an ended stream never wrote is not coming: emptiness takes its place, the same on every replica.
+      if (stream === undefined || stream.end === null || stream.applied < stream.end.at) return false
+      Y.applyUpdate(this.doc, gapFilling(missing, Y.getState(this.doc.store, missing.client)), FROM_STREAMS)
+    }
+    return false
+  }
+
+  #onceOwnerOf(client: number): StreamKey | null {
+    if (this.#ids.onceOwnerOf(client) === null) {
+      for (const stream of this.#streams.values()) if (stream.end !== null) this.#ids.end(stream.key)
+    }
+    return this.#ids.onceOwnerOf(client)
+  }
+
+  /** False when Yjs threw or kept something back: with updates that passed the checks it does neither. */
+  #apply({ updates }: CheckedBlock): boolean {
+    let isWhole = false
+    try {
+      this.doc.transact(() => {
+        for (const { bytes } of updates) Y.applyUpdate(this.doc, bytes, FROM_STREAMS)
+        isWhole = true
+      }, FROM_STREAMS)
+    } catch {
+      // Thrown before the end of the work it is Yjs; after it, an observer of some program, which is no fault of the stream.
+    }
+    return isWhole && this.doc.store.pendingStructs === null && this.doc.store.pendingDs === null
+  }
+}

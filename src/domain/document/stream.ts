@@ -1,0 +1,141 @@
+import { BLOCK_LIMITS, decodeBlock } from './block.js'
+import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { readUpdate, type UpdateContents } from './update.js'
+
+/** Bounds of what waits in one stream for what it stands on. */
+export const WAITING_LIMITS = { maxBlocks: 256, maxBytes: 1_048_576 } as const
+
+/** An update that was checked: its bytes and what it does. */
+export interface CheckedUpdate {
+  readonly bytes: Uint8Array
+  readonly contents: UpdateContents
+}
+
+/** A block that was checked, in the order of its stream. */
+export interface CheckedBlock {
+  readonly updates: readonly CheckedUpdate[]
+  /** Sessions of the stream that are open with it. */
+  readonly sessions: number
+  readonly size: number
+}
+
+/** A checked block, or why it ends its stream. */
+export type BlockReading = { readonly ok: true; readonly block: CheckedBlock } | { readonly ok: false; readonly reason: string }
+
+/** How a stream that ended did. */
+export interface StreamEnd {
+  /** Blocks that count. */
+  readonly at: number
+  readonly reason: string
+}
+
+/**
+ * One member's stream as a replica follows it. Whether a block counts depends on the stream alone (never on what other
+ * streams hold or when they came), so that every replica ends it at the same block.
+ */
+export class DocumentStream {
+  readonly key: StreamKey
+  /** Blocks that are applied. */
+  applied: number
+  /** Why it ended; null while it goes on. */
+  end: StreamEnd | null = null
+  readonly waiting: CheckedBlock[] = []
+  #waitingBytes = 0
+  readonly #ids: ClientIds
+  readonly #from: number
+  /** Sessions that blocks have announced, and the block that announced each. */
+  #announced = 0
+  readonly #openedAt = new Map<number, number>()
+  /** The next clock of each of its clientIDs. */
+  readonly #next = new Map<number, number>()
+
+  constructor(key: StreamKey, ids: ClientIds, applied = 0) {
+    this.key = key
+    this.#ids = ids
+    this.applied = applied
+    this.#from = applied
+    this.#announced = applied === 0 ? 0 : ids.sessionsOf(key)
+  }
+
+  /** Sessions that its blocks have announced. */
+  get announced(): number {
+    return this.#announced
+  }
+
+  /** Blocks that were checked: those that are applied and those that wait. */
+  get length(): number {
+    return this.applied + this.waiting.length
+  }
+
+  /** Bytes of the blocks that wait. */
+  get waitingBytes(): number {
+    return this.#waitingBytes
+  }
+
+  /** Is there no room for another block? */
+  get isFull(): boolean {
+    return this.waiting.length >= WAITING_LIMITS.maxBlocks || this.#waitingBytes >= WAITING_LIMITS.maxBytes
+  }
+
+  /** How far a clientID of its got in blocks that were checked. */
+  clockOf(client: number): number {
+    return this.#next.get(client) ?? 0
+  }
+
+  /** Takes over how far a clientID got, from a snapshot. */
+  setClock(client: number, clock: number): void {
+    this.#next.set(client, clock)
+  }
+
+  /** The block that opened a session; of one that a snapshot had already, the first one behind it. */
+  openedAt(session: number): number {
+    return this.#openedAt.get(session) ?? this.#from
+  }
+
+  /** Checks the next block, but for whose clientIDs it writes with. */
+  check(bytes: Uint8Array): BlockReading {
+    const block = decodeBlock(bytes)
+    if (block === null) return { ok: false, reason: 'a block is malformed' }
+    const known = this.#announced
+    const { sessions } = block
+    if (sessions < known || sessions > Math.min(known + BLOCK_LIMITS.maxNewSessions, MAX_SESSIONS)) {
+      return { ok: false, reason: 'a block with a wrong number of sessions' }
+    }
+    const updates: CheckedUpdate[] = []
+    for (const update of block.updates) {
+      const reading = readUpdate(update)
+      if (!reading.ok) return { ok: false, reason: `an update: ${reading.reason}` }
+      updates.push({ bytes: update, contents: reading.update })
+    }
+    return { ok: true, block: { updates, sessions, size: bytes.byteLength } }
+  }
+
+  /** Why what a block writes is not what this stream may write next; null when it is. Its sessions must be open. */
+  fault({ updates }: CheckedBlock): string | null {
+    const next = new Map<number, number>()
+    for (const { contents } of updates) {
+      if (contents.writes === null) continue
+      const { client, clock, length } = contents.writes
+      if (this.#ids.ownerOf(client) !== this.key) return 'an update with the clientID of another'
+      if (clock !== (next.get(client) ?? this.clockOf(client))) return 'an update that leaves out or repeats clocks'
+      next.set(client, clock + length)
+    }
+    return null
+  }
+
+  /** Puts a block that was checked behind those that wait. */
+  push(block: CheckedBlock): void {
+    for (const { contents } of block.updates) {
+      if (contents.writes !== null) this.setClock(contents.writes.client, contents.writes.clock + contents.writes.length)
+    }
+    for (; this.#announced < block.sessions; this.#announced++) this.#openedAt.set(this.#announced, this.length)
+    this.waiting.push(block)
+    this.#waitingBytes += block.size
+  }
+
+  /** Takes the first of the blocks that wait: it is applied. */
+  shift(): void {
+    this.#waitingBytes -= this.waiting.shift()?.size ?? 0
+    this.applied++
+  }
+}

@@ -1,0 +1,154 @@
+import { UpdateCursor, UpdateFault } from './update-bytes.js'
+import { readContent } from './update-content.js'
+
+/** Bounds of one update of a shared document. */
+export const UPDATE_LIMITS = {
+  /** The update itself, in bytes. */
+  maxBytes: 262_144,
+  /** Pieces that it writes and stretches that it deletes, together. */
+  maxParts: 16_384,
+  /** How far the clock of one clientID may get: 2^32. */
+  maxClock: 4_294_967_296
+} as const
+
+/** So many clocks of a clientID, from one on. */
+export interface ClockRange {
+  readonly client: number
+  readonly clock: number
+  readonly length: number
+}
+
+/** What an update does, without doing it. */
+export interface UpdateContents {
+  /** What it writes: of one clientID and without a gap; null when it only deletes. */
+  readonly writes: ClockRange | null
+  /** How far the clocks of other clientIDs must have come before it can be applied, by clientID. */
+  readonly needs: ReadonlyMap<number, number>
+  /** What it deletes, in order and without overlaps for each clientID. */
+  readonly deletes: readonly ClockRange[]
+}
+
+/** The contents of an update, or why nobody may apply it: in words of this node, without the sender's bytes. */
+export type UpdateReading = { readonly ok: true; readonly update: UpdateContents } | { readonly ok: false; readonly reason: string }
+
+/**
+ * Reads an update in the format v1 of Yjs that anybody may have made. Pure and total: it never throws, and its time and
+ * memory follow the bytes. What passes, Yjs applies without throwing, once {@link UpdateContents.needs} is fulfilled: a throw
+ * there would leave half of it in the document.
+ */
+export function readUpdate(bytes: Uint8Array): UpdateReading {
+  if (bytes.byteLength > UPDATE_LIMITS.maxBytes) return { ok: false, reason: `larger than ${UPDATE_LIMITS.maxBytes} bytes` }
+  try {
+    return { ok: true, update: new UpdateWalk(bytes).read() }
+  } catch (error) {
+    if (!(error instanceof UpdateFault)) throw error
+    return { ok: false, reason: error.message }
+  }
+}
+
+/** One walk over an update. */
+class UpdateWalk {
+  readonly #cursor: UpdateCursor
+  readonly #needs = new Map<number, number>()
+  #parts = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#cursor = new UpdateCursor(bytes)
+  }
+
+  read(): UpdateContents {
+    const clients = this.#cursor.uint()
+    // Structs of two clientIDs can wait for each other for ever; whoever writes has one of its own.
+    if (clients > 1) throw new UpdateFault('it writes for more than one clientID')
+    const writes = clients === 1 ? this.#structs() : null
+    const deletes = this.#deletes(writes)
+    if (this.#cursor.left > 0) throw new UpdateFault('something stands behind its end')
+    return { writes, needs: this.#needs, deletes }
+  }
+
+  #part(): void {
+    if (++this.#parts > UPDATE_LIMITS.maxParts) throw new UpdateFault(`more than ${UPDATE_LIMITS.maxParts} parts`)
+  }
+
+  #structs(): ClockRange {
+    const count = this.#cursor.count(2)
+    const client = this.#cursor.uint()
+    const clock = this.#cursor.uint()
+    let end = clock
+    for (let i = 0; i < count; i++) {
+      this.#part()
+      const length = this.#struct(client, end)
+      if (length === 0) throw new UpdateFault('a part of no length')
+      end += length
+      if (end > UPDATE_LIMITS.maxClock) throw new UpdateFault('a clock is too large')
+    }
+    if (count === 0) throw new UpdateFault('a clientID without anything written')
+    return { client, clock, length: end - clock }
+  }
+
+  /** Bits of the first byte: 8 and 7 left and right neighbour follow, 6 a key, the lower five the kind of content. */
+  #struct(client: number, clock: number): number {
+    const info = this.#cursor.byte()
+    if (info === 0) return this.#cursor.uint()
+    const hasLeft = (info & 0x80) !== 0
+    const hasRight = (info & 0x40) !== 0
+    if (hasLeft) this.#id(client, clock)
+    if (hasRight) this.#id(client, clock)
+    if (!hasLeft && !hasRight) {
+      this.#parent(client, clock)
+      if ((info & 0x20) !== 0) this.#cursor.text()
+    }
+    return readContent(this.#cursor, info & 0x1f)
+  }
+
+  #parent(client: number, clock: number): void {
+    const form = this.#cursor.uint()
+    if (form === 1) this.#cursor.text()
+    else if (form === 0) this.#id(client, clock)
+    else throw new UpdateFault('a parent of an unknown form')
+  }
+
+  /** What an item names must be there before it: of its own clientID because it stands before it, of others by the needs. */
+  #id(client: number, clock: number): void {
+    const named = this.#cursor.uint()
+    const at = this.#cursor.uint()
+    if (named !== client) this.#need(named, at + 1)
+    else if (at >= clock) throw new UpdateFault('something before what it stands on')
+  }
+
+  #need(client: number, end: number): void {
+    if (end > UPDATE_LIMITS.maxClock) throw new UpdateFault('a clock is too large')
+    if (end > (this.#needs.get(client) ?? 0)) this.#needs.set(client, end)
+  }
+
+  #deletes(writes: ClockRange | null): ClockRange[] {
+    const deletes: ClockRange[] = []
+    const seen = new Set<number>()
+    const clients = this.#cursor.count(2)
+    for (let i = 0; i < clients; i++) {
+      const client = this.#cursor.uint()
+      if (seen.has(client)) throw new UpdateFault('a clientID is deleted from twice')
+      seen.add(client)
+      const end = this.#ranges(client, deletes)
+      if (client !== writes?.client) this.#need(client, end)
+      else if (end > writes.clock + writes.length) throw new UpdateFault('it deletes what it did not write yet')
+    }
+    return deletes
+  }
+
+  /** Rising and apart, as Yjs writes them: else a few bytes could delete the same stretch over and over. */
+  #ranges(client: number, deletes: ClockRange[]): number {
+    const count = this.#cursor.count(2)
+    let end = 0
+    for (let i = 0; i < count; i++) {
+      this.#part()
+      const clock = this.#cursor.uint()
+      const length = this.#cursor.uint()
+      if (length === 0 || clock < end) throw new UpdateFault('what it deletes is not in order')
+      end = clock + length
+      if (end > UPDATE_LIMITS.maxClock) throw new UpdateFault('a clock is too large')
+      deletes.push({ client, clock, length })
+    }
+    return end
+  }
+}
