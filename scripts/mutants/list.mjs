@@ -1,6 +1,7 @@
 // One-line faults in rules that are built, and the test that must notice each.
 
 import { CARE_MUTANTS } from './care.mjs'
+import { DOCUMENT_MUTANTS } from './documents.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
@@ -368,6 +369,7 @@ export const MUTANTS = [
     title: 'a state is a map that never holds more bytes than it may, whatever is done to it'
   },
   ...CARE_MUTANTS,
+  ...DOCUMENT_MUTANTS,
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
   ...PLACES_MUTANTS,

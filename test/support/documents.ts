@@ -32,7 +32,7 @@ export function apply(doc: Y.Doc, { kind, at, value }: Edit): void {
   const list = doc.getArray('list')
   const place = (length: number): number => at % (length + 1)
   // Yjs replaces a surrogate pair that is split, even by an edit that changes nothing and is told to nobody.
-  const whole = (index: number): number => (/[\uDC00-\uDFFF]/.test(text.toString().charAt(index)) ? index - 1 : index)
+  const whole = (index: number): number => (/[\uDC00-\uDFFF]/.test(text.toJSON().charAt(index)) ? index - 1 : index)
   const spot = whole(place(text.length))
   const few = whole(Math.min(spot + 3, text.length)) - spot
   if (kind === 'text') text.insert(spot, `${value}.`)
@@ -65,10 +65,10 @@ export function edited(edits: readonly Edit[]): { who: number; update: Uint8Arra
     return doc
   })
   // At least one, whatever the edits do.
-  const first = docs[0] as Y.Doc
+  const first = docs[0]
   first.getText('text').insert(0, 'begin')
   for (const edit of edits) {
-    const doc = docs[edit.who] as Y.Doc
+    const doc = docs[edit.who]
     if (edit.isInformed) for (const { update } of [...made]) Y.applyUpdate(doc, update, 'told')
     apply(doc, edit)
   }
@@ -111,7 +111,7 @@ export function tell(replica: Replica, writers: readonly Writer[]): StreamStop[]
 export function written(edits: readonly Edit[]): Writer[] {
   const writers = ['ann', 'bob', 'cem', 'dee'].map((name) => writer(name))
   for (const edit of edits) {
-    const one = writers[edit.who] as Writer
+    const one = writers[edit.who]
     if (edit.isInformed) tell(one.replica, writers)
     apply(one.replica.doc, edit)
     publish(one)

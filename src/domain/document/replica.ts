@@ -101,7 +101,7 @@ export class Replica {
     // Yjs removes marks of formatting that mean nothing any more, after what came from elsewhere. Which these are depends on
     // what came first, so replicas would differ; who writes may do so, and then it is an edit like any other.
     this.doc.on('afterTransaction', (transaction: Y.Transaction) => {
-      if (transaction.origin === FROM_STREAMS) transaction._needFormattingCleanup = false
+      if (transaction.origin === FROM_STREAMS) Object.assign(transaction, { _needFormattingCleanup: false })
     })
   }
 
@@ -234,8 +234,10 @@ export class Replica {
       stream.end = end
       this.#streams.set(key, stream)
     }
-    for (const [client, clock] of state.clocks) this.#streams.get(this.#ids.ownerOf(client) ?? '')?.setClock(client, clock)
     Y.applyUpdateV2(this.doc, state.update, FROM_STREAMS)
+    for (const [client, clock] of state.clocks) {
+      this.#streams.get(this.#ids.ownerOf(client) ?? '')?.restore(client, clock, runsOf(this.doc, client))
+    }
     return null
   }
 
@@ -279,6 +281,12 @@ export class Replica {
       isMoving = false
       for (const stream of this.#streams.values()) {
         for (let block = stream.waiting[0]; block !== undefined && this.#isReady(block); block = stream.waiting[0]) {
+          if (this.#isReversed(block)) {
+            stream.drop()
+            stops.push(this.#end(stream, { at: stream.applied, reason: 'an update whose left and right are the wrong way round' }))
+            isMoving = true
+            break
+          }
           if (!this.#apply(block)) {
             stops.push(this.#end(stream, { at: stream.applied, reason: 'Yjs refuses an update' }))
             return stops
@@ -304,6 +312,11 @@ export class Replica {
     return false
   }
 
+  #isReversed({ updates }: CheckedBlock): boolean {
+    const crossings = updates.flatMap(({ contents }) => contents.crossings)
+    return crossings.some((crossing) => this.#streams.get(this.#ids.ownerOf(crossing.client) ?? '')?.isReversed(crossing) === true)
+  }
+
   #onceOwnerOf(client: number): StreamKey | null {
     if (this.#ids.onceOwnerOf(client) === null) {
       for (const stream of this.#streams.values()) if (stream.end !== null) this.#ids.end(stream.key)
@@ -324,4 +337,12 @@ export class Replica {
     }
     return isWhole && this.doc.store.pendingStructs === null && this.doc.store.pendingDs === null
   }
+}
+
+/** The clocks of a clientID at which what it wrote does not go on behind the clock before. */
+function runsOf(doc: Y.Doc, client: number): number[] {
+  const structs = doc.store.clients.get(client) ?? []
+  const goesOn = (struct: Y.Item | Y.GC): boolean =>
+    struct instanceof Y.Item && struct.origin?.client === client && struct.origin.clock === struct.id.clock - 1
+  return structs.filter((struct) => !goesOn(struct)).map(({ id }) => id.clock)
 }

@@ -1,6 +1,6 @@
 import { BLOCK_LIMITS, decodeBlock } from './block.js'
 import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
-import { readUpdate, type UpdateContents } from './update.js'
+import { type Crossing, readUpdate, type UpdateContents } from './update.js'
 
 /** Bounds of what waits in one stream for what it stands on. */
 export const WAITING_LIMITS = { maxBlocks: 256, maxBytes: 1_048_576 } as const
@@ -49,6 +49,9 @@ export class DocumentStream {
   /** The next clock of each of its clientIDs. */
   readonly #next = new Map<number, number>()
 
+  /** For each of its clientIDs the clocks at which a run begins: text that was written on and on, each piece behind the one before. */
+  readonly #runs = new Map<number, number[]>()
+
   constructor(key: StreamKey, ids: ClientIds, applied = 0) {
     this.key = key
     this.#ids = ids
@@ -82,9 +85,19 @@ export class DocumentStream {
     return this.#next.get(client) ?? 0
   }
 
-  /** Takes over how far a clientID got, from a snapshot. */
-  setClock(client: number, clock: number): void {
+  /** Takes over how far a clientID got and where its runs begin, from a snapshot. */
+  restore(client: number, clock: number, runs: readonly number[]): void {
     this.#next.set(client, clock)
+    this.#runs.set(client, [...runs])
+  }
+
+  /**
+   * Is the right one of a crossing in the run of the left one, so before it? Yjs puts such an item wherever it happens to have
+   * cut the run, so replicas would differ; nobody who writes with Yjs makes one.
+   */
+  isReversed({ client, left, right }: Crossing): boolean {
+    const begin = this.#runs.get(client)?.findLast((clock) => clock <= left)
+    return begin !== undefined && begin <= right
   }
 
   /** The block that opened a session; of one that a snapshot had already, the first one behind it. */
@@ -126,11 +139,22 @@ export class DocumentStream {
   /** Puts a block that was checked behind those that wait. */
   push(block: CheckedBlock): void {
     for (const { contents } of block.updates) {
-      if (contents.writes !== null) this.setClock(contents.writes.client, contents.writes.clock + contents.writes.length)
+      if (contents.writes === null) continue
+      const { client, clock, length } = contents.writes
+      const runs = this.#runs.get(client) ?? []
+      for (const begin of contents.breaks) runs.push(begin)
+      this.#runs.set(client, runs)
+      this.#next.set(client, clock + length)
     }
     for (; this.#announced < block.sessions; this.#announced++) this.#openedAt.set(this.#announced, this.length)
     this.waiting.push(block)
     this.#waitingBytes += block.size
+  }
+
+  /** Forgets the blocks that wait. */
+  drop(): void {
+    this.waiting.length = 0
+    this.#waitingBytes = 0
   }
 
   /** Takes the first of the blocks that wait: it is applied. */

@@ -1,4 +1,4 @@
-import b4a from 'b4a'
+import { sameBytes } from '../../kit/bytes.js'
 import { fromUtf8, utf8 } from '../../kit/ids.js'
 
 /** What a reader of an update throws inside this room; whoever calls the room gets a reason instead. */
@@ -65,7 +65,7 @@ export class UpdateCursor {
   text(): string {
     const bytes = this.take(this.uint())
     const text = fromUtf8(bytes)
-    if (text.length !== bytes.byteLength && !b4a.equals(utf8(text), bytes)) throw new UpdateFault('a text is not UTF-8')
+    if (text.length !== bytes.byteLength && !sameBytes(utf8(text), bytes)) throw new UpdateFault('a text is not UTF-8')
     if (text.length === bytes.byteLength && text.includes('\uFFFD')) throw new UpdateFault('a text is not UTF-8')
     return text
   }

@@ -18,6 +18,13 @@ export interface ClockRange {
   readonly length: number
 }
 
+/** An item between two of one clientID, of which the right one is not the later one. */
+export interface Crossing {
+  readonly client: number
+  readonly left: number
+  readonly right: number
+}
+
 /** What an update does, without doing it. */
 export interface UpdateContents {
   /** What it writes: of one clientID and without a gap; null when it only deletes. */
@@ -26,6 +33,10 @@ export interface UpdateContents {
   readonly needs: ReadonlyMap<number, number>
   /** What it deletes, in order and without overlaps for each clientID. */
   readonly deletes: readonly ClockRange[]
+  /** Clocks at which what it writes does not go on directly behind the clock before, rising. */
+  readonly breaks: readonly number[]
+  /** Where it writes, if left and right could be the wrong way round. */
+  readonly crossings: readonly Crossing[]
 }
 
 /** The contents of an update, or why nobody may apply it: in words of this node, without the sender's bytes. */
@@ -50,6 +61,8 @@ export function readUpdate(bytes: Uint8Array): UpdateReading {
 class UpdateWalk {
   readonly #cursor: UpdateCursor
   readonly #needs = new Map<number, number>()
+  readonly #breaks: number[] = []
+  readonly #crossings: Crossing[] = []
   #parts = 0
 
   constructor(bytes: Uint8Array) {
@@ -63,7 +76,7 @@ class UpdateWalk {
     const writes = clients === 1 ? this.#structs() : null
     const deletes = this.#deletes(writes)
     if (this.#cursor.left > 0) throw new UpdateFault('something stands behind its end')
-    return { writes, needs: this.#needs, deletes }
+    return { writes, needs: this.#needs, deletes, breaks: this.#breaks, crossings: this.#crossings }
   }
 
   #part(): void {
@@ -89,12 +102,17 @@ class UpdateWalk {
   /** Bits of the first byte: 8 and 7 left and right neighbour follow, 6 a key, the lower five the kind of content. */
   #struct(client: number, clock: number): number {
     const info = this.#cursor.byte()
-    if (info === 0) return this.#cursor.uint()
-    const hasLeft = (info & 0x80) !== 0
-    const hasRight = (info & 0x40) !== 0
-    if (hasLeft) this.#id(client, clock)
-    if (hasRight) this.#id(client, clock)
-    if (!hasLeft && !hasRight) {
+    if (info === 0) {
+      this.#breaks.push(clock)
+      return this.#cursor.uint()
+    }
+    const left = (info & 0x80) === 0 ? null : this.#id(client, clock)
+    const right = (info & 0x40) === 0 ? null : this.#id(client, clock)
+    if (left?.client !== client || left.clock !== clock - 1) this.#breaks.push(clock)
+    if (left !== null && left.client === right?.client && right.clock <= left.clock) {
+      this.#crossings.push({ client: left.client, left: left.clock, right: right.clock })
+    }
+    if (left === null && right === null) {
       this.#parent(client, clock)
       if ((info & 0x20) !== 0) this.#cursor.text()
     }
@@ -109,11 +127,12 @@ class UpdateWalk {
   }
 
   /** What an item names must be there before it: of its own clientID because it stands before it, of others by the needs. */
-  #id(client: number, clock: number): void {
+  #id(client: number, clock: number): { client: number; clock: number } {
     const named = this.#cursor.uint()
     const at = this.#cursor.uint()
     if (named !== client) this.#need(named, at + 1)
     else if (at >= clock) throw new UpdateFault('something before what it stands on')
+    return { client: named, clock: at }
   }
 
   #need(client: number, end: number): void {

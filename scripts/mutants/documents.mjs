@@ -1,0 +1,55 @@
+// Faults in the rules of shared documents; see list.mjs.
+
+const replica = 'domain/document/replica'
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const DOCUMENT_MUTANTS = [
+  {
+    name: 'a member writes with the clientID of another',
+    file: 'src/domain/document/stream.ts',
+    find: 'if (this.#ids.ownerOf(client) !== this.key)',
+    put: 'if (this.#ids.ownerOf(client) === null)',
+    test: replica,
+    title: 'an update with the clientID of another ends its stream there'
+  },
+  {
+    name: 'an update may have any size',
+    file: 'src/domain/document/update.ts',
+    find: 'if (bytes.byteLength > UPDATE_LIMITS.maxBytes)',
+    put: 'if (bytes.byteLength < 0)',
+    test: 'domain/document/update',
+    title: 'an update may have 256 KiB and 16,384 parts, and no more'
+  },
+  {
+    name: 'a document grows without an end',
+    file: 'src/domain/document/replica.ts',
+    find: 'return this.#bytes >= most && this.#measure() >= most',
+    put: 'return this.#bytes < most && this.#measure() >= most',
+    test: replica,
+    title: 'a document that is full takes nothing more'
+  },
+  {
+    name: 'the order of a stream is ignored',
+    file: 'src/domain/document/replica.ts',
+    find: "if (index > stream.length) return { outcome: 'early', stops: [] }",
+    put: '',
+    test: replica,
+    title: 'the order of a stream is kept'
+  },
+  {
+    name: 'the last of two streams with one clientID keeps it',
+    file: 'src/domain/document/client-ids.ts',
+    find: 'other.stream < session.stream ? [other, session]',
+    put: 'other.stream === session.stream ? [other, session]',
+    test: replica,
+    title: 'of two streams that come to one clientID'
+  },
+  {
+    name: 'left and right of an update may be the wrong way round',
+    file: 'src/domain/document/stream.ts',
+    find: 'return begin !== undefined && begin <= right',
+    put: 'return begin !== undefined && begin < 0',
+    test: replica,
+    title: 'an update whose left and right neighbour are the wrong way round'
+  }
+]
