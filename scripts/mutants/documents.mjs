@@ -45,6 +45,14 @@ export const DOCUMENT_MUTANTS = [
     title: 'of two streams that come to one clientID'
   },
   {
+    name: 'an access list is not asked who may write',
+    file: 'src/domain/document/access.ts',
+    find: 'mayWrite: maySee && passes(access.write, member)',
+    put: 'mayWrite: maySee',
+    test: 'domain/document/access',
+    title: 'an access list lets pass whom it names'
+  },
+  {
     name: 'left and right of an update may be the wrong way round',
     file: 'src/domain/document/stream.ts',
     find: 'return begin !== undefined && begin <= right',
