@@ -1,0 +1,74 @@
+import type { CRDTSyncMessage } from './sync-message.js'
+import { readSyncMessage } from './sync-message.js'
+
+/** What carries messages to all connected agents, and theirs to this one. */
+export interface SyncWire {
+  /** Sends the payload of a `stream-data` envelope to all. */
+  send(payload: CRDTSyncMessage): Promise<void>
+  /** Hears what others sent; `from` is who sent it, as the road in proved it. Returns how to stop. */
+  listen(handler: (payload: unknown, from: string) => void): () => void
+}
+
+/** What a channel is made of. */
+export interface SyncChannelParts {
+  readonly wire: SyncWire
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** Can the update of a message be read? Null, or why not. */
+  readonly faultOf: (update: unknown) => string | null
+  /** Told of each update that is skipped, with who sent it. Must not throw. */
+  readonly onSkipped: (skipped: { readonly code: 'CRDT_DESERIALIZATION_FAILED'; readonly source: string; readonly reason: string }) => void
+}
+
+/** Spreads the updates of documents among connected agents (spec a2a-mcp-mesh, CRDTSyncChannel). */
+export class CRDTSyncChannel {
+  readonly #parts: SyncChannelParts
+  readonly #handlers = new Set<(message: CRDTSyncMessage) => void>()
+  readonly #clock = new Map<string, number>()
+  readonly #stop: () => void
+  #isClosed = false
+
+  constructor(parts: SyncChannelParts) {
+    this.#parts = parts
+    this.#stop = parts.wire.listen((payload, from) => this.#hear(payload, from))
+  }
+
+  /** Sends an update to all connected agents, counted as one more of `sourceAgentId`. On a closed channel it does nothing. */
+  async broadcast(update: unknown, sourceAgentId: string): Promise<void> {
+    if (this.#isClosed) return
+    this.#clock.set(sourceAgentId, (this.#clock.get(sourceAgentId) ?? 0) + 1)
+    await this.#parts.wire.send({ sourceAgentId, vectorClock: this.getVectorClock(), payload: update, timestamp: this.#parts.now() })
+  }
+
+  /** Hands every update of others to `handler`, in the order of arrival. Returns how to stop. */
+  onUpdate(handler: (message: CRDTSyncMessage) => void): () => void {
+    this.#handlers.add(handler)
+    return () => void this.#handlers.delete(handler)
+  }
+
+  /** How many updates of each agent were sent or came in here. */
+  getVectorClock(): Record<string, number> {
+    return Object.fromEntries(this.#clock)
+  }
+
+  /** Ends the channel: nothing is sent or heard any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#handlers.clear()
+    this.#stop()
+  }
+
+  #hear(payload: unknown, from: string): void {
+    if (this.#isClosed) return
+    const message = readSyncMessage(payload)
+    const reason = message === null ? 'no message of a document' : this.#parts.faultOf(message.payload)
+    if (message === null || reason !== null) {
+      this.#parts.onSkipped({ code: 'CRDT_DESERIALIZATION_FAILED', source: from, reason: reason ?? '' })
+      return
+    }
+    // Only the source's own count is a fact to this node; what it says of others, those others will tell.
+    const { sourceAgentId } = message
+    this.#clock.set(sourceAgentId, Math.max(this.#clock.get(sourceAgentId) ?? 0, message.vectorClock[sourceAgentId] ?? 0))
+    for (const handler of this.#handlers) handler(message)
+  }
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import test from 'brittle'
+import fc from 'fast-check'
+import { CRDTSyncChannel, type SyncWire } from '../../../src/domain/document/sync-channel.js'
+import type { CRDTSyncMessage } from '../../../src/domain/document/sync-message.js'
+import { readUpdate } from '../../../src/domain/document/update.js'
+import * as Y from 'yjs'
+import { apply, arbEdits } from '../../support/documents.js'
+import { holds } from '../../support/holds.js'
+
+type Listener = (payload: unknown, from: string) => void
+
+/** Wires that connect so many agents; what one sends, all others hear at once. */
+function wires(count: number): { wire: SyncWire; inject: Listener }[] {
+  const listeners = Array.from({ length: count }, () => new Set<Listener>())
+  const toAll = (place: number, payload: unknown): void => {
+    for (const [other, set] of listeners.entries()) if (other !== place) for (const listener of set) listener(payload, `a${place}@node`)
+  }
+  return listeners.map((own, place) => ({
+    wire: {
+      send: async (payload) => toAll(place, payload),
+      listen: (handler) => {
+        own.add(handler)
+        return () => void own.delete(handler)
+      }
+    },
+    inject: (payload, from) => own.forEach((listener) => listener(payload, from))
+  }))
+}
+
+function faultOf(update: unknown): string | null {
+  if (!(update instanceof Uint8Array)) return 'no bytes'
+  const reading = readUpdate(update)
+  return reading.ok ? null : reading.reason
+}
+
+/** Agents with a document and a channel each: what comes in is applied. */
+function agents(count: number) {
+  return wires(count).map(({ wire, inject }, place) => {
+    const doc = new Y.Doc()
+    doc.clientID = place + 1
+    const heard: CRDTSyncMessage[] = []
+    const skipped: unknown[] = []
+    const edits: Uint8Array[] = []
+    const channel = new CRDTSyncChannel({ wire, now: () => 1, faultOf, onSkipped: (one) => skipped.push(one) })
+    channel.onUpdate((message) => {
+      heard.push(message)
+      Y.applyUpdate(doc, message.payload as Uint8Array, 'channel')
+    })
+    doc.on('update', (update: Uint8Array, origin: unknown) => {
+      if (origin !== 'channel') edits.push(update)
+    })
+    return { name: `a${place}@node`, doc, channel, heard, skipped, edits, inject }
+  })
+}
+
+test('Feature: a2a-mcp-protocols, Property 27: CRDT update broadcast and apply round trip', async (t) => {
+  await holds(
+    t,
+    fc.asyncProperty(arbEdits(), async (edits) => {
+      const all = agents(4)
+      let sent = 0
+      for (const edit of edits) {
+        const one = all[edit.who]
+        apply(one.doc, edit)
+        for (const update of one.edits.splice(0)) {
+          sent++
+          await one.channel.broadcast(update, one.name)
+        }
+      }
+      const total = all.reduce((sum, { heard }) => sum + heard.length, 0)
+      assert.equal(total, sent * 3, 'every update reached every other agent')
+      for (const { doc, heard, channel } of all) {
+        assert.deepEqual(Y.encodeStateVector(doc), Y.encodeStateVector(all[0].doc))
+        assert.deepEqual(doc.getText('text').toDelta(), all[0].doc.getText('text').toDelta())
+        assert.deepEqual(doc.getMap('map').toJSON(), all[0].doc.getMap('map').toJSON())
+        assert.deepEqual(doc.getArray('list').toJSON(), all[0].doc.getArray('list').toJSON())
+        assert.deepEqual(channel.getVectorClock(), all[0].channel.getVectorClock())
+        for (const { vectorClock, sourceAgentId } of heard) assert.ok((vectorClock[sourceAgentId] ?? 0) >= 1)
+      }
+    })
+  )
+})
+
+test('an update that cannot be read is told with its source and skipped; those behind it come through', async (t) => {
+  const [ann, bob] = agents(2)
+  bob.inject({ sourceAgentId: ann.name, vectorClock: { [ann.name]: 1 }, payload: Uint8Array.of(1), timestamp: 1 }, ann.name)
+  bob.inject({ sourceAgentId: ann.name, vectorClock: {}, payload: Uint8Array.of(0, 0), timestamp: 1 }, ann.name)
+  bob.inject('garbage', ann.name)
+  const code = 'CRDT_DESERIALIZATION_FAILED'
+  const none = 'no message of a document'
+  t.alike(bob.skipped, [
+    { code, source: ann.name, reason: 'it is cut short' },
+    { code, source: ann.name, reason: none },
+    { code, source: ann.name, reason: none }
+  ])
+  t.alike(bob.channel.getVectorClock(), {})
+  ann.doc.getText('text').insert(0, 'text')
+  for (const update of ann.edits) await ann.channel.broadcast(update, ann.name)
+  t.is(bob.doc.getText('text').toJSON(), 'text')
+})
+
+test('nothing that is told makes a channel throw', async (t) => {
+  const [bob] = agents(1)
+  await holds(
+    t,
+    fc.property(fc.anything(), (payload) => bob.inject(payload, 'a9@node')),
+    1000
+  )
+})
+
+test('a closed channel sends nothing and hears nothing; a handler that was taken away hears nothing', async (t) => {
+  const [ann, bob, cem] = agents(3)
+  let count = 0
+  const stop = cem.channel.onUpdate(() => void count++)
+  ann.doc.getText('text').insert(0, 'x')
+  const [update] = ann.edits
+  await ann.channel.broadcast(update, ann.name)
+  stop()
+  await bob.channel.close()
+  await ann.channel.broadcast(update, ann.name)
+  await bob.channel.broadcast(update, bob.name)
+  t.alike([bob.heard.length, cem.heard.length, count], [1, 2, 1])
+})
