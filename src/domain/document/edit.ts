@@ -3,7 +3,8 @@ import { sequenceDiff } from './sequence-diff.js'
 
 /**
  * Makes a shared text equal to `target` by the smallest change, so that what others write elsewhere at the same time stays.
- * One transaction; a text with formatting keeps that of what stays. Lone surrogates become U+FFFD, as Yjs has it.
+ * One transaction; a text with formatting keeps that of what stays. `target` must have no lone
+ * surrogates: on their way to others they would become U+FFFD.
  */
 export function editText(text: Y.Text, target: string): void {
   // By code points: a surrogate pair is never split.
