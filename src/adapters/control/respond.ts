@@ -61,8 +61,9 @@ export async function answerWatch<N extends WatchName>(
   }
   // Also for a watch that does not heed its signal.
   gone.addEventListener('abort', stopTimers)
+  const over = eitherAborts(gone, closing)
   try {
-    for await (const item of checkedApi(api).watch(name, params, { signal: AbortSignal.any([gone, closing]) })) {
+    for await (const item of checkedApi(api).watch(name, params, { signal: over.signal })) {
       await writer.write(item)
       if (gone.aborted) return
     }
@@ -74,7 +75,19 @@ export async function answerWatch<N extends WatchName>(
     writer.end()
   } finally {
     stopTimers()
+    over.release()
   }
+}
+
+/** Aborts with either. AbortSignal.any would do, but Node keeps what it made, and all that it holds, for as long as it has listeners. */
+function eitherAborts(one: AbortSignal, other: AbortSignal): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController()
+  const abort = (): void => controller.abort()
+  for (const signal of [one, other]) {
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+  }
+  return { signal: controller.signal, release: () => [one, other].forEach((signal) => signal.removeEventListener('abort', abort)) }
 }
 
 /** Sends an error body with the status of its code; after the first byte of an answer it can only cut. */

@@ -4,6 +4,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import test, { type Assert } from 'brittle'
 import { connectControl } from '../../../src/adapters/control/client.js'
 import { checkedApi } from '../../../src/adapters/control/contract.js'
@@ -247,6 +249,25 @@ test('a client that hangs up ends its watch on the node', async (t: Assert) => {
   t.ok(signal !== undefined)
   if (signal !== undefined && !signal.aborted) await once(signal, 'abort')
   t.pass()
+})
+
+test('nothing is kept of a watch that is over', async (t: Assert) => {
+  const { api, fake } = await serve(t)
+  for await (const _ of api.watch('peers.list', {})) break
+  const [ref] = await Promise.all(
+    fake.signals.splice(0).map(async (signal) => {
+      if (!signal.aborted) await once(signal, 'abort')
+      return new WeakRef(signal)
+    })
+  )
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  let left = 100
+  for (; left > 0 && ref?.deref() !== undefined; left--) {
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+  }
+  t.ok(ref !== undefined && left > 0, 'its signal is collected')
 })
 
 test('a call given up by its signal is CANCELED and the node learns of it', async (t: Assert) => {
