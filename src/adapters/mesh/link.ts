@@ -9,8 +9,8 @@ import type { Link, LinkPath } from '../../ports/mesh.js'
 
 /** Largest frame that is taken, in bytes. */
 export const MAX_FRAME_BYTES = 1024 * 1024
-/** Bytes of frames that are gathered in a turn before they leave. */
-const MAX_GATHERED_BYTES = 64 * 1024
+/** Bytes of frames that leave together: with what surrounds them they fill one packet. What takes several takes far longer. */
+const MAX_GATHERED_BYTES = 1100
 
 /** What a link needs. */
 export interface LinkParts {
@@ -67,10 +67,11 @@ export class StreamLink implements Link {
     return this.#parts.stream.rawStream?.rtt ?? null
   }
 
-  /** Frames of one turn leave as one: each on its own would be encrypted and written apart. */
+  /** Small frames of one turn leave as one: each on its own would be encrypted and written apart. */
   send(frame: Uint8Array): boolean {
     const { mux } = this.#parts
     if (this.#isClosed) return false
+    if (this.#gathered !== null && this.#gathered + frame.byteLength > MAX_GATHERED_BYTES) this.#flush()
     if (this.#gathered === null) {
       this.#gathered = 0
       mux.cork()
@@ -78,7 +79,6 @@ export class StreamLink implements Link {
     }
     this.#gathered += frame.byteLength
     const isTaken = this.#channel?.messages[0]?.send(frame) === true
-    if (this.#gathered >= MAX_GATHERED_BYTES) this.#flush()
     return isTaken && mux.drained
   }
 
