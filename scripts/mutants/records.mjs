@@ -129,5 +129,13 @@ export const RECORD_MUTANTS = [
     put: 'bits |= 0',
     test: 'adapters/storage/audit-repeats',
     title: 'a line of folded events has what all of them share, and names whatever they differ in'
+  },
+  {
+    name: 'a file of the audit log that cannot be opened anew moves all others once more',
+    file: 'src/adapters/storage/audit-writer.ts',
+    find: 'this.#isMoved = true',
+    put: 'this.#isMoved = false',
+    test: 'adapters/storage/audit-writer',
+    title: 'a new file that cannot be made durable at first pushes out none that is not old'
   }
 ]

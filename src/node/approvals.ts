@@ -264,9 +264,11 @@ export class Approvals {
   async #decided(text: string, decision: 'allow' | 'deny', { by, remember }: ApprovalChoice): Promise<ApprovalDecision> {
     const one = this.get(text)
     const kept = remember ? await this.#remember(one, { decision, note: `remembered by ${by}` }) : NOT_REMEMBERED
-    if (this.#isLate(one)) throw tooLate(one)
-    if (this.#take(one)) return { one, ...kept }
-    throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down`)
+    if (!this.#isLate(one) && this.#take(one)) return { one, ...kept }
+    // What was written down counts from now on, whatever became of this one.
+    const rule = kept.remembered === null ? '' : '; the rule was written down all the same'
+    if (this.#isLate(one)) throw tooLate(one, rule)
+    throw new NodeError('APPROVAL_NOT_FOUND', `${one.id} ended while the decision was written down${rule}`)
   }
 
   /** Takes a message out of the line. False: somebody else has, and decides its fate. */
@@ -384,8 +386,8 @@ export class Approvals {
   }
 }
 
-function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Waiting['endsBy'] }): NodeError {
-  return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done`, {
+function tooLate({ id, endsBy }: { readonly id: string; readonly endsBy: Waiting['endsBy'] }, also = ''): NodeError {
+  return new NodeError('APPROVAL_TIMEOUT', `${id} does not wait any more: ${TOO_LATE[endsBy].reason}; nothing was done${also}`, {
     next: ['a2a-node approvals ls', 'a2a-node audit']
   })
 }

@@ -151,9 +151,13 @@ class LineWriter {
     if (this.#gone.aborted) return
     this.#head()
     if (this.#response.write(`${JSON.stringify(toWire(item))}\n`)) return
+    const response = this.#response
     await new Promise<void>((resolve) => {
-      this.#response.once('drain', resolve)
-      this.#response.once('close', resolve)
+      const goOn = (): void => {
+        response.off('drain', goOn).off('close', goOn)
+        resolve()
+      }
+      response.on('drain', goOn).on('close', goOn)
     })
   }
 

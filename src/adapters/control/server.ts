@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { chmod } from 'node:fs/promises'
 import http from 'node:http'
 import type { Tier } from '../../domain/routing/tier.js'
@@ -42,6 +43,8 @@ export interface ControlServer {
 export async function startControlServer(options: ControlServerOptions): Promise<ControlServer> {
   await claimSocket(options.path)
   const closing = new AbortController()
+  // Every watch listens to it.
+  setMaxListeners(0, closing.signal)
   const server = http.createServer({
     maxHeaderSize: HEADER_MAX_BYTES,
     headersTimeout: HEADERS_TIMEOUT_MS,

@@ -40,6 +40,8 @@ export class AuditWriter {
   readonly #limits: AuditLimits
   #handle: FileHandle
   #size: number
+  /** The full file has made room for one that could not be opened yet: another move would push out what is not old. */
+  #isMoved = false
   #head: StoredHead
 
   private constructor(place: ChainPlace, limits: AuditLimits, opened: { handle: FileHandle; size: number; head: StoredHead }) {
@@ -89,14 +91,18 @@ export class AuditWriter {
   }
 
   async #rotate(): Promise<void> {
-    await rotate(this.#place, this.#limits.keepFiles, async (first, removed) => {
-      // A break must not be forgotten with the file that it is in: what is missing then stays missing.
-      if (!(await leadTo(first, removed, this.#head.first))) return
-      this.#head = { ...this.#head, first: { seq: first.seq, prev: first.prev } }
-      await writeHead(this.#place, this.#head)
-    })
+    if (!this.#isMoved) {
+      await rotate(this.#place, this.#limits.keepFiles, async (first, removed) => {
+        // A break must not be forgotten with the file that it is in: what is missing then stays missing.
+        if (!(await leadTo(first, removed, this.#head.first))) return
+        this.#head = { ...this.#head, first: { seq: first.seq, prev: first.prev } }
+        await writeHead(this.#place, this.#head)
+      })
+      this.#isMoved = true
+    }
     const before = this.#handle
     const opened = await openCurrent(this.#place)
+    this.#isMoved = false
     this.#handle = opened.handle
     this.#size = opened.size
     await before.close()
@@ -107,8 +113,13 @@ async function openCurrent(place: ChainPlace): Promise<{ handle: FileHandle; siz
   const file = currentFile(place)
   // Not in append mode: what a failed try left is overwritten at its place.
   const handle = await fs.open(file, constants.O_RDWR | constants.O_CREAT, 0o600)
-  await syncDir(place.dir)
-  return { handle, size: (await handle.stat()).size }
+  try {
+    await syncDir(place.dir)
+    return { handle, size: (await handle.stat()).size }
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
 }
 
 async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {

@@ -137,6 +137,40 @@ test('a break is not forgotten when the file that it is in is removed for its ag
   }
 })
 
+test('a new file that cannot be made durable at first pushes out none that is not old', async (t) => {
+  const { open } = fs
+  t.teardown(() => Object.assign(fs, { open }))
+  for (const failures of [1, 4]) {
+    const home = await newHome(t)
+    const audit = await openAudit({ ...home, clock: new ManualClock(), onError: () => {}, chains: CHAINS })
+    const write = async (all: readonly string[]): Promise<void> => {
+      for (const code of all) {
+        audit.append({ kind: 'approval', code })
+        for (let tries = 0; tries < 6; tries++) await audit.flush().catch(() => {})
+      }
+    }
+    await write(codes(8))
+    let left = failures
+    let isNew = false
+    const failing = async (file: string, ...rest: never[]): Promise<FileHandle> => {
+      const isFailing = isNew && file === home.dir && left > 0
+      isNew = file === path.join(home.dir, 'approvals.ndjson')
+      if (!isFailing) return await open(file, ...rest)
+      left--
+      throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
+    }
+    Object.assign(fs, { open: failing })
+    await write(codes(8, 8))
+    await audit.close()
+    Object.assign(fs, { open })
+    t.is(left, 0, 'it failed as often as it should')
+    t.ok(await isWhole(home))
+    const kept = await codesOf(home)
+    t.alike(kept, codes(16).slice(16 - kept.length))
+    t.ok(kept.length >= 4, `${kept.length} lines are kept`)
+  }
+})
+
 test('a log that a person began anew says in its first line that there was another', async (t) => {
   const home = await newHome(t)
   await live(home, ['one'])
