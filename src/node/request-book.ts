@@ -53,7 +53,9 @@ export class RequestBook {
     if (known !== undefined && isSame(known.request, request)) return known.name
     const name = requestName(request, this.#hash)
     if (this.#names.size >= KEPT_NAMES) this.#names.clear()
-    this.#names.set(request.requestId, { request, name })
+    // Not the whole record: what a peer wrote into it would be kept as well.
+    const { role, source, target, requestId, attempt } = request
+    this.#names.set(requestId, { request: { role, source, target, requestId, attempt }, name })
     return name
   }
 

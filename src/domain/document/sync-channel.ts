@@ -1,5 +1,6 @@
+import { Emitter, type Unsubscribe } from '../../kit/events.js'
 import type { CRDTSyncMessage } from './sync-message.js'
-import { readSyncMessage } from './sync-message.js'
+import { MAX_CLOCK_ENTRIES, readSyncMessage } from './sync-message.js'
 
 /** What carries messages to all connected agents, and theirs to this one. */
 export interface SyncWire {
@@ -16,6 +17,8 @@ export interface SyncChannelParts {
   readonly now: () => number
   /** Can the update of a message be read? Null, or why not. */
   readonly faultOf: (update: unknown) => string | null
+  /** Told of what a handler threw: the others are called all the same. */
+  readonly onError: (error: unknown) => void
   /** Told of each update that is skipped, with who sent it. Must not throw. */
   readonly onSkipped: (skipped: { readonly code: 'CRDT_DESERIALIZATION_FAILED'; readonly source: string; readonly reason: string }) => void
 }
@@ -23,13 +26,14 @@ export interface SyncChannelParts {
 /** Spreads the updates of documents among connected agents (spec a2a-mcp-mesh, CRDTSyncChannel). */
 export class CRDTSyncChannel {
   readonly #parts: SyncChannelParts
-  readonly #handlers = new Set<(message: CRDTSyncMessage) => void>()
+  readonly #heard: Emitter<CRDTSyncMessage>
   readonly #clock = new Map<string, number>()
   readonly #stop: () => void
   #isClosed = false
 
   constructor(parts: SyncChannelParts) {
     this.#parts = parts
+    this.#heard = new Emitter(parts.onError)
     this.#stop = parts.wire.listen((payload, from) => this.#hear(payload, from))
   }
 
@@ -41,9 +45,8 @@ export class CRDTSyncChannel {
   }
 
   /** Hands every update of others to `handler`, in the order of arrival. Returns how to stop. */
-  onUpdate(handler: (message: CRDTSyncMessage) => void): () => void {
-    this.#handlers.add(handler)
-    return () => void this.#handlers.delete(handler)
+  onUpdate(handler: (message: CRDTSyncMessage) => void): Unsubscribe {
+    return this.#heard.on(handler)
   }
 
   /** How many updates of each agent were sent or came in here. */
@@ -54,21 +57,25 @@ export class CRDTSyncChannel {
   /** Ends the channel: nothing is sent or heard any more. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#handlers.clear()
     this.#stop()
   }
 
   #hear(payload: unknown, from: string): void {
     if (this.#isClosed) return
     const message = readSyncMessage(payload)
-    const reason = message === null ? 'no message of a document' : this.#parts.faultOf(message.payload)
+    const reason = message === null ? 'no message of a document' : this.#faultOf(message, from)
     if (message === null || reason !== null) {
       this.#parts.onSkipped({ code: 'CRDT_DESERIALIZATION_FAILED', source: from, reason: reason ?? '' })
       return
     }
     // Only the source's own count is a fact to this node; what it says of others, those others will tell.
-    const { sourceAgentId } = message
-    this.#clock.set(sourceAgentId, Math.max(this.#clock.get(sourceAgentId) ?? 0, message.vectorClock[sourceAgentId] ?? 0))
-    for (const handler of this.#handlers) handler(message)
+    this.#clock.set(from, Math.max(this.#clock.get(from) ?? 0, message.vectorClock[from] ?? 0))
+    this.#heard.emit(message)
+  }
+
+  #faultOf({ sourceAgentId, payload }: CRDTSyncMessage, from: string): string | null {
+    if (sourceAgentId !== from) return 'another source than who sent it'
+    if (!this.#clock.has(from) && this.#clock.size >= MAX_CLOCK_ENTRIES) return 'of one agent more than a vector clock names'
+    return this.#parts.faultOf(payload)
   }
 }

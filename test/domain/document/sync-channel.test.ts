@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { CRDTSyncChannel, type SyncWire } from '../../../src/domain/document/sync-channel.js'
-import type { CRDTSyncMessage } from '../../../src/domain/document/sync-message.js'
+import { type CRDTSyncMessage, MAX_CLOCK_ENTRIES } from '../../../src/domain/document/sync-message.js'
 import { readUpdate } from '../../../src/domain/document/update.js'
 import * as Y from 'yjs'
 import { apply, arbEdits } from '../../support/documents.js'
@@ -42,7 +42,14 @@ function agents(count: number) {
     const heard: CRDTSyncMessage[] = []
     const skipped: unknown[] = []
     const edits: Uint8Array[] = []
-    const channel = new CRDTSyncChannel({ wire, now: () => 1, faultOf, onSkipped: (one) => skipped.push(one) })
+    const failed: unknown[] = []
+    const channel = new CRDTSyncChannel({
+      wire,
+      now: () => 1,
+      faultOf,
+      onSkipped: (one) => skipped.push(one),
+      onError: (error) => failed.push(error)
+    })
     channel.onUpdate((message) => {
       heard.push(message)
       Y.applyUpdate(doc, message.payload as Uint8Array, 'channel')
@@ -50,7 +57,7 @@ function agents(count: number) {
     doc.on('update', (update: Uint8Array, origin: unknown) => {
       if (origin !== 'channel') edits.push(update)
     })
-    return { name: `a${place}@node`, doc, channel, heard, skipped, edits, inject }
+    return { name: `a${place}@node`, doc, channel, heard, skipped, failed, edits, inject }
   })
 }
 
@@ -121,4 +128,29 @@ test('a closed channel sends nothing and hears nothing; a handler that was taken
   await ann.channel.broadcast(update, ann.name)
   await bob.channel.broadcast(update, bob.name)
   t.alike([bob.heard.length, cem.heard.length, count], [1, 2, 1])
+})
+
+test('nobody speaks for another, and no more agents are counted than a vector clock names', (t) => {
+  const [bob] = agents(1)
+  const empty = Uint8Array.of(0, 0)
+  const say = (source: string, from: string): void =>
+    bob.inject({ sourceAgentId: source, vectorClock: { [source]: 7 }, payload: empty, timestamp: 1 }, from)
+  say('eve@node', 'mallory@node')
+  t.alike(bob.channel.getVectorClock(), {})
+  for (let place = 0; place < MAX_CLOCK_ENTRIES + 5; place++) say(`a${place}@node`, `a${place}@node`)
+  t.is(Object.keys(bob.channel.getVectorClock()).length, MAX_CLOCK_ENTRIES)
+  t.is(bob.skipped.length, 1 + 5)
+  say('a3@node', 'a3@node')
+  t.is(bob.heard.length, MAX_CLOCK_ENTRIES + 1, 'who is counted goes on')
+})
+
+test('a handler that throws keeps no update from the others', (t) => {
+  const [bob] = agents(1)
+  let count = 0
+  bob.channel.onUpdate(() => {
+    throw new Error('broken')
+  })
+  bob.channel.onUpdate(() => void count++)
+  bob.inject({ sourceAgentId: 'a@n', vectorClock: { 'a@n': 1 }, payload: Uint8Array.of(0, 0), timestamp: 1 }, 'a@n')
+  t.alike([count, bob.failed.length], [1, 1])
 })
