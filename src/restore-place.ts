@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from './kit/errors.js'
+import { shellWord } from './kit/text.js'
 import type { HomePaths } from './config/paths.js'
 import { syncDir } from './adapters/storage/atomic-file.js'
 import { configDir } from './adapters/storage/home-files.js'
@@ -26,7 +27,7 @@ export async function restoreAlone<T>(home: HomePaths, now: number, run: () => P
   await writePidFile(claim, { pid: process.pid, startedAt: now, socket: '' }).catch((error: unknown) => Promise.reject(atWork(error, home)))
   try {
     if (wasCutOff) await clear(staged, configDir(home))
-    else if (await isThere(staged)) throw new NodeError('CONFLICT', `${staged} is in the way`, { next: [`rm -r ${staged}`] })
+    else if (await isThere(staged)) throw new NodeError('CONFLICT', `${staged} is in the way`, { next: [`rm -r ${shellWord(staged)}`] })
     return await run()
   } finally {
     await removePidFile(claim)

@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { NodeError } from '../src/kit/errors.js'
 import { resolveHome } from '../src/config/paths.js'
 import type { HomePaths } from '../src/config/paths.js'
 import { place, restoreAlone, stagedFor } from '../src/restore-place.js'
@@ -45,6 +46,14 @@ test('of two restores to one home the second one is refused; so is one where a d
   await fs.mkdir(stagedFor(home))
   await failsWith(t, 'CONFLICT', () => restoreAlone(home, 1, async () => t.fail('it would be lost')))
   t.ok((await fs.readdir(path.dirname(home.home))).includes('default.restoring'))
+})
+
+test('the command that is shown for a directory in the way is one word for a shell, whatever it is called', async (t) => {
+  const home = resolveHome({ home: path.join(await tempDir(t), "own home's") })
+  const staged = stagedFor(home)
+  await fs.mkdir(staged, { recursive: true })
+  const error = await restoreAlone(home, 1, async () => null).catch((thrown: unknown) => thrown)
+  t.alike(error instanceof NodeError ? error.next : [], [`rm -r '${staged.replaceAll("'", "'\\''")}'`])
 })
 
 test('settings and home come to their places, and when the home cannot, neither does', async (t) => {
