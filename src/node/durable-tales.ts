@@ -7,8 +7,8 @@ import { Abort } from './abort.js'
 
 /** First wait for a ledger that takes nothing, in milliseconds; doubled each time. */
 const RETRY_MS = 1000
-/** Longest such wait. */
-const MAX_RETRY_MS = 60_000
+/** Longest such wait: a ledger that takes something again is noticed this soon. */
+const MAX_RETRY_MS = 5000
 
 /** What telling needs. */
 export interface DurableTalesParts {
@@ -29,6 +29,10 @@ export class DurableTales {
   readonly #parts: DurableTalesParts
   readonly #stopping = new Abort()
   #told: Promise<void> = Promise.resolve()
+  /** Waits in a row, none of which helped. */
+  #waits = 0
+  /** All that the ledger did not take waits together. */
+  #waiting: Promise<void> | null = null
 
   constructor(parts: DurableTalesParts) {
     this.#parts = parts
@@ -65,17 +69,23 @@ export class DurableTales {
   }
 
   async #commit(changes: readonly LedgerChange[]): Promise<boolean> {
-    const { clock, telemetry, commit } = this.#parts
-    for (let retry = 0; !this.#stopping.aborted; retry++) {
+    const { telemetry, commit } = this.#parts
+    while (!this.#stopping.aborted) {
       try {
         await commit(changes)
+        this.#waits = 0
         return true
       } catch (error) {
         telemetry.count('errors', 'ledger')
         telemetry.log('error', 'an outcome could not be recorded', { reason: messageOf(error) })
-        await wait(clock, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry), this.#stopping)
+        await (this.#waiting ??= this.#wait())
       }
     }
     return false
+  }
+
+  async #wait(): Promise<void> {
+    await wait(this.#parts.clock, Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** this.#waits++), this.#stopping)
+    this.#waiting = null
   }
 }

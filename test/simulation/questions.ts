@@ -1,7 +1,11 @@
 import { asNodeError } from '../../src/kit/errors.js'
-import { REQUEST_POLICY } from '../../src/domain/reliable/request.js'
+import { REQUEST_POLICY, SETTLED } from '../../src/domain/reliable/request.js'
+import type { TaskState } from '../../src/domain/task/task.js'
 import type { Asked } from '../../src/node/requests.js'
 import type { Place, PlaceParts } from './place.js'
+
+/** What a task shows at its end. */
+const ENDS: ReadonlySet<string> = new Set<TaskState>(['completed', 'failed', 'canceled'])
 
 /** A request of a world. */
 interface Question {
@@ -76,17 +80,19 @@ export class Questions {
     question.asked?.cancel()
   }
 
-  /** Has every request an end, or nobody who asks after it any more? */
+  /** Has every request an end that is told, or nobody who asks after it any more? */
   get isOver(): boolean {
-    return this.#all.every(({ asked, from }) => {
+    return this.#all.every((question) => {
+      const { asked, from } = question
       const record = asked === null ? null : this.#parts.witness.askedOn(from.name, asked.requestId)
-      return (
-        record === null ||
-        record.status === 'completed' ||
-        record.status === 'failed' ||
-        (record.status === 'unknown' && record.retryAt === null)
-      )
+      if (record === null || (record.status === 'unknown' && record.retryAt === null)) return true
+      return SETTLED.has(record.status) && ENDS.has(this.#stateOf(question))
     })
+  }
+
+  /** As its caller's node shows it. */
+  #stateOf({ asked, from }: Question): TaskState | 'forgotten' {
+    return from.node?.core.tasks.get(asked?.taskId ?? '')?.state ?? 'forgotten'
   }
 
   /** Each has an end, the same at both ends. What a lost disk held nobody knows. */
@@ -96,9 +102,9 @@ export class Questions {
       const [isCallerLost, isCalleeLost] = [from.losses > losses[0], to.losses > losses[1]]
       if (asked === null || isCallerLost) continue
       const { witness } = this.#parts
-      const state = from.node?.core.tasks.get(asked.taskId ?? '')?.state ?? 'forgotten'
+      const state = this.#stateOf(question)
       const mayBeUnknown = !mayRepeat || isCalleeLost || this.#isExhausted(question)
-      const isEnded = state === 'completed' || state === 'failed' || state === 'canceled' || (state === 'unknown' && mayBeUnknown)
+      const isEnded = ENDS.has(state) || (state === 'unknown' && mayBeUnknown)
       if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
       if (from !== to && !isCalleeLost) witness.agree(asked.requestId, from.name, to.name)
     }
