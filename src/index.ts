@@ -32,6 +32,7 @@ export { type A2ALogEvent, type A2AMetrics, A2AObservability, type RoutingPath }
 export type { Reliable, ReliableOutcome, ReliableRequest, UnacknowledgedMessage } from './node/reliable.js'
 export type { CreateSwarmOptions, SwarmCoordinator } from './node/swarm-coordinator.js'
 export type { SwarmSession, SwarmSessionStatus, SwarmSubTask } from './node/swarm-session.js'
+export type * from './ports/document-api.js'
 export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
 export type * from './ports/swarm-api.js'

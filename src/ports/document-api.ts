@@ -1,0 +1,190 @@
+import type { TierText } from '../domain/routing/tier.js'
+import type { NodeRef } from './node-api.js'
+
+/** A JSON value as documents hold it. */
+export type DocumentValue = unknown
+
+/** The shared types of a document that can be read and edited by name. */
+export type DocumentType = 'text' | 'map' | 'list'
+
+/** Which part of a document: a shared type by its name in the Y.Doc. An existing editor names its own, e.g. `codemirror`. */
+export interface DocumentRoot {
+  readonly type: DocumentType
+  /** 1..256 characters. Default: the same word as `type`. One name has one type for good. */
+  readonly root?: string
+}
+
+/**
+ * One change. Text counts UTF-16 units, as Yjs does. `text` makes the text equal to it by the smallest change, and so do
+ * `map` and `list`: what others wrote elsewhere at the same time stays.
+ */
+export type DocumentEdit =
+  | { readonly type: 'text'; readonly root?: string; readonly text: string }
+  | {
+      readonly type: 'text'
+      readonly root?: string
+      readonly splice: { readonly at: number; readonly remove: number; readonly insert: string }
+    }
+  | { readonly type: 'map'; readonly root?: string; readonly map: Readonly<Record<string, DocumentValue>> }
+  /** Keys that are not named stay as they are. */
+  | {
+      readonly type: 'map'
+      readonly root?: string
+      readonly set: Readonly<Record<string, DocumentValue>>
+      readonly remove?: readonly string[]
+    }
+  | { readonly type: 'list'; readonly root?: string; readonly list: readonly DocumentValue[] }
+  | {
+      readonly type: 'list'
+      readonly root?: string
+      readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly DocumentValue[] }
+    }
+
+/** Whom an access list lets pass: nodes by key, and whoever has the tier and is in one of the sandboxes (or in none). */
+export interface DocumentRuleInfo {
+  readonly members: readonly NodeRef[]
+  /** The least powerful tier that passes; null: none does by its tier. */
+  readonly tier: TierText | null
+  readonly sandboxes: readonly string[]
+  readonly unsandboxed: boolean
+}
+
+/** The same as it is asked for. `members`: ids, names or unique prefixes. */
+export interface DocumentRuleRequest {
+  readonly members?: readonly string[]
+  readonly tier?: TierText | null
+  readonly sandboxes?: readonly string[]
+  /** Default true. */
+  readonly unsandboxed?: boolean
+}
+
+/** Who may see a document, and who of them may write. Its creator and the owner of the mesh always may. */
+export interface DocumentAccessInfo {
+  readonly see: DocumentRuleInfo
+  readonly write: DocumentRuleInfo
+  readonly serial: number
+  readonly by: NodeRef
+}
+
+/** What one member wrote into a document, as far as it is here. */
+export interface DocumentWriter {
+  readonly node: NodeRef
+  /** Key (z32) of its stream. A member whose home was restored has several. */
+  readonly stream: string
+  readonly blocks: number
+  readonly bytes: number
+  /** May it write now? */
+  readonly mayWrite: boolean
+  /** Why the stream ended for everybody; null while it goes on, and while nobody has opened the document here. */
+  readonly stopped: string | null
+}
+
+/** One row of `doc ls`. */
+export interface DocumentInfo {
+  /** z32 of hash(mesh key, name). */
+  readonly id: string
+  readonly name: string
+  readonly creator: NodeRef
+  readonly createdAt: string
+  /** Bytes of all streams that are here. */
+  readonly bytes: number
+  readonly blocks: number
+  /** Members that have a stream in it. */
+  readonly writers: number
+  /** What the caller may do. Documents that it may not see are not listed. */
+  readonly may: { readonly write: boolean; readonly restrict: boolean }
+  /** Are the streams kept here? False after `documents.forget`. */
+  readonly following: boolean
+}
+
+/** `documents.show`. */
+export interface DocumentDetail extends DocumentInfo {
+  /** null: nobody restricted it, so every member in no sandbox may see and write it. */
+  readonly access: DocumentAccessInfo | null
+  readonly streams: readonly DocumentWriter[]
+}
+
+/** The value of one shared type: text, object or list. */
+export interface DocumentReading {
+  readonly id: string
+  readonly name: string
+  readonly type: DocumentType
+  readonly root: string
+  readonly value: DocumentValue
+}
+
+/**
+ * A line of the watch `documents.live`, for a program that holds a Y.Doc of its own. Bytes are updates of Yjs (v1) and of
+ * y-protocols' awareness. The first line is `open`; after `reset` the program must begin with a new Y.Doc and what the line
+ * holds, since something that it has was taken back for everybody.
+ */
+export type DocumentLiveEvent =
+  | {
+      readonly type: 'open' | 'reset'
+      /** For calls of `documents.apply` and `documents.awareness`; ends with the watch. */
+      readonly session: string
+      /** Write with this clientID and no other; null for who may not write. */
+      readonly clientId: number | null
+      /** The whole document. */
+      readonly update: Uint8Array
+    }
+  /** What others wrote; never what came in by `documents.apply` of this session. */
+  | { readonly type: 'update'; readonly update: Uint8Array }
+  | { readonly type: 'awareness'; readonly update: Uint8Array }
+  /** The program was too slow and lost lines: open it again. */
+  | { readonly type: 'gap'; readonly lost: number }
+
+/** Calls about documents. `document` is a name or an id; one that the caller may not see is DOCUMENT_NOT_FOUND. */
+export interface DocumentCalls {
+  'documents.list': { params: Record<string, never>; result: { readonly documents: readonly DocumentInfo[] } }
+  'documents.show': { params: { readonly document: string }; result: DocumentDetail }
+  /** Resolves when the mesh knows it. `created` false: it was there. */
+  'documents.create': {
+    params: { readonly name: string; readonly see?: DocumentRuleRequest; readonly write?: DocumentRuleRequest }
+    result: DocumentDetail & { readonly created: boolean }
+  }
+  'documents.read': { params: { readonly document: string } & DocumentRoot; result: DocumentReading }
+  /**
+   * Resolves when the edit is durable here and on its way to others. `changed` false: nothing had to be. FORBIDDEN for who may
+   * not write, PAYLOAD_TOO_LARGE for an edit over 256 KiB, OVERLOADED when the document is full.
+   */
+  'documents.edit': {
+    params: { readonly document: string; readonly edit: DocumentEdit }
+    result: DocumentReading & { readonly changed: boolean }
+  }
+  /**
+   * This node follows the document no longer and removes what it holds of it, also what it wrote itself: what nobody else
+   * has by then is lost. Others keep theirs. Opening or editing it follows it again.
+   */
+  'documents.forget': {
+    params: { readonly document: string }
+    result: { readonly id: string; readonly name: string; readonly bytes: number }
+  }
+  /**
+   * Sets who may see and write, for its creator and the owner of the mesh. Who loses the right to write: what it wrote until now
+   * stays, what follows counts nowhere. Who loses sight gets nothing more; what it has it has.
+   */
+  'documents.restrict': {
+    params: { readonly document: string; readonly see: DocumentRuleRequest; readonly write: DocumentRuleRequest }
+    result: DocumentDetail
+  }
+  /** An update (v1, at most 256 KiB) of a program that watches `documents.live`; it must have that session's clientID. */
+  'documents.apply': {
+    params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
+    result: { readonly applied: true }
+  }
+  /** Presence of a program, to be gone when its session ends. At most 16 KiB; told to members that are online, kept nowhere. */
+  'documents.awareness': {
+    params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
+    result: { readonly told: true }
+  }
+}
+
+/** Watches of documents. */
+export interface DocumentWatches {
+  /** The list, again at each change of it. */
+  'documents.list': { params: Record<string, never>; item: { readonly documents: readonly DocumentInfo[] } }
+  /** The value, again whenever it changed; a reader that is behind gets the newest only. */
+  'documents.read': { params: { readonly document: string } & DocumentRoot; item: DocumentReading }
+  'documents.live': { params: { readonly document: string }; item: DocumentLiveEvent }
+}
