@@ -3,7 +3,7 @@ import { DEFAULT_TIER_RULES } from './domain/routing/tier-rules.js'
 import type { NodeSettings } from './node/parts.js'
 
 /** Numbers and rules of the node as its config gives them. */
-export function settingsOf({ network, tasks, ledger, swarm, routing, policy }: Config): NodeSettings {
+export function settingsOf({ node, network, tasks, ledger, swarm, routing, policy }: Config): NodeSettings {
   return {
     requestTimeoutMs: tasks.requestTimeoutMs,
     defaultTtlMs: ledger.defaultTtlMs,
@@ -16,6 +16,7 @@ export function settingsOf({ network, tasks, ledger, swarm, routing, policy }: C
     swarmDeadlineMs: swarm.deadlineMs,
     channelGiveUpMs: network.giveUpMs,
     forward: network.forward,
+    labels: [...new Set(node.labels)],
     rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: routing.replies }
   }
 }

@@ -19,6 +19,8 @@ export interface Setting<T> {
 export type SettingTable = Readonly<Record<string, Readonly<Record<string, Setting<unknown>>>>>
 
 const NAME_MAX = 64
+/** As many as a card has room for. */
+const LABELS_MAX = 32
 const DAY_MS = 86_400_000
 
 function choice<const T extends readonly [string, ...string[]]>(values: T, fallback: T[number], about: string): Setting<T[number]> {
@@ -78,6 +80,14 @@ export const SETTINGS = {
       unit: null,
       allowed: `1 to ${NAME_MAX} characters without control characters and @`,
       about: 'Name of this node in its mesh; without one the name of the machine.'
+    }),
+    labels: define<readonly string[]>({
+      schema: z.array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._/=:-]{0,63}$/)).max(LABELS_MAX),
+      fallback: [],
+      form: 'list',
+      unit: null,
+      allowed: `a list of at most ${LABELS_MAX} labels of 1 to 64 letters, digits and . _ / = : -, a letter or digit first`,
+      about: 'What this node is marked with, e.g. gpu or zone=eu; plans of swarms choose by it. Its agents carry it on their cards.'
     }),
     shutdownTimeoutMs: duration(5000, [100, 10_000], 'Longest clean shutdown; after it the process ends all the same.')
   },

@@ -58,6 +58,7 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
     tier: tierText(party?.tier ?? card.tier),
     origin: card.origin,
     sandboxId: party?.sandboxId ?? card.sandboxId ?? null,
+    labels: card.labels ?? [],
     revision: card.revision,
     status: !isOnline ? 'offline' : load !== null && load.running >= load.slots ? 'busy' : 'ready'
   }

@@ -16,6 +16,7 @@ import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { OPERATOR } from './agents.js'
+import type { NodeSettings } from './parts.js'
 
 /** Name of the stored document of card revisions. */
 const REVISIONS = 'cards'
@@ -33,6 +34,7 @@ export interface OwnCardsParts {
   readonly log: MemberLog
   readonly membership: Membership
   readonly registry: AgentRegistry
+  readonly settings: Pick<NodeSettings, 'labels'>
 }
 
 /** What became of the cards: those to tell, ids that are gone. */
@@ -103,7 +105,7 @@ export class OwnCards {
     const certificate = this.#parts.membership.certificate().body
     const misplaced = misplacedIn(certificate)(definition)
     if (misplaced !== null) throw new NodeError('INVALID_CARD', `the agent is not offered: ${misplaced.reason}`)
-    const card = cardOf(definition, certificate)
+    const card = this.#cardOf(definition, certificate)
     const checked = validateCard({ ...card, revision: 1 })
     if (!checked.ok) throw new NodeError('INVALID_CARD', `the agent's card is not valid: ${checked.faults.join('; ')}`)
   }
@@ -127,7 +129,7 @@ export class OwnCards {
   async #refresh(definitions: readonly AgentDefinition[]): Promise<CardChanges> {
     const certificate = this.#parts.membership.certificate().body
     const placed = this.#placed(definitions, certificate)
-    const wanted = [operatorCard(certificate), ...placed.map((one) => cardOf(one, certificate))].filter((one) => this.#isValid(one))
+    const wanted = [operatorCard(certificate), ...placed.map((one) => this.#cardOf(one, certificate))].filter((one) => this.#isValid(one))
     const bodies = this.#fitting(this.#ordered(wanted))
     const next: Record<string, Revisions[string]> = { ...this.#revisions }
     const changed = bodies.filter((body) => this.#revise(next, body))
@@ -146,6 +148,11 @@ export class OwnCards {
     this.#serial = certificate.serial
     this.publish()
     return { changed: signed, removed }
+  }
+
+  #cardOf(definition: AgentDefinition, certificate: Certificate): Unrevised {
+    const { labels } = this.#parts.settings
+    return { ...cardOf(definition, certificate), ...(labels.length === 0 ? {} : { labels }) }
   }
 
   #placed(definitions: readonly AgentDefinition[], certificate: Certificate): readonly AgentDefinition[] {

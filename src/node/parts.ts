@@ -35,6 +35,8 @@ export interface NodeSettings {
   readonly channelGiveUpMs: number
   /** Messages between other members are carried. Default true. */
   readonly forward: boolean
+  /** What the cards of this node's agents say of it. Default none. */
+  readonly labels: readonly string[]
   readonly rules: RoutingRules
 }
 

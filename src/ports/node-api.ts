@@ -128,6 +128,8 @@ export interface AgentInfo {
   readonly tier: TierText
   readonly origin: 'local' | 'remote'
   readonly sandboxId: string | null
+  /** Of its node. */
+  readonly labels: readonly string[]
   readonly capabilities: readonly string[]
   readonly revision: number
   readonly status: 'ready' | 'busy' | 'offline'

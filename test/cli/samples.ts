@@ -30,6 +30,7 @@ export function agent(id: string, node: string, more: Partial<AgentDetail> = {})
     tier: 'L1',
     origin: node === 'laptop' ? 'local' : 'remote',
     sandboxId: null,
+    labels: [],
     capabilities: [capability],
     revision: 1,
     status: 'ready',

@@ -294,3 +294,28 @@ test('a new agent never takes the place of one that is announced, also over rest
   t.alike(again.core.ownCards.surplus(), ['a'])
   t.is(again.core.ownCards.own().length, MAX_CARDS)
 })
+
+test('the labels of a node are on the signed cards of its agents, and a change of them is a new revision', async (t) => {
+  const world = new World(t)
+  const store = new FakeStore()
+  const here = await world.member('here', { agents: [echo('a')], store, settings: { labels: ['gpu', 'zone=eu'] } })
+  const there = await world.member('there')
+  await world.link(here, there)
+  const { agents } = await there.api().call('agents.list', {})
+  t.alike(
+    agents.map(({ id, labels }) => [id, labels]),
+    [['a', ['gpu', 'zone=eu']]]
+  )
+  const card = here.core.ownCards.own().find((one) => one.body.id === 'a')
+  const { certificate } = world.log.view().members.get(here.id) ?? { certificate: null }
+  if (card === undefined || certificate === null) throw new Error('no card')
+  const trust = { certificate: certificate.body, verify }
+  t.ok(checkSignedCard(card, trust).ok)
+  const { labels: _labels, ...bare } = card.body
+  for (const body of [{ ...card.body, labels: ['cpu'] }, bare]) t.absent(checkSignedCard({ ...card, body }, trust).ok, 'signed')
+  await here.core.close()
+  const again = await world.start(here.actor, { agents: [echo('a')], store })
+  const body = again.core.ownCards.own().find((one) => one.body.id === 'a')?.body
+  t.is(body?.revision, 2)
+  t.is(body?.labels, undefined, 'a card without labels is as it always was')
+})

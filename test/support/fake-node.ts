@@ -36,6 +36,7 @@ export const SETTINGS: NodeSettings = {
   swarmDeadlineMs: 600_000,
   channelGiveUpMs: 60_000,
   forward: true,
+  labels: [],
   rules: { tierRules: DEFAULT_TIER_RULES, sandbox: { enforced: true, crossSandboxAllowList: [] }, replies: 'exchange' }
 }
 

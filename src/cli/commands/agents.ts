@@ -54,6 +54,7 @@ function printAgent(output: Output, agent: AgentDetail): void {
     ['version', `${agent.version}, revision ${agent.revision}`],
     ['node', `${agent.node.name} (${shortId(agent.node.id)})`],
     agent.sandboxId === null ? null : ['sandbox', agent.sandboxId],
+    agent.labels.length === 0 ? null : ['labels', agent.labels.join(', ')],
     agent.source === null ? null : ['source', agent.source]
   ])
   for (const one of agent.capabilities) {

@@ -52,6 +52,8 @@ export interface CardBody {
   /** Rises by one at each local change; kept as it is for remote cards. */
   readonly revision: number
   readonly sandboxId?: string
+  /** What its node is marked with, e.g. `gpu` or `zone=eu`; absent without any. */
+  readonly labels?: readonly string[]
 }
 
 /** The card as a reader holds it (spec a2a-mcp-mesh, AgentCard): the signed body and two fields of the reader's own. */

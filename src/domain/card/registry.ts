@@ -246,7 +246,8 @@ class CardIndex<K> {
 function registered(card: AgentCard, { nodeId, address }: Pick<RegisteredCard, 'nodeId' | 'address'>): RegisteredCard {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision, origin, lastSeenAt } = card
   const stored = { address, tier, capabilities, id, nodeId, revision, lastSeenAt, origin, name, version, description, protocols, endpoints }
-  return card.sandboxId === undefined ? stored : { ...stored, sandboxId: card.sandboxId }
+  const placed = card.sandboxId === undefined ? stored : { ...stored, sandboxId: card.sandboxId }
+  return card.labels === undefined ? placed : { ...placed, labels: card.labels }
 }
 
 /** A registered card as a plain AgentCard. */

@@ -15,6 +15,9 @@ export const CARD_MAX_CAPABILITIES = 512
 /** JSON bounds of a card. Flatter than those of the wire, because log entries and frames wrap it. */
 export const CARD_JSON_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: 24, maxString: CARD_MAX_BYTES }
 
+/** Labels of one card. */
+export const CARD_MAX_LABELS = 32
+
 const MAX_FAULTS = 32
 /** Names that would reach an object's prototype when used as its keys. */
 const RESERVED: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype'])
@@ -37,6 +40,8 @@ export const agentIdSchema = tokenSchema(/^[a-z0-9._-]{1,64}$/, 'must be 1..64 o
 export const capabilityIdSchema = tokenSchema(/^[!-)+-?A-~]{1,128}$/, 'must be 1..128 printable characters without space, * and @')
 /** Id of a sandbox: 1..64 of `[A-Za-z0-9._-]`, a letter or digit first. */
 export const sandboxIdSchema = tokenSchema(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1..64 of A-Z a-z 0-9 . _ -')
+/** A label of a node: 1..64 of `[A-Za-z0-9._/=:-]`, a letter or digit first. */
+export const labelSchema = tokenSchema(/^[A-Za-z0-9][A-Za-z0-9._/=:-]{0,63}$/, 'must be 1..64 of A-Z a-z 0-9 . _ / = : -')
 /** A tier, 0..3. */
 export const tierSchema: z.ZodType<Tier> = z.union([z.literal(0), z.literal(1), z.literal(2), z.literal(3)], {
   error: 'must be 0, 1, 2 or 3'
@@ -82,7 +87,13 @@ const bodyShape = {
     .max(CARD_MAX_CAPABILITIES)
     .refine((list) => new Set(list.map((one) => one.id)).size === list.length, 'has two capabilities of one id'),
   revision: z.int().min(0),
-  sandboxId: sandboxIdSchema.exactOptional()
+  sandboxId: sandboxIdSchema.exactOptional(),
+  labels: z
+    .array(labelSchema)
+    .min(1)
+    .max(CARD_MAX_LABELS)
+    .refine((list) => new Set(list).size === list.length, 'has a label twice')
+    .exactOptional()
 }
 
 /** The signed part of a card, bounded; unknown keys are refused. */
@@ -118,7 +129,8 @@ export function validateCard(value: unknown): CardCheck {
 export function cardBodyOf(card: CardBody): CardBody {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision } = card
   const body = { id, name, version, description, tier, protocols, endpoints, capabilities, revision }
-  return card.sandboxId === undefined ? body : { ...body, sandboxId: card.sandboxId }
+  const { sandboxId, labels } = card
+  return { ...body, ...(sandboxId === undefined ? {} : { sandboxId }), ...(labels === undefined ? {} : { labels }) }
 }
 
 /** What {@link checkSignedCard} needs: the certificate in force of the node that should have signed. */

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { CARD_MAX_BYTES, cardBodyOf, checkSignedCard, validateCard } from '../../../src/domain/card/schema.js'
+import { CARD_MAX_BYTES, CARD_MAX_LABELS, cardBodyOf, checkSignedCard, validateCard } from '../../../src/domain/card/schema.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import { weakest } from '../../../src/domain/routing/tier.js'
 import { arbAgentCard } from '../../../src/testing.js'
@@ -53,6 +53,11 @@ test('every missing field is named, and so is every incorrect one', (t: Assert) 
     [{ revision: -1 }, 'revision'],
     [{ revision: 0.5 }, 'revision'],
     [{ sandboxId: 'a b' }, 'sandboxId'],
+    [{ labels: ['a b'] }, 'labels.0'],
+    [{ labels: [] }, 'labels'],
+    [{ labels: ['gpu', 'gpu'] }, 'labels'],
+    [{ labels: [...Array(CARD_MAX_LABELS + 1).keys()].map(String) }, 'labels'],
+    [{ labels: ['x'.repeat(65)] }, 'labels.0'],
     [{ endpoints: [{ transport: 'pigeon' }] }, 'endpoints.0.transport'],
     [{ capabilities: [capability, capability] }, 'capabilities'],
     [{ capabilities: [{ ...capability, id: 'a b' }] }, 'capabilities.0.id'],
