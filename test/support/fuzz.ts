@@ -28,7 +28,20 @@ import {
 } from '../../src/domain/task/payloads.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { parseJson } from '../../src/kit/json.js'
-import { actor, cardBody, certificate, founded, hash, inviteTerms, joinRequest, MESH, SETTINGS, signedCard, verify } from './membership.js'
+import {
+  ACCESS,
+  actor,
+  cardBody,
+  certificate,
+  founded,
+  hash,
+  inviteTerms,
+  joinRequest,
+  MESH,
+  SETTINGS,
+  signedCard,
+  verify
+} from './membership.js'
 
 /** A reader of bytes that come from peers. */
 export interface FuzzTarget {
@@ -185,6 +198,9 @@ function logEntries(): FuzzTarget {
   log.card(ann, card)
   log.invite(ann, inviteTerms('more', { uses: 3 }))
   log.write(actor('owner'), { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1000 })
+  log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1000 })
+  log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: bob.coreKey })
+  log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: ACCESS, lengths: { [bob.coreKey]: 4 } })
   const before = log.state()
   const originals = new Set(log.entries.map(({ entry }) => fromUtf8(encodeEntry(entry))))
   const take = (bytes: Uint8Array): boolean => {

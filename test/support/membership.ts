@@ -18,6 +18,7 @@ import type {
 } from '../../src/domain/membership/types.js'
 import { buildView } from '../../src/domain/membership/view.js'
 import type { CardBody } from '../../src/domain/card/card.js'
+import type { DocumentAccess } from '../../src/domain/document/access.js'
 
 /** ed25519, as nodes check it. */
 export const verify: Verify = (message, signature, publicKey) =>
@@ -95,6 +96,13 @@ export function inviteTerms(name: string, terms: Partial<InviteTerms> = {}): Inv
     additional: { data: bytesToText(data), signature: bytesToText(crypto.sign(data, pair.secretKey)) },
     ...terms
   }
+}
+
+/** An access list of a document that lets everybody see it, and L0 and L1 in no sandbox write it. */
+export const ACCESS: DocumentAccess = {
+  see: { members: [], maxTier: 3, sandboxes: ['ci'], unsandboxed: true },
+  write: { members: [], maxTier: 1, sandboxes: [], unsandboxed: true },
+  serial: 1
 }
 
 /** Settings of a mesh where every tier opens to every other. */

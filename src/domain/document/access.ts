@@ -6,7 +6,7 @@ import { isTier, type Tier } from '../routing/tier.js'
 /** Names of one list in an access rule. */
 export const MAX_LISTED = 256
 
-const RuleSchema = z.object({
+const RuleSchema = z.strictObject({
   /** Nodes that pass, whatever their tier and sandbox. */
   members: z.array(z.custom<NodeId>(isKeyText)).max(MAX_LISTED),
   /** The least powerful tier that passes; null: none does by its tier. */
@@ -20,7 +20,7 @@ const RuleSchema = z.object({
 export type AccessRule = z.infer<typeof RuleSchema>
 
 /** Shape of an access list: who may see a document, and who of them may write it. */
-export const DocumentAccessSchema = z.object({
+export const DocumentAccessSchema = z.strictObject({
   see: RuleSchema,
   write: RuleSchema,
   /** Rises with each change. */

@@ -2,11 +2,14 @@ import type { NodeId } from '../../kit/ids.js'
 import { type FoldContext, type FoldResult, put, type Scene, skip } from './effects.js'
 import { foldAdmission } from './fold-admission.js'
 import { foldCard, foldCardRemoved } from './fold-card.js'
+import { foldDocument, foldDocumentAccess, foldDocumentStream } from './fold-document.js'
 import { foldCertificate, foldCore, foldRevocation } from './fold-member.js'
 import { isOwnerCertificate, termsFault } from './grant.js'
 import {
   cardIndexKey,
   cardKey,
+  DOCUMENTS_KEY,
+  documentKey,
   inviteKey,
   MESH_KEY,
   memberKey,
@@ -58,6 +61,11 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
       return [SETTINGS_KEY]
     case 'core':
       return [WRITERS_KEY]
+    case 'document':
+      return [documentKey(body.name), DOCUMENTS_KEY]
+    case 'document-access':
+    case 'document-stream':
+      return [documentKey(body.name)]
   }
 }
 
@@ -107,6 +115,12 @@ function foldBody(scene: Scene, body: Exclude<EntryBody, Body<'founding'>>): Fol
       return foldSettings(scene, body)
     case 'core':
       return foldCore(scene, body)
+    case 'document':
+      return foldDocument(scene, body)
+    case 'document-access':
+      return foldDocumentAccess(scene, body)
+    case 'document-stream':
+      return foldDocumentStream(scene, body)
     default:
       return skip('the entry is of an unknown kind')
   }

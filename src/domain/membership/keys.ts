@@ -1,5 +1,5 @@
 import type { NodeId } from '../../kit/ids.js'
-import { flat } from '../../kit/ids.js'
+import { bytesFromText, bytesToText, flat, fromUtf8, utf8 } from '../../kit/ids.js'
 import { isCanonicalKey } from './signing.js'
 
 /** The mesh itself ({@link MeshRecord}). */
@@ -39,9 +39,18 @@ export function cardIndexKey(nodeId: NodeId): string {
   return `cards/${nodeId}`
 }
 
+/** How many documents there are ({@link DocumentIndexRecord}). */
+export const DOCUMENTS_KEY = 'documents'
+
+/** Key of a {@link DocumentRecord}: names may hold any character. */
+export function documentKey(name: string): string {
+  return `document/${bytesToText(utf8(name))}`
+}
+
 /** A key of the view, taken apart. */
 export type RecordKey =
-  | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' }
+  | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' | 'documents' }
+  | { readonly kind: 'document'; readonly name: string }
   | { readonly kind: 'member' | 'refusal' | 'cards'; readonly nodeId: NodeId }
   | { readonly kind: 'invite'; readonly inviteId: string }
   | { readonly kind: 'card'; readonly nodeId: NodeId; readonly agentId: string }
@@ -50,6 +59,7 @@ export type RecordKey =
 export function parseRecordKey(key: string): RecordKey | null {
   const [kind, part, agentId, ...rest] = key.split('/')
   if (part === undefined) return isSingle(kind) ? { kind } : null
+  if (kind === 'document') return parseDocumentKey(key, part)
   const id = flat(part)
   if (!isCanonicalKey(id) || rest.length > 0) return null
   if (kind === 'card') return agentId === undefined || agentId === '' ? null : { kind, nodeId: id, agentId }
@@ -58,6 +68,14 @@ export function parseRecordKey(key: string): RecordKey | null {
   return kind === 'member' || kind === 'refusal' || kind === 'cards' ? { kind, nodeId: id } : null
 }
 
-function isSingle(key: string | undefined): key is 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' {
-  return key === MESH_KEY || key === WRITERS_KEY || key === ORDER_KEY || key === REVOKED_KEY || key === SETTINGS_KEY
+function parseDocumentKey(key: string, part: string): RecordKey | null {
+  const bytes = bytesFromText(part)
+  const name = bytes === null ? '' : fromUtf8(bytes)
+  return name !== '' && documentKey(name) === key ? { kind: 'document', name } : null
+}
+
+const SINGLES: ReadonlySet<string> = new Set([MESH_KEY, WRITERS_KEY, ORDER_KEY, REVOKED_KEY, SETTINGS_KEY, DOCUMENTS_KEY])
+
+function isSingle(key: string | undefined): key is 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' | 'documents' {
+  return key !== undefined && SINGLES.has(key)
 }

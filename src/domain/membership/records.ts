@@ -3,6 +3,8 @@ import { isRecord } from '../../kit/json.js'
 import {
   cardIndexKey,
   cardKey,
+  DOCUMENTS_KEY,
+  documentKey,
   inviteKey,
   MESH_KEY,
   memberKey,
@@ -12,7 +14,16 @@ import {
   SETTINGS_KEY,
   WRITERS_KEY
 } from './keys.js'
-import type { InviteRecord, MemberRecord, MeshRecord, RefusalRecord, SettingsRecord, SignedCard, WritersRecord } from './types.js'
+import type {
+  DocumentRecord,
+  InviteRecord,
+  MemberRecord,
+  MeshRecord,
+  RefusalRecord,
+  SettingsRecord,
+  SignedCard,
+  WritersRecord
+} from './types.js'
 
 /** What stays where a card was removed: the revision that a new card must exceed. */
 export interface CardTombstone {
@@ -27,6 +38,13 @@ export interface CardIndexRecord {
   readonly tombstones: number
   /** Bytes of its cards together; at most 4 MiB. */
   readonly bytes: number
+}
+
+/** How many documents there are. */
+export interface DocumentIndexRecord {
+  readonly total: number
+  /** By who created them. */
+  readonly by: Readonly<Record<NodeId, number>>
 }
 
 /** Is the value at a card's key a tombstone? */
@@ -92,6 +110,16 @@ export class Records {
   cardIndex(nodeId: NodeId): CardIndexRecord {
     // A view that is older than the bound on bytes has none.
     return { live: [], tombstones: 0, bytes: 0, ...this.#read<Partial<CardIndexRecord>>(cardIndexKey(nodeId)) }
+  }
+
+  /** A document. */
+  document(name: string): DocumentRecord | null {
+    return this.#read<DocumentRecord>(documentKey(name))
+  }
+
+  /** How many documents there are. */
+  documentIndex(): DocumentIndexRecord {
+    return this.#read<DocumentIndexRecord>(DOCUMENTS_KEY) ?? { total: 0, by: {} }
   }
 
   #read<T>(key: string): T | null {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { shown } from '../../kit/text.js'
 import { agentIdSchema, cardBodySchema, lineSchema, sandboxIdSchema, tierSchema } from '../card/schema.js'
+import { DocumentAccessSchema } from '../document/access.js'
 import { isCanonicalKey } from './signing.js'
 import type {
   Certificate,
@@ -22,6 +23,8 @@ export const INVITE_MAX_USES = 1000
 export const MESH_INFO_MAX_BYTES = 512
 
 const REASON_MAX = 256
+/** Longest name of a document, in UTF-16 units. */
+export const DOCUMENT_NAME_MAX = 128
 /** Most targets of the allow list that crosses sandboxes. */
 export const MAX_ALLOWED_TARGETS = 256
 
@@ -114,6 +117,9 @@ export const meshSettingsSchema: z.ZodType<MeshSettings> = z.strictObject({
   })
 })
 
+/** Name of a document: one line without control characters. */
+export const documentNameSchema = lineSchema(DOCUMENT_NAME_MAX)
+
 /** The body of a log entry, by its kind. */
 export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -144,7 +150,22 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
   z.strictObject({ kind: z.literal('card'), mesh: keySchema, card: signedCardSchema }),
   z.strictObject({ kind: z.literal('card-removed'), mesh: keySchema, agentId: agentIdSchema, revision: z.int().min(0) }),
   z.strictObject({ kind: z.literal('settings'), mesh: keySchema, settings: meshSettingsSchema, serial: z.int().min(1), at: timeSchema }),
-  z.strictObject({ kind: z.literal('core'), mesh: keySchema, coreKey: keySchema, serial: z.int().min(1) })
+  z.strictObject({ kind: z.literal('core'), mesh: keySchema, coreKey: keySchema, serial: z.int().min(1) }),
+  z.strictObject({
+    kind: z.literal('document'),
+    mesh: keySchema,
+    name: documentNameSchema,
+    access: DocumentAccessSchema.nullable(),
+    at: timeSchema
+  }),
+  z.strictObject({
+    kind: z.literal('document-access'),
+    mesh: keySchema,
+    name: documentNameSchema,
+    access: DocumentAccessSchema,
+    lengths: z.record(keySchema, z.int().min(0))
+  }),
+  z.strictObject({ kind: z.literal('document-stream'), mesh: keySchema, name: documentNameSchema, coreKey: keySchema })
 ])
 
 /** A signed log entry; the signature itself is checked by the fold. */

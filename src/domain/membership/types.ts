@@ -1,5 +1,6 @@
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { CardBody } from '../card/card.js'
+import type { DocumentAccess, SignedAccess } from '../document/access.js'
 import type { SandboxRules } from '../routing/decide.js'
 import type { Tier } from '../routing/tier.js'
 import type { TierRule } from '../routing/tier-rules.js'
@@ -86,6 +87,16 @@ export type EntryBody =
   | { readonly kind: 'settings'; readonly mesh: MeshId; readonly settings: MeshSettings; readonly serial: number; readonly at: number }
   /** The author writes to another core from now on: its home was restored or repaired. `serial` rises with each. */
   | { readonly kind: 'core'; readonly mesh: MeshId; readonly coreKey: string; readonly serial: number }
+  /** The author creates a document; `access` null: every member in no sandbox may see and write it. */
+  | { readonly kind: 'document'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess | null; readonly at: number }
+  | ({ readonly kind: 'document-access'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess } & StreamLengths)
+  /** The author writes into a document with this stream. */
+  | { readonly kind: 'document-stream'; readonly mesh: MeshId; readonly name: string; readonly coreKey: string }
+
+/** How far the streams of a document had come, by the key (z32) of their core. */
+export interface StreamLengths {
+  readonly lengths: Readonly<Record<string, number>>
+}
 
 /** A signed log entry. */
 export type Entry = Signed<EntryBody>
@@ -148,6 +159,24 @@ export interface SettingsRecord {
   readonly at: number
 }
 
+/** What the view keeps of one document. */
+export interface DocumentRecord {
+  readonly name: string
+  readonly creator: NodeId
+  /** Unix milliseconds. */
+  readonly createdAt: number
+  /** The list in force, who signed it, and how far streams had come then; null: nobody restricted it. */
+  readonly access: (SignedAccess & StreamLengths) | null
+  /** Streams of members, in log order. */
+  readonly streams: readonly DocumentStreamRecord[]
+}
+
+/** One member's stream of a document: a core by its key (z32). */
+export interface DocumentStreamRecord {
+  readonly nodeKey: NodeId
+  readonly coreKey: string
+}
+
 /** The writers rule's state: who may write, in log order, and which of them are writers now. */
 export interface WritersRecord {
   readonly eligible: readonly { readonly nodeKey: NodeId; readonly coreKey: string }[]
@@ -165,4 +194,6 @@ export interface MembershipView {
   readonly writers: WritersRecord
   /** null: as shipped. */
   readonly settings: SettingsRecord | null
+  /** By name. */
+  readonly documents: ReadonlyMap<string, DocumentRecord>
 }

@@ -4,6 +4,7 @@ import { inviteFault } from './grant.js'
 import { parseRecordKey, type RecordKey } from './keys.js'
 import { isTombstone } from './records.js'
 import type {
+  DocumentRecord,
   InviteRecord,
   MemberRecord,
   MembershipView,
@@ -22,7 +23,8 @@ export const EMPTY_VIEW: MembershipView = {
   refusals: new Map(),
   cards: new Map(),
   writers: { eligible: [], active: [] },
-  settings: null
+  settings: null,
+  documents: new Map()
 }
 
 /**
@@ -42,7 +44,8 @@ export function buildView(records: Iterable<readonly [string, unknown]>): Member
     refusals: new Map<NodeId, RefusalRecord>(),
     cards: new Map<NodeId, Map<string, SignedCard>>(),
     writers: EMPTY_VIEW.writers,
-    settings: null as SettingsRecord | null
+    settings: null as SettingsRecord | null,
+    documents: new Map<string, DocumentRecord>()
   }
   for (const [text, value] of records) {
     const key = parseRecordKey(text)
@@ -57,6 +60,7 @@ type Draft = { -readonly [K in keyof MembershipView]: MembershipView[K] } & {
   readonly invites: Map<string, InviteRecord>
   readonly refusals: Map<NodeId, RefusalRecord>
   readonly cards: Map<NodeId, Map<string, SignedCard>>
+  readonly documents: Map<string, DocumentRecord>
 }
 
 /** The records are this node's own, put by the fold: their form needs no further check. */
@@ -67,6 +71,7 @@ function place(draft: Draft, key: RecordKey, value: unknown): void {
   else if (key.kind === 'member') draft.members.set(key.nodeId, value as MemberRecord)
   else if (key.kind === 'refusal') draft.refusals.set(key.nodeId, value as RefusalRecord)
   else if (key.kind === 'invite') draft.invites.set(key.inviteId, value as InviteRecord)
+  else if (key.kind === 'document') draft.documents.set(key.name, value as DocumentRecord)
   else if (key.kind === 'card' && !isTombstone(value)) placeCard(draft.cards, key, value as SignedCard)
 }
 

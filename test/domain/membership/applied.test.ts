@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import { isApplied } from '../../../src/domain/membership/applied.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import { EMPTY_VIEW } from '../../../src/domain/membership/view.js'
-import { actor, admission, cardBody, founded, inviteTerms, keyText, LogModel, MESH, SETTINGS } from '../../support/membership.js'
+import { actor, admission, cardBody, founded, inviteTerms, keyText, LogModel, MESH, SETTINGS, ACCESS } from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -19,6 +19,9 @@ test('each entry counts as applied once the view shows it, and not before', (t: 
     () => log.write(owner, { kind: 'invite-revoked', mesh: MESH, inviteId: terms.id, at: 1 }),
     () => log.write(owner, { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1 }),
     () => log.write(ann, { kind: 'core', mesh: MESH, coreKey: keyText('core/again'), serial: 1 }),
+    () => log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 }),
+    () => log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') }),
+    () => log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: ACCESS, lengths: {} }),
     () => log.revoke(owner, ann)
   ]
   for (const step of steps) {

@@ -8,6 +8,8 @@ import { seal } from '../../../src/domain/membership/signing.js'
 import type { Entry, MembershipView } from '../../../src/domain/membership/types.js'
 import { MAX_WRITERS } from '../../../src/domain/membership/writers.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
+import { arbDocumentOp, checkDocuments, documentBody } from '../../support/document-entries.js'
+import { demand } from '../../support/demand.js'
 import {
   type Actor,
   actor,
@@ -100,6 +102,10 @@ const arbOp = fc.oneof(
       core: fc.constantFrom('one', 'two', '')
     })
   },
+  {
+    weight: 4,
+    arbitrary: arbDocumentOp(arbAuthor)
+  },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('again' as const), which: fc.nat(99) }) },
   { weight: 1, arbitrary: fc.record({ op: fc.constant('found' as const), by: arbWho }) }
 )
@@ -154,6 +160,8 @@ function entryOf(log: LogModel, op: Op): Entry | null {
       const coreKey = op.core === '' ? who(1).coreKey : keyText(`core/${by.name}/${op.core}`)
       return seal('entry', { kind: 'core', mesh: MESH, coreKey, serial: op.serial }, by)
     }
+    case 'document':
+      return seal('entry', documentBody(op), by)
     case 'found':
       return foundingOf(by)
   }
@@ -223,6 +231,7 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
   const serialOf = ({ settings }: MembershipView): number => settings?.serial ?? 0
   demand(serialOf(after) >= serialOf(before), 'settings never go back')
   demand(serialOf(after) === serialOf(before) || entry.by === owner.id, 'the owner alone sets what holds for the mesh')
+  checkDocuments(before, after, entry)
   for (const [node, member] of before.members) {
     const now = after.members.get(node)
     demand(now !== undefined, 'no member vanishes')
@@ -247,10 +256,6 @@ function checkStep(before: MembershipView, after: MembershipView, entry: Entry):
       demand(certificate.sandboxId === undefined || card.body.sandboxId === certificate.sandboxId, 'inside its sandbox')
     }
   }
-}
-
-function demand(holds: boolean, what: string): asserts holds {
-  if (!holds) throw new Error(`broken: ${what}`)
 }
 
 test('whatever honest and hostile authors try, in any order, the rules of membership hold', async (t: Assert) => {
@@ -287,7 +292,8 @@ test('whatever honest and hostile authors try, in any order, the rules of member
     'card-removed',
     'settings',
     'core',
-    'core skipped'
+    'core skipped',
+    ...['document', 'document-access', 'document-stream'].flatMap((what) => [what, `${what} skipped`])
   ]) {
     t.ok((tried.get(kind) ?? 0) > 0, `${kind}: ${tried.get(kind)}`)
   }

@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import {
   cardIndexKey,
   cardKey,
+  documentKey,
   inviteKey,
   memberKey,
   MESH_KEY,
@@ -22,6 +23,7 @@ test('every key is taken apart as it was built', (t: Assert) => {
   t.alike(parseRecordKey(refusalKey(nodeId)), { kind: 'refusal', nodeId })
   t.alike(parseRecordKey(cardIndexKey(nodeId)), { kind: 'cards', nodeId })
   t.alike(parseRecordKey(inviteKey(keyText('i'))), { kind: 'invite', inviteId: keyText('i') })
+  for (const name of ['notes', 'a/b', 'plan \u00e9 \u{1f600}']) t.alike(parseRecordKey(documentKey(name)), { kind: 'document', name })
   t.alike(parseRecordKey(cardKey(nodeId, 'a.b_c-d')), { kind: 'card', nodeId, agentId: 'a.b_c-d' })
 })
 
@@ -36,7 +38,10 @@ test('other keys are none', (t: Assert) => {
     `card/${nodeId}/`,
     `card/${nodeId}/a/b`,
     `other/${nodeId}`,
-    'meshes'
+    'meshes',
+    'document/',
+    'document/!',
+    `${documentKey('a')}/b`
   ]) {
     t.is(parseRecordKey(key), null, key)
   }

@@ -8,7 +8,7 @@ import {
   meshRecordSchema,
   nameSchema
 } from '../../../src/domain/membership/schema.js'
-import { actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH, SETTINGS } from '../../support/membership.js'
+import { ACCESS, actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH, SETTINGS } from '../../support/membership.js'
 
 const owner = actor('owner')
 const ann = actor('ann')
@@ -87,9 +87,12 @@ test('every kind of entry passes as the fold writes it, and none with a foreign 
   })
   log.uncard(owner, 'host', 1)
   log.write(owner, { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1 })
+  log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: ACCESS, at: 1 })
+  log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') })
+  log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: { ...ACCESS, serial: 2 }, lengths: { [keyText('s')]: 1 } })
   log.revoke(owner, ann)
   const entries = log.entries.map((one) => one.entry)
-  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 9)
+  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 12)
   for (const entry of entries) {
     t.ok(entrySchema.safeParse(entry).success, entry.body.kind)
     t.absent(entrySchema.safeParse({ ...entry, body: { ...entry.body, extra: 1 } }).success, entry.body.kind)
