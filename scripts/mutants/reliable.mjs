@@ -289,5 +289,21 @@ export const RELIABLE_MUTANTS = [
     put: "else if (envelope === undefined) this.step({ type: 'give-up', messageIds: new Set([messageId]) })",
     test: 'node/out-lane',
     title: 'a message that cannot be read is read again'
+  },
+  {
+    name: 'a request that is being written when its time is over counts as not sent',
+    file: 'src/node/one-request.ts',
+    find: '!this.#isSent && !this.#isLeaving',
+    put: '!this.#isSent',
+    test: 'node/durable-requests',
+    title: 'a request whose time is over while it is written on its way out'
+  },
+  {
+    name: 'a request that is canceled while it is looked up is begun',
+    file: 'src/node/work.ts',
+    find: 'const payload = isCanceled ? null : this',
+    put: 'const payload = isCanceled && threads.length === 0 ? null : this',
+    test: 'node/durable-requests',
+    title: 'a request that is canceled while its node looks it up'
   }
 ]

@@ -30,6 +30,8 @@ export class OneRequest {
   /** Runs while its peer is gone. */
   #goneTimer: Timer | null = null
   #isSent = false
+  /** It may be with its node before this one knows. */
+  #isLeaving = false
   #hasGivenUp = false
   readonly #heard: HeardOf
   readonly #copies: Copies
@@ -166,7 +168,10 @@ export class OneRequest {
         },
         ...(this.#isSent ? {} : { replies: this.#replies() })
       })
-    await this.#copies.send(post)
+    this.#isLeaving = true
+    await this.#copies.send(post).finally(() => {
+      this.#isLeaving = false
+    })
   }
 
   #changesOfSending(): readonly LedgerChange[] {
@@ -260,7 +265,7 @@ export class OneRequest {
   }
 
   #giveUp(): void {
-    if (!this.#isSent) {
+    if (!this.#isSent && !this.#isLeaving) {
       // Nothing left this node, so nothing is unknown.
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }

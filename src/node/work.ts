@@ -120,7 +120,6 @@ export class Work {
     const payload = readRequest(incoming.payload)
     if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
     if (incoming.recorded?.isRefused === true) return void this.#replies.refuse(thread, ENDINGS.full.error)
-    if (this.#canceled.take(incoming.peer, workKey(payload.requestId, payload.attempt))) return this.withdraw(thread)
     const key = keyOf(incoming, payload)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
@@ -171,11 +170,13 @@ export class Work {
 
   /** Runs a request that nothing speaks against, under its claim. */
   #take({ incoming, key, payload: asked, threads }: Claimed, record: RequestRecord | null): void {
-    const payload = this.#intake.check(incoming, asked)
-    if (!(payload instanceof NodeError))
+    // Also while the ledger was asked.
+    const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
+    const payload = isCanceled ? null : this.#intake.check(incoming, asked)
+    if (payload !== null && !(payload instanceof NodeError))
       return void this.#run(this.#open(incoming, { key, payload, isNotification: false, threads, record }))
     this.#inFlight.release(incoming.peer, key)
-    for (const thread of threads) void this.#replies.refuse(thread, payload.toBody())
+    for (const thread of threads) payload === null ? this.withdraw(thread) : this.refuse(thread, payload.toBody())
   }
 
   /** The first thread's answer and the changes are one commit. */

@@ -187,6 +187,38 @@ test('a request that is canceled while it is on its way is never delivered', asy
   t.is((await scene.task(asked.taskId)).state, 'canceled')
 })
 
+test('a request whose time is over while it is written on its way out may have been done: nothing says that it was not sent', async (t) => {
+  const scene = await DurableScene.start(t)
+  const release = scene.hold('here', 'now')
+  const asking = scene.ask({ timeoutMs: 100, mayQueue: false })
+  await scene.world.settle()
+  await scene.world.pass(200)
+  release()
+  const { answer, taskId } = await asking
+  const told = await answer
+  assert(told.outcome === 'UNKNOWN')
+  t.is(told.error.code, 'TIMEOUT')
+  await scene.world.settle()
+  t.is(scene.begun.length, 1, 'it was sent')
+  scene.finish()
+  await scene.world.settle()
+  t.is((await scene.task(taskId)).state, 'completed')
+})
+
+test('a request that is canceled while its node looks it up is not begun', async (t) => {
+  const scene = await DurableScene.start(t)
+  const release = scene.hold('peer', 'next commit')
+  const { taskId, cancel } = await scene.ask()
+  await scene.world.settle()
+  cancel()
+  await scene.world.settle()
+  release()
+  await scene.world.settle()
+  t.is(scene.begun.length, 0)
+  t.is((await scene.task(taskId)).state, 'canceled')
+  t.alike(scene.peer.core.work.counts(), { running: 0, queued: 0 })
+})
+
 function asking(scene: DurableScene, capability: string): Parameters<DurableScene['peer']['core']['requests']['ask']>[0] {
   return {
     sender: { agentId: 'operator', nodeId: scene.here.id },

@@ -19,13 +19,21 @@ export class MortalLedger implements Ledger {
     this.#disk = disk
   }
 
-  get: Ledger['get'] = (key) => this.#disk.get(key)
+  /** What is called waits for this. */
+  #held: Promise<void> = Promise.resolve()
+  #onCommit = (): void => {}
+
+  get: Ledger['get'] = async (key) => {
+    await this.#held
+    return this.#disk.get(key)
+  }
   list: Ledger['list'] = (range) => this.#disk.list(range)
   compact: Ledger['compact'] = () => this.#disk.compact()
   size: Ledger['size'] = () => this.#disk.size()
   close: Ledger['close'] = () => Promise.resolve()
 
   async commit(changes: readonly LedgerChange[]): Promise<void> {
+    await this.#held
     const isLast = !this.#isDead && this.#left !== null && --this.#left.commits < 0
     if (isLast) this.#isDead = true
     if (isLast && this.#left?.isWritten === true) await this.#disk.commit(changes)
@@ -33,6 +41,23 @@ export class MortalLedger implements Ledger {
     if (this.#isDead) throw new NodeError('INTERNAL', 'the process is dead')
     if (this.#isFull) throw new NodeError('DISK_FULL', 'the disk is full')
     await this.#disk.commit(changes)
+    this.#onCommit()
+  }
+
+  /** Nothing is read or written, from now or from the next commit on, until the function that it gives is called. */
+  hold(from: 'now' | 'next commit'): () => void {
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    this.#onCommit = () => {
+      this.#held = held
+    }
+    if (from === 'now') this.#held = held
+    return () => {
+      this.#onCommit = () => {}
+      release()
+    }
   }
 
   /** The disk is full, or has room again. */
@@ -132,6 +157,11 @@ export class DurableScene {
   /** The disk of this node, or of the peer, is full, or has room again. */
   fill(which: 'here' | 'peer', isFull: boolean): void {
     this.#ledgers[which].refuse(isFull)
+  }
+
+  /** The disk of this node, or of the peer, does nothing until the function that it gives is called: see {@link MortalLedger.hold}. */
+  hold(which: 'here' | 'peer', from: 'now' | 'next commit'): () => void {
+    return this.#ledgers[which].hold(from)
   }
 
   /** The same of the peer, whose policy file then says `policy`. What its agent was at ends with it. */
