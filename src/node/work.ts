@@ -176,7 +176,8 @@ export class Work {
     if (payload !== null && !(payload instanceof NodeError))
       return void this.#run(this.#open(incoming, { key, payload, isNotification: false, threads, record }))
     this.#inFlight.release(incoming.peer, key)
-    for (const thread of threads) payload === null ? this.withdraw(thread) : this.refuse(thread, payload.toBody())
+    const end = (thread: Thread): void => (payload === null ? this.withdraw(thread) : this.refuse(thread, payload.toBody()))
+    threads.forEach(end)
   }
 
   /** The first thread's answer and the changes are one commit. */

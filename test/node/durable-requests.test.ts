@@ -190,11 +190,11 @@ test('a request that is canceled while it is on its way is never delivered', asy
 test('a request whose time is over while it is written on its way out may have been done: nothing says that it was not sent', async (t) => {
   const scene = await DurableScene.start(t)
   const release = scene.hold('here', 'now')
-  const asking = scene.ask({ timeoutMs: 100, mayQueue: false })
+  const asked = scene.ask({ timeoutMs: 100, mayQueue: false })
   await scene.world.settle()
   await scene.world.pass(200)
   release()
-  const { answer, taskId } = await asking
+  const { answer, taskId } = await asked
   const told = await answer
   assert(told.outcome === 'UNKNOWN')
   t.is(told.error.code, 'TIMEOUT')
