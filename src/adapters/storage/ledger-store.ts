@@ -31,6 +31,8 @@ interface Waiting {
 export class LedgerStore {
   readonly #rocks: RocksDB
   #waiting: Waiting
+  /** Number of the last commit that is in the store itself. */
+  #written: number
   /** Is being written. */
   #leaving: Waiting | null = null
   #writing: Promise<void> | null = null
@@ -40,6 +42,7 @@ export class LedgerStore {
   private constructor(rocks: RocksDB, last: number) {
     this.#rocks = rocks
     this.#waiting = nothing(last)
+    this.#written = last
   }
 
   /** Opens the store of a directory. @throws what the store says. */
@@ -82,7 +85,8 @@ export class LedgerStore {
   /** Writes what waits. @throws what the store says; then it waits on. */
   async write(): Promise<void> {
     while (this.#writing !== null) await this.#writing.catch(() => {})
-    if (this.#waiting.values.size === 0) return
+    // A commit without changes counts as well.
+    if (this.#waiting.last === this.#written) return
     this.#writing = this.#writeWaiting().finally(() => {
       this.#writing = null
     })
@@ -188,6 +192,7 @@ export class LedgerStore {
       }
       batch.tryPut(NUMBER_KEY, Buffer.from(String(leaving.last)))
       await batch.flush()
+      this.#written = leaving.last
     } catch (error) {
       for (const [key, value] of leaving.values) if (!this.#waiting.values.has(key)) set(this.#waiting, key, value)
       throw error

@@ -31,6 +31,22 @@ test('what was committed is there after the next start, and the count goes on', 
   t.is((await second.size()).commits, 51)
 })
 
+test('a last commit without changes, by which a ledger that failed is tried, damages nothing', async (t) => {
+  const { open } = await home(t)
+  const first = await open()
+  await first.commit([numbered(1)])
+  await first.close()
+  const probed = await open()
+  await probed.commit([])
+  await probed.close()
+  for (const _start of [1, 2, 3]) {
+    const ledger = await open()
+    t.is((await ledger.size()).commits, 2)
+    t.alike(await keysOf(ledger), keys(1))
+    await ledger.close()
+  }
+})
+
 test('a crash at any moment leaves every commit that was promised, whole, and none behind a gap', async (t) => {
   const { dir, open } = await home(t)
   const ledger = await open()
