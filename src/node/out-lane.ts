@@ -53,7 +53,8 @@ export class OutLane {
   readonly #requests = new Map<string, string | null>()
   /** Contents that were recorded a moment ago, so that they need not be read again. */
   readonly #fresh = new Map<string, Uint8Array>()
-  readonly #recording = new Set<Promise<void>>()
+  /** By the numbers of what is being recorded, in order. */
+  readonly #recording = new Map<number, Promise<void>>()
   #renumbering: Promise<void> | null = null
   #bytes: number
   #toSend: Unacked[] = []
@@ -100,15 +101,15 @@ export class OutLane {
       { key: KEYS.content(messageId), value: envelope },
       { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }
     ])
-    this.#recording.add(commit)
+    this.#recording.set(seq, commit)
     try {
       await commit
     } catch (error) {
-      this.step({ type: 'unrecorded' })
+      this.#recording.delete(seq)
+      this.step({ type: 'unrecorded', pending: Math.max(0, ...this.#recording.keys()) })
       throw error
-    } finally {
-      this.#recording.delete(commit)
     }
+    this.#recording.delete(seq)
     this.#bytes += known.bytes
     this.#requests.set(messageId, requestId)
     this.#fresh.set(messageId, envelope)
@@ -132,7 +133,7 @@ export class OutLane {
 
   /** The changes that remove the lane from the ledger. */
   async removal(): Promise<LedgerChange[]> {
-    await Promise.allSettled(this.#recording)
+    await Promise.allSettled(this.#recording.values())
     const messages = this.#state.live.flatMap(({ seq, messageId }) => [KEYS.message(this.#text, seq), KEYS.content(messageId)])
     return [KEYS.sender(this.#text), ...messages].map((key) => ({ key, value: null }))
   }
@@ -199,7 +200,7 @@ export class OutLane {
 
   /** New numbers for all that is not acknowledged, in one commit: a crash leaves the old ones or the new. */
   async #renumber(first: number): Promise<void> {
-    await Promise.allSettled(this.#recording)
+    await Promise.allSettled(this.#recording.values())
     const { live } = this.#state
     const changes: LedgerChange[] = live.map(({ seq }) => ({ key: KEYS.message(this.#text, seq), value: null }))
     for (const [at, message] of live.entries()) {

@@ -5,9 +5,11 @@ import type { ReliableFrame } from '../../src/domain/reliable/frame.js'
 import { decodeReliable, encodeReliable } from '../../src/domain/reliable/frame.js'
 import { KEYS, laneText, readMessageKey } from '../../src/domain/reliable/keys.js'
 import { messageRecord } from '../../src/domain/reliable/records.js'
+import { NodeError } from '../../src/kit/errors.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { OutLane } from '../../src/node/out-lane.js'
 import type { GivenUp } from '../../src/node/out-lane.js'
+import { failsWith } from '../support/fails.js'
 import { ManualClock } from '../support/manual-clock.js'
 
 const LANE = { source: { agentId: 'one', nodeId: 'y'.repeat(52) }, target: { agentId: 'two', nodeId: 'b'.repeat(52) } }
@@ -16,7 +18,7 @@ const LANE = { source: { agentId: 'one', nodeId: 'y'.repeat(52) }, target: { age
 async function scene(): Promise<Scene> {
   const clock = new ManualClock()
   const ledger = createMemoryLedger()
-  const made: Scene = { sent: [], frames: [], givenUp: [], reads: [], clock, ledger, lane: null as unknown as OutLane }
+  const made: Scene = { sent: [], frames: [], givenUp: [], reads: [], hold: new Hold(), clock, ledger, lane: null as unknown as OutLane }
   const open = async (): Promise<OutLane> => {
     const stored = await ledger.list({ from: 'out/', to: 'out0', limit: 10 })
     const live = stored.map(({ key, value }) => ({ seq: readMessageKey(key).seq, ...messageRecord.decode(value) }))
@@ -34,7 +36,7 @@ async function scene(): Promise<Scene> {
           made.sent.push(`${frame.seq} ${frame.envelope === null ? 'nothing' : fromUtf8(frame.envelope)}`)
         },
         greet: () => {},
-        commit: (changes) => ledger.commit(changes),
+        commit: (changes) => made.hold.commit(() => ledger.commit(changes)),
         tidy: (changes) => void ledger.commit(changes),
         onGivenUp: (messages) => made.givenUp.push(...messages)
       },
@@ -56,9 +58,31 @@ interface Scene {
   readonly frames: (ReliableFrame | null)[]
   readonly givenUp: GivenUp[]
   readonly reads: { readonly go: () => void; readonly fail: (error: Error) => void }[]
+  readonly hold: Hold
   readonly clock: ManualClock
   readonly ledger: ReturnType<typeof createMemoryLedger>
   readonly lane: OutLane
+}
+
+/** A ledger that takes its time, and may refuse one commit while another waits, as a guarded one does. */
+class Hold {
+  refuse: NodeError | null = null
+  #tail: Promise<void> = Promise.resolve()
+
+  /** Commits wait from now on, until what it gives is called. */
+  next(): () => void {
+    let go = (): void => {}
+    this.#tail = new Promise((resolve) => {
+      go = resolve
+    })
+    return go
+  }
+
+  async commit(run: () => Promise<void>): Promise<void> {
+    if (this.refuse !== null) throw this.refuse
+    await this.#tail
+    await run()
+  }
 }
 
 test('what was given up or acknowledged while it was read is not sent: its number is behind what its receiver is told still comes', async (t) => {
@@ -116,6 +140,28 @@ test('what is given up behind others counts no more as waiting, and stays given 
   t.alike(lane.load, { count: 3, bytes: 12 })
   const record = await ledger.get(KEYS.message(laneText(LANE), 2))
   t.is(record === null ? null : messageRecord.decode(record).isVoid, true)
+})
+
+test('a message that is refused while one before it is still being recorded takes no number from that one', async (t) => {
+  const { lane, ledger, hold, sent, clock } = await scene()
+  lane.step({ type: 'up' })
+  lane.step({ type: 'ack', ack: 3, messageId: 'm3' })
+  const record = (messageId: string): Promise<void> =>
+    lane.record({ messageId, requestId: null, envelope: utf8(messageId), expiresAt: clock.now() + 60_000 }, () => [])
+  const before = hold.next()
+  const first = record('before')
+  hold.refuse = new NodeError('DISK_FULL', 'nothing new is taken')
+  await failsWith(t, 'DISK_FULL', () => record('refused'))
+  hold.refuse = null
+  const last = record('behind')
+  before()
+  await Promise.all([first, last])
+  t.alike(sent, ['4 before', '5 behind'])
+  for (const messageId of ['before', 'behind']) {
+    const seq = messageId === 'before' ? 4 : 5
+    const bytes = await ledger.get(KEYS.message(laneText(LANE), seq))
+    t.is(bytes === null ? null : messageRecord.decode(bytes).messageId, messageId)
+  }
 })
 
 /** Everything that is ready goes on. */

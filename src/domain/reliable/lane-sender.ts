@@ -44,8 +44,8 @@ export interface LaneSender {
 export type SenderInput =
   /** Messages are in the ledger, in order, behind those that are. */
   | { readonly type: 'recorded'; readonly messages: readonly Unacked[] }
-  /** Messages that had a number could not be recorded; nor was any behind them. */
-  | { readonly type: 'unrecorded' }
+  /** Messages that had a number could not be recorded. `pending`: the highest number that still may be; 0 for none. */
+  | { readonly type: 'unrecorded'; readonly pending: number }
   | { readonly type: 'up' }
   | { readonly type: 'down' }
   /** The receiver says which number it has last, and which message bore it (null: it does not say). */
@@ -100,7 +100,7 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
       // A lane without anything under way has not asked yet; its first message does.
       return lane.link === 'greeting' && lane.askAt === null ? ask(lane, now) : send(lane, now)
     case 'unrecorded':
-      lane.next = Math.max(lane.acked, lane.live.at(-1)?.seq ?? 0) + 1
+      lane.next = Math.max(lane.acked, lane.live.at(-1)?.seq ?? 0, input.pending) + 1
       return []
     case 'up':
       Object.assign(lane, { link: 'greeting', isRenumbered: false, sent: 0, retries: 0, askAt: null })

@@ -48,7 +48,7 @@ class World {
   /** The disk takes no message. */
   writeInVain(): void {
     this.#sender.next++
-    this.#send({ type: 'unrecorded' })
+    this.#send({ type: 'unrecorded', pending: 0 })
   }
 
   up(): void {
