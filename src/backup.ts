@@ -12,7 +12,7 @@ import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { type BackupPart, BackupWriter, readBackup } from './adapters/storage/backup-file.js'
 import { type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { configDir, filesBelow, homeParts } from './adapters/storage/home-files.js'
-import { encodeCommit, readJournal } from './adapters/storage/ledger-record.js'
+import { encodeCommit, NO_SEAL, readJournal } from './adapters/storage/ledger-record.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { storeError } from './adapters/storage/store-errors.js'
 import { systemClock } from './adapters/system/system-clock.js'
@@ -132,7 +132,7 @@ async function addLedger(writer: BackupWriter, ledger: LedgerOnDisk): Promise<vo
   let number = 0
   for await (const page of ledger.pages(PAGE)) {
     number++
-    const { record: bytes } = encodeCommit({ number, promised: 0, changes: page })
+    const { record: bytes } = encodeCommit({ number, promised: 0, changes: page }, NO_SEAL)
     await writer.add({ name: `ledger/${String(number).padStart(6, '0')}`, bytes, mode: 0o600 })
   }
 }
@@ -195,7 +195,7 @@ async function unpack(file: string, to: { readonly staged: string; readonly isSh
 }
 
 async function fillLedger(ledger: LedgerOnDisk, { bytes }: BackupPart): Promise<void> {
-  for (const { changes } of readJournal(Buffer.from(bytes))) {
+  for (const { changes } of readJournal(Buffer.from(bytes), NO_SEAL)) {
     await ledger.commit(changes.map(({ key, value }) => ({ key, value: value === null ? null : restoredValue(key, value) })))
   }
 }

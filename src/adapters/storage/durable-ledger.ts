@@ -169,10 +169,12 @@ class DurableLedger implements LedgerOnDisk {
   #nextGroup(): { readonly group: Waiting[]; readonly commits: JournalCommit[]; readonly records: Uint8Array[] } {
     const commits: JournalCommit[] = []
     const records: Uint8Array[] = []
+    const { seal } = this.#journal
     let bytes = 0
     for (const { changes } of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
-      const { commit, record } = encodeCommit({ number: this.#store.last + commits.length + 1, promised: this.#store.last, changes })
+      const number = this.#store.last + commits.length + 1
+      const { commit, record } = encodeCommit({ number, promised: this.#store.last, changes }, seal)
       commits.push(commit)
       records.push(record)
       bytes += record.byteLength

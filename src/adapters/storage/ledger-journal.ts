@@ -1,15 +1,20 @@
+import { randomBytes } from 'node:crypto'
 import { constants, writevSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { syncDir } from './atomic-file.js'
-import { readJournal } from './ledger-record.js'
-import type { JournalCommit } from './ledger-record.js'
+import { NO_SEAL, readJournal } from './ledger-record.js'
+import type { JournalCommit, JournalSeal } from './ledger-record.js'
 
-const NAME = /^journal-\d{12}$/
+/** Its number, and its seal. Those of earlier versions have none. */
+const NAME = /^journal-\d{12}(?:-([0-9a-f]{8})([0-9a-f]{8}))?$/
 
-/** The journal of a ledger: commits in the order they were made, in files named after their first number. */
+/**
+ * The journal of a ledger: commits in the order they were made, in files named after their first number and their seal, which
+ * is drawn by chance: what peers wrote is never taken for a commit, also where the record that holds it was cut short.
+ */
 export class LedgerJournal {
   readonly #dir: string
   readonly #isSynced: boolean
@@ -33,6 +38,11 @@ export class LedgerJournal {
   /** The file that grows. */
   get file(): string {
     return this.#file
+  }
+
+  /** What its records are encoded with. */
+  get seal(): JournalSeal {
+    return sealOf(this.#file)
   }
 
   /** Its bytes. */
@@ -95,7 +105,7 @@ export async function commitsBehind(files: readonly string[], kept: number): Pro
   const commits: JournalCommit[] = []
   let promised = 0
   for (const file of files) {
-    for (const commit of readJournal(await fs.readFile(file))) {
+    for (const commit of readJournal(await fs.readFile(file), sealOf(file))) {
       promised = Math.max(promised, commit.promised)
       if (commit.number === kept + commits.length + 1) commits.push(commit)
     }
@@ -110,11 +120,21 @@ export function damagedError(place: string): NodeError {
 }
 
 async function create(dir: string, first: number): Promise<{ file: string; handle: FileHandle }> {
-  const file = path.join(dir, `journal-${String(first).padStart(12, '0')}`)
-  // Not in append mode: what a failed try left is overwritten at its place. One of the same name holds nothing that was promised.
-  const handle = await fs.open(file, constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC, 0o600)
-  await syncDir(dir)
+  const file = path.join(dir, `journal-${String(first).padStart(12, '0')}-${randomBytes(8).toString('hex')}`)
+  // Not in append mode: what a failed try left is overwritten at its place.
+  const handle = await fs.open(file, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600)
+  try {
+    await syncDir(dir)
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
   return { file, handle }
+}
+
+function sealOf(file: string): JournalSeal {
+  const [, mark, seed] = NAME.exec(path.basename(file)) ?? []
+  return mark === undefined || seed === undefined ? NO_SEAL : { mark: Number.parseInt(mark, 16), seed: Number.parseInt(seed, 16) }
 }
 
 /** One call of the system takes at most 1,024 buffers. */

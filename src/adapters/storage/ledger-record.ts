@@ -11,12 +11,22 @@ export interface JournalCommit {
   readonly changes: readonly LedgerChange[]
 }
 
-const MARK = 0x4c_32_41_6a
+/** What records of one journal begin with, and what their checksums begin with: 32 bits each. */
+export interface JournalSeal {
+  readonly mark: number
+  readonly seed: number
+}
+
+/** Of what holds nothing by chance: every byte of it is checked by somebody else. */
+export const NO_SEAL: JournalSeal = { mark: 0x4c_32_41_6a, seed: 0 }
 /** Mark, length and checksum of the body, four bytes each. */
 const HEAD = 12
 
 /** A commit as a record (mark, length, checksum, body), and the commit with its values where they stand in it: nobody else changes those. */
-export function encodeCommit({ number, promised, changes }: JournalCommit): {
+export function encodeCommit(
+  { number, promised, changes }: JournalCommit,
+  { mark, seed }: JournalSeal
+): {
   readonly record: Uint8Array
   readonly commit: JournalCommit
 } {
@@ -44,29 +54,32 @@ export function encodeCommit({ number, promised, changes }: JournalCommit): {
     if (value !== null) c.buffer.encode(body, value)
     held.push({ key, value: value === null ? null : record.subarray(body.start - value.byteLength, body.start) })
   }
-  record.writeUInt32LE(MARK, 0)
+  record.writeUInt32LE(mark, 0)
   record.writeUInt32LE(state.end, 4)
-  record.writeUInt32LE(crc32(record.subarray(HEAD)), 8)
+  record.writeUInt32LE(crc32(record.subarray(HEAD), seed), 8)
   return { record, commit: { number, promised, changes: held } }
 }
 
-/** Every whole record of a journal file, whatever happened to it, in the order they stand. Never throws. */
-export function readJournal(bytes: Buffer): JournalCommit[] {
+/**
+ * Every whole record of a journal file, whatever happened to it, in the order they stand. What looks like one inside another
+ * that was cut short has another seal, unless whoever wrote that knew this one. Never throws.
+ */
+export function readJournal(bytes: Buffer, seal: JournalSeal): JournalCommit[] {
   const mark = Buffer.alloc(4)
-  mark.writeUInt32LE(MARK)
+  mark.writeUInt32LE(seal.mark)
   const commits: JournalCommit[] = []
   for (let at = bytes.indexOf(mark); at !== -1; at = bytes.indexOf(mark, at)) {
-    const record = recordAt(bytes, at)
+    const record = recordAt(bytes, at, seal)
     if (record !== null) commits.push(record.commit)
     at = record?.end ?? at + 1
   }
   return commits
 }
 
-function recordAt(bytes: Buffer, at: number): { readonly commit: JournalCommit; readonly end: number } | null {
-  if (at + HEAD > bytes.byteLength || bytes.readUInt32LE(at) !== MARK) return null
+function recordAt(bytes: Buffer, at: number, { mark, seed }: JournalSeal): { readonly commit: JournalCommit; readonly end: number } | null {
+  if (at + HEAD > bytes.byteLength || bytes.readUInt32LE(at) !== mark) return null
   const end = at + HEAD + bytes.readUInt32LE(at + 4)
-  if (end > bytes.byteLength || crc32(bytes.subarray(at + HEAD, end)) !== bytes.readUInt32LE(at + 8)) return null
+  if (end > bytes.byteLength || crc32(bytes.subarray(at + HEAD, end), seed) !== bytes.readUInt32LE(at + 8)) return null
   try {
     return { commit: decodeBody(c.state(at + HEAD, end, bytes)), end }
   } catch {

@@ -5,6 +5,7 @@ import type { Assert } from 'brittle'
 import fc from 'fast-check'
 import { openDurableLedger } from '../../../src/adapters/storage/durable-ledger.js'
 import type { LedgerDurability, LedgerOnDisk } from '../../../src/adapters/storage/durable-ledger.js'
+import { encodeCommit, NO_SEAL } from '../../../src/adapters/storage/ledger-record.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import type { Ledger } from '../../../src/ports/ledger.js'
 import { ledgerContract } from '../../contracts/ledger.js'
@@ -65,6 +66,32 @@ test('a crash at any moment leaves every commit that was promised, whole, and no
     return found.join() === keys(found.length).join() && twins.length === found.length && found.length <= 20
   })
   await holds(t, property, 100)
+})
+
+test('what a peer wrote is not taken for a commit, though it looks like one, where the record that holds it was cut short', async (t) => {
+  const { dir, open } = await home(t)
+  const ledger = await open()
+  for (let at = 1; at <= 5; at++) await ledger.commit([numbered(at)])
+  const [journal] = await journals(dir)
+  const { byteLength } = await fs.readFile(path.join(dir, journal ?? ''))
+  const next = encodeCommit({ number: 6, promised: 5, changes: [numbered(6)] }, NO_SEAL).record
+  const lost = encodeCommit({ number: 900, promised: 899, changes: [] }, NO_SEAL).record
+  await ledger.commit([{ key: 'received', value: Buffer.concat([next, lost, Buffer.alloc(5000)]) }])
+  const bytes = await fs.readFile(path.join(dir, journal ?? ''))
+  const crashed = await home(t)
+  await fs.mkdir(crashed.dir, { recursive: true })
+  await fs.writeFile(path.join(crashed.dir, journal ?? ''), bytes.subarray(0, byteLength + 2000))
+  t.alike(await keysOf(await crashed.open()), keys(5))
+})
+
+test('a journal of an earlier version, which has no seal, is read', async (t) => {
+  const { dir, open } = await home(t)
+  await fs.mkdir(dir, { recursive: true })
+  const records = [1, 2].map((number) => encodeCommit({ number, promised: number - 1, changes: [numbered(number)] }, NO_SEAL).record)
+  await fs.writeFile(path.join(dir, 'journal-000000000001'), Buffer.concat(records))
+  const ledger = await open()
+  t.alike(await keysOf(ledger), keys(2))
+  t.alike((await journals(dir)).length, 1)
 })
 
 test('any change of a byte before the last commits is found, unless the store has them already', async (t) => {
