@@ -58,7 +58,7 @@ export async function openDurableLedger(options: DurableLedgerOptions): Promise<
 
 /** A ledger on disk. */
 export interface LedgerOnDisk extends Ledger {
-  /** All it holds as it is after one commit, in the order of the keys, `limit` entries at a time. @throws NodeError STORE_DAMAGED */
+  /** All it holds as it is after one commit, in the order of the keys, at most `limit` entries at a time, fewer of large ones. @throws NodeError STORE_DAMAGED */
   pages(limit: number): AsyncGenerator<LedgerEntry[]>
 }
 

@@ -12,6 +12,8 @@ const MAX_WAITING = 2048
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
 /** So many times as much waits at most while the store takes nothing. */
 const PATIENCE = 4
+/** Bytes of the values of one page, beyond the last. */
+const PAGE_BYTES = 4 * 1024 * 1024
 /** The number of the last commit in the store; before every key of a ledger. */
 const NUMBER_KEY = Buffer.from(' commits')
 
@@ -143,18 +145,21 @@ export class LedgerStore {
     return entries
   }
 
-  /** All entries as they are after one commit, in the order of the keys, `limit` at a time. @throws what the store says */
+  /** All entries as they are after one commit, in the order of the keys, at most `limit` at a time, fewer of large ones. @throws what the store says */
   async *pages(limit: number): AsyncGenerator<LedgerEntry[]> {
     await this.write()
     const snapshot = this.#rocks.snapshot()
     try {
       let page: LedgerEntry[] = []
+      let bytes = 0
       // Behind the store's own key.
       for await (const { key, value } of snapshot.iterator({ gte: Buffer.from('!'), lt: Buffer.from('\x7f'), capacity: 256 })) {
         page.push({ key: Buffer.from(key).toString(), value })
-        if (page.length < limit) continue
+        bytes += value.byteLength
+        if (page.length < limit && bytes < PAGE_BYTES) continue
         yield page
         page = []
+        bytes = 0
       }
       if (page.length > 0) yield page
     } finally {

@@ -226,3 +226,19 @@ test('the pages of a ledger are what it held after one commit, whatever is commi
   t.alike(pages, [10, 10, 5])
   t.alike(found, keys(25))
 })
+
+test('a page of a ledger holds fewer entries where they are large, so that a backup never holds much of it at once', async (t) => {
+  const { open } = await home(t, 'process')
+  const ledger = await open()
+  const value = new Uint8Array(1024 * 1024)
+  for (let at = 0; at < 12; at++) await ledger.commit([{ key: `large/${at}`, value }, numbered(at)])
+  const found: string[] = []
+  for await (const page of ledger.pages(500)) {
+    let bytes = 0
+    for (const one of page) bytes += one.value.byteLength
+    t.ok(bytes <= 5 * value.byteLength, `${bytes} bytes in one page`)
+    found.push(...page.map(({ key }) => key))
+  }
+  t.is(found.length, 24)
+  t.is(new Set(found).size, 24)
+})
