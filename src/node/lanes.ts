@@ -26,6 +26,8 @@ const MAX_WAITING_BYTES = 256 * 1024 * 1024
 const TICK_MS = 500
 /** Milliseconds that removals wait for a commit to share. */
 const TIDY_MS = 100
+/** Milliseconds until removals that the ledger did not take are tried again, when no commit takes them along before. */
+const TIDY_AGAIN_MS = 5000
 /** Changes that wait for it. */
 const MAX_TIDY = 512
 /** Receiving ends of one node that are kept open. */
@@ -64,6 +66,7 @@ export class Lanes {
   #tidying = new Map<string, LedgerChange>()
   #tidyTimer: Timer | null = null
   #timer: Timer | null = null
+  #isStopped = false
 
   constructor(parts: LanesParts) {
     this.#parts = parts
@@ -94,6 +97,7 @@ export class Lanes {
   /** Ends all timers, and makes what was to be tidied durable. Never rejects. */
   async stop(): Promise<void> {
     const { clock } = this.#parts
+    this.#isStopped = true
     clock.clear(this.#timer)
     clock.clear(this.#tidyTimer)
     for (const lanes of this.#in.values()) for (const lane of lanes.values()) lane.close()
@@ -307,15 +311,22 @@ export class Lanes {
   }
 
   #tidy(changes: readonly LedgerChange[]): void {
+    const before = this.#tidying.size
     for (const change of changes) this.#tidying.set(change.key, change)
-    if (this.#tidying.size >= MAX_TIDY) this.#tidyNow()
-    else this.#tidyTimer ??= this.#parts.clock.after(TIDY_MS, () => this.#tidyNow())
+    // What is not taken for a while grows beyond it, and waits for its time.
+    if (before < MAX_TIDY && this.#tidying.size >= MAX_TIDY && !this.#isStopped) this.#tidyNow()
+    else this.#tidyIn(TIDY_MS)
+  }
+
+  /** What is not tidied when this node stops is when it is read again. */
+  #tidyIn(ms: number): void {
+    if (!this.#isStopped) this.#tidyTimer ??= this.#parts.clock.after(ms, () => this.#tidyNow())
   }
 
   #tidyNow(): void {
     this.#commit([]).catch((error: unknown) => {
       this.#untidied(error)
-      this.#tidyTimer ??= this.#parts.clock.after(TIDY_MS, () => this.#tidyNow())
+      this.#tidyIn(TIDY_AGAIN_MS)
     })
   }
 

@@ -1,0 +1,66 @@
+import test from 'brittle'
+import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import { NodeError } from '../../src/kit/errors.js'
+import { utf8 } from '../../src/kit/ids.js'
+import { Lanes } from '../../src/node/lanes.js'
+import type { LedgerChange } from '../../src/ports/ledger.js'
+import { ManualClock } from '../support/manual-clock.js'
+
+const A = 'y'.repeat(52)
+const B = 'b'.repeat(52)
+const LANE = { source: { agentId: 'one', nodeId: A }, target: { agentId: 'two', nodeId: B } }
+
+test('removals that the ledger does not take are tried again every 5 s, and no more once the node has stopped', async (t) => {
+  const clock = new ManualClock()
+  const disk = createMemoryLedger()
+  let tries = 0
+  let isFull = false
+  const commit = (changes: readonly LedgerChange[]): Promise<void> => {
+    tries++
+    return isFull ? Promise.reject(new NodeError('DISK_FULL', 'no space left')) : disk.commit(changes)
+  }
+  const lanes = new Lanes({
+    clock,
+    ledger: {
+      get: (key) => disk.get(key),
+      list: (range) => disk.list(range),
+      size: () => disk.size(),
+      compact: () => disk.compact(),
+      close: () => disk.close(),
+      commit
+    },
+    telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+    self: A,
+    chance: () => 0,
+    isOnline: () => true,
+    send: () => {},
+    onGivenUp: () => {},
+    admit: () => Promise.resolve({ changes: [], done: () => {}, failed: () => {} })
+  })
+  const acknowledge = (ack: number): void => lanes.onAck(B, { lanes: [{ source: 'one', target: 'two', ack, messageId: null }] })
+  lanes.start()
+  for (const messageId of ['m1', 'm2'])
+    await lanes.record(LANE, { messageId, requestId: null, envelope: utf8('.'), expiresAt: clock.now() + 3_600_000 })
+  acknowledge(0)
+  acknowledge(1)
+  isFull = true
+  tries = 0
+  for (let seconds = 0; seconds < 60; seconds++) {
+    clock.advance(1000)
+    await turn()
+  }
+  t.ok(tries >= 10 && tries <= 13, `${tries} tries in a minute`)
+  await lanes.stop()
+  acknowledge(2)
+  for (let seconds = 0; seconds < 10; seconds++) {
+    clock.advance(1000)
+    await turn()
+  }
+  t.is(clock.pending, 0)
+})
+
+/** Everything that is ready goes on. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve))
+}
