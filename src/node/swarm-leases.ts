@@ -246,8 +246,7 @@ export class SwarmLeases {
     else this.#end(held, { ok: true, result })
   }
 
-  #failed(held: Held, { data, ...bare }: ErrorBody): void {
-    const error = data === undefined || this.#parts.fault(held.lease, data) !== null ? bare : { ...bare, data }
+  #failed(held: Held, error: ErrorBody): void {
     this.#end(held, { ok: false, error, isFinal: FINAL.has(error.code), isRefusal: isRefusal(error.code) })
   }
 
@@ -257,7 +256,14 @@ export class SwarmLeases {
     else this.#end(held, { ok: false, error, isUnknown: true })
   }
 
-  #end({ lease: { index, attempt, agent } }: Held, outcome: RunOutcome): void {
-    this.#parts.onInput({ type: 'result', index, attempt, agent, outcome })
+  #end({ lease }: Held, outcome: RunOutcome): void {
+    const { index, attempt, agent } = lease
+    const kept = outcome.ok ? outcome : { ...outcome, error: this.#kept(lease, outcome.error) }
+    this.#parts.onInput({ type: 'result', index, attempt, agent, outcome: kept })
+  }
+
+  /** What else an agent says of a failure is left out when there is no room for it. */
+  #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
+    return data === undefined || this.#parts.fault(lease, data) !== null ? bare : { ...bare, data }
   }
 }

@@ -1,4 +1,5 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
 import type { RunOutcome, SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'
@@ -25,6 +26,9 @@ import { sessionOf, subTaskIndex } from './swarm-session.js'
 import type { SwarmSession } from './swarm-session.js'
 import { SwarmOffers } from './swarm-offers.js'
 import type { Recruit, SwarmOffersParts } from './swarm-offers.js'
+
+/** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
+const MAX_DATA_BYTES = 16 * 1024
 
 /** What one swarm needs. */
 export interface SwarmRunParts extends SwarmOffersParts {
@@ -263,7 +267,7 @@ export class SwarmRun implements SwarmView {
       return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
     }
     try {
-      const row = { ...this.#shown(lease), status: 'completed', result, error: null, durationMs: 0 } as const
+      const row = { ...this.#shown(lease), status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
       this.#parts.swarmBook.settled(this.head.id, { index: lease.index, holder: lease.agent, row })
       return null
     } catch (error) {
@@ -324,10 +328,20 @@ export class SwarmRun implements SwarmView {
     this.#leases.drop(index, attempt)
     const shown = this.#shown(effect)
     const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
-    const row: SwarmRow = { index, holder, row: { ...shown, status, result, error, durationMs } }
+    const { row, change } = this.#kept({ index, holder, row: { ...shown, status, result, error, durationMs } })
     this.#bytes += bytesOf(row)
-    const changes = [this.#parts.swarmBook.settled(this.head.id, row)]
-    this.#tales.add({ changes, tell: () => this.#course.settled(row) })
+    this.#tales.add({ changes: [change], tell: () => this.#course.settled(row) })
+  }
+
+  /** What its agent says beside its error may be too large to be kept together with it. */
+  #kept(row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerChange } {
+    const { swarmBook } = this.#parts
+    try {
+      return { row, change: swarmBook.settled(this.head.id, row) }
+    } catch {
+      const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
+      return { row: bare, change: swarmBook.settled(this.head.id, bare) }
+    }
   }
 
   #finish(status: SwarmEnd['status']): void {
@@ -339,7 +353,8 @@ export class SwarmRun implements SwarmView {
     // What it ended with is known when all of its outcomes were told.
     this.#tales.addLast(() => {
       const canceled = status === 'canceled' ? new NodeError('CANCELED', 'the swarm was canceled').toBody() : null
-      const error = status === 'completed' ? null : (canceled ?? this.#course.firstError())
+      const first = this.#course.firstError()
+      const error = status === 'completed' ? null : (canceled ?? (sizeOf(first?.data) > MAX_DATA_BYTES ? bareOf(first) : first))
       const end = { ...this.#standing(), status, durationMs, error }
       const changes = swarmBook.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
       const tell = (): void => {
@@ -369,4 +384,10 @@ export class SwarmRun implements SwarmView {
 
 function bytesOf({ row: { result, error } }: SwarmRow): number {
   return sizeOf(result) + sizeOf(error)
+}
+
+function bareOf(error: ErrorBody | null): ErrorBody | null {
+  if (error === null) return null
+  const { data: _data, ...bare } = error
+  return bare
 }

@@ -70,6 +70,38 @@ test('what a peer tells of its failures is left out when it would take too much 
   t.is(results.filter((one) => one.error?.data !== undefined).length, 8, '8 of 15 MiB')
 })
 
+test('what a peer tells of a failure is left out where it does not fit into what is kept of the item, or of the whole swarm', async (t) => {
+  for (const { message, count, isKept } of [
+    { message: 'x'.repeat(4000), count: 522_200, isKept: false },
+    { message: 'no', count: 519_000, isKept: true }
+  ]) {
+    const world = new World(t)
+    const owner = await world.owner()
+    const peer = await world.member('b', { agents: [worker()] })
+    await world.link(owner, peer)
+    const id = await owner.core.swarms.launch(map(1, { retries: 0, goal: 'g'.repeat(16_000) }))
+    await world.settle()
+    const correlationId = Array.from({ length: 400 }, (_, n) => `thr_${n}_owner`).find((one) =>
+      isOpen(owner, { peer: peer.id, correlationId: one, own: 'operator', other: 'w' })
+    )
+    const payload = { code: 'TASK_FAILED', message, data: Array.from({ length: count }, () => 1) }
+    forge(peer, owner, {
+      type: 'error',
+      sender: `w@${peer.id}`,
+      recipient: `operator@${owner.id}`,
+      payload,
+      correlationId: correlationId ?? ''
+    })
+    await world.settle()
+    const { status, results } = owner.core.swarms.results(id)
+    t.is(status, 'failed')
+    t.is(results[0]?.error?.message, message)
+    t.is(results[0]?.error?.data !== undefined, isKept)
+    const end = owner.core.swarms.follow(id, () => {}).past.at(-1)
+    t.alike(end?.type === 'done' ? [end.error?.message, end.error?.data] : end, [message, undefined])
+  }
+})
+
 test('the inputs of a swarm are let go at its end, though the swarm is kept', async (t) => {
   const world = new World(t)
   const owner = await world.owner()
