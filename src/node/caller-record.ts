@@ -1,4 +1,5 @@
 import { NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import { addressText } from '../domain/card/card.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
@@ -7,6 +8,10 @@ import type { LedgerChange } from '../ports/ledger.js'
 import { STORED } from './asking.js'
 import type { Asking, CallerOutcome, RequestNames } from './asking.js'
 import type { RequestBook, RequestContents } from './request-book.js'
+import { sizeOf } from './size.js'
+
+/** Bytes of what a peer says beside an error that are kept with it: records are read many at once. */
+const MAX_DATA_BYTES = 64 * 1024
 
 /** A request that is asked for again, which counts when the ledger holds the message. */
 interface AskedAgain {
@@ -98,7 +103,7 @@ export class CallerRecord {
   ended(outcome: CallerOutcome, now: number): readonly LedgerChange[] {
     if (!this.#isStored || this.isSettled) return []
     const { status } = outcome
-    const error = 'error' in outcome ? outcome.error : null
+    const error = 'error' in outcome ? keptOf(outcome.error) : null
     const retryAt = 'retryAt' in outcome ? outcome.retryAt : null
     const contents = 'result' in outcome ? resultOf(outcome.result) : {}
     this.#beforeEnd = this.#current
@@ -136,6 +141,10 @@ export async function inputOf({ input }: Asking, record: CallerRecord | null): P
   const read = bytes === null ? null : decodePayload(bytes)
   if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')
   return read.value
+}
+
+function keptOf({ data, ...bare }: ErrorBody): ErrorBody {
+  return data === undefined || sizeOf(data) > MAX_DATA_BYTES ? bare : { ...bare, data }
 }
 
 /** What an agent of this very node gives need not have a form in which it could be kept. */

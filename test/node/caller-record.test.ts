@@ -30,3 +30,22 @@ test('an end that comes in one commit with the word that there was no room, befo
     t.is((await scene.task(taskId)).result, 'done')
   }
 })
+
+test('what a peer says beside an error is kept with it only while it is short', async (t) => {
+  for (const [data, kept] of [
+    [{ rule: 'one' }, { rule: 'one' }],
+    ['x'.repeat(1024 * 1024), undefined]
+  ]) {
+    const scene = await DurableScene.start(t)
+    const { taskId, correlationId } = await scene.ask()
+    await scene.world.settle()
+    const { book, lanes, requests } = scene.here.core
+    const { source = '', target = '' } = (await book.ofTask(taskId ?? '')) ?? {}
+    const header = { id: 'msg_1', schemaVersion: 1, timestamp: 0, sender: target, recipient: source, correlationId }
+    const payload = { code: 'TASK_FAILED', message: 'no luck', data }
+    await lanes.commit(requests.recordReply({ peer: scene.peer.id, header: { ...header, type: 'error' as const }, payload }).changes)
+    const { error } = (await book.ofTask(taskId ?? '')) ?? {}
+    t.is(error?.message, 'no luck')
+    t.alike(error?.data, kept)
+  }
+})

@@ -12,8 +12,19 @@ const MAX_TTL_MS = 60 * 86_400_000
 const TTL_MS = 86_400_000
 const text = z.string().max(16_384)
 
+/** Are there bytes in it? What is kept and shown of an error is JSON, in which each of them takes many characters. */
+function hasBytes(value: unknown): boolean {
+  const stack = [value]
+  while (stack.length > 0) {
+    const top = stack.pop()
+    if (top instanceof Uint8Array) return true
+    if (typeof top === 'object' && top !== null) for (const child of Object.values(top)) stack.push(child)
+  }
+  return false
+}
+
 /**
- * An error as it travels in payloads: bounded, unknown codes become INTERNAL. What to type next is what this node says of the
+ * An error as it travels in payloads: bounded, unknown codes become INTERNAL, and data with bytes in it is left out. What to type next is what this node says of the
  * code: no member puts commands before the person of another.
  */
 export const errorBodySchema: z.ZodType<ErrorBody> = z
@@ -26,7 +37,7 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z
   .transform(({ code, message, retryable, data }) => {
     const known: ErrorCode = isErrorCode(code) ? code : 'INTERNAL'
     const body = { code: known, message, retryable, next: ERROR_CODES[known].next }
-    return data === undefined ? body : { ...body, data }
+    return data === undefined || hasBytes(data) ? body : { ...body, data }
   })
 
 /** Payload of a `request`. */
