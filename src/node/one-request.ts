@@ -152,7 +152,9 @@ export class OneRequest {
     const { clock, chance } = this.#parts
     const again = this.#record?.askedAgain(clock.now(), chance()) ?? null
     if (again === null) return
-    await this.#post(await this.#payload(again.kind === 'query'), again.changes).catch(again.failed)
+    // Its input may not be there to read now: that is no reason never to ask again.
+    const post = async (): Promise<void> => this.#post(await this.#payload(again.kind === 'query'), again.changes)
+    await post().catch(again.failed)
   }
 
   async #post(payload: RequestPayload, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {
