@@ -33,3 +33,22 @@ test('a delay past what the system can hold does not fire at once', async (t) =>
   clock.clear(timer)
   t.is(fired, false)
 })
+
+test('a delay longer than one timer of the system takes several, and can be cleared', async (t) => {
+  const clock = systemClock(10)
+  const order: string[] = []
+  const cleared = clock.after(25, () => order.push('cleared'))
+  await new Promise<void>((resolve) => {
+    const hold = setInterval(() => {}, 60_000)
+    clock.after(45, () => {
+      order.push('long')
+      clearInterval(hold)
+      resolve()
+    })
+    setTimeout(() => {
+      order.push('short')
+      clock.clear(cleared)
+    }, 12)
+  })
+  t.alike(order, ['short', 'long'])
+})
