@@ -5,7 +5,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import { errorBodySchema, progressPayloadSchema, responsePayloadSchema, waitingPayloadSchema } from '../domain/task/payloads.js'
+import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, responsePayloadSchema, waitingPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload, WaitingPayload } from '../domain/task/payloads.js'
 import type { Clock } from '../kit/clock.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -164,13 +164,13 @@ export type CallerOutcome =
   | { readonly status: 'failed'; readonly error: ErrorBody }
   | { readonly status: 'unknown'; readonly error: ErrorBody; readonly retryAt: number | null }
 
-/** What a request says; its times are milliseconds from now, and at least one of each. */
+/** What a request says; its times are milliseconds from now: at least one of each, and no more than any node takes. */
 export function requestPayload(
   { capability, description, lease, allowRepeat = false }: Asking,
   { requestId, attempt }: RequestNames,
   { timeoutMs, ttlMs, isQuery, input }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'input'>
 ): RequestPayload {
-  const whole = (ms: number): number => Math.max(1, Math.round(ms))
+  const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
   const times = { timeoutMs: whole(timeoutMs), ttlMs: whole(ttlMs) }
   return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, ...times, allowRepeat, isQuery }
 }

@@ -27,3 +27,13 @@ test('an outcome that could not be asked for, since the input could not be read,
   await scene.world.settle()
   t.is((await scene.task(taskId)).state, 'completed')
 })
+
+test('a request that waits as long as anybody can name is one that its node takes', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId } = await scene.ask({ timeoutMs: 30 * 86_400_000 })
+  await scene.world.settle()
+  t.is(scene.begun.length, 1)
+  scene.finish()
+  await scene.world.settle()
+  t.is((await scene.task(taskId)).state, 'completed')
+})

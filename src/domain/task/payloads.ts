@@ -7,7 +7,7 @@ const id = z.string().min(1).max(128)
 /** With its attempt it must fit the keys of heartbeats and cancellations. */
 const requestIdText = z.string().regex(/^[!-~]{1,48}$/)
 /** Longest time to live of a request, in milliseconds: 60 days. */
-const MAX_TTL_MS = 60 * 86_400_000
+export const MAX_TTL_MS = 60 * 86_400_000
 /** What a caller that names no time is taken to mean. */
 const TTL_MS = 86_400_000
 const text = z.string().max(16_384)
