@@ -9,6 +9,7 @@ import { shown } from './kit/text.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
+import type { DocumentStreams } from './ports/documents.js'
 import type { Ledger } from './ports/ledger.js'
 import type { BackupInfo, BackupRequest, NodeApi, NodeInfo, Principal, Problem } from './ports/node-api.js'
 import type { PolicySource } from './ports/policy.js'
@@ -19,6 +20,7 @@ import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import { type NewAgentFile, type NewAgents, writeNewAgents } from './adapters/agents/new-files.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
 import { startControlServer } from './adapters/control/server.js'
+import type { DocumentCores } from './adapters/mesh/document-cores.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshNode, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
 import { refusedJoin } from './adapters/mesh/join.js'
@@ -41,7 +43,18 @@ import type { NodeCore } from './node/node.js'
 import type { NodeParts } from './node/parts.js'
 import { writeBackup } from './backup.js'
 import { settingsOf } from './node-settings.js'
-import { claimHome, coreMark, guardLedger, openAudit, openLedger, openPolicy, openStore, openTelemetry } from './open-home.js'
+import {
+  claimHome,
+  coreMark,
+  guardLedger,
+  keepMark,
+  openAudit,
+  openDocuments,
+  openLedger,
+  openPolicy,
+  openStore,
+  openTelemetry
+} from './open-home.js'
 import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { Unwind } from './unwind.js'
@@ -115,10 +128,11 @@ async function start(parts: StartParts): Promise<RunningNode> {
   // A node that is in a mesh has the name that the mesh gave it.
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
-  const mesh = await openMesh({ ...parts, store, documents, audit, record, stored, state })
+  const shared = openDocuments(parts)
+  const mesh = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state })
   const guarded = guardLedger(parts, ledger)
   const found = (): readonly Problem[] => [...problems(), ...guarded.problems()]
-  const node = buildNode(parts, { mesh, documents, ledger: guarded, audit, problems: found, record, policy, startedAt })
+  const node = buildNode(parts, { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
@@ -139,6 +153,7 @@ interface Served {
 interface NodeMaking {
   readonly mesh: Mesh
   readonly documents: NodeStore
+  readonly shared: DocumentStreams
   readonly ledger: Ledger
   readonly audit: Audit
   readonly problems: NodeParts['problems']
@@ -147,7 +162,10 @@ interface NodeMaking {
   readonly startedAt: number
 }
 
-function buildNode(parts: StartParts, { mesh, documents, ledger, audit, problems, record, policy, startedAt }: NodeMaking): NodeCore {
+function buildNode(
+  parts: StartParts,
+  { mesh, documents, shared, ledger, audit, problems, record, policy, startedAt }: NodeMaking
+): NodeCore {
   const { home, config } = parts.options
   // One for node and agents: equal schemas share their checks.
   const compileSchema = createSchemaCompiler()
@@ -169,6 +187,7 @@ function buildNode(parts: StartParts, { mesh, documents, ledger, audit, problems
     links: mesh.links,
     log: mesh.log,
     pairing: mesh.pairing,
+    documents: shared,
     agents: agentSource(parts, compileSchema),
     policy,
     settings: settingsOf(config),
@@ -185,6 +204,7 @@ function readCode(text: string): CodeNetwork {
 interface MeshOpening extends StartParts {
   readonly store: Corestore
   readonly documents: NodeStore
+  readonly shared: DocumentCores
   readonly audit: Audit
   readonly record: NodeRecord
   readonly stored: StoredRecord | null
@@ -207,6 +227,7 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
     maxLinks: options.config.network.maxPeers,
     clock,
     telemetry,
+    onPassed: (peer, stream) => opening.shared.link(peer, stream),
     onRefused: (refusal) => audit.append(refusal)
   }
   const mesh = await foundOrJoin(opening, meshParts)
@@ -220,21 +241,6 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
       .catch((error: unknown) => telemetry.log('error', 'the mesh state could not be kept', { reason: messageOf(error) }))
   })
   return mesh
-}
-
-function keepMark(mesh: MeshNode, { documents, telemetry }: MeshOpening): void {
-  const mark = coreMark(documents)
-  let kept = -1
-  const keep = (): void => {
-    const length = mesh.ownLength()
-    if (length <= kept) return
-    kept = length
-    mark
-      .write(mesh.log.coreKey, length)
-      .catch((error: unknown) => telemetry.log('error', 'the length of the own core could not be kept', { reason: messageOf(error) }))
-  }
-  mesh.log.onChange(keep)
-  keep()
 }
 
 async function foundOrJoin({ options, record, stored, state, documents }: MeshOpening, parts: MeshParts): Promise<MeshNode> {

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
+import { messageOf } from './kit/errors.js'
 import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
 import type { Ledger } from './ports/ledger.js'
@@ -8,6 +9,8 @@ import type { NodeStore } from './ports/storage.js'
 import type { Telemetry } from './ports/telemetry.js'
 import type { Config } from './config/settings.js'
 import type { HomePaths } from './config/paths.js'
+import type { MeshNode } from './adapters/mesh/mesh-node.js'
+import { DocumentCores } from './adapters/mesh/document-cores.js'
 import { type DurableLedgerOptions, type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openAudit as openAuditLog } from './adapters/storage/audit-log.js'
 import { AuditWatch } from './adapters/storage/audit-watch.js'
@@ -144,6 +147,23 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
   }
 }
 
+/** The cores of shared documents, in a store that is made when the first one is followed or written. */
+export function openDocuments({ options: { home }, telemetry, unwind }: StartParts): DocumentCores {
+  const open = async (): Promise<Corestore> => {
+    await makeDataDirs({ home: home.home, dirs: [home.documents] })
+    await healStore(home.documents)
+    const store = new Corestore(home.documents)
+    await store.ready()
+    return store
+  }
+  const cores = new DocumentCores({
+    open: () => open().catch((error: unknown) => Promise.reject(damageError(error, home.documents))),
+    telemetry
+  })
+  unwind.add('documents', () => cores.close())
+  return cores
+}
+
 /** The mark of the own writer core: that it was so long once. */
 export function coreMark(documents: NodeStore): {
   read(core: string): Promise<number>
@@ -156,4 +176,23 @@ export function coreMark(documents: NodeStore): {
     },
     write: (core, length) => documents.write(CORE, { core, length })
   }
+}
+
+/** Keeps how long the own writer core is, from now on. */
+export function keepMark(
+  mesh: Pick<MeshNode, 'log' | 'ownLength'>,
+  { documents, telemetry }: { documents: NodeStore; telemetry: Telemetry }
+): void {
+  const mark = coreMark(documents)
+  let kept = -1
+  const keep = (): void => {
+    const length = mesh.ownLength()
+    if (length <= kept) return
+    kept = length
+    mark
+      .write(mesh.log.coreKey, length)
+      .catch((error: unknown) => telemetry.log('error', 'the length of the own core could not be kept', { reason: messageOf(error) }))
+  }
+  mesh.log.onChange(keep)
+  keep()
 }

@@ -13,6 +13,8 @@ export interface HomePaths {
   readonly home: string
   /** The Corestore. */
   readonly store: string
+  /** The Corestore of shared documents; made when there are any. */
+  readonly documents: string
   /** Run-time state: records of agent processes, usually the control socket. 0700. */
   readonly run: string
   /** Agent files. */
@@ -55,6 +57,7 @@ export function resolveHome(sources: PathSources = {}): HomePaths {
   return {
     home,
     store: path.join(home, 'store'),
+    documents: path.join(home, 'documents'),
     run,
     agents: path.join(config, 'agents'),
     configFile: path.join(config, 'config.yaml'),

@@ -37,6 +37,7 @@ import {
   showPeer
 } from './api-peers.js'
 import { setSettings, showSettings } from './mesh-settings.js'
+import { documentCalls, documentWatches } from './api-documents.js'
 import type { NodeCore } from './node.js'
 import { agentProblems } from './problems.js'
 
@@ -140,7 +141,8 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'tasks.list': ['read', (params) => listTasks(node, params)],
     'tasks.show': ['read', ({ id }) => showTask(node, id)],
     'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)],
-    ...policyCalls(node, principal)
+    ...policyCalls(node, principal),
+    ...documentCalls(node, by)
   }
 }
 
@@ -189,6 +191,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
       (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, ...hooks }), to),
       'all'
     ],
+    ...documentWatches(by),
     'swarm.watch': ['read', watchSwarm, 'all'],
     'node.events': ['read', watchEvents, 'all']
   }

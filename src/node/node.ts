@@ -48,11 +48,11 @@ export function createNode(parts: NodeParts): NodeCore {
       await lanes.open().then(() => recovery.resume(members.putOut()))
       for (const part of [core.ledgerRoom, lanes, work, requests, swarms]) part.start()
       await peers.start(messages)
-      await recovery.start()
+      await recovery.start().then(() => core.documents.start())
       presence.start()
     },
     close: async () => {
-      await channels.closeAll()
+      await Promise.all([channels.closeAll(), core.documents.close()])
       for (const part of stopped) await part.stop()
       for (const part of [policy, ownCards, news, outbox, conversations]) part.close()
       await Promise.all([agents.close(), changes.stop()])

@@ -4,6 +4,7 @@ import type { CompileSchema, Hash, Sign, Verify } from '../kit/sign.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
 import type { AgentSource } from '../ports/agent-runtime.js'
 import type { Audit } from '../ports/audit.js'
+import type { DocumentStreams } from '../ports/documents.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Links, MemberLog, Membership, Pairing } from '../ports/mesh.js'
 import type { PolicySource } from '../ports/policy.js'
@@ -78,6 +79,7 @@ export interface NodeParts {
   readonly links: Links
   readonly log: MemberLog
   readonly pairing: Pairing
+  readonly documents: DocumentStreams
   readonly agents: AgentSource
   readonly policy: PolicySource
   readonly settings: NodeSettings

@@ -7,6 +7,7 @@ import type { Approvals } from './approvals.js'
 import type { CardNews } from './card-news.js'
 import type { Channels } from './channels.js'
 import type { Conversations } from './conversations.js'
+import type { DocumentSessions } from './document-sessions.js'
 import type { Directory } from './directory.js'
 import type { NodeEvents } from './events.js'
 import type { Inbox } from './inbox.js'
@@ -45,6 +46,7 @@ export interface PeerMessagesParts {
   readonly routes: Routes
   readonly ways: Ways
   readonly passing: Passing
+  readonly documentSessions: DocumentSessions
 }
 
 /** Passes what comes from peers to those whom it concerns. */
@@ -154,6 +156,8 @@ export class PeerMessages implements PeersHandlers {
         return presence.onLinked(peer, control.body)
       case 'linked-to':
         return presence.onLinkedTo(peer, control.body)
+      case 'presence':
+        return this.#parts.documentSessions.onPresence(peer, control.body)
       case 'greet':
         return lanes.onGreet(peer, control.body)
       case 'ack':

@@ -4,6 +4,8 @@ import { AgentHost } from './agents.js'
 import { CardNews } from './card-news.js'
 import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
+import { DocumentSessions } from './document-sessions.js'
+import { Documents } from './documents.js'
 import { NodeEvents } from './events.js'
 import { Forwarded } from './forwarded.js'
 import { LedgerRoom } from './ledger-room.js'
@@ -53,6 +55,8 @@ export interface Tables {
   readonly forwarded: Forwarded
   readonly book: RequestBook
   readonly ledgerRoom: LedgerRoom
+  readonly documents: Documents
+  readonly documentSessions: DocumentSessions
 }
 
 /** Builds what a node knows and holds. */
@@ -69,8 +73,7 @@ export function createTables(parts: NodeParts): Tables {
   const observability = new A2AObservability()
   const traffic = new Traffic({ ...parts, observability })
   const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
-  const visibility = new Visibility({ self, directory, rules: () => router.rules() })
-  const conversations = new Conversations(clock)
+  const [conversations, visibility] = [new Conversations(clock), new Visibility({ self, directory, rules: () => router.rules() })]
   return {
     self,
     events,
@@ -93,11 +96,20 @@ export function createTables(parts: NodeParts): Tables {
     policy: new PolicyBook({ ...parts, router, directory, events, self }),
     observability,
     traffic,
-    listeners: new Listeners(telemetry)
+    listeners: new Listeners(telemetry),
+    ...createDocuments(parts, { self, peers, events })
   }
 }
 
 type WayTables = Pick<Tables, 'self' | 'peers' | 'directory' | 'conversations' | 'events' | 'router' | 'traffic'>
+
+function createDocuments(
+  parts: NodeParts,
+  tables: Pick<Tables, 'self' | 'peers' | 'events'>
+): Pick<Tables, 'documents' | 'documentSessions'> {
+  const documents = new Documents({ ...parts, ...tables })
+  return { documents, documentSessions: new DocumentSessions({ ...parts, ...tables, documents }) }
+}
 
 /** What brings messages to members without a link, and carries those of others. */
 function createWays(parts: NodeParts, tables: WayTables): Pick<Tables, 'routes' | 'forwarded' | 'ways' | 'passing'> {

@@ -3,6 +3,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
+import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { LinkPath } from './mesh.js'
 import type {
   ApprovalDetail,
@@ -226,7 +227,7 @@ export interface BackupInfo {
 }
 
 /** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
-export interface Calls {
+export interface Calls extends DocumentCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }
@@ -332,7 +333,7 @@ export interface Calls {
  * Every watch: what goes in, what each line is. Snapshot first, then changes; `gap` says that lines were lost. Where every
  * line is the whole (status, peers, tasks), a reader that is behind gets the newest one only.
  */
-export interface Watches {
+export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }
   'tasks.list': { params: TaskQuery; item: TaskList }

@@ -1,6 +1,8 @@
 declare module 'hypercore' {
   import type NoiseSecretStream from '@hyperswarm/secret-stream'
   import type { KeyPair } from '@hyperswarm/secret-stream'
+  import type { Channel } from 'protomux'
+  import type Protomux from 'protomux'
 
   export interface HypercoreManifest {
     readonly version: number
@@ -13,6 +15,8 @@ declare module 'hypercore' {
     readonly remotePublicKey: Uint8Array
     readonly remoteLength: number
     readonly stream: NoiseSecretStream
+    readonly protomux: Protomux
+    readonly channel: Channel
     /** Asks for blocks and proofs. The answer to id 0 with an upgrade from 0 on is compared with what is here. */
     readonly wireRequest: { send(request: WireRequest): boolean }
   }
@@ -29,6 +33,8 @@ declare module 'hypercore' {
   interface CoreEvents {
     ready: []
     append: []
+    /** A block came from a peer. */
+    download: [index: number, byteLength: number]
     /** Two different signatures for one length were seen; the core takes nothing more. */
     conflict: [length: number, fork: number]
     truncate: [length: number, fork: number]
@@ -68,7 +74,12 @@ declare module 'hypercore' {
     readonly byteLength: number
     readonly fork: number
     /** What all sessions share: `length` of the signed blocks alone; `frozen` for good since two signatures for one length were seen. */
-    readonly core: { readonly state: { readonly length: number }; readonly header: { readonly frozen: boolean } }
+    readonly core: {
+      readonly state: { readonly length: number }
+      readonly header: { readonly frozen: boolean }
+      /** Ends that a multiplexer opens channels of this core; those that are open stay. */
+      readonly replicator: { detachFrom(mux: Protomux): void }
+    }
     readonly peers: readonly HypercorePeer[]
 
     ready(): Promise<void>
@@ -90,6 +101,7 @@ declare module 'hypercore' {
     findingPeers(): () => void
     session(options?: object): Hypercore
     replicate(stream: NoiseSecretStream | boolean): NoiseSecretStream
+    replicate(mux: Protomux): Protomux
     close(): Promise<void>
     on<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
     once<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this

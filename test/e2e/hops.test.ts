@@ -11,6 +11,7 @@ import { echo, FakeSource, type FakeAgent } from '../support/fake-agents.js'
 import { FakeAudit, SETTINGS } from '../support/fake-node.js'
 import { FakePolicy } from '../support/fake-policy.js'
 import { FakeStore } from '../support/fake-store.js'
+import { StreamNet } from '../support/memory-streams.js'
 
 /** The whole node on top of a mesh over real streams. */
 async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly FakeAgent[] = []): Promise<NodeCore> {
@@ -32,6 +33,7 @@ async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly F
     links: mesh.links,
     log: mesh.log,
     pairing: mesh.pairing,
+    documents: new StreamNet({ isConnected: () => false, moved: 0 }).of(mesh.nodeId),
     agents: new FakeSource(agents),
     policy: new FakePolicy(''),
     settings: SETTINGS,

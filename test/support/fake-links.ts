@@ -215,6 +215,11 @@ export class FakeNet {
     return ends
   }
 
+  /** Is there a link between two nodes? */
+  isConnected(a: NodeId, b: NodeId): boolean {
+    return this.#get(a).open.some((link) => link.peer === b && !link.closed)
+  }
+
   /** Ends a link on both sides; what was under way is lost. */
   cut(link: FakeLink, reason = 'cut'): void {
     link.end(reason)

@@ -21,6 +21,7 @@ import { FakeLog, membershipOf } from './fake-log.js'
 import { FakePolicy } from './fake-policy.js'
 import { FakeStore } from './fake-store.js'
 import { ManualClock } from './manual-clock.js'
+import { StreamNet } from './memory-streams.js'
 import { type Actor, actor, founded, hash, inviteTerms, verify } from './membership.js'
 
 /** Settings of a node under test, as shipped but for a shorter swarm. */
@@ -111,6 +112,7 @@ export class World {
   readonly clock: ManualClock
   readonly net: FakeNet
   readonly log: FakeLog
+  readonly streams: StreamNet
   readonly #t: Pick<Assert, 'teardown'>
   readonly #ids = new Map<string, IdSource>()
 
@@ -123,6 +125,7 @@ export class World {
     this.clock = clock
     this.net = net
     this.log = log
+    this.streams = new StreamNet(net)
   }
 
   /** The owner's node, L0. */
@@ -187,6 +190,7 @@ export class World {
         },
         close: () => Promise.resolve()
       },
+      documents: this.streams.of(node.id),
       agents: source,
       policy,
       settings: { ...SETTINGS, ...settings },
@@ -241,6 +245,7 @@ export class World {
 
   /** Lets everything happen that needs no time. */
   async settle(): Promise<void> {
+    this.streams.changed()
     await this.net.idle()
     while (this.clock.isDue) {
       this.clock.advance(0)

@@ -185,6 +185,7 @@ function controls(): FuzzTarget {
     ['way', { id: 'way_1', to: bob.id, isFurther: true }],
     ['way-found', { id: 'way_1', further: 0 }],
     ['linked', { id: 'link_1' }],
+    ['presence', { document: bob.id, message: { sourceAgentId: 'operator', payload: 'AA==' } }],
     ['linked-to', { id: 'link_1', nodes: [bob.id] }],
     ['undelivered', { origin: ann.id, to: bob.id, id: 'msg_1', code: 'OVERLOADED', rule: 'hops: a rate', left: 7 }]
   ]

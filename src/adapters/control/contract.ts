@@ -31,6 +31,35 @@ const item = z.strictObject({
   input: json
 })
 
+const document = z.string().min(1).max(128)
+const root = z.string().min(1).max(256).exactOptional()
+const index = z.int().min(0)
+const rule = z.strictObject({
+  members: z.array(ref).max(256).exactOptional(),
+  tier: z.enum(['L0', 'L1', 'L2', 'L3']).nullable().exactOptional(),
+  sandboxes: z.array(z.string().min(1).max(64)).max(256).exactOptional(),
+  unsandboxed: z.boolean().exactOptional()
+})
+const values = z.record(z.string().max(256), json)
+const edit: z.ZodType<Calls['documents.edit']['params']['edit']> = z.union([
+  z.strictObject({ type: z.literal('text'), root, text: z.string().max(KIB * KIB) }),
+  z.strictObject({
+    type: z.literal('text'),
+    root,
+    splice: z.strictObject({ at: index, remove: index, insert: z.string().max(KIB * KIB) })
+  }),
+  z.strictObject({ type: z.literal('map'), root, map: values }),
+  z.strictObject({ type: z.literal('map'), root, set: values, remove: z.array(z.string().max(256)).max(1000).exactOptional() }),
+  z.strictObject({ type: z.literal('list'), root, list: z.array(json).max(100_000) }),
+  z.strictObject({
+    type: z.literal('list'),
+    root,
+    splice: z.strictObject({ at: index, remove: index, insert: z.array(json).max(100_000) })
+  })
+])
+const bytes = z.instanceof(Uint8Array)
+const reading = z.strictObject({ document, type: z.enum(['text', 'map', 'list']), root })
+
 const approval = z.strictObject({ id: ref, remember: z.boolean().exactOptional() })
 
 /** The parameters of every call: bounded, checked, unknown members refused. */
@@ -127,7 +156,16 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'approvals.list': none,
   'approvals.show': z.strictObject({ id: ref }),
   'approvals.allow': approval,
-  'approvals.deny': approval
+  'approvals.deny': approval,
+  'documents.list': none,
+  'documents.show': z.strictObject({ document }),
+  'documents.create': z.strictObject({ name: document, see: rule.exactOptional(), write: rule.exactOptional() }),
+  'documents.read': reading,
+  'documents.edit': z.strictObject({ document, edit }),
+  'documents.forget': z.strictObject({ document }),
+  'documents.restrict': z.strictObject({ document, see: rule, write: rule }),
+  'documents.apply': z.strictObject({ document, session: ref, update: bytes }),
+  'documents.awareness': z.strictObject({ document, session: ref, update: bytes })
 }
 
 /** The parameters of every watch. */
@@ -138,6 +176,9 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
   'message.send': CALLS['message.send'],
   'message.call': CALLS['message.call'],
   'approvals.list': none,
+  'documents.list': none,
+  'documents.read': reading,
+  'documents.live': z.strictObject({ document }),
   'swarm.watch': z.strictObject({ id: ref }),
   'node.events': z.strictObject({ follow: z.boolean().exactOptional() })
 }

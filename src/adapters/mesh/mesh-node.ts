@@ -1,4 +1,5 @@
 import type Corestore from 'corestore'
+import type { NoiseStream } from 'hyperswarm'
 import type { Clock, Timer } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
@@ -72,6 +73,8 @@ export interface MeshParts {
   readonly telemetry: Telemetry
   /** Links to members, at most. Default 64. */
   readonly maxLinks?: number
+  /** A peer passed the gate: its stream may carry more than the log. */
+  onPassed?(peer: NodeId, stream: NoiseStream): void
   /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
   onRefused(refusal: AuditEvent): void
 }
@@ -251,7 +254,10 @@ export class MeshNode implements Mesh {
         onRefused: (refusal, peer) => this.#onRefused(refusal, peer)
       },
       topic: hash(utf8('a2a-node/topic'), log.key, log.encryptionKey),
-      replicate: (stream) => log.replicate(stream),
+      replicate: (stream) => {
+        log.replicate(stream)
+        this.#parts.onPassed?.(keyToText(stream.remotePublicKey), stream)
+      },
       appendFor: (entry, peer) => log.appendFor(entry, peer),
       onLink: () => log.nudge()
     }

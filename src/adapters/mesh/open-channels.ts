@@ -2,8 +2,10 @@ import c from 'compact-encoding'
 
 /** Channels that a peer may hold open on one stream beside those of replication. */
 export const MAX_CHANNELS = 16
-/** Channels of replication: one for each core of the log. */
-export const MAX_CORES = 128
+/** Cores of documents that one stream carries. */
+export const MAX_DOCUMENT_CORES = 896
+/** Channels of replication: one for each core of the log, and those of documents. */
+export const MAX_CORES = 128 + MAX_DOCUMENT_CORES
 
 /** Blocks of a core that replication may speak of: one message makes hypercore walk over all that it names. */
 const MAX_BLOCKS = 2 ** 24

@@ -86,6 +86,8 @@ export const CONTROL_SCHEMAS = {
     rule: z.string().max(256),
     left: z.int().min(0).max(ENVELOPE_LIMITS.maxHops)
   }),
+  /** Who is in a document at the sender: a CRDTSyncMessage whose update is y-protocols' awareness in base64. */
+  presence: z.object({ document: NodeKey, message: z.unknown() }),
   /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
   greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),
   /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. */

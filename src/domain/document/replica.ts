@@ -201,6 +201,11 @@ export class Replica {
     return taken
   }
 
+  /** The whole document as one update (v1). */
+  state(): Uint8Array {
+    return Y.encodeStateAsUpdate(this.doc)
+  }
+
   /** The document and how far it follows each stream, as bytes (format v2 of Yjs inside). */
   snapshot(): Uint8Array {
     const streams = [...this.#streams.values()].map(({ key, applied, end }) => ({

@@ -18,6 +18,7 @@ const good: ControlMessage[] = [
   { name: 'way-found', body: { id: 'w1', further: null } },
   { name: 'linked', body: { id: 'l1' } },
   { name: 'linked-to', body: { id: 'l1', nodes: [KEY] } },
+  { name: 'presence', body: { document: KEY, message: { payload: 'AA==' } } },
   { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } },
   { name: 'greet', body: { lanes: [{ source: 'host', target: 'text', base: 3 }] } },
   { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } }

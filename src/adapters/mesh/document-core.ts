@@ -1,0 +1,138 @@
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import type Protomux from 'protomux'
+import { keyFromText } from '../../kit/ids.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { StreamSize } from '../../ports/documents.js'
+
+/** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
+export const MAX_STREAM_BYTES = 268_435_456
+
+/** What {@link DocumentCore} needs. */
+export interface DocumentCoreParts {
+  readonly stream: StreamKey
+  /** Resolves to the store of documents. */
+  open(): Promise<Corestore>
+  /** More blocks are here. */
+  onBlocks(stream: StreamKey): void
+  onForked(stream: StreamKey): void
+  /** It could not be opened, or holds too much. */
+  onFault(stream: StreamKey, reason: string): void
+}
+
+/** One followed core of a document: fetched whole from every link that it is attached to. */
+export class DocumentCore {
+  readonly #parts: DocumentCoreParts
+  readonly #attached = new Set<Protomux>()
+  #core: Hypercore | null = null
+  /** Blocks that were told of. */
+  #told = 0
+  #isClosed = false
+  /** Resolves when it is open, or cannot be. */
+  readonly #opening: Promise<void>
+  #wanted: readonly Protomux[] = []
+
+  constructor(parts: DocumentCoreParts) {
+    this.#parts = parts
+    this.#opening = this.#open().catch((error: unknown) => parts.onFault(parts.stream, String(error)))
+  }
+
+  /** The multiplexers of links that may have it, from now on these and no others. */
+  attach(links: readonly Protomux[]): void {
+    this.#wanted = links
+    const core = this.#core
+    if (core === null) return
+    const wanted = this.#mayFetch(core) ? links : []
+    for (const mux of this.#attached) if (!wanted.includes(mux)) this.#detach(core, mux)
+    for (const mux of wanted) {
+      if (this.#attached.has(mux)) continue
+      this.#attached.add(mux)
+      core.replicate(mux)
+    }
+  }
+
+  /** Blocks from `from` on without a hole, at most `limit`. */
+  async read(from: number, limit: number): Promise<readonly Uint8Array[]> {
+    await this.#opening
+    const blocks: Uint8Array[] = []
+    const core = this.#core
+    const end = Math.min(core?.contiguousLength ?? 0, from + limit)
+    for (let at = from; core !== null && at < end; at++) {
+      const block = await core.get(at, { wait: false })
+      if (block === null) break
+      blocks.push(block)
+    }
+    return blocks
+  }
+
+  /** How much of it is here. */
+  size(): StreamSize {
+    return { blocks: this.#core?.contiguousLength ?? 0, bytes: this.#core?.byteLength ?? 0 }
+  }
+
+  /** Removes its blocks. */
+  async clear(): Promise<void> {
+    await this.#opening
+    if (this.#core !== null) await this.#core.clear(0, this.#core.length)
+  }
+
+  /** Gives it to nobody any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#opening
+    const core = this.#core
+    if (core === null) return
+    for (const mux of this.#attached) this.#detach(core, mux)
+    await core.close()
+  }
+
+  async #open(): Promise<void> {
+    const { stream, open, onForked } = this.#parts
+    const store = await open()
+    if (this.#isClosed) return
+    const core = store.get({ key: keyFromText(stream), writable: false })
+    await core.ready()
+    if (core.core.header.frozen) {
+      onForked(stream)
+      return await core.close()
+    }
+    this.#core = core
+    core.on('conflict', () => this.#forked())
+    core.on('append', () => this.#grown(core))
+    core.on('download', () => this.#tell(core))
+    core.download({ start: 0, end: -1 })
+    this.attach(this.#wanted)
+    this.#tell(core)
+  }
+
+  #forked(): void {
+    this.#core = null
+    this.#attached.clear()
+    this.#parts.onForked(this.#parts.stream)
+  }
+
+  #grown(core: Hypercore): void {
+    if (!this.#mayFetch(core)) {
+      this.#parts.onFault(this.#parts.stream, `the stream has more than ${MAX_STREAM_BYTES} bytes`)
+      this.attach([])
+    }
+    this.#tell(core)
+  }
+
+  #mayFetch({ byteLength }: Hypercore): boolean {
+    return byteLength <= MAX_STREAM_BYTES
+  }
+
+  #tell(core: Hypercore): void {
+    if (this.#isClosed || core.contiguousLength <= this.#told) return
+    this.#told = core.contiguousLength
+    this.#parts.onBlocks(this.#parts.stream)
+  }
+
+  /** The engine has no word for it: its channel with this link ends, and another one is not answered. */
+  #detach({ core, peers }: Hypercore, mux: Protomux): void {
+    this.#attached.delete(mux)
+    core.replicator.detachFrom(mux)
+    for (const peer of [...peers]) if (peer.protomux === mux) peer.channel.close()
+  }
+}

@@ -1,0 +1,144 @@
+import type Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import type { NoiseStream } from 'hyperswarm'
+import Protomux from 'protomux'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { keyToText, type NodeId } from '../../kit/ids.js'
+import type { StreamKey } from '../../domain/document/client-ids.js'
+import type { DocumentStreams, FollowedStream, StreamHandlers, StreamSize } from '../../ports/documents.js'
+import type { Telemetry } from '../../ports/telemetry.js'
+import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
+import { MAX_DOCUMENT_CORES } from './open-channels.js'
+
+/** What {@link DocumentCores} needs. */
+export interface DocumentCoresParts {
+  /** Opens the store of documents, called once. A store of its own: a Corestore gives every core that it holds to whoever names it. */
+  open(): Promise<Corestore>
+  readonly telemetry: Telemetry
+}
+
+const NOTHING: StreamSize = { blocks: 0, bytes: 0 }
+
+interface Followed {
+  readonly core: DocumentCore
+  mayHave: FollowedStream['mayHave']
+}
+
+/** The cores of documents, replicated over the streams of links to those who may have them. */
+export class DocumentCores implements DocumentStreams {
+  readonly #parts: DocumentCoresParts
+  readonly #links = new Map<Protomux, NodeId>()
+  readonly #followed = new Map<StreamKey, Followed>()
+  readonly #own = new Map<StreamKey, Hypercore>()
+  #store: Promise<Corestore> | null = null
+  #handlers: StreamHandlers = { onBlocks: () => {}, onForked: () => {} }
+  #isClosed = false
+
+  constructor(parts: DocumentCoresParts) {
+    this.#parts = parts
+  }
+
+  /** A link to a member opened: its stream carries the cores that it may have. */
+  link(peer: NodeId, stream: NoiseStream): void {
+    const mux = Protomux.from(stream)
+    this.#links.set(mux, peer)
+    stream.on('close', () => {
+      this.#links.delete(mux)
+      this.#attach()
+    })
+    this.#attach()
+  }
+
+  start(handlers: StreamHandlers): void {
+    this.#handlers = handlers
+  }
+
+  follow(streams: readonly FollowedStream[]): void {
+    if (this.#isClosed) return
+    const wanted = new Set(streams.map(({ stream }) => stream))
+    for (const [stream, { core }] of this.#followed) {
+      if (wanted.has(stream)) continue
+      this.#followed.delete(stream)
+      core.close().catch((error: unknown) => this.#fault(stream, messageOf(error)))
+    }
+    for (const { stream, mayHave } of streams) {
+      const known = this.#followed.get(stream)
+      if (known === undefined) this.#followed.set(stream, { core: this.#core(stream), mayHave })
+      else known.mayHave = mayHave
+    }
+    this.#attach()
+  }
+
+  async own(document: string): Promise<StreamKey> {
+    const core = (await this.#open()).get({ name: `own/${document}`, active: false })
+    await core.ready()
+    const stream = keyToText(core.key)
+    if (this.#own.has(stream)) await core.close()
+    else this.#own.set(stream, core)
+    return stream
+  }
+
+  async append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
+    const core = this.#own.get(stream)
+    if (core === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
+    const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength)
+    if (bytes > MAX_STREAM_BYTES) throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)
+    await core.append(blocks)
+  }
+
+  read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]> {
+    return this.#followed.get(stream)?.core.read(from, limit) ?? Promise.resolve([])
+  }
+
+  size(stream: StreamKey): StreamSize {
+    return this.#followed.get(stream)?.core.size() ?? NOTHING
+  }
+
+  async remove(streams: readonly StreamKey[]): Promise<void> {
+    for (const stream of streams) {
+      await this.#own.get(stream)?.close()
+      this.#own.delete(stream)
+      const core = this.#core(stream)
+      await core.clear()
+      await core.close()
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    const store = await this.#store?.catch(() => null)
+    await Promise.all([...this.#followed.values()].map(({ core }) => core.close()))
+    await store?.close()
+  }
+
+  #core(stream: StreamKey): DocumentCore {
+    return new DocumentCore({
+      stream,
+      open: () => this.#open(),
+      onBlocks: () => this.#handlers.onBlocks(stream),
+      onForked: () => this.#handlers.onForked(stream),
+      onFault: (_stream, reason) => this.#fault(stream, reason)
+    })
+  }
+
+  /** Each core to the links that may have it, as far as they have places. */
+  #attach(): void {
+    const places = new Map([...this.#links.keys()].map((mux) => [mux, MAX_DOCUMENT_CORES]))
+    for (const { core, mayHave } of this.#followed.values()) {
+      const links = [...this.#links].filter(([mux, peer]) => (places.get(mux) ?? 0) > 0 && mayHave(peer)).map(([mux]) => mux)
+      for (const mux of links) places.set(mux, (places.get(mux) ?? 0) - 1)
+      core.attach(links)
+    }
+  }
+
+  #open(): Promise<Corestore> {
+    if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the documents are closed'))
+    this.#store ??= this.#parts.open()
+    return this.#store
+  }
+
+  #fault(stream: StreamKey, reason: string): void {
+    if (!this.#isClosed) this.#parts.telemetry.log('warn', 'a stream of a document', { stream, reason })
+  }
+}

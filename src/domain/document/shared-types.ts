@@ -1,0 +1,99 @@
+import type * as Y from 'yjs'
+import { isWellFormed } from '../../kit/bytes.js'
+import { NodeError } from '../../kit/errors.js'
+import { canonicalJson, jsonFault } from '../../kit/json.js'
+import { editText } from './edit.js'
+import { sequenceDiff } from './sequence-diff.js'
+
+/** The shared types of a document that are read and edited by name. */
+export type SharedType = 'text' | 'map' | 'list'
+
+/** A change of one shared type: all of it made equal to something, or a part replaced. Texts count UTF-16 units. */
+export type SharedEdit =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'text'; readonly splice: { readonly at: number; readonly remove: number; readonly insert: string } }
+  | { readonly type: 'map'; readonly map: Readonly<Record<string, unknown>> }
+  | { readonly type: 'map'; readonly set: Readonly<Record<string, unknown>>; readonly remove?: readonly string[] }
+  | { readonly type: 'list'; readonly list: readonly unknown[] }
+  | { readonly type: 'list'; readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly unknown[] } }
+
+/**
+ * The value of a shared type: text, object or list; empty when nothing was written.
+ * @throws NodeError CONFLICT when the name is that of another type
+ */
+export function readShared(doc: Y.Doc, type: SharedType, root: string): unknown {
+  return sharedOf(doc, type, root).toJSON()
+}
+
+/** Makes one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for what a document cannot hold, and places that are not there */
+export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
+  const fault = faultOf(edit)
+  if (fault !== null) throw new NodeError('INVALID_INPUT', fault)
+  if (edit.type === 'text') return textEdit(sharedOf(doc, 'text', root) as Y.Text, edit)
+  if (edit.type === 'map') return mapEdit(sharedOf(doc, 'map', root) as Y.Map<unknown>, edit)
+  return listEdit(sharedOf(doc, 'list', root) as Y.Array<unknown>, edit)
+}
+
+function sharedOf(doc: Y.Doc, type: SharedType, root: string): Y.Text | Y.Map<unknown> | Y.Array<unknown> {
+  try {
+    if (type === 'text') return doc.getText(root)
+    return type === 'map' ? doc.getMap(root) : doc.getArray(root)
+  } catch (cause) {
+    throw new NodeError('CONFLICT', `the document has something else than a ${type} under this name`, { cause })
+  }
+}
+
+function faultOf(edit: SharedEdit): string | null {
+  const texts = edit.type === 'text' ? [textOf(edit)] : []
+  if (texts.some((text) => !isWellFormed(text))) return 'a text with half of a character'
+  return edit.type === 'text' ? null : jsonFault(valueOf(edit))
+}
+
+function textOf(edit: SharedEdit & { readonly type: 'text' }): string {
+  return 'text' in edit ? edit.text : edit.splice.insert
+}
+
+function valueOf(edit: Exclude<SharedEdit, { readonly type: 'text' }>): unknown {
+  if (edit.type === 'map') return 'map' in edit ? edit.map : edit.set
+  return 'list' in edit ? edit.list : edit.splice.insert
+}
+
+function textEdit(text: Y.Text, edit: SharedEdit & { readonly type: 'text' }): void {
+  if ('text' in edit) return editText(text, edit.text)
+  const { at, remove, insert } = edit.splice
+  mustFit(at, remove, text.length)
+  text.delete(at, remove)
+  text.insert(at, insert)
+}
+
+function mapEdit(map: Y.Map<unknown>, edit: SharedEdit & { readonly type: 'map' }): void {
+  const set = 'map' in edit ? edit.map : edit.set
+  const removed = 'map' in edit ? [...map.keys()].filter((key) => !Object.hasOwn(set, key)) : (edit.remove ?? [])
+  for (const key of removed) map.delete(key)
+  const old = map.toJSON()
+  for (const [key, value] of Object.entries(set)) if (!Object.hasOwn(old, key) || !isSame(old[key], value)) map.set(key, value)
+}
+
+function listEdit(list: Y.Array<unknown>, edit: SharedEdit & { readonly type: 'list' }): void {
+  if ('splice' in edit) {
+    const { at, remove, insert } = edit.splice
+    mustFit(at, remove, list.length)
+    return replace(list, at, remove, insert)
+  }
+  const hunks = sequenceDiff(list.toJSON().map(canonicalJson), edit.list.map(canonicalJson))
+  // From the end on, so that places before stay as they are.
+  for (const { at, remove, from, to } of hunks.reverse()) replace(list, at, remove, edit.list.slice(from, to))
+}
+
+function replace(list: Y.Array<unknown>, ...[at, remove, insert]: [number, number, readonly unknown[]]): void {
+  list.delete(at, remove)
+  list.insert(at, [...insert])
+}
+
+function mustFit(at: number, remove: number, length: number): void {
+  if (at + remove > length) throw new NodeError('INVALID_INPUT', `there are ${length} places, and the change goes to ${at + remove}`)
+}
+
+function isSame(one: unknown, other: unknown): boolean {
+  return canonicalJson(one) === canonicalJson(other)
+}

@@ -1,0 +1,307 @@
+import { NodeError } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import type { AccessRule, DocumentAccess } from '../domain/document/access.js'
+import { cleanName, DOCUMENT_NAME_MAX } from '../domain/membership/schema.js'
+import { tierText } from '../domain/routing/tier.js'
+import type {
+  DocumentAccessInfo,
+  DocumentCalls,
+  DocumentDetail,
+  DocumentInfo,
+  DocumentLiveEvent,
+  DocumentReading,
+  DocumentRoot,
+  DocumentRuleInfo,
+  DocumentRuleRequest,
+  DocumentWatches,
+  DocumentWriter
+} from '../ports/document-api.js'
+import { memberAccess, type DocumentCaller } from './document-access.js'
+import type { KnownDocument } from './documents.js'
+import type { Principal } from '../ports/node-api.js'
+import type { NodeCore } from './node.js'
+
+/** How long bringing a change into the log may take, in milliseconds. */
+const LOG_TIMEOUT_MS = 10_000
+
+type Params<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
+type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
+
+type Scope = Principal['scopes'][number]
+
+/** The calls about documents, of a caller. */
+export function documentCalls(
+  node: NodeCore,
+  by: DocumentCaller
+): { readonly [N in keyof DocumentCalls]: readonly [Scope, (params: Params<N>) => DocumentCalls[N]['result'] | Result<N>] } {
+  return {
+    'documents.list': ['read', () => listDocuments(node, by)],
+    'documents.show': ['read', (params) => showDocument(node, params, by)],
+    'documents.create': ['send', (params) => createDocument(node, params, by)],
+    'documents.read': ['read', (params) => readDocument(node, params, by)],
+    'documents.edit': ['send', (params) => editDocument(node, params, by)],
+    'documents.forget': ['admin', (params) => forgetDocument(node, params, by)],
+    'documents.restrict': ['admin', (params) => restrictDocument(node, params, by)],
+    'documents.apply': ['send', (params) => applyToDocument(node, params, by)],
+    'documents.awareness': ['send', (params) => tellPresence(node, params, by)]
+  }
+}
+
+type Watch<N extends keyof DocumentWatches> = (
+  node: NodeCore,
+  params: DocumentWatches[N]['params'],
+  to: { readonly push: (item: DocumentWatches[N]['item']) => void }
+) => Unsubscribe | Promise<Unsubscribe>
+
+/** The watches of documents, of a caller. */
+export function documentWatches(by: DocumentCaller): {
+  readonly [N in keyof DocumentWatches]: readonly [Scope, Watch<N>, 'newest' | 'all']
+} {
+  return {
+    'documents.list': ['read', (node, _params, { push }) => watchDocuments(node, by, push), 'newest'],
+    'documents.read': ['read', (node, params, { push }) => watchDocument(node, params, { by, push }), 'newest'],
+    'documents.live': ['read', (node, { document }, { push }) => watchLive(node, document, by, push), 'all']
+  }
+}
+
+/** `doc ls`. */
+function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
+  return { documents: node.documents.list(by).map((known) => documentInfo(node, known, by)) }
+}
+
+/** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */
+function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): DocumentDetail {
+  return documentDetail(node, node.documents.find(document, by), by)
+}
+
+/** Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT, FORBIDDEN, TIMEOUT */
+async function createDocument(
+  node: NodeCore,
+  { name, see, write }: Params<'documents.create'>,
+  by: DocumentCaller
+): Result<'documents.create'> {
+  const { log, clock } = node.parts
+  if (name.length > DOCUMENT_NAME_MAX || cleanName(name.slice(0, 64)) === null || shown(name, DOCUMENT_NAME_MAX) !== name)
+    throw new NodeError('INVALID_INPUT', `a document has a name of 1 to ${DOCUMENT_NAME_MAX} characters on one line`)
+  const isThere = log.view().documents.has(name)
+  if (!isThere) {
+    mustBeWhole(node, by)
+    const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
+    await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
+  }
+  const known = node.documents.find(name, by)
+  return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
+}
+
+/** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, TIMEOUT, PEER_NOT_FOUND */
+async function restrictDocument(
+  node: NodeCore,
+  { document, see, write }: Params<'documents.restrict'>,
+  by: DocumentCaller
+): Result<'documents.restrict'> {
+  const { log, documents } = node.parts
+  const { record } = node.documents.find(document, by)
+  if (!node.documents.access(record, by).mayRestrict)
+    throw new NodeError('FORBIDDEN', 'only the creator of a document and the owner of the mesh say who may see and write it')
+  const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
+  // Of who loses the right to write, what is here now stays.
+  const lengths = Object.fromEntries(record.streams.map(({ coreKey }) => [coreKey, documents.size(coreKey).blocks]))
+  await log.submit({ kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths }, LOG_TIMEOUT_MS)
+  return documentDetail(node, node.documents.find(record.name, by), by)
+}
+
+/** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
+async function readDocument(node: NodeCore, params: Params<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
+  const known = node.documents.find(params.document, by)
+  const { readShared } = await import('../domain/document/shared-types.js')
+  const root = rootOf(params)
+  return await node.documents.with(known.record.name, async (open) => {
+    const value = await open.read(({ doc }) => readShared(doc, params.type, root))
+    return reading(known, params.type, root, value)
+  })
+}
+
+/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE */
+async function editDocument(node: NodeCore, { document, edit }: Params<'documents.edit'>, by: DocumentCaller): Result<'documents.edit'> {
+  const known = writable(node, document, by)
+  const { editShared, readShared } = await import('../domain/document/shared-types.js')
+  const root = rootOf(edit)
+  return await node.documents.with(known.record.name, async (open) => {
+    let changed = false
+    const stop = open.onNews(() => (changed = true))
+    const value = await open
+      .edit((doc) => {
+        editShared(doc, root, edit)
+        return readShared(doc, edit.type, root)
+      })
+      .finally(stop)
+    return { ...reading(known, edit.type, root, value), changed }
+  })
+}
+
+/** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
+async function forgetDocument(node: NodeCore, { document }: Params<'documents.forget'>, by: DocumentCaller): Result<'documents.forget'> {
+  const known = node.documents.find(document, by)
+  const bytes = await node.documents.forget(known)
+  return { id: known.id, name: known.record.name, bytes }
+}
+
+/** An update of a program that holds a document. @throws NodeError as `DocumentSessions.apply` */
+async function applyToDocument(
+  node: NodeCore,
+  { document, session, update }: Params<'documents.apply'>,
+  by: DocumentCaller
+): Result<'documents.apply'> {
+  await node.documentSessions.apply(session, writable(node, document, by).record.name, update)
+  return { applied: true }
+}
+
+/** Presence of a program that holds a document. @throws NodeError as `DocumentSessions.tell` */
+async function tellPresence(
+  node: NodeCore,
+  { document, session, update }: Params<'documents.awareness'>,
+  by: DocumentCaller
+): Result<'documents.awareness'> {
+  await node.documentSessions.tell(session, node.documents.find(document, by).record.name, update)
+  return { told: true }
+}
+
+/** The document, for who may write it. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN */
+function writable(node: NodeCore, document: string, by: DocumentCaller): KnownDocument {
+  const known = node.documents.find(document, by)
+  if (node.documents.access(known.record, by).mayWrite) return known
+  throw new NodeError('FORBIDDEN', `the document ${shown(known.record.name)} may be read here, not written`)
+}
+
+/** Pushes the list, again at each change of it. */
+function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): () => void {
+  const tell = (): void => push(listDocuments(node, by))
+  tell()
+  return node.documents.onChange(tell)
+}
+
+/** Pushes the value of one shared type, again whenever it changed. @throws NodeError as {@link readDocument} */
+async function watchDocument(
+  node: NodeCore,
+  params: Params<'documents.read'>,
+  { by, push }: { readonly by: DocumentCaller; readonly push: (item: DocumentReading) => void }
+): Promise<() => void> {
+  const known = node.documents.find(params.document, by)
+  const { readShared } = await import('../domain/document/shared-types.js')
+  const root = rootOf(params)
+  const { document, release } = await node.documents.hold(known.record.name)
+  let last: string | null = null
+  let isDue = false
+  const tell = async (): Promise<void> => {
+    isDue = false
+    const value = await document.read(({ doc }) => readShared(doc, params.type, root))
+    const text = JSON.stringify(value)
+    if (text !== last) push(reading(known, params.type, root, value))
+    last = text
+  }
+  const stop = document.onNews(() => {
+    if (isDue) return
+    isDue = true
+    tell().catch(() => {})
+  })
+  try {
+    await tell()
+  } catch (error) {
+    stop()
+    release()
+    throw error
+  }
+  return () => {
+    stop()
+    release()
+  }
+}
+
+/** Pushes what a program needs that holds a document. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
+function watchLive(
+  node: NodeCore,
+  ...[document, by, push]: [string, DocumentCaller, (event: DocumentLiveEvent) => void]
+): Promise<Unsubscribe> {
+  const { record } = node.documents.find(document, by)
+  return node.documentSessions.open(record.name, node.documents.access(record, by).mayWrite, push)
+}
+
+function rootOf({ type, root }: DocumentRoot): string {
+  return root ?? type
+}
+
+function reading({ id, record }: KnownDocument, ...[type, root, value]: [DocumentRoot['type'], string, unknown]): DocumentReading {
+  return { id, name: record.name, type, root, value }
+}
+
+function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {
+  const sizes = record.streams.map(({ coreKey }) => node.parts.documents.size(coreKey))
+  const { mayWrite, mayRestrict } = node.documents.access(record, by)
+  return {
+    id,
+    name: record.name,
+    creator: node.directory.ref(record.creator),
+    createdAt: new Date(record.createdAt).toISOString(),
+    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
+    blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
+    writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
+    may: { write: mayWrite, restrict: mayRestrict },
+    following: node.documents.isFollowed(record.name)
+  }
+}
+
+function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller): DocumentDetail {
+  const { record } = known
+  const view = node.parts.log.view()
+  const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
+    const { blocks, bytes } = node.parts.documents.size(coreKey)
+    const { mayWrite } = memberAccess(view, record, nodeKey)
+    return {
+      node: node.directory.ref(nodeKey),
+      stream: coreKey,
+      blocks,
+      bytes,
+      mayWrite,
+      stopped: node.documents.stopOf(record.name, coreKey)
+    }
+  })
+  return { ...documentInfo(node, known, by), access: accessInfo(node, record.access), streams }
+}
+
+function accessInfo(node: NodeCore, signed: KnownDocument['record']['access']): DocumentAccessInfo | null {
+  if (signed === null) return null
+  const { access, by } = signed
+  const rule = ({ members, maxTier, sandboxes, unsandboxed }: AccessRule): DocumentRuleInfo => ({
+    members: members.map((member) => node.directory.ref(member)),
+    tier: maxTier === null ? null : tierText(maxTier),
+    sandboxes,
+    unsandboxed
+  })
+  return { see: rule(access.see), write: rule(access.write), serial: access.serial, by: node.directory.ref(by) }
+}
+
+function accessList(node: NodeCore, ...[see, write, serial]: [DocumentRuleRequest, DocumentRuleRequest, number]): DocumentAccess {
+  return { see: ruleOf(node, see), write: ruleOf(node, write), serial }
+}
+
+function ruleOf(node: NodeCore, { members = [], tier = 'L3', sandboxes = [], unsandboxed = true }: DocumentRuleRequest): AccessRule {
+  const keys = members.map((member): NodeId => node.directory.node(member))
+  return { members: keys, maxTier: tier === null ? null : tierOf(tier), sandboxes: [...sandboxes], unsandboxed }
+}
+
+function tierOf(text: string): 0 | 1 | 2 | 3 {
+  return text === 'L0' ? 0 : text === 'L1' ? 1 : text === 'L2' ? 2 : 3
+}
+
+/** The log knows nodes: what is weaker than its node cannot create a document for itself. */
+function mustBeWhole(node: NodeCore, by: DocumentCaller): void {
+  const { maxTier, sandboxId = null } = node.parts.membership.certificate().body
+  if (by.maxTier > maxTier || (by.sandboxId !== null && by.sandboxId !== sandboxId))
+    throw new NodeError('FORBIDDEN', 'this caller may not create documents')
+}
+
+function meshOf(node: NodeCore): string {
+  return node.parts.membership.meshId
+}

@@ -1,0 +1,352 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../kit/events.js'
+import { type IdSource, keyFromText, keyToText, type NodeId, utf8 } from '../kit/ids.js'
+import type { Hash } from '../kit/sign.js'
+import { shown } from '../kit/text.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import type { StreamStop } from '../domain/document/replica.js'
+import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
+import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
+import type { MemberLog, Membership } from '../ports/mesh.js'
+import type { NodeStore } from '../ports/storage.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { callerAccess, type CallerVerdict, countedStreams, type DocumentCaller, memberAccess } from './document-access.js'
+import { openBlock, sealBlock } from './document-road.js'
+import type { NodeEvents } from './events.js'
+import { OpenDocument } from './open-document.js'
+
+/** Name of the stored document of what is not followed. */
+const STORED = 'documents'
+/** Streams that a node follows; of further documents those that are open. */
+const MAX_FOLLOWED = 896
+/** How long a document that nobody uses stays in memory, in milliseconds. */
+const IDLE_MS = 30_000
+/** How long one try to bring a document or stream into the log may take, in milliseconds. */
+const LOG_TIMEOUT_MS = 30_000
+
+/** What the documents of a node need. */
+export interface DocumentsParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly hash: Hash
+  readonly telemetry: Telemetry
+  readonly events: NodeEvents
+  readonly store: NodeStore
+  readonly log: MemberLog
+  readonly membership: Membership
+  readonly documents: DocumentStreams
+  readonly self: NodeId
+}
+
+/** A document and its id. */
+export interface KnownDocument {
+  readonly id: string
+  readonly record: DocumentRecord
+}
+
+/** Stored: names that are not followed, and how often each was given up. */
+interface Stored {
+  readonly forgotten: readonly string[]
+  readonly times: Readonly<Record<string, number>>
+}
+
+interface Opened {
+  readonly document: OpenDocument
+  readonly own: StreamKey | null
+  holders: number
+  idle: Timer | null
+}
+
+/** The documents of the mesh: which there are, who may what, and those that are open here. */
+export class Documents {
+  readonly #parts: DocumentsParts
+  readonly #opened = new Map<string, Promise<Opened>>()
+  /** Those of {@link #opened} that are open. */
+  readonly #open = new Map<string, Opened>()
+  readonly #changes: Emitter<void>
+  /** Streams found to be forked. */
+  readonly #forked = new Set<StreamKey>()
+  readonly #ids = new Map<string, string>()
+  /** Streams on their way into the log. */
+  readonly #announced = new Set<StreamKey>()
+  #stored: Stored = { forgotten: [], times: {} }
+  #stopLog: Unsubscribe = () => {}
+  #isClosed = false
+
+  constructor(parts: DocumentsParts) {
+    this.#parts = parts
+    this.#changes = new Emitter((error) => this.#failed(error))
+  }
+
+  /** Begins to follow what this node may see. */
+  async start(): Promise<void> {
+    const { documents, log, store } = this.#parts
+    this.#stored = (await store.read<Stored>(STORED)) ?? this.#stored
+    documents.start({ onBlocks: (stream) => this.#onBlocks(stream), onForked: (stream) => this.#onForked(stream) })
+    this.#stopLog = log.onChange(() => this.#review())
+    this.#review()
+  }
+
+  /** Lets all go, once what was begun is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#stopLog()
+    const opened = await Promise.allSettled(this.#opened.values())
+    for (const one of opened) {
+      if (one.status !== 'fulfilled') continue
+      this.#parts.clock.clear(one.value.idle)
+      await one.value.document.close()
+    }
+  }
+
+  /** Told when the list of documents, or how much of them is here, may have changed. */
+  onChange(listener: () => void): Unsubscribe {
+    return this.#changes.on(listener)
+  }
+
+  /** The documents that a caller may see, by name. */
+  list(by: DocumentCaller): KnownDocument[] {
+    const { log, self } = this.#parts
+    const view = log.view()
+    const seen = [...view.documents.values()].filter((record) => callerAccess(view, record, { self, by }).maySee)
+    return seen.map((record) => this.#known(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
+  }
+
+  /** The document of a name or an id. @throws NodeError DOCUMENT_NOT_FOUND, also for one that the caller may not see */
+  find(text: string, by: DocumentCaller): KnownDocument {
+    const view = this.#parts.log.view()
+    const record = view.documents.get(text) ?? [...view.documents.values()].find(({ name }) => this.idOf(name) === text)
+    if (record !== undefined && this.access(record, by).maySee) return this.#known(record)
+    throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(text)}" that may be seen`)
+  }
+
+  /** What a caller may do. */
+  access(record: DocumentRecord, by: DocumentCaller): CallerVerdict {
+    const { log, self } = this.#parts
+    return callerAccess(log.view(), record, { self, by })
+  }
+
+  /** z32 of hash(prefix, mesh key, name). */
+  idOf(name: string): string {
+    const known = this.#ids.get(name)
+    if (known !== undefined) return known
+    const mesh = this.#parts.log.view().mesh?.id ?? ''
+    const id = keyToText(this.#parts.hash(utf8('a2a-node/document/1\n'), keyFromText(mesh), utf8(name)))
+    this.#ids.set(name, id)
+    return id
+  }
+
+  /** Is what is written kept here? */
+  isFollowed(name: string): boolean {
+    return !this.#stored.forgotten.includes(name)
+  }
+
+  /** How a stream ended; null while it goes on, and where the document is not open. */
+  stopOf(name: string, stream: StreamKey): string | null {
+    if (this.#forked.has(stream)) return 'its member signed two different blocks at one place'
+    return this.#open.get(name)?.document.stops().get(stream)?.reason ?? null
+  }
+
+  /**
+   * Runs something on an open document; it stays open for a while after. @throws NodeError as `use`, or as opening does
+   */
+  async with<T>(name: string, use: (document: OpenDocument) => Promise<T>): Promise<T> {
+    const { document, release } = await this.hold(name)
+    try {
+      return await use(document)
+    } finally {
+      release()
+    }
+  }
+
+  /** An open document, until it is given back. Opening one that is not followed follows it again. */
+  async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
+    if (!this.isFollowed(name)) await this.#store({ ...this.#stored, forgotten: this.#stored.forgotten.filter((one) => one !== name) })
+    const opening = this.#opened.get(name) ?? this.#openNow(name)
+    this.#opened.set(name, opening)
+    const opened = await opening
+    opened.holders++
+    this.#parts.clock.clear(opened.idle)
+    let isHeld = true
+    const release = (): void => {
+      if (!isHeld) return
+      isHeld = false
+      if (--opened.holders > 0 || this.#isClosed) return
+      opened.idle = this.#parts.clock.after(IDLE_MS, () => void this.#let(name, opened))
+    }
+    return { document: opened.document, release }
+  }
+
+  /** Follows a document no longer, and removes what is here of it. Returns how many bytes that were. */
+  async forget({ record }: KnownDocument): Promise<number> {
+    const { documents } = this.#parts
+    const { name, streams } = record
+    const opened = await this.#opened.get(name)
+    if (opened !== undefined && opened.holders > 0) throw new NodeError('CONFLICT', 'the document is in use here')
+    const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
+    const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, 0)
+    if (opened !== undefined) await this.#let(name, opened)
+    const { forgotten, times } = this.#stored
+    // What follows goes into another stream: of this one others may have more than is here then.
+    const next = { ...times, [name]: (Object.hasOwn(times, name) ? (times[name] ?? 0) : 0) + 1 }
+    await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name], times: next })
+    await documents.remove([...keys])
+    return bytes
+  }
+
+  async #openNow(name: string): Promise<Opened> {
+    try {
+      return await this.#opening(name)
+    } catch (error) {
+      this.#opened.delete(name)
+      throw error
+    }
+  }
+
+  async #opening(name: string): Promise<Opened> {
+    const { documents, log, self, hash } = this.#parts
+    const record = log.view().documents.get(name)
+    if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
+    // Yjs is loaded by nodes that use documents, and by no others.
+    const { Replica } = await import('../domain/document/replica.js')
+    const id = this.idOf(name)
+    const times = Object.hasOwn(this.#stored.times, name) ? (this.#stored.times[name] ?? 0) : 0
+    const mayWrite = memberAccess(log.view(), record, self).mayWrite
+    const own = mayWrite ? await documents.own(`${id}/${times}`) : null
+    const document = new OpenDocument({
+      make: () => new Replica({ guid: id, hash, own }),
+      streams: documents,
+      own,
+      seal: (block) => this.#seal(id, block),
+      open: (bytes) => openBlock(bytes, id),
+      onStop: (stop) => this.#onStop(name, stop),
+      onWritten: () => own !== null && this.#announce(name, own),
+      onError: (error) => this.#failed(error)
+    })
+    const opened: Opened = { document, own, holders: 0, idle: null }
+    this.#open.set(name, opened)
+    this.#review()
+    await this.#follow(name, opened)
+    return opened
+  }
+
+  #seal(document: string, block: Uint8Array): Uint8Array {
+    const { clock, ids, membership, self } = this.#parts
+    return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
+  }
+
+  async #let(name: string, opened: Opened): Promise<void> {
+    if (opened.holders > 0 || this.#open.get(name) !== opened) return
+    this.#open.delete(name)
+    this.#opened.delete(name)
+    this.#parts.clock.clear(opened.idle)
+    await opened.document.close()
+  }
+
+  /** The view changed: what is followed, and how much of it counts. */
+  #review(): void {
+    if (this.#isClosed) return
+    const view = this.#parts.log.view()
+    this.#parts.documents.follow(this.#followed(view))
+    for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
+    this.#changes.emit()
+  }
+
+  #followed(view: MembershipView): FollowedStream[] {
+    const { self } = this.#parts
+    const followed = new Map<StreamKey, FollowedStream>()
+    const byAge = [...view.documents.values()].sort((a, b) => Number(this.#open.has(b.name)) - Number(this.#open.has(a.name)))
+    for (const record of byAge) {
+      if (!this.isFollowed(record.name) || !memberAccess(view, record, self).maySee) continue
+      const own = this.#open.get(record.name)?.own ?? null
+      const streams = [...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
+      const mayHave = (peer: NodeId): boolean => memberAccess(this.#parts.log.view(), record, peer).maySee
+      for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })
+    }
+    return [...followed.values()]
+  }
+
+  async #follow(name: string, { document, own }: Opened): Promise<void> {
+    const view = this.#parts.log.view()
+    const record = view.documents.get(name)
+    if (record === undefined) return
+    const counted = countedStreams(view, record)
+    for (const stream of this.#forked) if (counted.has(stream)) document.onForked(stream)
+    await document.follow(own === null || counted.has(own) ? counted : counted.set(own, Number.POSITIVE_INFINITY))
+  }
+
+  /** Tells the mesh of the own stream, until it knows. Others see nothing of it before. */
+  #announce(name: string, own: StreamKey): void {
+    const { clock, log, self } = this.#parts
+    const mesh = log.view().mesh?.id
+    const isKnown =
+      log
+        .view()
+        .documents.get(name)
+        ?.streams.some(({ nodeKey, coreKey }) => nodeKey === self && coreKey === own) === true
+    if (isKnown || mesh === undefined || this.#announced.has(own)) return
+    this.#announced.add(own)
+    const again = (error: unknown): void => {
+      this.#announced.delete(own)
+      if (this.#isClosed) return
+      this.#parts.telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
+      clock.after(LOG_TIMEOUT_MS, () => !this.#isClosed && this.#announce(name, own))
+    }
+    log.submit({ kind: 'document-stream', mesh, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
+  }
+
+  #onBlocks(stream: StreamKey): void {
+    for (const [name, { document, own }] of this.#open) {
+      const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
+      if (stream === own || streams.some(({ coreKey }) => coreKey === stream)) document.onBlocks(stream)
+    }
+    this.#changes.emit()
+  }
+
+  #onForked(stream: StreamKey): void {
+    this.#forked.add(stream)
+    for (const [name, { document }] of this.#open) {
+      const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
+      if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream)
+    }
+    this.#changes.emit()
+  }
+
+  #onStop(name: string, { stream, at, reason }: StreamStop): void {
+    const { events, log, telemetry } = this.#parts
+    const source =
+      log
+        .view()
+        .documents.get(name)
+        ?.streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
+    telemetry.log('warn', 'updates of a document are skipped', {
+      code: 'CRDT_DESERIALIZATION_FAILED',
+      source,
+      document: shown(name),
+      at,
+      reason
+    })
+    events.add('document', `updates of a document are skipped: ${reason}`, {
+      code: 'CRDT_DESERIALIZATION_FAILED',
+      source,
+      document: shown(name),
+      stream,
+      at
+    })
+  }
+
+  async #store(stored: Stored): Promise<void> {
+    await this.#parts.store.write(STORED, stored)
+    this.#stored = stored
+    this.#review()
+  }
+
+  #known(record: DocumentRecord): KnownDocument {
+    return { id: this.idOf(record.name), record }
+  }
+
+  #failed(error: unknown): void {
+    if (!this.#isClosed) this.#parts.telemetry.log('error', 'a document', { reason: messageOf(error) })
+  }
+}

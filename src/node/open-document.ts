@@ -1,0 +1,303 @@
+import { asNodeError, NodeError } from '../kit/errors.js'
+import { Emitter, type Unsubscribe } from '../kit/events.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import type { Replica, StreamStop } from '../domain/document/replica.js'
+import type { DocumentStreams } from '../ports/documents.js'
+
+/** Blocks that are read at once. */
+const READ_BLOCKS = 256
+const NOTHING = new Uint8Array()
+const NOT_ALLOWED = 'its member may not write'
+
+/** What an open document needs. */
+export interface OpenDocumentParts {
+  /** A replica that has seen nothing yet. */
+  make(): Replica
+  readonly streams: Pick<DocumentStreams, 'read' | 'append'>
+  /** Key of this node's own stream; null when it may not write. */
+  readonly own: StreamKey | null
+  /** A block as the own stream holds it, and back; null for what is none. */
+  seal(block: Uint8Array): Uint8Array
+  open(bytes: Uint8Array): Uint8Array | null
+  /** A stream ended at a block, and why. */
+  onStop(stop: StreamStop): void
+  /** The first block of the own stream is there. */
+  onWritten(): void
+  onError(error: unknown): void
+}
+
+/** What those who hold a document are told. */
+export type DocumentNews =
+  /** `by`: the session that wrote it; null for this node and for others. */
+  | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
+  /** Something was taken back: begin anew with {@link OpenDocument.state}. */
+  | { readonly type: 'reset' }
+
+type Stop = Pick<StreamStop, 'at' | 'reason'>
+
+/**
+ * A document whose replica is in memory: fed with every block of the streams that count, its edits put into the own stream.
+ * What changes it is done one after the other. A replica that took what counts no more is made anew.
+ */
+export class OpenDocument {
+  readonly #parts: OpenDocumentParts
+  readonly #news: Emitter<DocumentNews>
+  #replica: Replica
+  /** How many blocks of each stream count. */
+  #counted: ReadonlyMap<StreamKey, number> = new Map()
+  readonly #stops = new Map<StreamKey, Stop>()
+  /** The next block of each stream, and the streams that may have one. */
+  readonly #next = new Map<StreamKey, number>()
+  readonly #due = new Set<StreamKey>()
+  /** ClientIDs of sessions that are over: a new one that begins with the whole document may go on with one. */
+  readonly #free: number[] = []
+  #clientId: number | null = null
+  #isStale = false
+  #isFeeding = false
+  #isBuilding = false
+  #writer: string | null = null
+  #tail: Promise<unknown> = Promise.resolve()
+  #hasWritten = false
+  #isClosed = false
+
+  constructor(parts: OpenDocumentParts) {
+    this.#parts = parts
+    this.#news = new Emitter(parts.onError)
+    this.#replica = this.#fresh()
+  }
+
+  /** Told of each change. */
+  onNews(listener: (news: DocumentNews) => void): Unsubscribe {
+    return this.#news.on(listener)
+  }
+
+  /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
+  async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
+    await this.#inTurn(async () => {
+      const before = this.#counted
+      this.#counted = counted
+      for (const [stream, at] of counted) {
+        const was = before.get(stream) ?? Number.POSITIVE_INFINITY
+        if (at < was) this.#limit(stream, at)
+        // What was refused counts after all.
+        else if (at > was) this.#isStale = true
+        this.#due.add(stream)
+      }
+      await this.#feed()
+      this.#tellWritten()
+    })
+  }
+
+  /** More of a stream is here. */
+  onBlocks(stream: StreamKey): void {
+    this.#due.add(stream)
+    if (this.#isFeeding) return
+    this.#isFeeding = true
+    this.#inTurn(async () => {
+      this.#isFeeding = false
+      await this.#feed()
+    }).catch(this.#parts.onError)
+  }
+
+  /** Two tales of a stream were told: none of it counts. */
+  onForked(stream: StreamKey): void {
+    if (this.#stops.get(stream)?.at === 0) return
+    this.#inTurn(async () => {
+      this.#noteStops(this.#replica.stop(stream, 0, 'its member signed two different blocks at one place'))
+      await this.#feed()
+    }).catch(this.#parts.onError)
+  }
+
+  /** Reads the document once everything before is done. */
+  read<T>(look: (replica: Replica) => T): Promise<T> {
+    return this.#inTurn(async () => look(this.#replica))
+  }
+
+  /**
+   * Edits the document as this node. Resolves when the edit is durable here.
+   * @throws NodeError FORBIDDEN, OVERLOADED; PAYLOAD_TOO_LARGE for what is too large to be told to others; what `change` throws
+   */
+  edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
+    return this.#inTurn(async () => {
+      this.#mustHaveRoom()
+      this.#clientId ??= this.#replica.openSession()
+      const { doc } = this.#replica
+      doc.clientID = this.#clientId
+      const result = doc.transact(() => change(doc))
+      await this.#publish()
+      return result
+    })
+  }
+
+  /** A clientID for a program; nobody else has it until it is given back. @throws NodeError FORBIDDEN, OVERLOADED */
+  openSession(): Promise<number> {
+    return this.#inTurn(async () => {
+      const free = this.#free.pop()
+      if (free !== undefined) return free
+      const clientId = this.#replica.openSession()
+      // Announced before anybody writes with it.
+      await this.#publish()
+      return clientId
+    })
+  }
+
+  /** The program of a session is gone. */
+  closeSession(clientId: number): void {
+    this.#free.push(clientId)
+  }
+
+  /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, OVERLOADED, PAYLOAD_TOO_LARGE */
+  write(update: Uint8Array, session: string): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#mustHaveRoom()
+      this.#writer = session
+      const fault = this.#replica.write(update)
+      this.#writer = null
+      if (fault !== null) throw new NodeError('INVALID_INPUT', `the update is not taken: ${fault}`)
+      await this.#publish()
+    })
+  }
+
+  /** Streams that ended, and why. */
+  stops(): ReadonlyMap<StreamKey, Stop> {
+    return this.#stops
+  }
+
+  /** Lets it go, once what was begun is done. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#tail
+    this.#replica.doc.destroy()
+  }
+
+  #fresh(): Replica {
+    const replica = this.#parts.make()
+    replica.doc.on('update', (update: Uint8Array) => {
+      if (!this.#isBuilding) this.#news.emit({ type: 'update', update, by: this.#writer })
+    })
+    return replica
+  }
+
+  /** A limit of the access list may be lifted again, so it is no stop for good. */
+  #limit(stream: StreamKey, at: number): void {
+    const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
+    this.#isStale ||= stops.some(({ needsRebuild }) => needsRebuild)
+    this.#noteStops(stops.filter((stop) => stop.stream !== stream))
+  }
+
+  #mustHaveRoom(): void {
+    if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
+  }
+
+  #inTurn<T>(job: () => Promise<T>): Promise<T> {
+    const done = this.#tail.then(() => {
+      if (this.#isClosed) throw new NodeError('CANCELED', 'the document was closed')
+      return job()
+    })
+    this.#tail = done.catch(() => {})
+    return done
+  }
+
+  /** Puts what was edited into the own stream. */
+  async #publish(): Promise<void> {
+    const { own, streams, seal } = this.#parts
+    const taken = this.#replica.takeBlocks()
+    if (!taken.ok) {
+      await this.#undo()
+      throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${taken.reason}`)
+    }
+    if (own === null || taken.blocks.length === 0) return
+    try {
+      await streams.append(own, taken.blocks.map(seal))
+    } catch (error) {
+      // It is in the replica and will never be in the stream.
+      await this.#undo()
+      throw asNodeError(error)
+    }
+    this.#next.set(own, (this.#next.get(own) ?? 0) + taken.blocks.length)
+    this.#tellWritten()
+  }
+
+  #tellWritten(): void {
+    const { own, onWritten } = this.#parts
+    if (this.#hasWritten || own === null || (this.#next.get(own) ?? 0) === 0) return
+    this.#hasWritten = true
+    onWritten()
+  }
+
+  /** Goes back to what the streams hold. A session that they do not tell of is lost with it. */
+  async #undo(): Promise<void> {
+    this.#clientId = null
+    this.#free.length = 0
+    await this.#anew()
+  }
+
+  #noteStops(stops: readonly StreamStop[]): void {
+    for (const stop of stops) {
+      this.#isStale ||= stop.needsRebuild
+      const known = this.#stops.get(stop.stream)
+      if (known !== undefined && known.at <= stop.at) continue
+      this.#stops.set(stop.stream, stop)
+      this.#parts.onStop(stop)
+    }
+  }
+
+  /** Takes all that can be taken of the streams that may have more. */
+  async #feed(): Promise<void> {
+    let isMoving = true
+    while (isMoving && !this.#isClosed) {
+      if (this.#isStale) await this.#anew()
+      isMoving = false
+      for (const stream of [...this.#due]) {
+        if (await this.#feedFrom(stream)) isMoving = true
+        if (this.#isStale) break
+      }
+      isMoving ||= this.#isStale
+    }
+  }
+
+  /** True: something was taken. A stream that was read to its end is due no more. */
+  async #feedFrom(stream: StreamKey): Promise<boolean> {
+    let isTaken = false
+    for (;;) {
+      const from = this.#next.get(stream) ?? 0
+      const counted = Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY)
+      const blocks = await this.#parts.streams.read(stream, from, Math.min(READ_BLOCKS, counted - from))
+      if (blocks.length === 0) {
+        this.#due.delete(stream)
+        return isTaken
+      }
+      for (const [place, bytes] of blocks.entries()) {
+        if (!this.#take(stream, from + place, bytes)) return isTaken
+        isTaken = true
+        if (this.#isStale) return true
+      }
+    }
+  }
+
+  /** False: it is to be offered again. */
+  #take(stream: StreamKey, index: number, bytes: Uint8Array): boolean {
+    const { outcome, stops } = this.#replica.receive({ stream, index, bytes: this.#parts.open(bytes) ?? NOTHING })
+    this.#noteStops(stops)
+    if (outcome === 'later') return false
+    this.#next.set(stream, index + 1)
+    return true
+  }
+
+  /** A new replica: told what ended first, then fed with all streams. */
+  async #anew(): Promise<void> {
+    this.#isStale = false
+    this.#isBuilding = true
+    this.#replica.doc.destroy()
+    this.#replica = this.#fresh()
+    this.#next.clear()
+    for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
+    for (const [stream, at] of this.#counted) {
+      if (Number.isFinite(at)) this.#replica.stop(stream, at, NOT_ALLOWED)
+      this.#due.add(stream)
+    }
+    await this.#feed()
+    this.#isBuilding = false
+    this.#news.emit({ type: 'reset' })
+  }
+}

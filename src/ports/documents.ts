@@ -1,0 +1,46 @@
+import type { NodeId } from '../kit/ids.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+
+/** How much of a stream is here. */
+export interface StreamSize {
+  /** Blocks that are here from the first one on, without a hole. */
+  readonly blocks: number
+  /** Of all blocks that the stream is known to have. */
+  readonly bytes: number
+}
+
+/** A stream to be here. */
+export interface FollowedStream {
+  readonly stream: StreamKey
+  /** May a peer have it? Asked again at each call of {@link DocumentStreams.follow}, and for each new link. */
+  mayHave(peer: NodeId): boolean
+}
+
+/** What the owner of the streams is told. Handlers must not throw. */
+export interface StreamHandlers {
+  /** More of a stream is here: of another member, or an own one once it was appended. */
+  onBlocks(stream: StreamKey): void
+  /** Its writer signed two tales of it. It takes nothing more, now and after a restart; told again when it is followed again. */
+  onForked(stream: StreamKey): void
+}
+
+/**
+ * Streams of documents: one signed append-only core for each document and member. Nothing is opened before the first call
+ * that needs it. What a peer may not have never goes to it, whatever it asks for.
+ */
+export interface DocumentStreams {
+  start(handlers: StreamHandlers): void
+  /** The streams to keep, own ones among them; replaces the former list. What is no longer in it stays on disk until {@link DocumentStreams.remove}. */
+  follow(streams: readonly FollowedStream[]): void
+  /** The key of this node's own stream of a document, by its id; made when there is none. */
+  own(document: string): Promise<StreamKey>
+  /** Appends to an own stream; resolves when it survives this process. @throws NodeError OVERLOADED when the stream is full */
+  append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void>
+  /** Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed. */
+  read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
+  /** Nothing of a stream that is not followed. */
+  size(stream: StreamKey): StreamSize
+  /** Removes all that is here of streams that are followed no more. */
+  remove(streams: readonly StreamKey[]): Promise<void>
+  close(): Promise<void>
+}

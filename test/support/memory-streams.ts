@@ -1,0 +1,115 @@
+import { NodeError } from '../../src/kit/errors.js'
+import type { NodeId } from '../../src/kit/ids.js'
+import type { DocumentStreams, FollowedStream, StreamHandlers } from '../../src/ports/documents.js'
+import type { FakeNet } from './fake-links.js'
+import { keyText } from './membership.js'
+
+/** What the cores of one node hold, which survives its restarts. */
+type Held = Map<string, Uint8Array[]>
+
+/** Streams of documents of several nodes in one process: whoever is linked and follows a stream gets what the other has of it. */
+export class StreamNet {
+  readonly #net: Pick<FakeNet, 'isConnected' | 'moved'>
+  readonly #nodes = new Map<NodeId, MemoryStreams>()
+  readonly #held = new Map<NodeId, Held>()
+  #isDue = false
+
+  constructor(net: Pick<FakeNet, 'isConnected' | 'moved'>) {
+    this.#net = net
+  }
+
+  /** The streams of a node; those of before when it starts again. */
+  of(node: NodeId): DocumentStreams {
+    const held = this.#held.get(node) ?? new Map<string, Uint8Array[]>()
+    this.#held.set(node, held)
+    const streams = new MemoryStreams(node, held, { net: this.#net, onChange: () => this.changed() })
+    this.#nodes.set(node, streams)
+    return streams
+  }
+
+  /** Something was written, followed or linked: what is missing goes over in the next turn. */
+  changed(): void {
+    if (this.#isDue) return
+    this.#isDue = true
+    void Promise.resolve().then(() => {
+      this.#isDue = false
+      this.#exchange()
+    })
+  }
+
+  #exchange(): void {
+    for (const [from, giver] of this.#nodes)
+      for (const [to, taker] of this.#nodes) if (from !== to && this.#net.isConnected(from, to)) taker.takeFrom(giver)
+  }
+}
+
+class MemoryStreams implements DocumentStreams {
+  readonly #node: NodeId
+  readonly #held: Held
+  readonly #net: Pick<FakeNet, 'moved'>
+  readonly #onChange: () => void
+  #followed = new Map<string, FollowedStream>()
+  #handlers: StreamHandlers = { onBlocks: () => {}, onForked: () => {} }
+  #isClosed = false
+
+  constructor(node: NodeId, held: Held, { net, onChange }: { readonly net: Pick<FakeNet, 'moved'>; onChange(): void }) {
+    this.#net = net
+    this.#node = node
+    this.#held = held
+    this.#onChange = onChange
+  }
+
+  takeFrom(giver: MemoryStreams): void {
+    if (this.#isClosed || giver.#isClosed) return
+    for (const stream of this.#followed.keys()) {
+      const theirs = giver.#followed.get(stream)?.mayHave(this.#node) === true ? (giver.#held.get(stream) ?? []) : []
+      const own = this.#held.get(stream) ?? []
+      if (theirs.length <= own.length) continue
+      this.#held.set(stream, [...own, ...theirs.slice(own.length)])
+      this.#net.moved++
+      this.#handlers.onBlocks(stream)
+      this.#onChange()
+    }
+  }
+
+  start(handlers: StreamHandlers): void {
+    this.#handlers = handlers
+  }
+
+  follow(streams: readonly FollowedStream[]): void {
+    this.#followed = new Map(streams.map((one) => [one.stream, one]))
+    this.#onChange()
+  }
+
+  own(document: string): Promise<string> {
+    return Promise.resolve(keyText(`${this.#node}/${document}`))
+  }
+
+  append(stream: string, blocks: readonly Uint8Array[]): Promise<void> {
+    if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'closed'))
+    this.#held.set(stream, [...(this.#held.get(stream) ?? []), ...blocks])
+    this.#handlers.onBlocks(stream)
+    this.#onChange()
+    return Promise.resolve()
+  }
+
+  read(stream: string, from: number, limit: number): Promise<readonly Uint8Array[]> {
+    const blocks = this.#followed.has(stream) ? (this.#held.get(stream) ?? []) : []
+    return Promise.resolve(blocks.slice(from, from + limit))
+  }
+
+  size(stream: string): { blocks: number; bytes: number } {
+    const blocks = this.#followed.has(stream) ? (this.#held.get(stream) ?? []) : []
+    return { blocks: blocks.length, bytes: blocks.reduce((sum, { byteLength }) => sum + byteLength, 0) }
+  }
+
+  remove(streams: readonly string[]): Promise<void> {
+    for (const stream of streams) this.#held.delete(stream)
+    return Promise.resolve()
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true
+    return Promise.resolve()
+  }
+}
