@@ -76,7 +76,10 @@ export class OneRequest {
     if (this.#isOver || record === undefined) return
     this.#isSent = false
     if (record.tries > 0 && !record.isRepeatable) return this.#unknown(ENDINGS.interrupted.error)
-    this.send().catch((error: unknown) => (this.#hasGivenUp ? undefined : this.fail(asNodeError(error).toBody())))
+    this.send().catch((error: unknown) => {
+      if (record.tries === 0) this.fail(asNodeError(error).toBody())
+      else this.#waitNoLonger(asNodeError(error).toBody(), this.#retryAfter(0))
+    })
   }
 
   /** Is it with its node? */
@@ -149,12 +152,12 @@ export class OneRequest {
 
   /** Asks once more for an outcome that is not known: what may not be repeated only asks how it stands. @throws NodeError as {@link OneRequest.send}. */
   async askOutcome(): Promise<void> {
-    const { clock, chance } = this.#parts
-    const again = this.#record?.askedAgain(clock.now(), chance()) ?? null
+    const again = this.#record?.askedAgain(this.#parts.clock.now(), this.#parts.chance()) ?? null
     if (again === null) return
     // Its input may not be there to read now: that is no reason never to ask again.
     const post = async (): Promise<void> => this.#post(await this.#payload(again.kind === 'query'), again.changes)
     await post().catch(again.failed)
+    this.#isSent = true
   }
 
   async #post(payload: RequestPayload, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {

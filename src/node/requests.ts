@@ -276,8 +276,8 @@ export class Requests {
         })
       const isLost = request.isLost()
       if (isAway) continue
-      // Its own agents answer late by themselves; after a restart it begins anew.
-      if (peer !== this.#parts.self && request.isDue(now)) request.askOutcome().catch(note)
+      // Its own agents answer late by themselves, once they have it.
+      if ((peer !== this.#parts.self || !request.isSent) && request.isDue(now)) request.askOutcome().catch(note)
       if (!isLost) continue
       request.sendAgain().catch(note)
     }

@@ -37,3 +37,31 @@ test('a request that waits as long as anybody can name is one that its node take
   await scene.world.settle()
   t.is((await scene.task(taskId)).state, 'completed')
 })
+
+test('a request of this very node whose time is over begins anew once the disk that kept it from that has room', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { id: nodeId, core } = scene.peer
+  const { requestId, taskId } = await core.requests.ask({
+    sender: { agentId: 'operator', nodeId },
+    target: { agentId: 'slow', nodeId },
+    capability: 'slow.again',
+    input: {},
+    description: '',
+    timeoutMs: 60_000,
+    mayQueue: false
+  })
+  await scene.world.settle()
+  const { clock } = scene.world
+  clock.setNow(clock.now() + 70_000)
+  scene.fill('peer', true)
+  await scene.crashPeer()
+  await scene.world.pass(1000, 100)
+  t.is((await scene.peer.api().call('tasks.show', { id: taskId ?? '' })).state, 'unknown')
+  t.is(scene.runsOf(requestId), 1)
+  scene.fill('peer', false)
+  await scene.world.pass(60_000, 1000)
+  t.is(scene.runsOf(requestId), 2)
+  scene.finish()
+  await scene.world.settle()
+  t.is((await scene.peer.api().call('tasks.show', { id: taskId ?? '' })).state, 'completed')
+})

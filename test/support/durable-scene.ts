@@ -77,7 +77,9 @@ export class MortalLedger implements Ledger {
   /** The process ends here and now; gives the ledger of the next one. */
   kill(): MortalLedger {
     this.#isDead = true
-    return new MortalLedger(this.#disk)
+    const next = new MortalLedger(this.#disk)
+    next.refuse(this.#isFull)
+    return next
   }
 }
 
