@@ -97,7 +97,7 @@ function failed(name: string, error: unknown): Check {
 }
 
 /**
- * Mends a home in which no node runs. A damaged store of the mesh is moved aside and the log comes back from other members; the
+ * Mends a home in which no node runs. A store of the mesh that is damaged, or of a home that was replaced, is moved aside and the log comes back from other members; the
  * keys stay, and the node writes on a core of its own. A damaged ledger is moved aside, and a new one begins. Nothing is deleted.
  * @throws NodeError ALREADY_RUNNING; STORE_DAMAGED when what makes the node itself is lost: then a backup helps
  */
@@ -153,11 +153,12 @@ async function repairStore(
   await documents.write('mesh', takeOver(state, epoch))
   await documents.write('node', { ...(await documents.read<StoredRecord>('node')), epoch: epoch + 1 })
   await documents.remove('core')
-  const text = 'the next start takes the place of every other home of this node'
-  if (fault === null) return [{ name: 'mesh', text, lost: null }]
+  // A store keeps to its core as long as it is there, whatever the epoch.
   await aside(home.store)
+  const why = fault?.message ?? 'another home of this node has taken its place, so this one needs a core of its own in its store'
+  const then = 'it is moved aside and fetched anew from other members; the next start takes the place of every other home of this node'
   const lost = 'what no other member has of the mesh log: it comes back from them, and where there is none nothing is left of it'
-  return [{ name: 'store', text: `${fault.message}; it is moved aside and fetched anew from other members; ${text}`, lost }]
+  return [{ name: 'store', text: `${why}; ${then}`, lost }]
 }
 
 async function repairLedger(home: HomePaths, documents: NodeStore, aside: Aside): Promise<Repair[]> {

@@ -86,12 +86,13 @@ const REFUSALS: Partial<Record<ErrorCode, string>> = {
   REVOKED: 'this node has been revoked from the mesh and cannot join it again with the same key',
   NO_ADMIN_ONLINE:
     'no admin of the mesh answered: the node that made the invite, or another admin, must run and be reachable; then join again',
-  CONFLICT: 'another home of this node has taken its place in the mesh: one that was restored from a backup, or repaired, since'
+  CONFLICT:
+    'another home of this node has taken its place in the mesh: one that was restored from a backup, or repaired, since; a repair of this one takes it back, and the other one stops then'
 }
 
 /** What to do beside what the table of errors says. */
 const NEXT: Partial<Record<ErrorCode, readonly string[]>> = {
-  CONFLICT: ['a2a-node doctor --repair   # goes on with this home; the other one stops then']
+  CONFLICT: ['a2a-node doctor --repair']
 }
 
 /** The error of a node that the mesh does not let in, or puts out. */
