@@ -174,6 +174,10 @@ function progressLine(event: SwarmEvent): string | null {
       return event.status === 'completed'
         ? `done    ${shown(event.item, 60)}  ${shown(event.agent, 60)}`
         : `${event.status.padEnd(7)} ${shown(event.item, 60)}  ${shown(event.agent, 60)}  ${shown(reasonOf(event), 150)}`
+    case 'stage':
+      return event.status === 'waiting'
+        ? null
+        : `stage   ${shown(event.stage, 60)}  ${event.status}${event.reason === '' ? '' : `: ${shown(event.reason, 200)}`}`
     case 'gap':
       return `...     ${plural(event.lost, 'event')} not shown`
     case 'done':

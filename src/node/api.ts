@@ -134,6 +134,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'message.send': ['send', (params, signal) => sendText(node, params, { by, signal })],
     'message.call': ['send', (params, signal) => callCapability(node, params, { by, signal })],
     'swarm.start': ['send', async (params) => ({ id: await swarms.launch(params, by) })],
+    'swarm.preview': ['send', (params) => swarms.preview(params, by)],
     'swarm.list': ['read', async () => ({ swarms: await swarms.listAll() })],
     'swarm.show': ['read', async ({ id }) => (await swarms.find(id)).info()],
     'swarm.results': ['read', async ({ id }) => (await swarms.find(id)).results()],

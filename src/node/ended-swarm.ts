@@ -2,6 +2,7 @@ import type { SwarmEvent, SwarmInfo, SwarmResults } from '../ports/swarm-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { SwarmEnd, SwarmHead, SwarmRow } from './swarm-book.js'
 import { SwarmCourse } from './swarm-course.js'
+import { shownStages, SwarmStages } from './swarm-stages.js'
 import type { Following } from './swarm-course.js'
 
 /** What people see of a swarm, under way or ended. */
@@ -14,11 +15,11 @@ export interface SwarmView {
 /** Where a swarm stands; no lease of it is live. */
 export function infoOf(
   { id, request, createdAt }: SwarmHead,
-  { status, counts, durationMs, participants, leftOut }: Omit<SwarmEnd, 'status' | 'error'> & Pick<SwarmInfo, 'status'>
+  { status, counts, durationMs, participants, leftOut, stages }: Omit<SwarmEnd, 'status' | 'error'> & Pick<SwarmInfo, 'status'>
 ): SwarmInfo {
   const { goal, capability, strategy } = request
   const at = { createdAt: new Date(createdAt).toISOString(), durationMs }
-  return { id, goal, capability, strategy, status, participants, leftOut, counts, running: 0, waitingForApproval: 0, ...at }
+  return { id, goal, capability, strategy, stages, status, participants, leftOut, counts, running: 0, waitingForApproval: 0, ...at }
 }
 
 /** A swarm that has ended, as the ledger tells of it. */
@@ -30,12 +31,16 @@ export function endedSwarm(
   const { id, agents, leftOut } = head
   const { status, counts, durationMs, error } = end
   const course = new SwarmCourse(telemetry)
-  course.tell({ type: 'swarm', id, agents, leftOut })
+  const stages = new SwarmStages(head)
+  stages.begin(rows)
+  const together = stages.together()
+  course.tell({ type: 'swarm', id, agents, leftOut, stages: shownStages(head) })
   for (const row of rows) course.settled(row)
-  course.tell({ type: 'done', id, status, counts, durationMs, error })
+  if (!stages.isPlain) for (const { id: stage, status: at, reason } of end.stages) course.tell({ type: 'stage', stage, status: at, reason })
+  course.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
   return {
     info: () => infoOf(head, end),
-    results: () => ({ id, status, results: course.results() }),
+    results: () => ({ id, status, ...together, results: course.results() }),
     follow: (listener) => course.follow(listener)
   }
 }

@@ -8,7 +8,8 @@ import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS } from
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { FinalSwarmStatus, ItemCounts, KnownItem } from '../domain/swarm/machine.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
-import type { LeftOut, SwarmItemInput, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
+import type { Stage } from '../domain/swarm/expand.js'
+import type { LeftOut, SwarmItemInput, SwarmRequest, SwarmResults, SwarmStageInfo } from '../ports/swarm-api.js'
 import { ledgerEntries } from './ledger-entries.js'
 
 /** Entries that one commit removes. */
@@ -25,10 +26,13 @@ const VERSION = 1
 export interface SwarmHead {
   readonly id: string
   readonly taskId: string
-  /** Without its inputs. */
+  /** Without its inputs and plan. */
   readonly request: SwarmRequest
-  /** What its agents must be able to do; the first is the one that is asked for. */
+  /** What its agents must be able to do, of one or the other sub-task; the first is the one that is asked for. */
   readonly capabilities: readonly string[]
+  readonly stages: readonly Stage[]
+  /** A template of its result; absent unless its plan has one. */
+  readonly output?: unknown
   /** Who launched it, when that may be weaker than the operator. */
   readonly onBehalfOf?: CertifiedPower
   /** Shown addresses of those who were asked first. */
@@ -53,6 +57,7 @@ export interface SwarmEnd {
   readonly counts: ItemCounts
   readonly durationMs: number
   readonly error: ErrorBody | null
+  readonly stages: readonly SwarmStageInfo[]
   /** Shown addresses. */
   readonly participants: readonly string[]
   readonly leftOut: readonly LeftOut[]
@@ -63,13 +68,17 @@ export interface SwarmItem {
   readonly name: string
   /** Address of the only agent that may do it. */
   readonly pinnedTo?: string
-  /** Absent when it has no form in which it could be kept. */
+  /** Absent when it has no form in which it could be kept, and where a template makes it. */
   readonly input?: unknown
+  /** Of the first item: what the swarm was given as input, for templates. */
+  readonly given?: unknown
 }
 
 /** The one outcome of an item. */
 export interface SwarmRow {
   readonly index: number
+  /** Counts the outcomes of its swarm, in the order in which they were accepted. */
+  readonly order: number
   /** Address; '' when it was never leased. */
   readonly holder: string
   readonly row: SwarmResults['results'][number]
@@ -219,7 +228,7 @@ function encodeItem(item: SwarmItem): Uint8Array {
     return encodePayload(item)
   } catch {
     // Nor can it be sent to anybody: the item fails when it is leased.
-    const { input: _input, ...rest } = item
+    const { input: _input, given: _given, ...rest } = item
     return encodePayload(rest)
   }
 }

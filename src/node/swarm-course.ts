@@ -5,6 +5,9 @@ import type { SwarmCounts, SwarmEvent, SwarmResults } from '../ports/swarm-api.j
 import type { Telemetry } from '../ports/telemetry.js'
 import type { SwarmRow } from './swarm-book.js'
 
+/** Under what each outcome counts. */
+const FATES = { completed: 'completed', failed: 'failed', unknown: 'failed', skipped: 'skipped', canceled: 'skipped' } as const
+
 /** What has happened so far, and the end of a subscription to what comes. */
 export interface Following {
   readonly past: readonly SwarmEvent[]
@@ -30,8 +33,8 @@ export class SwarmCourse {
   /** An item has its outcome. */
   settled(row: SwarmRow): void {
     this.#rows.set(row.index, row)
-    const { item, agent, attempt, status, result, error } = row.row
-    this.tell({ type: 'item', item, agent, attempt, status, result, error })
+    const { durationMs: _durationMs, ...told } = row.row
+    this.tell({ type: 'item', ...told })
   }
 
   /** What has happened so far, and a subscription to what comes. */
@@ -51,13 +54,15 @@ export class SwarmCourse {
 
   /** Items by fate. */
   counts(total: number): SwarmCounts {
-    const completed = [...this.#rows.values()].filter(({ row }) => row.status === 'completed').length
-    return { total, completed, failed: this.#rows.size - completed }
+    const counts = { total, completed: 0, failed: 0, skipped: 0 }
+    for (const { row } of this.#rows.values()) counts[FATES[row.status]]++
+    const { skipped, ...others } = counts
+    return skipped === 0 ? others : counts
   }
 
   /** The first failure, for the swarm's own outcome. */
   firstError(): ErrorBody | null {
-    for (const { row } of this.#rows.values()) if (row.error !== null) return row.error
+    for (const { row } of this.#rows.values()) if (row.error !== null && FATES[row.status] === 'failed') return row.error
     return null
   }
 }

@@ -38,8 +38,8 @@ export interface SwarmLeasesParts {
   readonly peers: Pick<Peers, 'isOnline'>
   readonly self: NodeId
   readonly head: SwarmHead
-  /** @throws NodeError when it is not kept. */
-  input(index: number): unknown
+  /** What is asked for, and with what input. @throws NodeError when that cannot be made, or was not kept. */
+  work(index: number): { readonly capability: string; readonly input: unknown }
   /** What the ledger holds of a lease, from the commit on that lets its request out. */
   changes(lease: SwarmLease): readonly LedgerChange[]
   /** May a result be taken? Why not, or null. */
@@ -191,7 +191,7 @@ export class SwarmLeases {
 
   async #send(held: Held): Promise<Asked> {
     const { lease, isResumed } = held
-    const { requests, self, head, clock, input } = this.#parts
+    const { requests, self, head, clock, work } = this.#parts
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
     const target = parseAddress(agent)
@@ -199,8 +199,7 @@ export class SwarmLeases {
     return await requests.ask({
       sender: { agentId: OPERATOR, nodeId: self },
       target,
-      capability: request.capability,
-      input: input(index),
+      ...work(index),
       description: request.goal,
       ...justified(request),
       ...(onBehalfOf === undefined ? {} : { onBehalfOf }),

@@ -122,7 +122,7 @@ export class SwarmOffers {
     if (recipient === null) return
     this.#offered.set(agent, 'asked')
     const { clock, outbox, ids, conversations, self } = this.#parts
-    const { request, onBehalfOf } = this.#offering
+    const { request, capabilities, onBehalfOf } = this.#offering
     const thread = { sender: { agentId: OPERATOR, nodeId: self }, recipient, correlationId: ids.next('thr') }
     const timer = clock.after(OFFER_TIMEOUT_MS, () => this.#askAgain(agent))
     const handler = (header: EnvelopeHeader, answer: unknown): void => {
@@ -134,7 +134,7 @@ export class SwarmOffers {
       await outbox.send({
         ...thread,
         type: 'task-proposal',
-        capability: request.capability,
+        capability: capabilities[0] ?? request.capability,
         payload: this.#proposal(),
         ...justified(request),
         ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
@@ -210,6 +210,6 @@ function reasonOf(payload: unknown): { readonly code: ErrorCode | null; readonly
 }
 
 /** The justification of a swarm's messages, when it has one. */
-export function justified(request: SwarmRequest): { justification?: string } {
+export function justified(request: Pick<SwarmRequest, 'justification'>): { justification?: string } {
   return request.justification === undefined ? {} : { justification: request.justification }
 }

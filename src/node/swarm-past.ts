@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.js'
+import { itemSpecs } from '../domain/swarm/expand.js'
 import { createSwarm, restoreSwarm } from '../domain/swarm/machine.js'
 import type { KnownItem, SwarmState } from '../domain/swarm/machine.js'
 import type { SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './swarm-book.js'
@@ -21,7 +22,7 @@ export function machineOf(
   const atOf = (time: number): number => now + (time - clock.now())
   const parts = {
     id,
-    items: items.map(({ name, pinnedTo }) => (pinnedTo === undefined ? { name } : { name, pinnedTo })),
+    items: itemSpecs(head.stages, items),
     maxParallel: request.maxParallel ?? Number.MAX_SAFE_INTEGER,
     retries: request.retries ?? 2,
     deadlineAt: atOf(deadline),

@@ -24,11 +24,12 @@ import { machineOf } from './swarm-past.js'
 import type { SwarmPast } from './swarm-past.js'
 import { sessionOf, subTaskIndex } from './swarm-session.js'
 import type { SwarmSession } from './swarm-session.js'
-import { SwarmOffers } from './swarm-offers.js'
-import type { Recruit, SwarmOffersParts } from './swarm-offers.js'
-
-/** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
-const MAX_DATA_BYTES = 16 * 1024
+import type { SwarmOffersParts } from './swarm-offers.js'
+import { bytesOf, keptRow, repeatedError } from './swarm-rows.js'
+import { SwarmRecruiting } from './swarm-recruiting.js'
+import { shownStages, SwarmStages } from './swarm-stages.js'
+import type { StageNews } from './swarm-stages.js'
+import type { Survey } from './swarm-survey.js'
 
 /** What one swarm needs. */
 export interface SwarmRunParts extends SwarmOffersParts {
@@ -50,8 +51,8 @@ export interface SwarmLaunch {
   readonly head: SwarmHead
   /** `pinnedTo`: address of the only agent that may do the item; its name then too. */
   readonly items: readonly SwarmItem[]
-  /** Addresses of agents that may take part. */
-  readonly allowed: readonly string[]
+  /** Addresses of agents that may take part, by need. */
+  readonly allowed: readonly (readonly string[])[]
   /** null for a new one. */
   readonly past: SwarmPast | null
 }
@@ -65,11 +66,14 @@ export class SwarmRun implements SwarmView {
   readonly #names: readonly string[]
   readonly #state: SwarmState
   readonly #course: SwarmCourse
-  readonly #offers: SwarmOffers
+  readonly #recruiting: SwarmRecruiting
+  readonly #stages: SwarmStages
   readonly #leases: SwarmLeases
   /** Addresses of agents that got a lease. */
   readonly #participants = new Set<string>()
   #bytes = 0
+  /** Outcomes so far. */
+  #order = 0
   /** How it ended, once that is durable. */
   #end: SwarmEnd | null = null
   readonly #tales: DurableTales
@@ -85,11 +89,13 @@ export class SwarmRun implements SwarmView {
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
     this.#state = machineOf({ head, items, past }, parts.clock, parts.limits.leaseMs)
     this.#course = new SwarmCourse(telemetry)
-    this.#course.tell({ type: 'swarm', id: head.id, agents: head.agents, leftOut: head.leftOut })
+    this.#course.tell({ type: 'swarm', id: head.id, agents: head.agents, leftOut: head.leftOut, stages: shownStages(head) })
+    this.#stages = new SwarmStages(head)
     this.#leases = this.#createLeases()
-    this.#offers = this.#createOffers()
+    this.#recruiting = this.#createRecruiting()
     if (past !== null) this.#resume(past)
-    this.#offers.offer(allowed)
+    this.#go(this.#stages.begin(past?.rows ?? []))
+    this.#recruiting.offer(allowed)
   }
 
   /** Has it not ended? It may be stalled. */
@@ -100,7 +106,7 @@ export class SwarmRun implements SwarmView {
   /** Where it stands: `stalled` while it runs without any agent that could get a lease. */
   get status(): SwarmStatus {
     if (this.#end !== null) return this.#end.status
-    return this.#offers.isRecruiting || this.#state.status !== 'running' ? 'running' : swarmStatus(this.#state)
+    return this.#recruiting.isRecruiting || this.#state.status !== 'running' ? 'running' : swarmStatus(this.#state)
   }
 
   /** About how many bytes its results and errors hold. */
@@ -117,17 +123,17 @@ export class SwarmRun implements SwarmView {
       capabilities,
       names: this.#names,
       state: this.#state,
-      isEnded: !this.isRunning,
-      isRecruiting: this.#offers.isRecruiting,
+      end: this.#end?.status ?? null,
+      isRecruiting: this.#recruiting.isRecruiting,
       participants: this.#participants,
       rows: this.#course.rows,
       createdAt
     })
   }
 
-  /** Offers a part to one more agent, at once. */
-  invite(agent: string): void {
-    if (this.isRunning) this.#offers.offer([agent])
+  /** Offers parts to more agents, by need, at once. */
+  invite(agents: readonly (readonly string[])[]): void {
+    if (this.isRunning) this.#recruiting.offer(agents)
   }
 
   /** Ends the live lease of an item with an outcome that did not come from its agent, which is told to stop. False: no lease. */
@@ -140,11 +146,12 @@ export class SwarmRun implements SwarmView {
     return true
   }
 
-  /** Time passed: new agents are asked, those that no longer exist (not in `known`) left, leases and deadline looked at. */
-  tick({ allowed, known }: { readonly allowed: readonly string[]; readonly known: ReadonlySet<string> }): void {
+  /** Time passed: new agents are asked, those that no longer exist left, leases and deadline looked at. `found`: who may take part, by need. */
+  tick(found: readonly Survey[]): void {
     if (this.#isStopped) return
-    for (const agent of this.#offers.removed(known)) this.#left(agent)
-    if (this.#state.status === 'running') this.#offers.offer(allowed)
+    const known = found.map(({ allowed, leftOut }) => new Set([...allowed, ...leftOut.map((one) => one.agent)]))
+    for (const { agent, need } of this.#recruiting.removed(known)) this.#left(agent, need)
+    if (this.#state.status === 'running') this.#recruiting.offer(found.map(({ allowed }) => allowed))
     this.#leases.tick()
     this.#step({ type: 'tick' })
   }
@@ -158,7 +165,7 @@ export class SwarmRun implements SwarmView {
   /** This node stops: the swarm goes on from the ledger at its next start. Resolves when nothing is written any more. */
   async stop(): Promise<void> {
     this.#isStopped = true
-    this.#offers.stop()
+    this.#recruiting.stop()
     this.#leases.stop()
     await this.#tales.stop()
   }
@@ -176,7 +183,7 @@ export class SwarmRun implements SwarmView {
 
   /** A peer is gone: leases of its agents that others may have go back at once. */
   lost(peer: NodeId): void {
-    const agents = this.#offers.lost(peer)
+    const agents = this.#recruiting.lost(peer)
     if (agents.length > 0) this.#step({ type: 'gone', agents, reason: 'its node is gone' })
   }
 
@@ -187,7 +194,8 @@ export class SwarmRun implements SwarmView {
 
   /** Its accepted results so far, in the order of the items. */
   results(): SwarmResults {
-    return { id: this.head.id, status: this.status, results: this.#course.results() }
+    const together = this.#end === null ? {} : this.#stages.together()
+    return { id: this.head.id, status: this.status, ...together, results: this.#course.results() }
   }
 
   /** Where it stands, in full. */
@@ -204,7 +212,7 @@ export class SwarmRun implements SwarmView {
     return new SwarmLeases({
       ...this.#parts,
       head,
-      input: (index) => this.#input(index),
+      work: (index) => ({ capability: this.#capability(index), input: this.#stages.input(index, this.#items) }),
       changes: (lease) => [swarmBook.leased(head.id, lease)],
       fault: (lease, result) => this.#fault(lease, result),
       onInput: (input) => this.#step(input),
@@ -212,30 +220,30 @@ export class SwarmRun implements SwarmView {
     })
   }
 
-  #createOffers(): SwarmOffers {
-    const { request, capabilities, onBehalfOf, leftOut, itemCount } = this.head
-    const known = (recruit: Recruit): Recruit & { isRepeatable: boolean } => ({
-      ...recruit,
-      isRepeatable: this.#isRepeatable(recruit.agent)
+  #createRecruiting(): SwarmRecruiting {
+    return new SwarmRecruiting(this.#parts, {
+      head: this.head,
+      isRepeatable: (agent, capability) => this.#isRepeatable(agent, capability),
+      onInput: (input) => this.#step(input),
+      onLeftOut: (leftOut) => this.#course.tell({ type: 'left-out', ...leftOut })
     })
-    return new SwarmOffers(this.#parts, {
-      request,
-      capabilities,
-      ...(onBehalfOf === undefined ? {} : { onBehalfOf }),
-      itemCount,
-      leftOut,
-      onRecruited: (recruits) => this.#step({ type: 'recruited', agents: recruits.map(known) }),
-      onAccepted: (recruit) => this.#step({ type: 'accepted', ...known(recruit) }),
-      onLeft: ({ agent, leftOut: left, error }) => {
-        this.#course.tell({ type: 'left-out', ...left })
-        this.#step({ type: 'left', agent, reason: left.rule, error })
-      }
-    })
+  }
+
+  /** What a recorded outcome leads to. */
+  #go({ moves, events }: StageNews): void {
+    for (const event of events) this.#course.tell(event)
+    for (const move of moves) {
+      const { from = 0, count = 0 } = this.head.stages[move.stage] ?? {}
+      this.#step(
+        move.type === 'open' ? { type: 'open', from, count } : { type: 'drop', from, count, status: move.status, reason: move.reason }
+      )
+    }
   }
 
   #resume({ rows, leases }: SwarmPast): void {
     for (const row of rows) {
       this.#bytes += bytesOf(row)
+      this.#order = Math.max(this.#order, row.order)
       if (row.holder !== '') this.#participants.add(row.holder)
       this.#course.settled(row)
     }
@@ -248,17 +256,13 @@ export class SwarmRun implements SwarmView {
     }
   }
 
-  #isRepeatable(agent: string): boolean {
-    const { capability, allowRepeat } = this.head.request
+  #isRepeatable(agent: string, capability: string): boolean {
     const address = parseAddress(agent)
-    return allowRepeat === true || (address !== null && isIdempotent(this.#parts.directory, address, capability))
+    return this.head.request.allowRepeat === true || (address !== null && isIdempotent(this.#parts.directory, address, capability))
   }
 
-  #input(index: number): unknown {
-    // Everyone gets the same: the ledger has it once.
-    const item = this.#items[this.head.request.strategy === 'each' ? 0 : index]
-    if (item === undefined || !('input' in item)) throw new NodeError('PAYLOAD_TOO_LARGE', 'the input of the item is too large to be kept')
-    return item.input
+  #capability(index: number): string {
+    return this.#stages.of(index)?.capability ?? this.head.request.capability
   }
 
   /** Why a result cannot be taken; null when it can. */
@@ -268,7 +272,7 @@ export class SwarmRun implements SwarmView {
     }
     try {
       const row = { ...this.#shown(lease), status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
-      this.#parts.swarmBook.settled(this.head.id, { index: lease.index, holder: lease.agent, row })
+      this.#parts.swarmBook.settled(this.head.id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
       return null
     } catch (error) {
       return asNodeError(error)
@@ -279,10 +283,10 @@ export class SwarmRun implements SwarmView {
     return Math.round(this.#parts.clock.monotonic() - this.#state.createdAt)
   }
 
-  #left(agent: string): void {
+  #left(agent: string, need: number): void {
     const reason = 'it is no longer there'
     const error = new NodeError('AGENT_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} does not take part: ${reason}`).toBody()
-    this.#step({ type: 'left', agent, reason, error })
+    this.#step({ type: 'left', agent, reason, error, need })
   }
 
   #step(input: SwarmInput): void {
@@ -316,11 +320,19 @@ export class SwarmRun implements SwarmView {
   }
 
   #shown({ index, agent, attempt }: { readonly index: number; readonly agent: string; readonly attempt: number }): {
+    stage?: string
     item: string
     agent: string
     attempt: number
   } {
-    return { item: this.#names[index] ?? String(index), agent: agent === '' ? '-' : this.#parts.directory.shownAddress(agent), attempt }
+    const stage = this.#stages.of(index)?.id
+    const sub = this.head.stages.length === 1 || stage === undefined ? {} : { stage }
+    return {
+      ...sub,
+      item: this.#names[index] ?? String(index),
+      agent: agent === '' ? '-' : this.#parts.directory.shownAddress(agent),
+      attempt
+    }
   }
 
   #settle(effect: Extract<SwarmEffect, { type: 'item' }>): void {
@@ -328,39 +340,40 @@ export class SwarmRun implements SwarmView {
     this.#leases.drop(index, attempt)
     const shown = this.#shown(effect)
     const error = effect.error === null ? null : stepsFor(effect.error, shown.agent)
-    const { row, change } = this.#kept({ index, holder, row: { ...shown, status, result, error, durationMs } })
+    const { row, change } = keptRow(this.#parts.swarmBook, this.head.id, {
+      index,
+      order: ++this.#order,
+      holder,
+      row: { ...shown, status, result, error, durationMs }
+    })
     this.#bytes += bytesOf(row)
-    this.#tales.add({ changes: [change], tell: () => this.#course.settled(row) })
+    this.#tales.add({ changes: [change], tell: () => this.#told(row) })
   }
 
-  /** What its agent says beside its error may be too large to be kept together with it. */
-  #kept(row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerChange } {
-    const { swarmBook } = this.#parts
-    try {
-      return { row, change: swarmBook.settled(this.head.id, row) }
-    } catch {
-      const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
-      return { row: bare, change: swarmBook.settled(this.head.id, bare) }
-    }
+  /** An outcome is durable: only now may others be built on it. */
+  #told(row: SwarmRow): void {
+    this.#course.settled(row)
+    this.#go(this.#stages.settled(row))
   }
 
-  #finish(status: SwarmEnd['status']): void {
+  #finish(ended: SwarmEnd['status']): void {
     const { clock, limits, swarmBook } = this.#parts
-    this.#offers.stop()
+    this.#recruiting.stop()
     this.#leases.cancelAll()
     this.#items = []
     const durationMs = this.#elapsed()
     // What it ended with is known when all of its outcomes were told.
     this.#tales.addLast(() => {
+      const status = ended === 'canceled' ? ended : this.#stages.verdict()
       const canceled = status === 'canceled' ? new NodeError('CANCELED', 'the swarm was canceled').toBody() : null
-      const first = this.#course.firstError()
-      const error = status === 'completed' ? null : (canceled ?? (sizeOf(first?.data) > MAX_DATA_BYTES ? bareOf(first) : first))
+      const first = repeatedError(this.#stages.fault() ?? this.#course.firstError())
+      const error = status === 'completed' ? null : (canceled ?? first)
       const end = { ...this.#standing(), status, durationMs, error }
       const changes = swarmBook.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
       const tell = (): void => {
         this.#end = end
         this.#parts.onEnd(this)
-        this.#course.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error })
+        this.#course.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error, ...this.#stages.together() })
       }
       return { changes, tell }
     })
@@ -372,7 +385,8 @@ export class SwarmRun implements SwarmView {
       counts: this.#course.counts(this.head.itemCount),
       durationMs: this.#elapsed(),
       participants: [...this.#participants].map((one) => namer(one)),
-      leftOut: this.#offers.leftOut
+      leftOut: this.#recruiting.leftOut,
+      stages: this.#stages.info()
     }
   }
 
@@ -380,14 +394,4 @@ export class SwarmRun implements SwarmView {
   get error(): SwarmEnd['error'] {
     return this.#end?.error ?? null
   }
-}
-
-function bytesOf({ row: { result, error } }: SwarmRow): number {
-  return sizeOf(result) + sizeOf(error)
-}
-
-function bareOf(error: ErrorBody | null): ErrorBody | null {
-  if (error === null) return null
-  const { data: _data, ...bare } = error
-  return bare
 }

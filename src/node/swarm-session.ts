@@ -1,4 +1,4 @@
-import type { SwarmState } from '../domain/swarm/machine.js'
+import type { FinalSwarmStatus, SwarmState } from '../domain/swarm/machine.js'
 import type { SwarmItemStatus } from '../ports/swarm-api.js'
 import type { SwarmRow } from './swarm-book.js'
 
@@ -39,8 +39,8 @@ export interface SessionParts {
   readonly capabilities: readonly string[]
   readonly names: readonly string[]
   readonly state: SwarmState
-  /** Has its end been told? */
-  readonly isEnded: boolean
+  /** How it ended, once that was told. */
+  readonly end: FinalSwarmStatus | null
   readonly isRecruiting: boolean
   readonly participants: ReadonlySet<string>
   /** The outcomes that were told, by index of the item. */
@@ -66,7 +66,7 @@ export function sessionOf({
   capabilities,
   names,
   state,
-  isEnded,
+  end,
   isRecruiting,
   participants,
   rows,
@@ -82,24 +82,25 @@ export function sessionOf({
     }
     return base.status === 'completed' ? { ...base, result: rows.get(index)?.row.result } : base
   })
-  const completed = subTasks.filter((one) => one.status === 'completed')
+  const completed = subTasks.filter((_one, index) => rows.get(index)?.row.status === 'completed')
   return {
     id,
     taskDescription: goal,
     participants: [...participants],
     subTasks,
-    status: isEnded ? (state.status === 'completed' ? 'completed' : 'failed') : statusOf(state, isRecruiting),
+    status: end !== null ? (end === 'completed' ? 'completed' : 'failed') : statusOf(state, isRecruiting),
     sharedState: Object.fromEntries(completed.map((one) => [one.id, one.result])),
     createdAt
   }
 }
 
-/** An outcome counts once it is durable, and was told. */
+/** An outcome counts once it is durable, and was told. What was not needed is nobody's work any more: its result is null. */
 function rowStatus(status: SwarmItemStatus | undefined): 'completed' | 'failed' | undefined {
+  if (status === 'skipped' || status === 'canceled') return 'completed'
   return status === 'unknown' ? 'failed' : status
 }
 
 function statusOf(state: SwarmState, isRecruiting: boolean): SwarmSessionStatus {
   if (isRecruiting) return 'recruiting'
-  return state.items.some((item) => item.status === 'waiting') ? 'active' : 'completing'
+  return state.items.some((item) => item.status === 'waiting' || item.status === 'blocked') ? 'active' : 'completing'
 }

@@ -3,6 +3,7 @@ import type { NodeId } from '../kit/ids.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { RefusalCode } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { StageWants } from '../domain/swarm/expand.js'
 import type { LeftOut, SwarmRequest } from '../ports/swarm-api.js'
 import { OPERATOR } from './agents.js'
 import type { Directory } from './directory.js'
@@ -30,19 +31,28 @@ export interface Survey {
 
 /** Whom a swarm looks for. */
 export interface Wanted {
-  readonly request: SwarmRequest
-  /** What an agent must be able to do to take part; the first is the one that is asked for. */
-  readonly capabilities: readonly string[]
+  readonly request: Pick<SwarmRequest, 'justification'>
+  readonly wants: StageWants
   /** Who launches it, when that may be weaker than the operator. */
   readonly onBehalfOf?: CertifiedPower | undefined
 }
 
-/** Looks who could take part in a swarm. `refused`: agents whose refusal is on record; others are put there. */
+/** Under what a refusal is remembered. */
+export function refusedKey(agent: string, capability: string): string {
+  return `${capability} ${agent}`
+}
+
+/**
+ * Looks who could take part in a swarm. `refused`: {@link refusedKey} of whose refusal is on record; others are put there,
+ * null: nothing is put on record.
+ */
 export function survey(
   { registry, peers, outbox, self, visibility }: SurveyParts,
-  { request, capabilities, onBehalfOf }: Wanted,
-  refused = new Set<string>()
+  { request, wants, onBehalfOf }: Wanted,
+  onRecord: Set<string> | null = new Set()
 ): Survey {
+  const isOnRecord = onRecord !== null
+  const refused = onRecord ?? new Set<string>()
   const by = onBehalfOf === undefined ? {} : { onBehalfOf }
   const sender = { agentId: OPERATOR, nodeId: self }
   const allowed: string[] = []
@@ -52,22 +62,28 @@ export function survey(
     if (sees(card)) leftOut.push({ agent: card.address, rule })
   }
   const sees = (card: RegisteredCard): boolean => onBehalfOf === undefined || visibility.toCaller(card, onBehalfOf)
-  const [, ...further] = capabilities
-  for (const card of registry.findByCapability(request.capability)) {
+  const { capability, further = [], labels = [] } = wants
+  for (const card of registry.findByCapability(capability)) {
     if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
+    const missing = labels.find((label) => card.labels?.includes(label) !== true)
+    if (missing !== undefined) {
+      leaveOut(card, `label: its node is not marked ${missing}`)
+      continue
+    }
     if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
       leaveOut(card, 'offline')
       continue
     }
     const recipient = { agentId: card.id, nodeId: card.nodeId }
-    const draft = { sender, recipient, type: 'task-proposal', capability: request.capability, ...justified(request), ...by } as const
+    const draft = { sender, recipient, type: 'task-proposal', capability, ...justified(request), ...by } as const
     const verdict = outbox.verdict(draft)
     if (verdict.allowed) {
       allowed.push(card.address)
       continue
     }
-    if (!refused.has(card.address)) outbox.judge(draft)
-    refused.add(card.address)
+    const key = refusedKey(card.address, capability)
+    if (isOnRecord && !refused.has(key)) outbox.judge(draft)
+    refused.add(key)
     leaveOut(card, verdict.rule)
     if (sees(card)) refusals.push(verdict.code)
   }
@@ -75,7 +91,11 @@ export function survey(
 }
 
 /** Nobody takes part: tells "nobody can" from "may not" and from "all away". */
-export function nobody({ directory }: SurveyParts, { capability }: SwarmRequest, { leftOut, refusals }: Survey): NodeError {
+export function nobody(
+  { directory }: Pick<SurveyParts, 'directory'>,
+  { capability }: StageWants,
+  { leftOut, refusals }: Survey
+): NodeError {
   if (leftOut.length === 0)
     return new NodeError('NO_CAPABLE_AGENT', `no agent in the mesh has the capability ${capability}`, { data: { capability } })
   const namer = directory.namer()

@@ -4,20 +4,24 @@ import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { isShortId } from '../domain/routing/names.js'
+import { needsOf } from '../domain/swarm/expand.js'
 import type { RunOutcome } from '../domain/swarm/machine.js'
-import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
+import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
 import { endedSwarm, infoOf } from './ended-swarm.js'
 import type { SwarmView } from './ended-swarm.js'
 import type { NodeEvents } from './events.js'
 import { recordedSwarmTask, swarmOutcome } from './recorded-task.js'
 import type { RecordedTask } from './recorded-task.js'
-import type { SwarmHead, SwarmItem } from './swarm-book.js'
+import type { SwarmHead } from './swarm-book.js'
 import type { Following } from './swarm-course.js'
+import { checkPrepared, prepare, previewOf } from './swarm-expansion.js'
+import { newHead } from './swarm-head.js'
+import type { Launching } from './swarm-head.js'
 import type { ItemRun } from './swarm-leases.js'
 import { SwarmRun } from './swarm-run.js'
 import type { SwarmLaunch, SwarmRunParts } from './swarm-run.js'
 import type { SwarmSession } from './swarm-session.js'
-import { nobody, survey } from './swarm-survey.js'
+import { refusedKey, survey } from './swarm-survey.js'
 import type { Survey, SurveyParts } from './swarm-survey.js'
 import type { Tasks } from './tasks.js'
 
@@ -25,8 +29,6 @@ import type { Tasks } from './tasks.js'
 const KEPT = 100
 /** Bytes of results that are kept; the same. When those of running swarms take it all, further results are refused. */
 const KEPT_BYTES = 128 * 1024 * 1024
-/** Items of one swarm, at most. */
-export const MAX_ITEMS = 10_000
 /** How often leases and deadlines are looked at, in milliseconds. */
 const TICK_MS = 500
 
@@ -77,11 +79,16 @@ export class Swarms {
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
       for (const run of this.#running()) {
-        const { allowed, leftOut } = survey(this.#parts, run.head, this.#refused.get(run.head.id))
-        run.tick({ allowed, known: new Set([...allowed, ...leftOut.map((one) => one.agent)]) })
+        run.tick(this.#survey(run.head))
       }
       this.#showHeld()
     })
+  }
+
+  /** Who may take part, by need. */
+  #survey({ id, request, onBehalfOf, stages }: SwarmHead): Survey[] {
+    const refused = this.#refused.get(id) ?? new Set()
+    return needsOf(stages).wants.map((wants) => survey(this.#parts, { request, wants, onBehalfOf }, refused))
   }
 
   /** This node stops; what runs goes on at its next start. */
@@ -120,7 +127,12 @@ export class Swarms {
     }
   }
 
-  async #launchOnce(wanted: Launching & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
+  /** What a launch would do, and who would be left out. Nothing is recorded. @throws NodeError USAGE */
+  preview(request: SwarmRequest, onBehalfOf?: CertifiedPower): SwarmPreview {
+    return previewOf(this.#parts, { request, further: [], onBehalfOf })
+  }
+
+  async #launchOnce(wanted: Launch & { readonly key: NonNullable<SwarmHead['key']> }): Promise<string> {
     const known = await this.#parts.swarmBook.ofKey(wanted.key.name)
     if (known === null) return await this.#launch(wanted)
     if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
@@ -130,47 +142,26 @@ export class Swarms {
     })
   }
 
-  async #launch(launching: Launching): Promise<string> {
+  async #launch(launching: Launch): Promise<string> {
     const { tasks, events, commit, swarmBook } = this.#parts
     const { request } = launching
     const refused = new Set<string>()
-    const found = survey(this.#parts, launching, refused)
-    if (found.allowed.length === 0) throw nobody(this.#parts, request, found)
-    const items = itemsOf(request, found.allowed)
+    const [, ...further] = launching.capabilities
+    const prepared = prepare(this.#parts, { ...launching, further }, refused)
+    checkPrepared(this.#parts, prepared)
+    const { items } = prepared
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
-    if (items.length > MAX_ITEMS) throw new NodeError('USAGE', `a swarm takes at most ${MAX_ITEMS} items, not ${items.length}`)
-    const head = this.#head(launching, found, items.length)
+    const head = newHead(this.#parts, launching, prepared)
     await commit(swarmBook.launched(head, items))
     const { capability, goal } = request
     tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
     tasks.working(head.taskId)
     events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
     // It goes on at the next start.
-    if (!this.#isStopped) launching.onRun(this.#run({ head, items, allowed: found.allowed, past: null }, refused))
+    if (!this.#isStopped)
+      launching.onRun(this.#run({ head, items, allowed: prepared.found.map((one) => one.allowed), past: null }, refused))
     this.#trim(0)
     return head.id
-  }
-
-  #head({ request, key, onRun: _onRun, ...wanted }: Launching, { allowed, leftOut }: Survey, itemCount: number): SwarmHead {
-    const { ids, clock, directory, limits } = this.#parts
-    const { items: _items, input: _input, idempotencyKey: _key, ...rest } = request
-    const namer = directory.namer()
-    const createdAt = clock.now()
-    const deadline = createdAt + (request.deadlineMs ?? limits.deadlineMs)
-    return {
-      id: ids.next('swarm'),
-      taskId: ids.next('task'),
-      request: rest,
-      ...wanted,
-      agents: allowed.map((one) => namer(one)),
-      leftOut: leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule })),
-      itemCount,
-      createdAt,
-      deadline,
-      expiresAt: deadline + limits.defaultTtlMs,
-      key,
-      end: null
-    }
   }
 
   #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
@@ -251,12 +242,14 @@ export class Swarms {
    */
   invite(id: string, agent: string): void {
     const run = this.#get(id)
-    const refused = this.#refused.get(run.head.id)
+    const { wants } = needsOf(run.head.stages)
     // Who asks once more is refused once more.
-    refused?.delete(agent)
-    const { allowed, leftOut } = survey(this.#parts, run.head, refused)
-    if (allowed.includes(agent)) return run.invite(agent)
-    const rule = leftOut.find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
+    for (const { capability } of wants) this.#refused.get(run.head.id)?.delete(refusedKey(agent, capability))
+    const found = this.#survey(run.head)
+    if (found.some(({ allowed }) => allowed.includes(agent))) {
+      return run.invite(found.map(({ allowed }) => allowed.filter((one) => one === agent)))
+    }
+    const rule = found.flatMap(({ leftOut }) => leftOut).find((one) => one.agent === agent)?.rule ?? 'it lacks a capability'
     throw new NodeError('CAPABILITY_NOT_FOUND', `${this.#parts.directory.shownAddress(agent)} cannot take part: ${rule}`)
   }
 
@@ -351,16 +344,9 @@ export class Swarms {
   }
 }
 
-/** What is to be launched. */
-interface Launching extends Pick<SwarmHead, 'request' | 'capabilities' | 'onBehalfOf' | 'key'> {
+/** What is to be launched, and who sees it first. */
+interface Launch extends Launching {
   onRun(run: SwarmRun): void
-}
-
-function itemsOf(request: SwarmRequest, allowed: readonly string[]): SwarmItem[] {
-  if (request.strategy === 'map') return (request.items ?? []).map((one) => ({ name: one.item, input: one.input ?? null }))
-  const [first, ...others] = allowed.map((agent): SwarmItem => ({ name: agent, pinnedTo: agent }))
-  // Everyone gets the same: it is kept once.
-  return first === undefined ? [] : [{ ...first, input: request.input ?? {} }, ...others]
 }
 
 /** The one id that is meant. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */

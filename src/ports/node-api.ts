@@ -15,7 +15,7 @@ import type {
   PolicyTestResult,
   RenamedInPolicy
 } from './policy-api.js'
-import type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults } from './swarm-api.js'
+import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
 
@@ -313,6 +313,7 @@ export interface Calls extends DocumentCalls {
     result: Reply
   }
   'swarm.start': { params: SwarmRequest; result: { readonly id: string } }
+  'swarm.preview': { params: SwarmRequest; result: SwarmPreview }
   'swarm.list': { params: Record<string, never>; result: { readonly swarms: readonly SwarmInfo[] } }
   'swarm.show': { params: { readonly id: string }; result: SwarmInfo }
   'swarm.results': { params: { readonly id: string }; result: SwarmResults }

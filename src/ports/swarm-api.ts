@@ -1,4 +1,6 @@
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
+import type { StageStatus } from '../domain/swarm/graph.js'
+import type { Plan } from '../domain/swarm/plan.js'
 
 /** One element of a mapped input: its name as given and the input made of it. */
 export interface SwarmItemInput {
@@ -15,17 +17,32 @@ export interface LeftOut {
   readonly rule: string
   /** What its own node refused the offer with; absent when this node left it out, or the agent declined. */
   readonly code?: ErrorCode
+  /** What it is left out of, where a swarm looks for several. */
+  readonly capability?: string
 }
 
 /** What `swarm run` asks. */
 export interface SwarmRequest {
   readonly goal: string
+  /** What agents are asked for; of a pipeline the first stage, of a plan the first sub-task. */
   readonly capability: string
-  readonly strategy: 'each' | 'map'
+  readonly strategy: SwarmStrategy
   /** For `map`: 1..10,000 items. */
   readonly items?: readonly SwarmItemInput[]
-  /** For `each`: the input of everyone; default `{}`. */
+  /** The input of everyone, of the first stage, or `{input}` in a plan; default `{}`. Not for `map`. */
   readonly input?: unknown
+  /** For `pipeline`: what its stages ask for, in their order; 1..64. */
+  readonly stages?: readonly string[]
+  /** For `race` and `vote`: how many agents answer. Default: all that may, at most 64. */
+  readonly answers?: number
+  /** For `vote`: a capability that decides in the place of the majority. */
+  readonly judge?: string
+  /** For `plan`. */
+  readonly plan?: Plan
+  /** Makes one of the results: `concat`, `merge`, `count`, `first`, or a capability that is asked to. */
+  readonly reduce?: string
+  /** Labels that the nodes of its agents must carry; not for a plan, whose sub-tasks name their own. */
+  readonly labels?: readonly string[]
   readonly maxParallel?: number
   /** Failed runs of an item that are tried again. Default 2. */
   readonly retries?: number
@@ -34,12 +51,37 @@ export interface SwarmRequest {
   readonly justification?: string
   /** Items that may have begun are done again, though their capability says that they may not be repeated. */
   readonly allowRepeat?: boolean
+  /** Which time of a loop this is, and what its check said the last time (at most 64 KiB). */
+  readonly round?: { readonly number: number; readonly check: string }
   /** 1..256 characters. The same one with the same request names the same swarm, until 24 hours after its end. */
   readonly idempotencyKey?: string
 }
 
-/** What became of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. */
-export type SwarmItemStatus = 'completed' | 'failed' | 'unknown'
+/** How the work of a swarm is cut and put together. */
+export type SwarmStrategy = 'each' | 'map' | 'race' | 'vote' | 'pipeline' | 'plan'
+
+/**
+ * What became of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. `skipped`: it was not
+ * to be done. `canceled`: nobody needed it any more.
+ */
+export type SwarmItemStatus = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
+
+/** A sub-task of a swarm, as it was launched. */
+export interface SwarmStage {
+  readonly id: string
+  readonly capability: string
+  readonly labels: readonly string[]
+  /** How many items it has. */
+  readonly items: number
+  readonly needs: readonly string[]
+}
+
+/** A sub-task of a swarm, as it stands. */
+export interface SwarmStageInfo extends SwarmStage {
+  readonly status: StageStatus
+  /** Why it was skipped or failed; '' else. */
+  readonly reason: string
+}
 
 /** Where a swarm stands. */
 export type SwarmStatus = 'running' | 'completed' | 'failed' | 'partial' | 'canceled' | 'stalled'
@@ -51,21 +93,34 @@ export type SwarmEvent =
       readonly id: string
       readonly agents: readonly string[]
       readonly leftOut: readonly LeftOut[]
+      readonly stages: readonly SwarmStage[]
     }
+  /** Where a sub-task stands changed; not told of the one of `each` and `map`. */
+  | { readonly type: 'stage'; readonly stage: string; readonly status: StageStatus; readonly reason: string }
   /** One more is left out: it declined, or its node refused the offer. */
   | ({ readonly type: 'left-out' } & LeftOut)
-  | { readonly type: 'lease'; readonly item: string; readonly agent: string; readonly attempt: number }
+  | { readonly type: 'lease'; readonly stage?: string; readonly item: string; readonly agent: string; readonly attempt: number }
   /** Its node says that the lease waits for a person there (`approval`), or that the work goes on (null). */
   | {
       readonly type: 'waiting'
+      readonly stage?: string
       readonly item: string
       readonly agent: string
       readonly attempt: number
       readonly waitingFor: 'approval' | null
     }
-  | { readonly type: 'released'; readonly item: string; readonly agent: string; readonly attempt: number; readonly reason: string }
+  | {
+      readonly type: 'released'
+      readonly stage?: string
+      readonly item: string
+      readonly agent: string
+      readonly attempt: number
+      readonly reason: string
+    }
   | {
       readonly type: 'item'
+      /** Its sub-task, where a swarm has several. */
+      readonly stage?: string
       readonly item: string
       readonly agent: string
       readonly attempt: number
@@ -81,6 +136,8 @@ export type SwarmEvent =
       readonly counts: SwarmCounts
       readonly durationMs: number
       readonly error: ErrorBody | null
+      /** What its results make together; absent where they stand for themselves, or there are none. */
+      readonly result?: unknown
     }
 
 /** Items of a swarm by fate. */
@@ -89,6 +146,8 @@ export interface SwarmCounts {
   readonly completed: number
   /** Those whose outcome is unknown among them. */
   readonly failed: number
+  /** Those that were skipped or canceled; absent for none. */
+  readonly skipped?: number
 }
 
 /** One row of `swarm ls`, and `swarm show`. */
@@ -96,7 +155,8 @@ export interface SwarmInfo {
   readonly id: string
   readonly goal: string
   readonly capability: string
-  readonly strategy: 'each' | 'map'
+  readonly strategy: SwarmStrategy
+  readonly stages: readonly SwarmStageInfo[]
   readonly status: SwarmStatus
   /** `id@node name` of agents that hold or held a lease. */
   readonly participants: readonly string[]
@@ -114,7 +174,10 @@ export interface SwarmInfo {
 export interface SwarmResults {
   readonly id: string
   readonly status: SwarmStatus
+  /** What the results make together; absent where they stand for themselves, and until there is one. */
+  readonly result?: unknown
   readonly results: readonly {
+    readonly stage?: string
     readonly item: string
     readonly agent: string
     readonly attempt: number
@@ -123,4 +186,17 @@ export interface SwarmResults {
     readonly error: ErrorBody | null
     readonly durationMs: number
   }[]
+}
+
+/** What `swarm run --dry-run` shows: nothing of it has begun. */
+export interface SwarmPreview {
+  readonly stages: readonly (SwarmStage & {
+    /** `id@node name` of those that would be offered a part. */
+    readonly agents: readonly string[]
+    readonly leftOut: readonly LeftOut[]
+    /** Is every item for one certain agent? */
+    readonly isPinned: boolean
+  })[]
+  /** Why it would not be launched; null when it would. */
+  readonly error: ErrorBody | null
 }

@@ -63,6 +63,7 @@ export function swarmEvents(status: 'completed' | 'partial' | 'failed' | 'cancel
       type: 'swarm',
       id: 'swarm_fake',
       agents: ['text@laptop', 'text@gpu-box'],
+      stages: [],
       leftOut: [{ agent: 'text@phone', rule: 'tier: L1 may open to L0, L1' }]
     },
     { type: 'lease', item: 'a.txt', agent: 'text@laptop', attempt: 1 },
@@ -85,7 +86,14 @@ export function swarmEvents(status: 'completed' | 'partial' | 'failed' | 'cancel
 
 /** What `swarm ls` has of it. */
 export function swarm(status: SwarmInfo['status'] = 'completed'): SwarmInfo {
-  const what = { goal: 'count words', capability: 'text.stats', strategy: 'map', participants: ['text@laptop'], leftOut: [] } as const
+  const what = {
+    goal: 'count words',
+    capability: 'text.stats',
+    strategy: 'map',
+    stages: [],
+    participants: ['text@laptop'],
+    leftOut: []
+  } as const
   return {
     id: 'swarm_fake',
     status,

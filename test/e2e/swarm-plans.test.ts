@@ -1,5 +1,8 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
 import test from 'brittle'
 import type { AgentDetail, AgentInfo } from '../../src/ports/node-api.js'
+import type { SwarmResults } from '../../src/ports/swarm-api.js'
 import { type TestMesh, type TestNode, testMesh, untilAgent, untilOnline } from '../support/nodes.js'
 
 /** Nodes a, b and c; b is marked `gpu` and `zone=eu`. */
@@ -25,4 +28,102 @@ test('labels of the config stand on the cards that other nodes hold', async (t) 
   t.alike([labels('text@a'), labels('text@b'), labels('text@c')], [[], ['gpu', 'zone=eu'], []])
   t.alike((await a.json<AgentDetail>(['agents', 'show', 'host@b'])).labels, ['gpu', 'zone=eu'])
   t.ok((await a.cli(['agents', 'show', 'host@b'])).stdout.includes('gpu, zone=eu'))
+})
+
+/** An agent file: `job.<what>` answers what the expression makes of `input`, `attempt` and `env`. */
+function job(what: string, expression: string, ms = 0): string {
+  const program = `let s='';process.stdin.on('data',d=>s+=d).on('end',()=>{const {input,attempt}=JSON.parse(s);const r=(${expression});setTimeout(()=>console.log(JSON.stringify(r)),${ms})})`
+  return `---
+name: ${what}
+description: Does ${what}.
+a2a:
+  version: 0.1.0
+  capabilities:
+    - id: job.${what}
+      description: ${what}
+      input: { type: object }
+      idempotent: true
+  runtime: { type: command, command: [node, -e, ${JSON.stringify(program)}] }
+  limits: { timeout: 1m, concurrency: 4 }
+---
+`
+}
+
+interface Done {
+  readonly status: string
+  readonly result?: unknown
+  readonly id: string
+}
+
+/** Runs a swarm to its end. */
+async function run(node: TestNode, args: readonly string[]): Promise<{ code: number | null; done: Done; results: SwarmResults }> {
+  const { code, stdout, stderr } = await node.cli(['swarm', 'run', ...args, '--json'])
+  const last = stdout.trim().split('\n').at(-1) ?? ''
+  if (last === '') throw new Error(stderr)
+  const done = JSON.parse(last) as Done
+  return { code, done, results: await node.json<SwarmResults>(['swarm', 'results', done.id]) }
+}
+
+test('pipeline, race, vote and plan over three nodes: results build on each other, and are told and kept', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b, c] = await labelledMesh(mesh)
+  const files = [
+    [a, 'add', job('add', '({n:input.n+1})')],
+    [b, 'double', job('double', '({n:input.n*2})')],
+    [a, 'guess', job('guess', '({say:"left"})')],
+    [b, 'guess', job('guess', '({say:"right"})')],
+    [c, 'guess', job('guess', '({say:"right"})')]
+  ] as const
+  for (const [node, name, text] of files) await fs.writeFile(path.join(node.home, 'agents', `${name}.md`), text)
+  await Promise.all(['add@a', 'double@b', 'guess@a', 'guess@b', 'guess@c'].map((address) => untilAgent(a, address)))
+
+  const pipeline = await run(a, [
+    'sum',
+    '--strategy',
+    'pipeline',
+    '--capability',
+    'job.add,job.double',
+    '--capability',
+    'job.add',
+    '--input',
+    '{"n":1}'
+  ])
+  t.is(pipeline.code, 0)
+  t.alike([pipeline.done.status, pipeline.done.result, pipeline.results.result], ['completed', { n: 5 }, { n: 5 }])
+
+  const vote = await run(a, ['which', '--strategy', 'vote', '--capability', 'job.guess'])
+  t.alike([vote.code, vote.done.result], [0, { say: 'right' }])
+  const race = await run(a, ['quick', '--strategy', 'race', '--capability', 'job.guess', '--label', 'gpu'])
+  t.alike([race.code, race.done.result], [0, { say: 'right' }], 'only b is marked')
+
+  const plan = path.join(await mesh.dir(), 'plan.yaml')
+  await fs.writeFile(
+    plan,
+    `tasks:
+  - { id: first, capability: job.add, input: { n: 1 } }
+  - { id: twice, capability: job.double, labels: [gpu] , needs: [first] }
+  - { id: more, capability: job.add, input: { n: "{twice/n}" }, when: "{twice/n} > 3" }
+  - { id: never, capability: job.add, input: { n: "{twice/n}" }, when: "{twice/n} > 4" }
+output: { sum: "{more/n}" }
+`
+  )
+  const planned = await run(a, ['count', '--plan', plan])
+  t.alike([planned.code, planned.done.status, planned.done.result], [0, 'completed', { sum: 5 }])
+  t.alike(
+    planned.results.results.map(({ item, status }) => [item, status]),
+    [
+      ['first', 'completed'],
+      ['twice', 'completed'],
+      ['more', 'completed'],
+      ['never', 'skipped']
+    ]
+  )
+  await fs.writeFile(
+    plan,
+    'tasks:\n  - id: one\n    capability: job.add\n    needs:\n      - nothing\n  - id: two\n    capability: job.add\n    input: "{thre}"\n'
+  )
+  const faulty = await a.cli(['swarm', 'run', 'x', '--plan', plan])
+  t.is(faulty.code, 2)
+  t.ok(faulty.stderr.includes(`${plan}:5: there is no sub-task nothing`), faulty.stderr)
+  t.ok(faulty.stderr.includes(`${plan}:8:`), faulty.stderr)
 })

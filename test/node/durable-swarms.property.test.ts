@@ -3,51 +3,13 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { holds } from '../support/holds.js'
 import { SwarmScene } from '../support/swarm-scene.js'
-
-/** What happens to a swarm under way. */
-type Step =
-  /** Of the runs under way one ends by itself. */
-  | { readonly type: 'end'; readonly which: number; readonly status: 'completed' | 'failed' }
-  | { readonly type: 'kill'; readonly commits: number; readonly isWritten: boolean }
-  | { readonly type: 'crash' | 'restart' | 'link' }
-  | { readonly type: 'worker' | 'unlink'; readonly which: number }
-  | { readonly type: 'pass'; readonly ms: number }
-
-const arbStep: fc.Arbitrary<Step> = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ type: fc.constant('end' as const), which: fc.nat(7), status: fc.constant('completed' as const) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('end' as const), which: fc.nat(7), status: fc.constant('failed' as const) }) },
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('kill' as const), commits: fc.nat(6), isWritten: fc.boolean() }) },
-  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('crash' as const, 'restart' as const) }) },
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('link' as const) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('worker' as const, 'unlink' as const), which: fc.nat(1) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('pass' as const), ms: fc.constantFrom(500, 2000, 6000, 12_000) }) }
-)
-
-async function perform(scene: SwarmScene, step: Step): Promise<void> {
-  const worker = 'which' in step ? scene.workers[step.which % scene.workers.length] : undefined
-  if (step.type === 'end') {
-    const open = scene.open()
-    const run = open[step.which % Math.max(1, open.length)]
-    if (run !== undefined) scene.end(run, step.status)
-  }
-  if (step.type === 'kill') scene.killIn(step.commits, step.isWritten)
-  if (step.type === 'crash') await scene.crash()
-  if (step.type === 'restart') await scene.restart()
-  if (step.type === 'link') {
-    await scene.revive()
-    await scene.link()
-  }
-  if (step.type === 'worker' && worker !== undefined) await scene.crashWorker(worker)
-  if (step.type === 'unlink' && worker !== undefined) await scene.unlink(worker)
-  if (step.type === 'pass') await scene.world.pass(step.ms, 500)
-  await scene.world.settle()
-}
+import { arbSwarmStep, performSwarmStep } from '../support/swarm-steps.js'
 
 const arbSwarm = fc.record({
   items: fc.integer({ min: 1, max: 6 }),
   retries: fc.nat(2),
   isOnce: fc.boolean(),
-  steps: fc.array(arbStep, { minLength: 2, maxLength: 14 })
+  steps: fc.array(arbSwarmStep, { minLength: 2, maxLength: 14 })
 })
 
 test('through kills of the launcher at any commit and of workers at any moment every item has exactly one outcome, and it stays', async (t) => {
@@ -56,7 +18,7 @@ test('through kills of the launcher at any commit and of workers at any moment e
     fc.asyncProperty(arbSwarm, async ({ items, retries, isOnce, steps }) => {
       const scene = await SwarmScene.start(t)
       const id = await scene.launch(items, { retries, capability: isOnce ? 'work.once' : 'work.again' })
-      for (const step of steps) await perform(scene, step)
+      for (const step of steps) await performSwarmStep(scene, step)
       await scene.finish(id)
       const rows = await scene.rows(id)
       assert.deepEqual(

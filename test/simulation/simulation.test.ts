@@ -106,7 +106,7 @@ test('a witness of swarms says when an item is begun against its word, and when 
   witness.ends(run, { ok: true, result: 'late' })
   const lease = { index: 0, agent: 'x@b', attempt: 2, failures: 0, isRepeatable: false }
   const row = { item: 'i', agent: 'x@b', attempt: 2, status: 'completed', result: 1, error: null, durationMs: 0 } as const
-  const rowOf = (result: unknown): LedgerChange => book.settled('swarm_1', { index: 0, holder: 'x@b', row: { ...row, result } })
+  const rowOf = (result: unknown): LedgerChange => book.settled('swarm_1', { index: 0, order: 1, holder: 'x@b', row: { ...row, result } })
   for (const change of [book.leased('swarm_1', lease), book.leased('swarm_1', { ...lease, attempt: 1 }), rowOf(1), rowOf(2)])
     witness.keeps('a', change)
   for (const id of ['swarm_1', 'swarm_2']) witness.keeps('a', { key: SWARM_KEYS.key('k'), value: utf8(id) })

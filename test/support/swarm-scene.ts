@@ -28,6 +28,10 @@ export class SwarmScene {
   ledger = new MortalLedger()
   /** Runs that any process of a worker began, as `requestId#attempt`. */
   readonly begun: string[] = []
+  /** What those runs were given. */
+  readonly inputs = new Map<string, unknown>()
+  /** What a run that completes gives; its own name unless a test says otherwise. */
+  answer: (run: string) => unknown = (run) => run
   /** How runs ended by themselves. */
   readonly ended = new Map<string, 'completed' | 'failed'>()
   /** What was told of items, by name. */
@@ -53,7 +57,8 @@ export class SwarmScene {
 
   #define(): FakeAgent {
     const capabilities = [capability('work.again'), capability('work.once', { idempotent: false })]
-    return new FakeAgent(agentDefinition('w', { capabilities, concurrency: 2 }), ({ requestId, attempt }) => {
+    return new FakeAgent(agentDefinition('w', { capabilities, concurrency: 2 }), ({ requestId, attempt, input }) => {
+      this.inputs.set(`${requestId}#${attempt}`, input)
       this.begun.push(`${requestId}#${attempt}`)
       return null
     })
@@ -128,7 +133,12 @@ export class SwarmScene {
 
   /** Launches a swarm over so many items, and watches it. */
   async launch(items: number, changes: Partial<SwarmRequest> = {}): Promise<string> {
-    const id = await this.launcher.core.swarms.launch(mapOf(items, changes))
+    return await this.run(mapOf(items, changes))
+  }
+
+  /** Launches any swarm, and watches it. */
+  async run(request: SwarmRequest): Promise<string> {
+    const id = await this.launcher.core.swarms.launch(request)
     await this.watch(id)
     await this.world.settle()
     return id
@@ -163,7 +173,7 @@ export class SwarmScene {
   end({ task: { requestId, attempt }, end }: FakeRun, status: 'completed' | 'failed' = 'completed'): void {
     const name = `${requestId}#${attempt}`
     this.ended.set(name, status)
-    end(status === 'completed' ? { ok: true, result: name } : { ok: false, code: 'TASK_FAILED', message: name })
+    end(status === 'completed' ? { ok: true, result: this.answer(name) } : { ok: false, code: 'TASK_FAILED', message: name })
   }
 
   /** Ends all nodes. */

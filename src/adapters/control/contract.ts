@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { MESSAGE_TYPES } from '../../domain/envelope/envelope.js'
 import { NodeError } from '../../kit/errors.js'
 import { jsonFault } from '../../kit/json.js'
+import type { Plan } from '../../domain/swarm/plan.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
+import type { SwarmRequest } from '../../ports/swarm-api.js'
 
 const DAY_MS = 86_400_000
 const KIB = 1024
@@ -59,6 +61,37 @@ const edit: z.ZodType<Calls['documents.edit']['params']['edit']> = z.union([
 ])
 const bytes = z.instanceof(Uint8Array)
 const reading = z.strictObject({ document, type: z.enum(['text', 'map', 'list']), root })
+const capability = z.string().min(1).max(128)
+
+const swarmRequest: z.ZodType<SwarmRequest> = z.strictObject({
+  goal: z
+    .string()
+    .min(1)
+    .max(64 * KIB),
+  capability,
+  strategy: z.enum(['each', 'map', 'race', 'vote', 'pipeline', 'plan']),
+  items: z.array(item).min(1).max(10_000).exactOptional(),
+  input: json.exactOptional(),
+  stages: z.array(capability).min(1).max(64).exactOptional(),
+  answers: z.int().min(1).max(64).exactOptional(),
+  judge: capability.exactOptional(),
+  // It is checked as a whole, with the places of its faults, when it is made into sub-tasks.
+  plan: z.custom<Plan>((value) => jsonFault(value) === null, 'must be a plan').exactOptional(),
+  reduce: capability.exactOptional(),
+  labels: z.array(z.string().min(1).max(64)).min(1).max(32).exactOptional(),
+  round: z
+    .strictObject({
+      number: z.int().min(1).max(10_000),
+      check: z.string().max(64 * KIB)
+    })
+    .exactOptional(),
+  maxParallel: z.int().min(1).max(10_000).exactOptional(),
+  retries: z.int().min(0).max(100).exactOptional(),
+  deadlineMs: duration.exactOptional(),
+  justification: justification.exactOptional(),
+  allowRepeat: z.boolean().exactOptional(),
+  idempotencyKey: z.string().min(1).max(256).exactOptional()
+})
 
 const approval = z.strictObject({ id: ref, remember: z.boolean().exactOptional() })
 
@@ -121,22 +154,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     wait: z.boolean().exactOptional(),
     allowRepeat: z.boolean().exactOptional()
   }),
-  'swarm.start': z.strictObject({
-    goal: z
-      .string()
-      .min(1)
-      .max(64 * KIB),
-    capability: z.string().min(1).max(128),
-    strategy: z.enum(['each', 'map']),
-    items: z.array(item).min(1).max(10_000).exactOptional(),
-    input: json.exactOptional(),
-    maxParallel: z.int().min(1).max(10_000).exactOptional(),
-    retries: z.int().min(0).max(100).exactOptional(),
-    deadlineMs: duration.exactOptional(),
-    justification: justification.exactOptional(),
-    allowRepeat: z.boolean().exactOptional(),
-    idempotencyKey: z.string().min(1).max(256).exactOptional()
-  }),
+  'swarm.start': swarmRequest,
+  'swarm.preview': swarmRequest,
   'swarm.list': none,
   'swarm.show': z.strictObject({ id: ref }),
   'swarm.results': z.strictObject({ id: ref }),

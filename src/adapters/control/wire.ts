@@ -9,7 +9,7 @@ export const WATCH_PATH = '/v0/watch/'
 
 const MIB = 1_048_576
 /** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */
-const LARGE_BODIES: Readonly<Record<string, number>> = { 'swarm.start': 64 * MIB }
+const LARGE_BODIES: Readonly<Record<string, number>> = { 'swarm.start': 64 * MIB, 'swarm.preview': 64 * MIB }
 /** Largest request body of most calls in bytes: 1 MiB. */
 export const BODY_MAX = MIB
 

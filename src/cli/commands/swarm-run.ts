@@ -1,21 +1,22 @@
-import { NodeError } from '../../kit/errors.js'
-import type { SwarmRequest } from '../../ports/swarm-api.js'
-import type { Action } from '../context.js'
-import { EXIT } from '../exit-codes.js'
-import { isGlob } from '../items/glob.js'
-import { ITEMS_MAX, readItems } from '../items/source.js'
-import { type InputTemplate, parseTemplate, plainInput } from '../items/template.js'
-import { countOption, durationOption, given, isSet, type Options, textOption } from '../options.js'
+import { asNodeError, type ErrorBody } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import type { SwarmPreview } from '../../ports/swarm-api.js'
+import type { Action, CommandContext } from '../context.js'
+import { EXIT, EXIT_CODES } from '../exit-codes.js'
+import { isSet } from '../options.js'
+import type { Output } from '../output.js'
+import { type Cell, plural, printTable } from '../render.js'
 import { followOwnSwarm } from '../swarm-follow.js'
-
-/** Characters of an idempotency key. */
-const KEY_MAX = 256
+import { type AskedSwarm, placed, swarmRequest } from '../swarm-request.js'
+import { ruleText } from '../swarm-view.js'
 
 /** `swarm run <goal>`. */
 export const runSwarm: Action = async (context, [goal = ''], options) => {
-  const request = await swarmRequest(goal, options)
-  const { id } = await context.api().call('swarm.start', request)
-  if (!isSet(options, 'detach')) return await followOwnSwarm(context, id, { request, isList: isList(options) })
+  const asked = await swarmRequest(goal, options)
+  if (isSet(options, 'dryRun')) return await preview(context, asked)
+  const { request, isList } = asked
+  const { id } = await told(asked, () => context.api().call('swarm.start', request))
+  if (!isSet(options, 'detach')) return await followOwnSwarm(context, id, { request, isList })
   if (context.output.json) context.output.object('swarm-started@1', { id })
   else {
     context.output.note(`follow it: ${context.output.hint(`a2a-node swarm watch ${id}`)}`)
@@ -24,53 +25,40 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   return EXIT.ok
 }
 
-/** Are the items lines, not files? */
-function isList(options: Options): boolean {
-  const source = textOption(options, 'items')
-  return source !== undefined && !isGlob(source)
+async function told<T>({ planFile }: AskedSwarm, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw placed(asNodeError(error), planFile)
+  }
 }
 
-/** Makes the request of the flags. @throws NodeError USAGE */
-async function swarmRequest(goal: string, options: Options): Promise<SwarmRequest> {
-  const capability = textOption(options, 'capability')
-  if (capability === undefined)
-    throw usage('--capability is required: what must the agents be able to do?', ['a2a-node agents', 'a2a-node swarm run --help'])
-  const source = textOption(options, 'items')
-  const strategy = (textOption(options, 'strategy') ?? (source === undefined ? 'each' : 'map')) as 'each' | 'map'
-  if (goal.trim() === '') throw usage('the goal is empty')
-  if (strategy === 'map' && source === undefined) throw usage('the strategy map needs --items')
-  if (strategy === 'each' && source !== undefined) throw usage('the strategy each takes no --items: every agent gets the same input')
-  if (source === undefined && isSet(options, 'attach')) throw usage('--attach needs --items')
-  const text = textOption(options, 'input')
-  const template = text === undefined ? null : parseTemplate(text)
-  const shared = given({
-    maxParallel: countOption(options, 'maxParallel', [1, ITEMS_MAX]),
-    retries: countOption(options, 'retries', [0, 100]),
-    deadlineMs: durationOption(options, 'deadline'),
-    justification: textOption(options, 'justification'),
-    idempotencyKey: keyOption(options),
-    allowRepeat: isSet(options, 'allowRepeat') ? true : undefined
-  })
-  const input = source === undefined ? eachInput(template) : { items: await mapItems(source, template, isSet(options, 'attach')) }
-  return { goal, capability, strategy, ...input, ...shared }
+/** `--dry-run`: shows who would do what; exits as the launch would, were it refused. */
+async function preview({ api, output }: CommandContext, asked: AskedSwarm): Promise<number> {
+  const found = await told(asked, () => api().call('swarm.preview', asked.request))
+  if (output.json) output.object('swarm-preview@1', { goal: asked.request.goal, strategy: asked.request.strategy, ...found })
+  else await printPreview(output, found)
+  return found.error === null ? EXIT.ok : EXIT_CODES[found.error.code]
 }
 
-function keyOption(options: Options): string | undefined {
-  const key = textOption(options, 'idempotencyKey')
-  if (key !== undefined && (key === '' || key.length > KEY_MAX)) throw usage(`--idempotency-key takes 1 to ${KEY_MAX} characters`)
-  return key
+async function printPreview(output: Output, { stages, error }: SwarmPreview): Promise<void> {
+  const rows = stages.map(({ id, capability, labels, items, needs, agents, isPinned }): Cell[] => [
+    { text: id, style: 'bold' },
+    capability,
+    labels.length === 0 ? '-' : labels.join(', '),
+    String(items),
+    needs.length === 0 ? '-' : needs.join(', '),
+    agents.length === 0 ? 'nobody' : `${isPinned || agents.length === 1 ? '' : 'shared by '}${agents.join(', ')}`
+  ])
+  await printTable(output, ['SUB-TASK', 'CAPABILITY', 'LABELS', 'ITEMS', 'AFTER', 'AGENTS'], rows)
+  const left = stages.flatMap(({ id, leftOut }) => leftOut.map((one) => ({ id, one })))
+  if (left.length > 0) output.print('left out')
+  for (const { id, one } of left)
+    output.print(`  ${stages.length === 1 ? '' : `${shown(id)}  `}${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
+  if (error !== null) printRefusal(output, error)
+  output.note(error === null ? `dry run: nothing was begun; ${plural(stages.length, 'sub-task')}` : 'dry run: it would not begin')
 }
 
-function eachInput(template: InputTemplate | null): { input?: unknown } {
-  if (template?.hasPlaceholders) throw usage('{item}, {file} and {text} need --items')
-  return template === null ? {} : { input: template.inputOf(null) }
-}
-
-async function mapItems(source: string, template: InputTemplate | null, attach: boolean): Promise<NonNullable<SwarmRequest['items']>> {
-  const items = await readItems(source, { cwd: process.cwd(), attach })
-  return items.map((item) => ({ item: item.name, input: template === null ? plainInput(item) : template.inputOf(item) }))
-}
-
-function usage(message: string, next: readonly string[] = ['a2a-node swarm run --help']): NodeError {
-  return new NodeError('USAGE', message, { next })
+function printRefusal(output: Output, error: ErrorBody): void {
+  output.print(`${output.paint('red', shown(error.message, 1000))}  [${error.code}]`)
 }

@@ -1,6 +1,6 @@
 import { shown } from '../../kit/text.js'
 import { formatDuration } from '../../kit/units.js'
-import type { SwarmInfo, SwarmResults } from '../../ports/swarm-api.js'
+import type { SwarmInfo, SwarmItemStatus, SwarmResults } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, type Style } from '../output.js'
@@ -9,14 +9,15 @@ import { followSwarm } from '../swarm-follow.js'
 import { ruleText } from '../swarm-view.js'
 import { agoText, timeText } from '../words.js'
 
-const STYLES: Readonly<Record<SwarmInfo['status'] | 'unknown', Style>> = {
+const STYLES: Readonly<Record<SwarmInfo['status'] | SwarmItemStatus, Style>> = {
   running: 'cyan',
   completed: 'green',
   failed: 'red',
   partial: 'yellow',
   canceled: 'dim',
   stalled: 'yellow',
-  unknown: 'yellow'
+  unknown: 'yellow',
+  skipped: 'dim'
 }
 
 /** `swarm ls`. */

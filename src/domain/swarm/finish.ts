@@ -13,8 +13,7 @@ export function finishItem(
   item.status = outcome.ok ? 'completed' : outcome.isUnknown === true && !item.isRepeatable ? 'unknown' : 'failed'
   if (outcome.ok) state.completed++
   else state.failed++
-  state.returned.delete(index)
-  if (item.pinnedTo !== null) state.agents.get(item.pinnedTo)?.pinned.delete(index)
+  forget(state, index)
   effects.push({
     type: 'item',
     index,
@@ -25,7 +24,37 @@ export function finishItem(
     error: outcome.ok ? null : outcome.error,
     durationMs: item.attempt === 0 ? 0 : now - item.leasedAt
   })
-  if (state.completed + state.failed === state.items.length) finishSwarm(state, verdict(state), effects)
+  endIfDone(state, effects)
+}
+
+/** Gives an item that is not needed its outcome, whatever it waits for. One that is leased has to be released first. */
+export function dropItem(
+  state: SwarmState,
+  index: number,
+  { status, reason, effects }: { status: 'skipped' | 'canceled'; reason: string; effects: SwarmEffect[] }
+): void {
+  const item = state.items[index]
+  if (item === undefined || (item.status !== 'waiting' && item.status !== 'blocked')) return
+  item.status = status
+  state.skipped++
+  forget(state, index)
+  const { agent, attempt } = item
+  const error = new NodeError('CANCELED', `${status}: ${reason}`).toBody()
+  effects.push({ type: 'item', index, agent, attempt, status, result: null, error, durationMs: 0 })
+  endIfDone(state, effects)
+}
+
+function forget(state: SwarmState, index: number): void {
+  state.returned.delete(index)
+  const pinnedTo = state.items[index]?.pinnedTo ?? null
+  if (pinnedTo !== null) state.agents.get(pinnedTo)?.pinned.delete(index)
+}
+
+/** Ends a swarm whose items all have their outcome. */
+export function endIfDone(state: SwarmState, effects: SwarmEffect[]): boolean {
+  const isDone = state.completed + state.failed + state.skipped === state.items.length
+  if (isDone) finishSwarm(state, verdict(state), effects)
+  return isDone
 }
 
 /** Ends the swarm. */
@@ -37,11 +66,11 @@ export function finishSwarm(state: SwarmState, status: FinalSwarmStatus, effects
 
 /** Items by fate, so far. */
 export function counts(state: SwarmState): ItemCounts {
-  return { total: state.items.length, completed: state.completed, failed: state.failed }
+  const { completed, failed, skipped } = state
+  return { total: state.items.length, completed, failed, ...(skipped === 0 ? {} : { skipped }) }
 }
 
-/** How a swarm ends whose items all have their outcome. */
-export function verdict(state: SwarmState): FinalSwarmStatus {
+function verdict(state: SwarmState): FinalSwarmStatus {
   if (state.failed === 0) return 'completed'
   return state.completed === 0 ? 'failed' : 'partial'
 }

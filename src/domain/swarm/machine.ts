@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../../kit/errors.js'
-import { agentOf } from './create.js'
-import { failure, finishItem, finishSwarm, verdict } from './finish.js'
+import { agentOf, offerItem } from './create.js'
+import { dropItem, endIfDone, failure, finishItem, finishSwarm } from './finish.js'
 import {
   backOff,
   endLease,
@@ -17,13 +17,23 @@ import {
 } from './leases.js'
 import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
-import type { AgentState, Recruit, SwarmEffect, SwarmInput, SwarmState } from './types.js'
+import type { AgentState, ItemState, Range, Recruit, SwarmEffect, SwarmInput, SwarmState } from './types.js'
 
 export { createSwarm } from './create.js'
 export { counts } from './finish.js'
 export { liveLease } from './leases.js'
 export { type KnownItem, restoreSwarm } from './restore.js'
-export type { FinalSwarmStatus, ItemCounts, RunOutcome, SwarmEffect, SwarmInput, SwarmParts, SwarmState } from './types.js'
+export type {
+  FinalSwarmStatus,
+  ItemCounts,
+  ItemOutcome,
+  ItemSpec,
+  RunOutcome,
+  SwarmEffect,
+  SwarmInput,
+  SwarmParts,
+  SwarmState
+} from './types.js'
 
 /** A pinned item fails when its agent stays away for this many lease spans. */
 const ABSENCE_LEASES = 2
@@ -58,7 +68,7 @@ export function stepSwarm(
   if (state.status !== 'running') return { state, effects }
   const step = { state, now, effects }
   if (input.type === 'cancel') cancel(step)
-  else if (state.completed + state.failed === state.items.length) finishSwarm(state, verdict(state), effects)
+  else if (endIfDone(state, effects)) return { state, effects }
   else if (now >= state.parts.deadlineAt) expire(step)
   else {
     apply(step, input)
@@ -78,6 +88,10 @@ function apply(step: Step, input: Exclude<SwarmInput, { type: 'cancel' }>): void
       return left(step, input)
     case 'gone':
       return gone(step, input)
+    case 'open':
+      return open(step, input)
+    case 'drop':
+      return drop(step, input)
     case 'heartbeat':
       return heartbeat(step, input.leases)
     case 'result':
@@ -89,43 +103,84 @@ function apply(step: Step, input: Exclude<SwarmInput, { type: 'cancel' }>): void
   }
 }
 
-function accepted({ state }: Step, { agent: address, slots, isRepeatable = true }: Recruit): void {
+function accepted({ state }: Step, { agent: address, slots, isRepeatable = true, need = 0 }: Recruit): void {
   const agent = agentOf(state, address)
   agent.isPresent = true
-  agent.isRepeatable = isRepeatable
+  agent.needs.set(need, isRepeatable)
   agent.slots = Math.max(0, Math.floor(slots))
   agent.host.silentUntil = 0
   state.absent.delete(address)
 }
 
-function left(step: Step, { agent: address, reason, error }: Extract<SwarmInput, { type: 'left' }>): void {
-  const agent = depart(step, address, reason)
+function left(step: Step, { agent: address, reason, error, need }: Extract<SwarmInput, { type: 'left' }>): void {
+  const agent = depart(step, address, { reason, ...(need === undefined ? {} : { need }) })
   if (agent === undefined) return
   const outcome = error === undefined ? failure('PEER_OFFLINE', `${address} does not take part: ${reason}`) : { ok: false as const, error }
-  failPinned(step, agent, outcome)
+  failPinned(step, agent, { outcome, ...(need === undefined ? {} : { need }) })
+}
+
+function open({ state, now }: Step, { from, count }: Range): void {
+  for (let index = from; index < from + count; index++) {
+    const item = state.items[index]
+    if (item?.status !== 'blocked') continue
+    item.status = 'waiting'
+    offerItem(state, index, now)
+    // It was asked when the swarm began: it has its time to come back, and no more.
+    const { pinnedTo } = item
+    if (pinnedTo !== null && state.agents.get(pinnedTo)?.isPresent !== true && !state.absent.has(pinnedTo)) {
+      state.absent.set(pinnedTo, now + ABSENCE_LEASES * state.parts.leaseMs)
+    }
+  }
+}
+
+function drop({ state, now, effects }: Step, { from, count, status, reason }: Extract<SwarmInput, { type: 'drop' }>): void {
+  for (const lease of allLeases(state)) {
+    if (lease.index >= from && lease.index < from + count) release(state, lease, { reason, now, effects })
+  }
+  for (let index = from; index < from + count; index++) dropItem(state, index, { status, reason, effects })
 }
 
 function gone(step: Step, { agents, reason }: Extract<SwarmInput, { type: 'gone' }>): void {
   for (const address of agents) {
-    const agent = depart(step, address, reason)
+    const agent = depart(step, address, { reason })
     if (agent !== undefined && agent.pinned.size > 0 && !step.state.absent.has(address)) step.state.absent.set(address, step.now)
   }
 }
 
-/** Takes back the leases of an agent that another may have, and gives it no more. Undefined when the swarm never heard of it. */
-function depart({ state, now, effects }: Step, address: string, reason: string): AgentState | undefined {
+/**
+ * Takes back the leases of an agent that another may have, and gives it no more: of all items, or those of one need.
+ * Undefined when the swarm never heard of it.
+ */
+function depart(
+  { state, now, effects }: Step,
+  address: string,
+  { reason, need }: { reason: string; need?: number }
+): AgentState | undefined {
   const agent = state.agents.get(address)
   if (agent === undefined) return undefined
-  for (const lease of leasesOf(state, new Set([address]))) if (lease.item.isRepeatable) release(state, lease, { reason, now, effects })
+  for (const lease of leasesOf(state, new Set([address]))) {
+    if (lease.item.isRepeatable && isOf(lease.item, need)) release(state, lease, { reason, now, effects })
+  }
+  if (need === undefined) agent.needs.clear()
+  else agent.needs.delete(need)
+  if (agent.needs.size > 0) return agent
   agent.isPresent = false
   agent.backoffUntil = 0
   agent.refusals = 0
   return agent
 }
 
-function failPinned({ state, now, effects }: Step, agent: AgentState, outcome: { ok: false; error: ErrorBody }): void {
-  state.absent.delete(agent.address)
-  for (const index of [...agent.pinned]) finishItem(state, index, { outcome, now, effects })
+function isOf(item: ItemState | undefined, need: number | undefined): boolean {
+  return need === undefined || item?.need === need
+}
+
+function failPinned(
+  { state, now, effects }: Step,
+  agent: AgentState,
+  { outcome, need }: { outcome: { ok: false; error: ErrorBody }; need?: number }
+): void {
+  if (!agent.isPresent) state.absent.delete(agent.address)
+  for (const index of [...agent.pinned]) if (isOf(state.items[index], need)) finishItem(state, index, { outcome, now, effects })
 }
 
 function heartbeat({ state, now }: Step, leases: readonly { index: number; attempt: number }[]): void {
@@ -183,7 +238,7 @@ function tick(step: Step): void {
   for (const [address, goneAt] of state.absent) {
     if (now - goneAt < ABSENCE_LEASES * state.parts.leaseMs) break
     const agent = state.agents.get(address)
-    if (agent !== undefined) failPinned(step, agent, failure('PEER_OFFLINE', `${address} is offline and did not come back`))
+    if (agent !== undefined) failPinned(step, agent, { outcome: failure('PEER_OFFLINE', `${address} is offline and did not come back`) })
   }
 }
 
@@ -191,7 +246,10 @@ function expire(step: Step): void {
   const { state, now, effects } = step
   for (const lease of allLeases(state)) lose(state, lease, { reason: 'deadline', code: 'TIMEOUT', now, effects })
   const outcome = failure('TIMEOUT', 'not finished by the deadline of the swarm')
-  for (const index of state.items.keys()) finishItem(state, index, { outcome, now, effects })
+  for (const [index, item] of state.items.entries()) {
+    if (item.status === 'blocked') item.status = 'waiting'
+    finishItem(state, index, { outcome, now, effects })
+  }
 }
 
 function cancel({ state, now, effects }: Step): void {

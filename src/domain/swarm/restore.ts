@@ -1,4 +1,5 @@
 import { agentOf, createSwarm } from './create.js'
+import { barSiblings } from './schedule.js'
 import type { ItemOutcome, SwarmParts, SwarmState } from './types.js'
 
 /** Lease spans, on top of the usual, for which a lease is kept until its agent is heard again; more for what may not be repeated. */
@@ -26,9 +27,10 @@ export function restoreSwarm(
   { createdAt, known }: { readonly createdAt: number; readonly known: readonly KnownItem[] },
   now: number
 ): SwarmState {
-  const before = createSwarm(parts, createdAt)
   const begun = new Set(known.map(({ index }) => index))
-  const state = { ...before, fresh: before.fresh.filter((index) => !begun.has(index)) }
+  const state = createSwarm(parts, createdAt)
+  for (const queue of state.fresh.values()) queue.items.splice(0, queue.items.length, ...queue.items.filter((index) => !begun.has(index)))
+  for (const index of begun) state.returned.delete(index)
   for (const one of known) restoreItem(state, one, now)
   for (const { address, pinned } of state.agents.values()) {
     if (pinned.size > 0) state.absent.set(address, now + RETURN_LEASES.other * parts.leaseMs)
@@ -43,8 +45,10 @@ function restoreItem(state: SwarmState, { index, status, ...known }: KnownItem, 
   if (item.pinnedTo !== null) agentOf(state, item.pinnedTo).pinned.delete(index)
   item.status = status ?? 'leased'
   if (status === 'completed') state.completed++
+  else if (status === 'skipped' || status === 'canceled') state.skipped++
   else if (status !== null) state.failed++
   if (status !== null) return
+  barSiblings(state, index)
   const agent = agentOf(state, item.agent)
   agent.inUse++
   agent.host.inUse++

@@ -22,7 +22,7 @@ function nextMatch(
   { free, trusted, now }: { free: readonly AgentState[]; trusted: readonly AgentState[]; now: number }
 ): Match | null {
   if (state.leases.size >= state.parts.maxParallel) return null
-  return pinnedMatch(free) ?? returnedMatch(state, trusted, now) ?? freshMatch(state, trusted)
+  return pinnedMatch(state, free) ?? returnedMatch(state, trusted, now) ?? freshMatch(state, trusted)
 }
 
 interface Match {
@@ -62,19 +62,27 @@ function roomOf({ slots, inUse, host }: AgentState): number {
   return Math.min(slots - inUse, host.allowed - host.inUse)
 }
 
-function pinnedMatch(free: readonly AgentState[]): Match | null {
-  const agent = best(free, (one) => one.pinned.size > 0)
-  const index = agent?.pinned.values().next().value
-  return agent === null || index === undefined ? null : { index, agent }
+function pinnedMatch(state: SwarmState, free: readonly AgentState[]): Match | null {
+  const agent = best(free, (one) => one.pinned.size > 0 && pinnedOf(state, one) !== null)
+  const index = agent === null ? null : pinnedOf(state, agent)
+  return agent === null || index === null ? null : { index, agent }
+}
+
+/** The first item that only this agent may do, of those that it was heard to do. */
+function pinnedOf({ items }: SwarmState, { pinned, needs }: AgentState): number | null {
+  for (const index of pinned) if (needs.has(items[index]?.need ?? -1)) return index
+  return null
 }
 
 function returnedMatch(state: SwarmState, free: readonly AgentState[], now: number): Match | null {
+  const needs = new Set(free.flatMap((agent) => [...agent.needs.keys()]))
   let looked = 0
   for (const [index, anyoneFrom] of state.returned) {
     const item = state.items[index]
-    if (item !== undefined && !isDoable(state, item)) continue
+    if (item === undefined || !needs.has(item.need) || !isDoable(state, item)) continue
     if (++looked > MAX_LOOKED_AT) return null
-    const agent = item === undefined ? null : agentFor(state, item, { free, isUrgent: anyoneFrom <= now })
+    const able = free.filter((agent) => agent.needs.has(item.need))
+    const agent = agentFor(state, item, { free: able, isUrgent: anyoneFrom <= now })
     if (agent !== null) return { index, agent }
   }
   return null
@@ -89,7 +97,7 @@ function agentFor(
   // One that only heartbeats had it: who brings results comes first, also one that has lost it before.
   const proven = item.takeovers === 0 ? [] : free.filter(({ address, host }) => host.isProven && !item.barred.includes(address))
   if (proven.length > 0) return best(proven, (agent) => !item.tried.includes(agent.address)) ?? best(proven, () => true)
-  const untried = best(free, (agent) => !item.tried.includes(agent.address))
+  const untried = best(free, (agent) => !item.tried.includes(agent.address) && !item.barred.includes(agent.address))
   if (untried !== null) return untried
   if (!isUrgent && isAnyUntried(state, item)) return null
   const may = (agent: AgentState): boolean => !item.barred.includes(agent.address)
@@ -100,33 +108,54 @@ function agentFor(
 export function isDoable(state: SwarmState, item: ItemState): boolean {
   if (item.barred.length === 0) return true
   if (item.pinnedTo !== null) return !item.barred.includes(item.pinnedTo)
-  for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0 && !item.barred.includes(agent.address)) return true
-  return false
+  return isAnyThere(state, item, item.barred)
 }
 
 function isAnyUntried(state: SwarmState, item: ItemState): boolean {
+  return isAnyThere(state, item, [...item.tried, ...item.barred])
+}
+
+/** Is an agent there that could do the item and is none of these? */
+function isAnyThere(state: SwarmState, { need }: ItemState, but: readonly string[]): boolean {
   for (const agent of state.agents.values()) {
-    if (agent.isPresent && agent.slots > 0 && !item.tried.includes(agent.address)) return true
+    if (agent.isPresent && agent.slots > 0 && agent.needs.has(need) && !but.includes(agent.address)) return true
   }
   return false
 }
 
 function freshMatch(state: SwarmState, free: readonly AgentState[]): Match | null {
-  const index = state.fresh[state.nextFresh]
-  const agent = index === undefined ? null : best(free, () => true)
-  return index === undefined || agent === null ? null : { index, agent }
+  for (const [need, queue] of state.fresh) {
+    while (isOver(state, queue.items[queue.next])) queue.next++
+    const index = queue.items[queue.next]
+    const agent = index === undefined ? null : best(free, (one) => one.needs.has(need))
+    if (index !== undefined && agent !== null) return { index, agent }
+  }
+  return null
+}
+
+/** Has a fresh item got its outcome meanwhile? */
+function isOver({ items }: SwarmState, index: number | undefined): boolean {
+  return index !== undefined && items[index]?.status !== 'waiting'
+}
+
+/** Keeps the agent of an item from those of which no agent may do two. */
+export function barSiblings({ items }: SwarmState, index: number): void {
+  const { siblings = null, agent = '' } = items[index] ?? {}
+  for (const one of siblings ?? []) if (one !== index) items[one]?.barred.push(agent)
 }
 
 function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { now: number; effects: SwarmEffect[] }): void {
   const item = state.items[index]
   if (item === undefined) return
-  if (state.fresh[state.nextFresh] === index) state.nextFresh++
+  const queue = state.fresh.get(item.need)
+  if (queue?.items[queue.next] === index) queue.next++
   state.returned.delete(index)
   agent.pinned.delete(index)
   item.status = 'leased'
   item.attempt++
   item.agent = agent.address
-  item.isRepeatable = agent.isRepeatable
+  item.isRepeatable = agent.needs.get(item.need) ?? true
+  barSiblings(state, index)
   item.leasedAt = now
   agent.inUse++
   agent.host.inUse++

@@ -38,7 +38,7 @@ function overdue(state: SwarmState, proven: readonly AgentState[], now: number):
     const item = state.items[index]
     if (item === undefined || !isTakable(item) || now < dueAt(state, item)) continue
     const agent = state.agents.get(item.agent)
-    const others = proven.filter((one) => one.host !== agent?.host && !item.barred.includes(one.address))
+    const others = proven.filter((one) => one.host !== agent?.host && one.needs.has(item.need) && !item.barred.includes(one.address))
     const to = others.find((one) => !item.tried.includes(one.address)) ?? others[0]
     if (to !== undefined) return { lease: { index, item, agent }, to }
   }

@@ -4,7 +4,7 @@ import type { ErrorBody } from '../../kit/errors.js'
 export interface SwarmParts {
   readonly id: string
   /** Up to 10,000. `pinnedTo` is the address of the only agent that may do the item. */
-  readonly items: readonly { readonly name: string; readonly pinnedTo?: string }[]
+  readonly items: readonly ItemSpec[]
   /** Leases at once; at least 1. */
   readonly maxParallel: number
   /** How often a failed run of an item is tried again. */
@@ -14,14 +14,31 @@ export interface SwarmParts {
   readonly leaseMs: number
 }
 
+/** One item as a swarm is made of it. */
+export interface ItemSpec {
+  readonly name: string
+  /** Address of the only agent that may do it. */
+  readonly pinnedTo?: string
+  /** Which of the swarm's needs an agent has to meet to do it. Default 0. */
+  readonly need?: number
+  /** It waits for `open`. Default false. */
+  readonly isBlocked?: boolean
+  /** Of items of one group no agent does two. */
+  readonly group?: number
+}
+
 /** What happens to a swarm. */
 export type SwarmInput =
   /** An agent takes part, anew or again, and has room for so many runs. */
   | ({ readonly type: 'accepted' } & Recruit)
   /** Several take part at once: work is shared out only when all of them are in. */
   | { readonly type: 'recruited'; readonly agents: readonly Recruit[] }
-  /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). */
-  | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody }
+  /** An agent is out for good: it declined, was revoked or removed. `error` ends the items pinned to it (default PEER_OFFLINE). With `need` it is out for items of that need alone. */
+  | { readonly type: 'left'; readonly agent: string; readonly reason: string; readonly error?: ErrorBody; readonly need?: number }
+  /** Items that were blocked may be given out now. */
+  | ({ readonly type: 'open' } & Range)
+  /** Those of these items that have no outcome get this one: nobody needs them. */
+  | ({ readonly type: 'drop'; readonly status: 'skipped' | 'canceled'; readonly reason: string } & Range)
   /** The link to these agents is lost; they may come back with `accepted`. */
   | { readonly type: 'gone'; readonly agents: readonly string[]; readonly reason: string }
   /** A worker holds these leases still. The caller has checked that it is the one they were given to. */
@@ -33,6 +50,12 @@ export type SwarmInput =
   | { readonly type: 'tick' }
   | { readonly type: 'cancel' }
 
+/** Items next to each other. */
+export interface Range {
+  readonly from: number
+  readonly count: number
+}
+
 /** An agent that takes part. */
 export interface Recruit {
   readonly agent: string
@@ -40,6 +63,8 @@ export interface Recruit {
   readonly slots: number
   /** May what it began be given to another when nobody knows whether it was done? Default true. */
   readonly isRepeatable?: boolean
+  /** Which of the swarm's needs it meets. Default 0. */
+  readonly need?: number
 }
 
 /** How one run of an item ended. */
@@ -83,8 +108,11 @@ export type SwarmEffect =
 /** How a swarm ends. */
 export type FinalSwarmStatus = 'completed' | 'failed' | 'partial' | 'canceled'
 
-/** What becomes of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. */
-export type ItemOutcome = 'completed' | 'failed' | 'unknown'
+/**
+ * What becomes of an item. `unknown`: it may not be repeated, and nobody can say whether it was done. `skipped`: it was not
+ * to be done. `canceled`: it was not needed any more.
+ */
+export type ItemOutcome = 'completed' | 'failed' | 'unknown' | 'skipped' | 'canceled'
 
 /** Items by fate. */
 export interface ItemCounts {
@@ -92,13 +120,18 @@ export interface ItemCounts {
   readonly completed: number
   /** Those whose outcome is unknown among them. */
   readonly failed: number
+  /** Those that were skipped, or canceled since nobody needed them; absent for none. */
+  readonly skipped?: number
 }
 
 /** One element of the swarm's input. */
 export interface ItemState {
   readonly name: string
   readonly pinnedTo: string | null
-  status: 'waiting' | 'leased' | ItemOutcome
+  readonly need: number
+  /** Its siblings' indexes, when no agent may do two of them; null without such a group. */
+  readonly siblings: readonly number[] | null
+  status: 'blocked' | 'waiting' | 'leased' | ItemOutcome
   /** Number of the last lease, 0 before the first. */
   attempt: number
   /** Runs that failed. */
@@ -133,8 +166,8 @@ export interface AgentState {
   readonly host: HostState
   /** False: its link is lost or it left. */
   isPresent: boolean
-  /** May its runs be repeated? */
-  isRepeatable: boolean
+  /** The needs that it meets, and whether such runs of it may be repeated. */
+  readonly needs: Map<number, boolean>
   slots: number
   inUse: number
   /** Counts leases of the whole swarm: the lower, the longer ago it got one. */
@@ -159,9 +192,8 @@ export interface SwarmState {
   readonly leases: Map<number, number>
   /** Items that came back, oldest first, with the time from which any agent will do. They go before fresh ones. */
   readonly returned: Map<number, number>
-  /** Fresh items that any agent may do, in order; those before `nextFresh` are leased or done. */
-  readonly fresh: readonly number[]
-  nextFresh: number
+  /** By need: fresh items that any agent may do, in order; those before `next` are leased or done. */
+  readonly fresh: Map<number, { readonly items: number[]; next: number }>
   /** Absent agents that items are pinned to, by the time they went, oldest first. */
   readonly absent: Map<string, number>
   leaseCount: number
@@ -169,5 +201,6 @@ export interface SwarmState {
   workedMs: number
   completed: number
   failed: number
+  skipped: number
   status: 'running' | FinalSwarmStatus
 }

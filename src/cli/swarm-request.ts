@@ -1,0 +1,153 @@
+import { readPlanFile, type PlanFile } from '../config/plan-file.js'
+import { NodeError } from '../kit/errors.js'
+import { isRecord } from '../kit/json.js'
+import { shown } from '../kit/text.js'
+import type { SwarmRequest } from '../ports/swarm-api.js'
+import { isGlob } from './items/glob.js'
+import { ITEMS_MAX, readItems } from './items/source.js'
+import { type InputTemplate, parseTemplate, plainInput } from './items/template.js'
+import { countOption, durationOption, given, isSet, type Options, textOption, textsOption } from './options.js'
+
+/** Characters of an idempotency key. */
+const KEY_MAX = 256
+/** Answers of a race or vote, and stages of a pipeline. */
+const SEVERAL_MAX = 64
+
+type Strategy = SwarmRequest['strategy']
+
+/** A request, and what its command line was. */
+export interface AskedSwarm {
+  readonly request: SwarmRequest
+  /** Are its items lines, not files? */
+  readonly isList: boolean
+  /** Its plan, when it was a file. */
+  readonly planFile: PlanFile | null
+}
+
+/** Makes the request of the flags of `swarm run`. @throws NodeError USAGE */
+export async function swarmRequest(goal: string, options: Options): Promise<AskedSwarm> {
+  if (goal.trim() === '') throw usage('the goal is empty')
+  const file = textOption(options, 'plan')
+  const planFile = file === undefined ? null : await readPlanFile(file)
+  const capabilities = textsOption(options, 'capability').flatMap((text) => text.split(',').map((one) => one.trim()))
+  const source = textOption(options, 'items')
+  const strategy = strategyOf(options, { capabilities, planFile })
+  checkFlags(options, { strategy, capabilities })
+  const text = textOption(options, 'input')
+  const template = text === undefined ? null : parseTemplate(text)
+  const input = source === undefined ? plainOf(template) : { items: await mapItems(source, template, isSet(options, 'attach')) }
+  const work = workOf(strategy, { capabilities, planFile, labels: labelsOf(options) })
+  return { request: { goal, ...work, ...input, ...sharedOf(options) }, isList: source !== undefined && !isGlob(source), planFile }
+}
+
+function strategyOf(
+  options: Options,
+  { capabilities, planFile }: { capabilities: readonly string[]; planFile: PlanFile | null }
+): Strategy {
+  const named = textOption(options, 'strategy')
+  if (named !== undefined) return named as Strategy
+  if (textOption(options, 'items') !== undefined) return 'map'
+  return planFile !== null || capabilities.length > 1 ? 'plan' : 'each'
+}
+
+function checkFlags(options: Options, { strategy, capabilities }: { strategy: Strategy; capabilities: readonly string[] }): void {
+  const source = textOption(options, 'items')
+  const isPlan = textOption(options, 'plan') !== undefined
+  if (isPlan && strategy !== 'plan') throw usage(`--plan has a strategy of its own, not ${strategy}`)
+  if (isPlan && capabilities.length > 0) throw usage('the sub-tasks of --plan name their capabilities: leave --capability out')
+  if (isPlan && textsOption(options, 'label').length > 0) throw usage('the sub-tasks of --plan name their labels: leave --label out')
+  if (!isPlan && (capabilities.length === 0 || capabilities.includes('')))
+    throw usage('--capability is required: what must the agents be able to do?', ['a2a-node agents', 'a2a-node swarm run --help'])
+  if (capabilities.length > 1 && strategy !== 'pipeline' && strategy !== 'plan')
+    throw usage(`the strategy ${strategy} takes one capability; several are the stages of a pipeline, or sub-tasks side by side`)
+  if (strategy === 'map' && source === undefined) throw usage('the strategy map needs --items')
+  if (strategy !== 'map' && source !== undefined) throw usage(`the strategy ${strategy} takes no --items${itemsAdvice(strategy)}`)
+  if (source === undefined && isSet(options, 'attach')) throw usage('--attach needs --items')
+  if (textOption(options, 'judge') !== undefined && strategy !== 'vote') throw usage('--judge needs --strategy vote')
+  if (textOption(options, 'answers') !== undefined && strategy !== 'vote' && strategy !== 'race')
+    throw usage('--answers needs --strategy vote or race')
+}
+
+function itemsAdvice(strategy: Strategy): string {
+  if (strategy === 'plan') return ': its sub-tasks may have items of their own'
+  return strategy === 'each' ? ': every agent gets the same input' : ''
+}
+
+function workOf(
+  strategy: Strategy,
+  { capabilities, planFile, labels }: { capabilities: readonly string[]; planFile: PlanFile | null; labels: { labels?: readonly string[] } }
+): Pick<SwarmRequest, 'capability' | 'strategy' | 'stages' | 'plan'> {
+  const [capability = 'swarm.plan'] = capabilities
+  if (strategy === 'pipeline') return { capability, strategy, stages: capabilities }
+  if (strategy !== 'plan') return { capability, strategy }
+  // The node checks it, whatever it is.
+  if (planFile !== null)
+    return { capability: firstCapability(planFile.value), strategy, plan: planFile.value as NonNullable<SwarmRequest['plan']> }
+  return {
+    capability,
+    strategy,
+    plan: { tasks: capabilities.map((one, index) => ({ id: `task-${index + 1}`, capability: one, ...labels })) }
+  }
+}
+
+function firstCapability(plan: unknown): string {
+  const tasks = isRecord(plan) && Array.isArray(plan['tasks']) ? plan['tasks'] : []
+  const first: unknown = tasks[0]
+  const capability = isRecord(first) ? first['capability'] : undefined
+  return typeof capability === 'string' && capability !== '' && capability.length <= 128 ? capability : 'swarm.plan'
+}
+
+function labelsOf(options: Options): { labels?: readonly string[] } {
+  const labels = textsOption(options, 'label').flatMap((text) => text.split(','))
+  return labels.length === 0 ? {} : { labels }
+}
+
+function sharedOf(options: Options): Partial<SwarmRequest> {
+  return given({
+    ...labelsOf(options),
+    answers: countOption(options, 'answers', [1, SEVERAL_MAX]),
+    judge: textOption(options, 'judge'),
+    reduce: textOption(options, 'reduce'),
+    maxParallel: countOption(options, 'maxParallel', [1, ITEMS_MAX]),
+    retries: countOption(options, 'retries', [0, 100]),
+    deadlineMs: durationOption(options, 'deadline'),
+    justification: textOption(options, 'justification'),
+    idempotencyKey: keyOption(options),
+    allowRepeat: isSet(options, 'allowRepeat') ? true : undefined
+  })
+}
+
+function keyOption(options: Options): string | undefined {
+  const key = textOption(options, 'idempotencyKey')
+  if (key !== undefined && (key === '' || key.length > KEY_MAX)) throw usage(`--idempotency-key takes 1 to ${KEY_MAX} characters`)
+  return key
+}
+
+function plainOf(template: InputTemplate | null): { input?: unknown } {
+  if (template?.hasPlaceholders) throw usage('{item}, {file} and {text} need --items')
+  return template === null ? {} : { input: template.inputOf(null) }
+}
+
+async function mapItems(source: string, template: InputTemplate | null, attach: boolean): Promise<NonNullable<SwarmRequest['items']>> {
+  const items = await readItems(source, { cwd: process.cwd(), attach })
+  return items.map((item) => ({ item: item.name, input: template === null ? plainInput(item) : template.inputOf(item) }))
+}
+
+/** What the node found wrong with a plan, with file and line; any other error as it is. */
+export function placed(error: NodeError, planFile: PlanFile | null): NodeError {
+  const faults = isRecord(error.data) && Array.isArray(error.data['faults']) ? error.data['faults'].filter(isFault) : []
+  if (planFile === null || faults.length === 0) return error
+  const told = faults.map(({ path, reason }) => ({ place: planFile.placeOf(path), reason: shown(reason, 500) }))
+  return new NodeError('USAGE', told.map(({ place, reason }) => `${place}: ${reason}`).join('; '), {
+    data: { faults: told },
+    next: ['a2a-node swarm run --help']
+  })
+}
+
+function isFault(value: unknown): value is { path: (string | number)[]; reason: string } {
+  return isRecord(value) && Array.isArray(value['path']) && typeof value['reason'] === 'string'
+}
+
+function usage(message: string, next: readonly string[] = ['a2a-node swarm run --help']): NodeError {
+  return new NodeError('USAGE', message, { next })
+}

@@ -1,0 +1,69 @@
+import { open } from 'node:fs/promises'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
+
+/** Bytes of a plan file. */
+const MAX_BYTES = 262_144
+
+/** The YAML of a plan, not yet checked as one. */
+export interface PlanFile {
+  readonly value: unknown
+  /** `file:line` of a place in it, by its keys and indexes; of the nearest one that is there. */
+  placeOf(path: readonly (string | number)[]): string
+}
+
+/** Reads the YAML of a plan: no aliases, no tags of its own. @throws NodeError USAGE when it cannot be read, is too large, or is no YAML. */
+export async function readPlanFile(file: string): Promise<PlanFile> {
+  return await parsePlan(await readText(file), file)
+}
+
+async function readText(file: string): Promise<string> {
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    throw new NodeError('USAGE', `cannot read the plan ${shown(file, 4096)}: ${messageOf(error)}`, { cause: error })
+  })
+  try {
+    const bytes = new Uint8Array(MAX_BYTES + 1)
+    let read = 0
+    for (let more = 1; more > 0 && read < bytes.length; read += more) more = (await handle.read(bytes, read)).bytesRead
+    if (read > MAX_BYTES) throw new NodeError('USAGE', `${shown(file, 4096)}: a plan has at most ${MAX_BYTES} bytes`)
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(0, read))
+  } catch (error) {
+    if (error instanceof NodeError) throw error
+    throw new NodeError('USAGE', `cannot read the plan ${shown(file, 4096)}: ${messageOf(error)}`, { cause: error })
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Takes the text of a plan apart. @throws NodeError USAGE with the line of what is no YAML. */
+export async function parsePlan(text: string, file: string): Promise<PlanFile> {
+  const yaml = await import('yaml')
+  const lines = new yaml.LineCounter()
+  const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, schema: 'core' })
+  const lineOf = (offset: number): string => `${shown(file, 4096)}:${lines.linePos(offset).line}`
+  const error = doc.errors[0]
+  if (error !== undefined) throw new NodeError('USAGE', `${lineOf(error.pos[0])}: ${error.message}`)
+  let value: unknown
+  try {
+    // No aliases: a few lines of them could grow without bound.
+    value = doc.toJS({ maxAliasCount: 0 })
+  } catch (cause) {
+    throw new NodeError('USAGE', `${shown(file, 4096)}: aliases are not allowed in a plan`, { cause })
+  }
+  const rangeOf = (path: readonly (string | number)[]): number | null => {
+    const parent = path.length === 0 ? null : doc.getIn(path.slice(0, -1), true)
+    const pair = yaml.isMap(parent) ? parent.items.find(({ key }) => yaml.isScalar(key) && key.value === path.at(-1)) : undefined
+    const node = pair === undefined ? doc.getIn(path, true) : pair.key
+    return yaml.isNode(node) ? (node.range?.[0] ?? null) : null
+  }
+  return {
+    value,
+    placeOf(path) {
+      for (let length = path.length; length > 0; length--) {
+        const at = rangeOf(path.slice(0, length))
+        if (at !== null) return lineOf(at)
+      }
+      return lineOf(0)
+    }
+  }
+}

@@ -1,0 +1,120 @@
+import { canonicalJson, isRecord } from '../../kit/json.js'
+
+/** UTF-16 units of all text that filling one template writes, at most: 16 Mi. */
+export const FILLED_MAX = 16 * 1024 * 1024
+
+/** What a name in a template says of a sub-task. */
+export type Facet = 'result' | 'status' | 'error'
+
+/** A place that a template or a condition names: `{name}`, `{name/pointer}`, `{name:status}`, `{name:error}`. */
+export interface Reference {
+  readonly name: string
+  /** Keys and indexes into the value, outermost first. */
+  readonly pointer: readonly string[]
+  readonly facet: Facet
+}
+
+/** The value of a reference; undefined when there is none. */
+export type Lookup = (reference: Reference) => unknown
+
+/** What filling a template gives. */
+export type Filled = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string }
+
+/** A name of a sub-task, or of something that every template knows. */
+export const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
+const REFERENCE = /\{([A-Za-z][A-Za-z0-9_-]{0,63})((?:\/[^{}/\s]{0,256}){0,32})(?::(status|error))?\}/
+const ANY = new RegExp(`\\{(\\{[^{}]*\\})\\}|${REFERENCE.source}`, 'g')
+const WHOLE = new RegExp(`^${REFERENCE.source}$`)
+
+/** The reference that a text is from end to end; null for any other text. */
+export function referenceOf(text: string): Reference | null {
+  const match = WHOLE.exec(text)
+  return match === null ? null : made(match[1] ?? '', match[2] ?? '', match[3])
+}
+
+function made(name: string, pointer: string, facet: string | undefined): Reference {
+  const keys = pointer === '' ? [] : pointer.slice(1).split('/').map(unescaped)
+  return { name, pointer: keys, facet: facet === 'status' || facet === 'error' ? facet : 'result' }
+}
+
+/** RFC 6901, section 4. */
+function unescaped(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~')
+}
+
+/** A reference as it is written. */
+export function referenceText({ name, pointer, facet }: Reference): string {
+  const path = pointer.map((key) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+  return `{${name}${path}${facet === 'result' ? '' : `:${facet}`}}`
+}
+
+/** Every reference in the strings of a JSON value, with where it stands. */
+export function referencesIn(template: unknown): { readonly reference: Reference; readonly path: readonly (string | number)[] }[] {
+  if (typeof template === 'string') {
+    return [...template.matchAll(ANY)].flatMap(([, escaped, name = '', pointer = '', facet]) =>
+      escaped === undefined ? [{ reference: made(name, pointer, facet), path: [] }] : []
+    )
+  }
+  const children: [string | number, unknown][] = Array.isArray(template)
+    ? template.map((one: unknown, index) => [index, one])
+    : isRecord(template)
+      ? Object.entries(template)
+      : []
+  return children.flatMap(([key, child]) => referencesIn(child).map(({ reference, path }) => ({ reference, path: [key, ...path] })))
+}
+
+/**
+ * Fills a template: a string that is nothing but a reference becomes the value itself; inside a longer string it becomes
+ * text, other than strings as canonical JSON. `{{name}}` stands for the text `{name}`. Only own members of objects and
+ * arrays are reached. A reference without a value, and more text than {@link FILLED_MAX}, is a reason. Never throws.
+ */
+export function fillTemplate(template: unknown, lookup: Lookup): Filled {
+  const budget = { left: FILLED_MAX }
+  try {
+    return { ok: true, value: fill(template, lookup, budget) }
+  } catch (error) {
+    return { ok: false, reason: error instanceof Unfilled ? error.message : 'a value has no form as text' }
+  }
+}
+
+/** Why a template cannot be filled; it never leaves this file. */
+class Unfilled extends Error {}
+
+function fill(template: unknown, lookup: Lookup, budget: { left: number }): unknown {
+  if (typeof template === 'string') return fillText(template, lookup, budget)
+  if (Array.isArray(template)) return template.map((one: unknown) => fill(one, lookup, budget))
+  if (!isRecord(template)) return template
+  return Object.fromEntries(Object.entries(template).map(([key, one]) => [key, fill(one, lookup, budget)]))
+}
+
+function fillText(text: string, lookup: Lookup, budget: { left: number }): unknown {
+  const whole = referenceOf(text)
+  if (whole !== null) return found(whole, lookup)
+  const filled = text.replace(ANY, (_all, escaped: string | undefined, name: string, pointer: string, facet: string | undefined) => {
+    if (escaped !== undefined) return escaped
+    const value = found(made(name, pointer, facet), lookup)
+    const written = typeof value === 'string' ? value : canonicalJson(value)
+    budget.left -= written.length
+    if (budget.left < 0) throw new Unfilled(`the input would be longer than ${FILLED_MAX} characters`)
+    return written
+  })
+  budget.left -= text.length
+  return filled
+}
+
+function found(reference: Reference, lookup: Lookup): unknown {
+  const value = lookup(reference)
+  if (value === undefined) throw new Unfilled(`there is no value at ${referenceText(reference)}`)
+  return value
+}
+
+/** The value at a pointer (RFC 6901), by own members alone; undefined when there is none. */
+export function valueAt(value: unknown, pointer: readonly string[]): unknown {
+  let at: unknown = value
+  for (const key of pointer) {
+    if (Array.isArray(at)) at = /^(?:0|[1-9]\d{0,9})$/.test(key) ? at[Number(key)] : undefined
+    else if (isRecord(at) && Object.hasOwn(at, key)) at = at[key]
+    else return undefined
+  }
+  return at
+}

@@ -1,0 +1,33 @@
+import type { ErrorBody } from '../kit/errors.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import { sizeOf } from './size.js'
+import type { SwarmBook, SwarmRow } from './swarm-book.js'
+
+/** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
+const MAX_DATA_BYTES = 16 * 1024
+
+/** About how many bytes the result and the error of an item hold. */
+export function bytesOf({ row: { result, error } }: SwarmRow): number {
+  return sizeOf(result) + sizeOf(error)
+}
+
+/** The change with which an item has its outcome. What its agent says beside its error may be too large to be kept together with it. */
+export function keptRow(book: SwarmBook, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerChange } {
+  try {
+    return { row, change: book.settled(id, row) }
+  } catch {
+    const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
+    return { row: bare, change: book.settled(id, bare) }
+  }
+}
+
+/** An error of an item as the outcome of the whole swarm repeats it. */
+export function repeatedError(error: ErrorBody | null): ErrorBody | null {
+  return sizeOf(error?.data) > MAX_DATA_BYTES ? bareOf(error) : error
+}
+
+function bareOf(error: ErrorBody | null): ErrorBody | null {
+  if (error === null) return null
+  const { data: _data, ...bare } = error
+  return bare
+}

@@ -1,0 +1,102 @@
+import test from 'brittle'
+import fc from 'fast-check'
+import assert from 'node:assert/strict'
+import { checkPlan, PLAN_MAX_TASKS, type PlanTask } from '../../../src/domain/swarm/plan.js'
+import { holds } from '../../support/holds.js'
+
+const task = (id: string, rest: Partial<PlanTask> = {}): PlanTask => ({ id, capability: 'work.do', ...rest })
+
+function faults(...tasks: readonly object[]): string[] {
+  const found = checkPlan({ tasks })
+  return found.ok ? [] : found.faults.map(({ path, reason }) => `${path.join('.')}: ${reason}`)
+}
+
+test('what the input and the condition of a sub-task name is needed by it', (t) => {
+  const found = checkPlan({
+    tasks: [
+      task('a'),
+      task('b'),
+      task('c', { needs: ['b'], input: { x: ['{a/n}'], goal: '{goal}' }, when: '{d:status} == "failed"' }),
+      task('d')
+    ]
+  })
+  assert.ok(found.ok)
+  t.alike(
+    found.plan.tasks.map((one) => one.needs),
+    [[], [], ['b', 'd', 'a'], []]
+  )
+})
+
+test('every fault of a plan is told with its place, before anything of it runs', (t) => {
+  t.alike(faults(task('a', { needs: ['b'] })), ['tasks.0.needs.0: there is no sub-task b'])
+  t.alike(faults(task('a', { needs: ['a'] })), ['tasks.0.needs.0: it needs itself'])
+  t.alike(faults(task('a'), task('a')), ['tasks.1.id: a is there twice'])
+  t.alike(faults(task('a', { strategy: 'vote', judge: 'j' }), task('a_votes')), ['tasks.1.id: a_votes is there twice'])
+  t.alike(faults(task('goal')), ['tasks.0.id: goal is a name that every template knows already'])
+  t.alike(faults(task('a', { when: '{b} == ' })), ['tasks.0.when: something is missing at its end'])
+  t.alike(faults(task('a', { when: '{b}' })), ['tasks.0.when: {b}: there is no sub-task b; for the text itself write {{b}}'])
+  t.alike(faults(task('a', { input: { deep: ['{a/x}'] } })), ['tasks.0.input.deep.0: {a/x} is its own result'])
+  t.alike(faults(task('a', { input: '{item}' })), ['tasks.0.input: {item} stands for one of the items, and there are none here'])
+  t.alike(faults(task('a', { answers: 3 })), ['tasks.0.answers: only a race or a vote has answers'])
+  t.alike(faults(task('a', { strategy: 'race', judge: 'j' })), ['tasks.0.judge: only a vote has a judge'])
+  t.alike(faults(task('a', { strategy: 'each', items: [1] })), ['tasks.0.items: each takes no items'])
+  t.alike(faults({ id: 'a' }), ['tasks.0.capability: capability is missing'])
+  t.ok(faults({ ...task('a'), neds: [] })[0]?.startsWith('tasks.0.neds: '))
+  t.alike(faults(), ['tasks: Too small: expected array to have >=1 items'])
+  t.is(faults(...Array.from({ length: PLAN_MAX_TASKS + 1 }, (_, n) => task(`t${n}`))).length, 1)
+  t.alike(faults(task('a', { input: { __proto__: 1, ['constructor']: 2 } })), [': the key constructor is not allowed'])
+  t.alike(faults(task('a', { input: 'x'.repeat(262_144) })), [': a plan has at most 262144 bytes'])
+  const output = checkPlan({ tasks: [task('a')], output: { n: '{b}' } })
+  t.alike(output.ok ? [] : output.faults, [{ path: ['output', 'n'], reason: 'there is no sub-task b' }])
+})
+
+test('a circle is told with the way around it', (t) => {
+  const all = [
+    task('start'),
+    task('a', { needs: ['c', 'start'] }),
+    task('b', { input: '{a}' }),
+    task('c', { when: '{b}' }),
+    task('behind', { needs: ['c'] })
+  ]
+  t.alike(faults(...all), ['tasks.1: it needs itself: a -> c -> b -> a'])
+})
+
+test('whatever a plan is, checking it never throws, and what is found fit has no circle and no unknown name', async (t) => {
+  const id = fc.constantFrom('a', 'b', 'c', 'd', 'goal', 'x y')
+  const made = fc.record(
+    {
+      id,
+      capability: fc.constantFrom('work.do', '', 'a b'),
+      needs: fc.array(id, { maxLength: 2 }),
+      input: fc.oneof(
+        fc.jsonValue(),
+        id.map((one) => `{${one}/n}`)
+      ),
+      when: fc.oneof(
+        fc.string(),
+        id.map((one) => `{${one}}`)
+      ),
+      strategy: fc.constantFrom('each', 'race', 'vote'),
+      answers: fc.integer({ min: 0, max: 70 })
+    },
+    { requiredKeys: ['id', 'capability'] }
+  )
+  await holds(
+    t,
+    fc.property(
+      fc.oneof(
+        fc.jsonValue(),
+        fc.record({ tasks: fc.array(fc.oneof({ weight: 9, arbitrary: made }, { weight: 1, arbitrary: fc.jsonValue() }), { maxLength: 5 }) })
+      ),
+      (value) => {
+        const found = checkPlan(value)
+        if (!found.ok) return assert.ok(found.faults.length > 0)
+        const done = new Set<string>()
+        for (let round = 0; round < found.plan.tasks.length; round++)
+          for (const one of found.plan.tasks) if ((one.needs ?? []).every((need) => done.has(need))) done.add(one.id)
+        assert.equal(done.size, found.plan.tasks.length)
+      }
+    ),
+    2000
+  )
+})
