@@ -31,8 +31,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'a cut link takes back what may not be repeated',
     file: 'src/domain/swarm/machine.ts',
-    find: 'if (lease.item.isRepeatable) release(',
-    put: 'if (lease.item.attempt > 0) release(',
+    find: 'if (lease.item.isRepeatable && isOf(lease.item, need)) release(',
+    put: 'if (isOf(lease.item, need)) release(',
     test,
     title: 'a link that was only cut: what may not be repeated goes on'
   },
@@ -123,5 +123,37 @@ export const SWARM_MUTANTS = [
     put: 'item.takeovers >= 0 ? [] : free.filter(',
     test: 'domain/swarm/simulation',
     title: 'an item that one held and only heartbeat goes to who brings results'
+  },
+  {
+    name: 'a sub-task is built on a result before that is durable',
+    file: 'src/node/swarm-run.ts',
+    find: 'tell: () => this.#told(row) })',
+    put: 'tell: () => {} })\n    this.#told(row)',
+    test: 'node/swarm-strategies.property',
+    title: 'Feature: a2a-mcp-protocols, Property 26: Swarm sub-task assignment and state consistency, for every strategy'
+  },
+  {
+    name: 'half of the votes are a majority',
+    file: 'src/domain/swarm/graph.ts',
+    find: 'same.count * 2 > stage.count',
+    put: 'same.count * 2 >= stage.count',
+    test: 'domain/swarm/graph',
+    title: 'vote: what more than half say is the result'
+  },
+  {
+    name: 'a bad result wins a race',
+    file: 'src/domain/swarm/graph.ts',
+    find: "if (status === 'completed') {",
+    put: "if (status !== 'skipped') {",
+    test: 'domain/swarm/graph',
+    title: 'race: the first good result wins'
+  },
+  {
+    name: 'templates reach prototypes',
+    file: 'src/domain/swarm/template.ts',
+    find: 'isRecord(at) && Object.hasOwn(at, key)',
+    put: 'isRecord(at) && key in at',
+    test: 'domain/swarm/template',
+    title: 'only own members are reached'
   }
 ]

@@ -64,8 +64,8 @@ export function prepare(parts: SurveyParts, wanted: Wanted, onRecord: Set<string
 /** @throws NodeError unless somebody may do each sub-task: see {@link nobody}; NO_CAPABLE_AGENT for too few different agents. */
 export function checkPrepared(parts: SurveyParts, { stages, wants, found }: Prepared): void {
   for (const [need, one] of wants.entries()) {
-    const survey = found[need]
-    if (survey !== undefined && survey.allowed.length === 0) throw nobody(parts, one, survey)
+    const some = found[need]
+    if (some !== undefined && some.allowed.length === 0) throw nobody(parts, one, some)
   }
   const { needOf } = needsOf(stages)
   for (const [index, { id, count, isDistinct, capability }] of stages.entries()) {

@@ -1,5 +1,4 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
-import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
 import type { RunOutcome, SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'

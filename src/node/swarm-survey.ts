@@ -51,8 +51,6 @@ export function survey(
   { request, wants, onBehalfOf }: Wanted,
   onRecord: Set<string> | null = new Set()
 ): Survey {
-  const isOnRecord = onRecord !== null
-  const refused = onRecord ?? new Set<string>()
   const by = onBehalfOf === undefined ? {} : { onBehalfOf }
   const sender = { agentId: OPERATOR, nodeId: self }
   const allowed: string[] = []
@@ -66,12 +64,9 @@ export function survey(
   for (const card of registry.findByCapability(capability)) {
     if (!further.every((id) => card.capabilities.some((one) => one.id === id))) continue
     const missing = labels.find((label) => card.labels?.includes(label) !== true)
-    if (missing !== undefined) {
-      leaveOut(card, `label: its node is not marked ${missing}`)
-      continue
-    }
-    if (card.nodeId !== self && !peers.isOnline(card.nodeId)) {
-      leaveOut(card, 'offline')
+    const isAway = card.nodeId !== self && !peers.isOnline(card.nodeId)
+    if (missing !== undefined || isAway) {
+      leaveOut(card, missing === undefined ? 'offline' : `label: its node is not marked ${missing}`)
       continue
     }
     const recipient = { agentId: card.id, nodeId: card.nodeId }
@@ -82,8 +77,8 @@ export function survey(
       continue
     }
     const key = refusedKey(card.address, capability)
-    if (isOnRecord && !refused.has(key)) outbox.judge(draft)
-    refused.add(key)
+    if (onRecord?.has(key) === false) outbox.judge(draft)
+    onRecord?.add(key)
     leaveOut(card, verdict.rule)
     if (sees(card)) refusals.push(verdict.code)
   }

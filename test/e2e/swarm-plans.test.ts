@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import type { AgentDetail, AgentInfo } from '../../src/ports/node-api.js'
-import type { SwarmResults } from '../../src/ports/swarm-api.js'
+import type { SwarmPreview, SwarmResults } from '../../src/ports/swarm-api.js'
 import { type TestMesh, type TestNode, testMesh, untilAgent, untilOnline } from '../support/nodes.js'
 
 /** Nodes a, b and c; b is marked `gpu` and `zone=eu`. */
@@ -126,4 +126,45 @@ output: { sum: "{more/n}" }
   t.is(faulty.code, 2)
   t.ok(faulty.stderr.includes(`${plan}:5: there is no sub-task nothing`), faulty.stderr)
   t.ok(faulty.stderr.includes(`${plan}:8:`), faulty.stderr)
+})
+
+test('a dry run shows who would do what and who is left out, and begins nothing; several capabilities are sub-tasks, reducers make one result', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await labelledMesh(mesh)
+  const each = ['report', '--capability', 'host.report']
+  const dry = await a.json<SwarmPreview>(['swarm', 'run', ...each, '--label', 'gpu', '--dry-run'])
+  const [stage] = dry.stages
+  t.alike([dry.error, stage?.items, stage?.isPinned, stage?.agents], [null, 1, true, ['host@b']])
+  const rule = 'label: its node is not marked gpu'
+  t.alike(
+    stage?.leftOut.toSorted((x, y) => x.agent.localeCompare(y.agent)),
+    [
+      { agent: 'host@a', rule },
+      { agent: 'host@c', rule }
+    ]
+  )
+  const none = await a.cli(['swarm', 'run', ...each, '--label', 'tpu', '--dry-run'])
+  t.is(none.code, 7, 'it exits as the launch would')
+  t.ok(none.stdout.includes('its node is not marked tpu') && none.stdout.includes('nobody'), none.stdout)
+  t.alike((await a.json<{ swarms: unknown[] }>(['swarm', 'ls'])).swarms, [])
+  const entries = (await b.json<{ tasks: unknown[] }>(['tasks'])).tasks
+  t.alike(entries, [], 'nobody was asked')
+
+  const goal = await run(a, ['look', '--capability', 'host.report,host.report'])
+  t.alike(
+    [goal.code, goal.results.results.map(({ item, status }) => [item, status])],
+    [
+      0,
+      [
+        ['task-1', 'completed'],
+        ['task-2', 'completed']
+      ]
+    ]
+  )
+  const counted = await run(a, [...each, '--reduce', 'count'])
+  t.alike([counted.code, counted.done.result, counted.results.result], [0, 3, 3])
+  await fs.writeFile(path.join(a.home, 'agents', 'sum.md'), job('sum', '({sum:input.results.length,goal:input.goal})'))
+  await untilAgent(a, 'sum@a')
+  const summed = await run(a, [...each, '--reduce', 'job.sum'])
+  t.alike([summed.code, summed.done.result], [0, { sum: 3, goal: 'report' }])
 })

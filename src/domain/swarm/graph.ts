@@ -171,7 +171,7 @@ function hindrance(graph: GraphState, stage: GraphStage, results: Results): Pick
   const [first] = bad
   if (first !== undefined && (!stage.isGathering || bad.length === stage.needs.length)) {
     const reason = `it needs ${graph.stages[first]?.id ?? ''}, which ${graph.states[first]?.status === 'skipped' ? 'was skipped' : 'failed'}`
-    return { reason, isBad: bad.some((one) => graph.states[one]?.status !== 'skipped' || graph.states[one]?.isBad === true) }
+    return { reason, isBad: bad.some((one) => graph.states[one]?.status !== 'skipped' || graph.states[one].isBad) }
   }
   if (stage.when === null || isMet(stage.when, lookupOf(graph, results))) return null
   return { reason: 'its condition is not met', isBad: false }

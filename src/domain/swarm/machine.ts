@@ -26,8 +26,6 @@ export { type KnownItem, restoreSwarm } from './restore.js'
 export type {
   FinalSwarmStatus,
   ItemCounts,
-  ItemOutcome,
-  ItemSpec,
   RunOutcome,
   SwarmEffect,
   SwarmInput,

@@ -90,9 +90,9 @@ function fill(template: unknown, lookup: Lookup, budget: { left: number }): unkn
 function fillText(text: string, lookup: Lookup, budget: { left: number }): unknown {
   const whole = referenceOf(text)
   if (whole !== null) return found(whole, lookup)
-  const filled = text.replace(ANY, (_all, escaped: string | undefined, name: string, pointer: string, facet: string | undefined) => {
+  const filled = text.replace(ANY, (...[, escaped, name, pointer, facet]: (string | undefined)[]) => {
     if (escaped !== undefined) return escaped
-    const value = found(made(name, pointer, facet), lookup)
+    const value = found(made(name ?? '', pointer ?? '', facet), lookup)
     const written = typeof value === 'string' ? value : canonicalJson(value)
     budget.left -= written.length
     if (budget.left < 0) throw new Unfilled(`the input would be longer than ${FILLED_MAX} characters`)
