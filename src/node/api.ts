@@ -7,6 +7,7 @@ import type { Task } from '../domain/task/task.js'
 import { taskOfLedger } from './recovery.js'
 import type { RecordedTask } from './recorded-task.js'
 import { isActive } from '../domain/membership/view.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import { isShortId, MIN_PREFIX } from '../domain/routing/names.js'
 import type {
   BackupInfo,
@@ -106,7 +107,7 @@ type CallTable = {
 
 function callTable(host: ApiHost, principal: Principal): CallTable {
   const { node } = host
-  const { directory, swarms } = node
+  const { directory } = node
   // What a caller has done in the operator's name is as weak as the caller.
   const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
   return {
@@ -133,17 +134,25 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
     'message.send': ['send', (params, signal) => sendText(node, params, { by, signal })],
     'message.call': ['send', (params, signal) => callCapability(node, params, { by, signal })],
+    'tasks.list': ['read', (params) => listTasks(node, params)],
+    'tasks.show': ['read', ({ id }) => showTask(node, id)],
+    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)],
+    ...swarmCalls(node, by),
+    ...policyCalls(node, principal),
+    ...documentCalls(node, by)
+  }
+}
+
+type SwarmCall = Extract<CallName, `swarm.${string}`>
+
+function swarmCalls({ swarms }: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCall> {
+  return {
     'swarm.start': ['send', async (params) => ({ id: await swarms.launch(params, by) })],
     'swarm.preview': ['send', (params) => swarms.preview(params, by)],
     'swarm.list': ['read', async () => ({ swarms: await swarms.listAll() })],
     'swarm.show': ['read', async ({ id }) => (await swarms.find(id)).info()],
     'swarm.results': ['read', async ({ id }) => (await swarms.find(id)).results()],
-    'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)],
-    'tasks.list': ['read', (params) => listTasks(node, params)],
-    'tasks.show': ['read', ({ id }) => showTask(node, id)],
-    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)],
-    ...policyCalls(node, principal),
-    ...documentCalls(node, by)
+    'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)]
   }
 }
 
