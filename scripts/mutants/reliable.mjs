@@ -305,5 +305,13 @@ export const RELIABLE_MUTANTS = [
     put: 'const payload = isCanceled && threads.length === 0 ? null : this',
     test: 'node/durable-requests',
     title: 'a request that is canceled while its node looks it up'
+  },
+  {
+    name: 'the number of commits is kept elsewhere only when the ledger closes',
+    file: 'src/adapters/storage/durable-ledger.ts',
+    find: 'this.#marking ??= this.#markSoon()',
+    put: 'this.#marking ??= null',
+    test: 'adapters/storage/durable-ledger',
+    title: 'a ledger that lost what was committed before its process was killed is found'
   }
 ]

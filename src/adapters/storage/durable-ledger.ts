@@ -1,6 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { setImmediate as endOfTurn } from 'node:timers/promises'
+import { setImmediate as endOfTurn, setTimeout as pause } from 'node:timers/promises'
 import { NodeError } from '../../kit/errors.js'
 import type { Ledger, LedgerChange, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
 import { assertChanges } from './ledger-keys.js'
@@ -17,6 +17,9 @@ const MAX_GROUP = 1024
 /** Bytes of records that share one write, beyond the first. */
 const MAX_GROUP_BYTES = 8 * 1024 * 1024
 
+/** How long after a commit its number is kept elsewhere, in milliseconds. */
+const MARK_MS = 1000
+
 /** What a commit that was promised survives: the end of the process, or the end of the machine's power as well. */
 export type LedgerDurability = 'process' | 'power'
 
@@ -25,7 +28,10 @@ export interface DurableLedgerOptions {
   /** Its directory; made 0700 when it is not there. */
   readonly dir: string
   readonly durability: LedgerDurability
-  /** A number of commits that the ledger once had, kept elsewhere: one that has fewer now is damaged or an old copy. */
+  /**
+   * A number of commits that the ledger once had, kept elsewhere: one that has fewer now is damaged or an old copy. It is
+   * written a second after a commit, so that a process that is killed leaves no more than that unnoticed.
+   */
   readonly mark: { readonly read: () => Promise<number>; readonly write: (commits: number) => Promise<void> }
 }
 
@@ -69,6 +75,10 @@ class DurableLedger implements LedgerOnDisk {
   #waiting: Waiting[] = []
   #writing: Promise<void> | null = null
   #checkpoint: Promise<void> | null = null
+  #marking: Promise<void> | null = null
+  /** As the mark has it. */
+  #marked: number
+  readonly #closing = new AbortController()
   /** Set when neither the journal nor the store tells any more what is there. */
   #broken: NodeError | null = null
   #isClosed = false
@@ -77,6 +87,7 @@ class DurableLedger implements LedgerOnDisk {
     this.#options = options
     this.#store = parts.store
     this.#journal = parts.journal
+    this.#marked = parts.store.last
   }
 
   static async open(store: LedgerStore, options: DurableLedgerOptions): Promise<DurableLedger> {
@@ -131,13 +142,15 @@ class DurableLedger implements LedgerOnDisk {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
+    this.#closing.abort()
     await this.#writing
+    await this.#marking
     await this.#checkpoint
     // What cannot be written now is in the journal.
     if (this.#broken === null) await this.#store.write().catch(() => {})
     await this.#journal.close()
     await this.#store.close()
-    if (this.#broken === null) await this.#options.mark.write(this.#store.last)
+    if (this.#broken === null) await this.#mark(this.#store.last)
   }
 
   async #read<T>(run: () => Promise<T>): Promise<T> {
@@ -189,7 +202,37 @@ class DurableLedger implements LedgerOnDisk {
     await this.#journal.append(records).catch((error: unknown) => this.#breakUnless(before, error))
     this.#store.take(commits)
     this.#store.writeIfDue()
+    this.#marking ??= this.#markSoon()
     if (this.#journal.bytes >= JOURNAL_BYTES) await this.#rotate()
+  }
+
+  async #markSoon(): Promise<void> {
+    try {
+      while (this.#store.last > this.#marked) {
+        await pause(MARK_MS, undefined, { ref: false, signal: this.#closing.signal })
+        await this.#checkpoint
+        const { last } = this.#store
+        // What it tells of has to be there, also when the power fails.
+        await this.#journal.sync()
+        await this.#mark(last)
+      }
+    } catch {
+      // The next commit tries again.
+    } finally {
+      this.#marking = null
+    }
+  }
+
+  /** The mark never goes back. */
+  async #mark(last: number): Promise<void> {
+    if (last <= this.#marked) return
+    this.#marked = last
+    try {
+      await this.#options.mark.write(last)
+    } catch (error) {
+      this.#marked = 0
+      throw error
+    }
   }
 
   /** What could not be taken back leaves it open what is there: only opening the ledger anew tells. */
@@ -215,7 +258,7 @@ class DurableLedger implements LedgerOnDisk {
   async #finishCheckpoint(file: string, last: number): Promise<void> {
     try {
       await this.#store.flush()
-      await this.#options.mark.write(last)
+      await this.#mark(last)
       await fs.rm(file)
     } catch {
       // The file stays until the next start, which reads it once more.

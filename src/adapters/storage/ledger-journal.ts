@@ -67,6 +67,11 @@ export class LedgerJournal {
     }
   }
 
+  /** What was appended is on disk when it resolves. */
+  async sync(): Promise<void> {
+    if (!this.#isSynced) await this.#handle.datasync()
+  }
+
   /** Takes back what was written behind a place. @throws what the system says; the file then has to be opened anew. */
   async undo(to: number): Promise<void> {
     await this.#handle.truncate(to)

@@ -133,6 +133,38 @@ test('a ledger that was put back to what it was before is found', async (t) => {
   await failsWith(t, 'STORE_DAMAGED', open)
 })
 
+test('a ledger that lost what was committed before its process was killed is found, however it was lost', async (t) => {
+  for (const durability of ['power', 'process'] as const) {
+    const { dir, open, marked } = await home(t, durability)
+    const ledger = await open()
+    for (let at = 1; at <= 20; at++) await ledger.commit([numbered(at)])
+    await marked(20)
+    // As the kill leaves it.
+    const [journal] = await journals(dir)
+    const place = path.join(`${dir}-killed`, journal ?? '')
+    const found = async (): Promise<string[] | null> => {
+      const again = await openDurableLedger({ dir: `${dir}-killed`, durability, mark: { read: async () => 20, write: async () => {} } })
+      const held = await keysOf(again)
+      await again.close()
+      return held
+    }
+    const killed = async (): Promise<void> => {
+      await fs.rm(`${dir}-killed`, { recursive: true, force: true })
+      await fs.cp(dir, `${dir}-killed`, { recursive: true, filter: (name) => path.basename(name) !== 'LOCK' })
+    }
+    await killed()
+    t.alike(await found(), keys(20), 'a kill alone loses nothing')
+    await killed()
+    await fs.truncate(place, Math.floor((await fs.stat(place)).size / 2))
+    await failsWith(t, 'STORE_DAMAGED', found)
+    await killed()
+    await fs.rm(place)
+    await failsWith(t, 'STORE_DAMAGED', found)
+    await fs.rm(`${dir}-killed`, { recursive: true })
+    await failsWith(t, 'STORE_DAMAGED', found)
+  }
+})
+
 test('the journal is given back as it grows; nothing is lost by it', async (t) => {
   const { dir, open } = await home(t, 'process')
   const ledger = await open()
@@ -168,21 +200,37 @@ test('removed entries give their room back', async (t) => {
 interface Home {
   readonly dir: string
   readonly open: () => Promise<LedgerOnDisk>
+  /** Resolves when the mark tells of so many commits. */
+  readonly marked: (commits: number) => Promise<void>
 }
 
 /** A place for a ledger; those that were opened are closed before it goes. */
 async function home(t: Assert, durability: LedgerDurability = 'power'): Promise<Home> {
   const dir = path.join(await tempDir(t), 'ledger')
   let commits = 0
+  const listeners = new Set<() => void>()
   const mark = {
     read: () => Promise.resolve(commits),
     write: (number: number) => {
       commits = number
+      for (const listener of listeners) listener()
       return Promise.resolve()
     }
   }
   return {
     dir,
+    marked: (most) =>
+      new Promise((resolve) => {
+        // The ledger's own timer keeps no process alive.
+        const alive = setInterval(() => {}, 1000)
+        const look = (): void => {
+          if (commits < most) return
+          clearInterval(alive)
+          resolve()
+        }
+        listeners.add(look)
+        look()
+      }),
     open: async () => {
       const ledger = await openDurableLedger({ dir, durability, mark })
       t.teardown(() => ledger.close())
