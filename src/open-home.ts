@@ -148,7 +148,7 @@ export async function openStore(dir: string, { unwind, documents }: { unwind: Un
 }
 
 /** The cores of shared documents, in a store that is made when the first one is followed or written. */
-export function openDocuments({ options: { home }, telemetry, unwind }: StartParts): DocumentCores {
+export function openDocuments({ options: { home }, clock, telemetry, unwind }: StartParts): DocumentCores {
   const open = async (): Promise<Corestore> => {
     await makeDataDirs({ home: home.home, dirs: [home.documents] })
     await healStore(home.documents)
@@ -158,6 +158,7 @@ export function openDocuments({ options: { home }, telemetry, unwind }: StartPar
   }
   const cores = new DocumentCores({
     open: () => open().catch((error: unknown) => Promise.reject(damageError(error, home.documents))),
+    clock,
     telemetry
   })
   unwind.add('documents', () => cores.close())

@@ -48,6 +48,7 @@ export interface KnownDocument {
 /** Stored: names that are not followed, and how often each was given up. */
 interface Stored {
   readonly forgotten: readonly string[]
+  /** Own streams of each that were left behind. */
   readonly times: Readonly<Record<string, number>>
 }
 
@@ -132,7 +133,7 @@ export class Documents {
     const known = this.#ids.get(name)
     if (known !== undefined) return known
     const mesh = this.#parts.log.view().mesh?.id ?? ''
-    const id = keyToText(this.#parts.hash(utf8('a2a-node/document/1\n'), keyFromText(mesh), utf8(name)))
+    const id = keyToText(this.#parts.hash(utf8('a2a-node/document/1'), keyFromText(mesh), utf8(name)))
     this.#ids.set(name, id)
     return id
   }
@@ -187,10 +188,9 @@ export class Documents {
     const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, 0)
     if (opened !== undefined) await this.#let(name, opened)
-    const { forgotten, times } = this.#stored
+    const { forgotten } = this.#stored
     // What follows goes into another stream: of this one others may have more than is here then.
-    const next = { ...times, [name]: (Object.hasOwn(times, name) ? (times[name] ?? 0) : 0) + 1 }
-    await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name], times: next })
+    await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name], times: this.#oneMore(name) })
     await documents.remove([...keys])
     return bytes
   }
@@ -211,9 +211,8 @@ export class Documents {
     // Yjs is loaded by nodes that use documents, and by no others.
     const { Replica } = await import('../domain/document/replica.js')
     const id = this.idOf(name)
-    const times = Object.hasOwn(this.#stored.times, name) ? (this.#stored.times[name] ?? 0) : 0
     const mayWrite = memberAccess(log.view(), record, self).mayWrite
-    const own = mayWrite ? await documents.own(`${id}/${times}`) : null
+    const own = mayWrite ? await documents.own(`${id}/${this.#timesOf(name)}`) : null
     const document = new OpenDocument({
       make: () => new Replica({ guid: id, hash, own }),
       streams: documents,
@@ -306,6 +305,7 @@ export class Documents {
 
   #onForked(stream: StreamKey): void {
     this.#forked.add(stream)
+    for (const [name, opened] of this.#open) if (opened.own === stream) this.#leaveOwn(name).catch((error: unknown) => this.#failed(error))
     for (const [name, { document }] of this.#open) {
       const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
       if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream)
@@ -334,6 +334,21 @@ export class Documents {
       stream,
       at
     })
+  }
+
+  /** This node's home runs twice, or was put back: it goes on with another stream, once the document is opened again. */
+  async #leaveOwn(name: string): Promise<void> {
+    this.#opened.delete(name)
+    this.#open.delete(name)
+    await this.#store({ ...this.#stored, times: this.#oneMore(name) })
+  }
+
+  #timesOf(name: string): number {
+    return Object.hasOwn(this.#stored.times, name) ? (this.#stored.times[name] ?? 0) : 0
+  }
+
+  #oneMore(name: string): Stored['times'] {
+    return { ...this.#stored.times, [name]: this.#timesOf(name) + 1 }
   }
 
   async #store(stored: Stored): Promise<void> {

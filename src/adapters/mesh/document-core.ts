@@ -15,7 +15,6 @@ export interface DocumentCoreParts {
   open(): Promise<Corestore>
   /** More blocks are here. */
   onBlocks(stream: StreamKey): void
-  onForked(stream: StreamKey): void
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
 }
@@ -76,6 +75,12 @@ export class DocumentCore {
     if (this.#core !== null) await this.#core.clear(0, this.#core.length)
   }
 
+  /** It holds two tales: nothing of it is read or given any more. The engine has closed it. */
+  forked(): void {
+    this.#core = null
+    this.#attached.clear()
+  }
+
   /** Gives it to nobody any more. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -87,28 +92,17 @@ export class DocumentCore {
   }
 
   async #open(): Promise<void> {
-    const { stream, open, onForked } = this.#parts
+    const { stream, open } = this.#parts
     const store = await open()
     if (this.#isClosed) return
     const core = store.get({ key: keyFromText(stream), writable: false })
     await core.ready()
-    if (core.core.header.frozen) {
-      onForked(stream)
-      return await core.close()
-    }
     this.#core = core
-    core.on('conflict', () => this.#forked())
     core.on('append', () => this.#grown(core))
     core.on('download', () => this.#tell(core))
     core.download({ start: 0, end: -1 })
     this.attach(this.#wanted)
     this.#tell(core)
-  }
-
-  #forked(): void {
-    this.#core = null
-    this.#attached.clear()
-    this.#parts.onForked(this.#parts.stream)
   }
 
   #grown(core: Hypercore): void {

@@ -2,18 +2,21 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type { NoiseStream } from 'hyperswarm'
 import Protomux from 'protomux'
+import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { keyToText, type NodeId } from '../../kit/ids.js'
+import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
+import { WriterCores } from './writer-cores.js'
 
 /** What {@link DocumentCores} needs. */
 export interface DocumentCoresParts {
   /** Opens the store of documents, called once. A store of its own: a Corestore gives every core that it holds to whoever names it. */
   open(): Promise<Corestore>
+  readonly clock: Clock
   readonly telemetry: Telemetry
 }
 
@@ -31,6 +34,8 @@ export class DocumentCores implements DocumentStreams {
   readonly #followed = new Map<StreamKey, Followed>()
   readonly #own = new Map<StreamKey, Hypercore>()
   #store: Promise<Corestore> | null = null
+  /** Finds forks; there once a store is. */
+  #forks: WriterCores | null = null
   #handlers: StreamHandlers = { onBlocks: () => {}, onForked: () => {} }
   #isClosed = false
 
@@ -67,6 +72,7 @@ export class DocumentCores implements DocumentStreams {
       else known.mayHave = mayHave
     }
     this.#attach()
+    this.#forks?.follow([...this.#followed.keys()])
   }
 
   async own(document: string): Promise<StreamKey> {
@@ -108,6 +114,7 @@ export class DocumentCores implements DocumentStreams {
     if (this.#isClosed) return
     this.#isClosed = true
     const store = await this.#store?.catch(() => null)
+    await this.#forks?.close()
     await Promise.all([...this.#followed.values()].map(({ core }) => core.close()))
     await store?.close()
   }
@@ -117,7 +124,6 @@ export class DocumentCores implements DocumentStreams {
       stream,
       open: () => this.#open(),
       onBlocks: () => this.#handlers.onBlocks(stream),
-      onForked: () => this.#handlers.onForked(stream),
       onFault: (_stream, reason) => this.#fault(stream, reason)
     })
   }
@@ -134,8 +140,21 @@ export class DocumentCores implements DocumentStreams {
 
   #open(): Promise<Corestore> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the documents are closed'))
-    this.#store ??= this.#parts.open()
+    this.#store ??= this.#parts.open().then((store) => this.#watchForks(store))
     return this.#store
+  }
+
+  #watchForks(store: Corestore): Corestore {
+    this.#forks = new WriterCores({
+      clock: this.#parts.clock,
+      open: (stream) => store.get({ key: keyFromText(stream), writable: false }),
+      onForked: (stream) => {
+        this.#followed.get(stream)?.core.forked()
+        this.#handlers.onForked(stream)
+      }
+    })
+    this.#forks.follow([...this.#followed.keys()])
+    return store
   }
 
   #fault(stream: StreamKey, reason: string): void {

@@ -15,8 +15,9 @@ export interface WriterCoresParts {
 }
 
 /**
- * Keeps the cores of the log's writers open, so that two tales of one are found. The engine compares what two nodes have when
- * one of them has more; nodes with as many blocks are made to compare here, once for each length.
+ * Keeps cores that others write open, those of the log and those of documents, so that two tales of one are found. The engine
+ * compares what two nodes have when one of them has more; nodes with as many blocks are made to compare here, once for each
+ * length.
  */
 export class WriterCores {
   readonly #parts: WriterCoresParts

@@ -1,0 +1,141 @@
+import { cp, rm } from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import Corestore from 'corestore'
+import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
+import { utf8 } from '../../../src/kit/ids.js'
+import type { FollowedStream } from '../../../src/ports/documents.js'
+import { actor } from '../../support/membership.js'
+import { tempDir } from '../../support/tmp.js'
+import { streamPair } from './stream-pair.js'
+
+const everybody = (stream: string): FollowedStream => ({ stream, mayHave: () => true })
+const nobody = (stream: string): FollowedStream => ({ stream, mayHave: () => false })
+
+/** The cores of one node, with what it was told. */
+class Side {
+  readonly cores: DocumentCores
+  readonly forked: string[] = []
+  /** How often its store was opened. */
+  opened = 0
+  #waiting: (() => void)[] = []
+
+  constructor(t: Assert, dir: string) {
+    const clock = systemClock()
+    this.cores = new DocumentCores({
+      clock,
+      telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+      open: async () => {
+        this.opened++
+        const store = new Corestore(dir)
+        await store.ready()
+        return store
+      }
+    })
+    this.cores.start({
+      onBlocks: () => this.#wake(),
+      onForked: (stream) => {
+        this.forked.push(stream)
+        this.#wake()
+      }
+    })
+    t.teardown(() => this.cores.close())
+    // Streams and clocks of these tests keep no process alive.
+    const alive = setInterval(() => {}, 60_000)
+    t.teardown(() => clearInterval(alive))
+  }
+
+  /** Resolves when something is so; looked at whenever the cores tell something. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) await new Promise<void>((resolve) => this.#waiting.push(resolve))
+  }
+
+  #wake(): void {
+    for (const go of this.#waiting.splice(0)) go()
+  }
+}
+
+async function sides(t: Assert, ...names: readonly string[]): Promise<Side[]> {
+  const dir = await tempDir(t)
+  return names.map((name) => new Side(t, path.join(dir, name)))
+}
+
+async function link(t: Assert, a: readonly [string, Side], b: readonly [string, Side]): Promise<void> {
+  const [one, other] = await streamPair(t, a[0], b[0])
+  a[1].cores.link(actor(b[0]).id, one)
+  b[1].cores.link(actor(a[0]).id, other)
+}
+
+test('nothing is opened before a stream is followed or written', async (t: Assert) => {
+  const [ann] = (await sides(t, 'ann')) as [Side]
+  ann.cores.follow([])
+  t.alike(ann.cores.size('nothing'), { blocks: 0, bytes: 0 })
+  t.is(ann.opened, 0)
+  await ann.cores.own('doc')
+  await ann.cores.own('doc')
+  t.is(ann.opened, 1)
+})
+
+test('what is written goes to those who may have it, and from them on when its writer is gone', async (t: Assert) => {
+  const [ann, bob, cat] = (await sides(t, 'ann', 'bob', 'cat')) as [Side, Side, Side]
+  await link(t, ['ann', ann], ['bob', bob])
+  const stream = await ann.cores.own('doc')
+  for (const side of [ann, bob, cat]) side.cores.follow([everybody(stream)])
+  await ann.cores.append(stream, [utf8('one'), utf8('two')])
+  await bob.until(() => bob.cores.size(stream).blocks === 2)
+  await ann.cores.close()
+  await link(t, ['bob', bob], ['cat', cat])
+  await cat.until(() => cat.cores.size(stream).blocks === 2)
+  t.alike(await cat.cores.read(stream, 0, 9), [utf8('one'), utf8('two')])
+  t.alike(await cat.cores.read(stream, 1, 9), [utf8('two')])
+})
+
+test('a peer that may not have a stream gets nothing of it, whatever it opens by its key', async (t: Assert) => {
+  const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
+  const [hidden, open] = [await ann.cores.own('hidden'), await ann.cores.own('open')]
+  ann.cores.follow([nobody(hidden), everybody(open)])
+  await ann.cores.append(hidden, [utf8('secret')])
+  await ann.cores.append(open, [utf8('known')])
+  await link(t, ['ann', ann], ['bob', bob])
+  bob.cores.follow([everybody(hidden), everybody(open)])
+  await bob.until(() => bob.cores.size(open).blocks === 1)
+  // What it opened first was refused by then.
+  t.alike(bob.cores.size(hidden), { blocks: 0, bytes: 0 })
+  ann.cores.follow([everybody(hidden), everybody(open)])
+  await bob.until(() => bob.cores.size(hidden).blocks === 1)
+  ann.cores.follow([nobody(hidden), everybody(open)])
+  await ann.cores.append(hidden, [utf8('later')])
+  await ann.cores.append(open, [utf8('later')])
+  await bob.until(() => bob.cores.size(open).blocks === 2)
+  t.is(bob.cores.size(hidden).blocks, 1, 'and nothing more once it may not any more')
+})
+
+test('a writer with two tales of one stream is found by who has one of them, though both are as long', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const writer = new Side(t, path.join(dir, 'ann'))
+  const stream = await writer.cores.own('doc')
+  await writer.cores.append(stream, [utf8('first')])
+  await writer.cores.close()
+  await cp(path.join(dir, 'ann'), path.join(dir, 'twin'), { recursive: true })
+  await rm(path.join(dir, 'twin', 'CORESTORE'))
+  const [left, right] = [new Side(t, path.join(dir, 'ann')), new Side(t, path.join(dir, 'twin'))]
+  for (const [side, tale] of [
+    [left, 'left'],
+    [right, 'right']
+  ] as const) {
+    await side.cores.own('doc')
+    side.cores.follow([everybody(stream)])
+    await side.cores.append(stream, [utf8(tale)])
+  }
+  const [bob] = (await sides(t, 'bob')) as [Side]
+  bob.cores.follow([everybody(stream)])
+  await link(t, ['bob', bob], ['ann', left])
+  await bob.until(() => bob.cores.size(stream).blocks === 2)
+  t.alike(bob.forked, [])
+  await link(t, ['bob', bob], ['ann', right])
+  await bob.until(() => bob.forked.length > 0)
+  t.alike(bob.forked, [stream])
+  t.alike(await bob.cores.read(stream, 0, 9), [])
+})
