@@ -18,6 +18,11 @@ export class StreamNet {
     this.#net = net
   }
 
+  /** How often something went over. */
+  get moved(): number {
+    return this.#net.moved
+  }
+
   /** The streams of a node; those of before when it starts again. */
   of(node: NodeId): DocumentStreams {
     const held = this.#held.get(node) ?? new Map<string, Uint8Array[]>()

@@ -1,0 +1,69 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import * as Y from 'yjs'
+import { editShared, readShared } from '../../../src/domain/document/shared-types.js'
+import { failsWith } from '../../support/fails.js'
+import { holds } from '../../support/holds.js'
+
+const arbValue = fc.jsonValue({ maxDepth: 2 }).map((value): unknown => JSON.parse(JSON.stringify(value)))
+const arbKey = fc.stringMatching(/^[a-z]{1,3}$/)
+
+/** Two documents that have the same, and what makes them hear of each other. */
+function pair(begin: (doc: Y.Doc) => void): { docs: [Y.Doc, Y.Doc]; exchange(): void } {
+  const docs: [Y.Doc, Y.Doc] = [new Y.Doc(), new Y.Doc()]
+  begin(docs[0])
+  const exchange = (): void => {
+    Y.applyUpdate(docs[1], Y.encodeStateAsUpdate(docs[0]))
+    Y.applyUpdate(docs[0], Y.encodeStateAsUpdate(docs[1]))
+  }
+  exchange()
+  return { docs, exchange }
+}
+
+test('a map and a list become what they are set to, and set again they change nothing', async (t: Assert) => {
+  const arbMap = fc.dictionary(arbKey, arbValue, { maxKeys: 5, noNullPrototype: true })
+  const arbList = fc.array(arbValue, { maxLength: 8 })
+  await holds(
+    t,
+    fc.property(arbMap, arbMap, arbList, arbList, (map, nextMap, list, nextList) => {
+      const doc = new Y.Doc()
+      for (const value of [map, nextMap]) editShared(doc, 'map', { type: 'map', map: value })
+      for (const value of [list, nextList]) editShared(doc, 'list', { type: 'list', list: value })
+      let updates = 0
+      doc.on('update', () => updates++)
+      editShared(doc, 'map', { type: 'map', map: nextMap })
+      editShared(doc, 'list', { type: 'list', list: nextList })
+      const read = [readShared(doc, 'map', 'map'), readShared(doc, 'list', 'list')]
+      const sorted = (value: unknown): unknown => Object.fromEntries(Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1)))
+      return updates === 0 && JSON.stringify([sorted(read[0]), read[1]]) === JSON.stringify([sorted(nextMap), nextList])
+    })
+  )
+})
+
+test('what another wrote elsewhere at the same time stays when a map or a list is set', (t: Assert) => {
+  const { docs, exchange } = pair((doc) => {
+    editShared(doc, 'map', { type: 'map', map: { a: 1, b: 2 } })
+    editShared(doc, 'list', { type: 'list', list: ['a', 'b', 'c'] })
+  })
+  editShared(docs[0], 'map', { type: 'map', map: { a: 9, b: 2 } })
+  editShared(docs[1], 'map', { type: 'map', set: { c: 3 }, remove: ['b'] })
+  editShared(docs[0], 'list', { type: 'list', list: ['a', 'x', 'b', 'c'] })
+  editShared(docs[1], 'list', { type: 'list', splice: { at: 2, remove: 1, insert: ['d'] } })
+  exchange()
+  for (const doc of docs) {
+    t.alike(readShared(doc, 'map', 'map'), { a: 9, c: 3 })
+    t.alike(readShared(doc, 'list', 'list'), ['a', 'x', 'b', 'd'])
+  }
+})
+
+test('a part of a text is replaced, and places that are not there are refused', async (t: Assert) => {
+  const doc = new Y.Doc()
+  editShared(doc, 'text', { type: 'text', text: 'hello world' })
+  editShared(doc, 'text', { type: 'text', splice: { at: 6, remove: 5, insert: 'you' } })
+  t.is(readShared(doc, 'text', 'text'), 'hello you')
+  await failsWith(t, 'INVALID_INPUT', () => editShared(doc, 'text', { type: 'text', splice: { at: 9, remove: 1, insert: '' } }))
+  await failsWith(t, 'INVALID_INPUT', () => editShared(doc, 'list', { type: 'list', splice: { at: 1, remove: 0, insert: [] } }))
+  await failsWith(t, 'INVALID_INPUT', () => editShared(doc, 'text', { type: 'text', text: '\ud800' }))
+  await failsWith(t, 'CONFLICT', () => readShared(doc, 'map', 'text'))
+  t.is(readShared(doc, 'text', 'text'), 'hello you')
+})

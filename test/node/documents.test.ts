@@ -1,0 +1,214 @@
+import test, { type Assert } from 'brittle'
+import * as Y from 'yjs'
+import { utf8 } from '../../src/kit/ids.js'
+import { readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
+import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
+import type { NodeApi } from '../../src/ports/node-api.js'
+import { failsWith } from '../support/fails.js'
+import { type FakeNode, World } from '../support/fake-node.js'
+
+/** Two members and the owner, linked, with a document that ann created. */
+async function scene(t: Assert): Promise<{ world: World; owner: FakeNode; ann: FakeNode; bob: FakeNode }> {
+  const world = new World(t)
+  const owner = await world.owner()
+  const [ann, bob] = [await world.member('ann'), await world.member('bob')]
+  await world.link(owner, ann, bob)
+  await ann.api().call('documents.create', { name: 'notes' })
+  return { world, owner, ann, bob }
+}
+
+function write(api: NodeApi, text: string): Promise<unknown> {
+  return api.call('documents.edit', { document: 'notes', edit: { type: 'text', text } })
+}
+
+async function textOn(node: FakeNode): Promise<unknown> {
+  return (await node.api().call('documents.read', { document: 'notes', type: 'text' })).value
+}
+
+/** A program that holds the document. */
+class Program {
+  readonly events: DocumentLiveEvent[] = []
+  doc = new Y.Doc()
+  session = ''
+  clientId: number | null = null
+  readonly #abort = new AbortController()
+  readonly #api: NodeApi
+
+  constructor(t: Assert, api: NodeApi) {
+    this.#api = api
+    void this.#run()
+    t.teardown(() => this.end())
+  }
+
+  async #run(): Promise<void> {
+    for await (const event of this.#api.watch('documents.live', { document: 'notes' }, { signal: this.#abort.signal })) {
+      this.events.push(event)
+      if (event.type === 'open' || event.type === 'reset') {
+        this.doc = new Y.Doc()
+        this.session = event.session
+        this.clientId = event.clientId
+        if (event.clientId !== null) this.doc.clientID = event.clientId
+      }
+      if (event.type === 'open' || event.type === 'reset' || event.type === 'update') Y.applyUpdate(this.doc, event.update)
+    }
+  }
+
+  get text(): string {
+    return this.doc.getText('text').toJSON()
+  }
+
+  /** Edits its own document and hands the update over. */
+  async type(at: number, text: string): Promise<unknown> {
+    const before = Y.encodeStateVector(this.doc)
+    this.doc.getText('text').insert(at, text)
+    return await this.apply(Y.encodeStateAsUpdate(this.doc, before))
+  }
+
+  apply(update: Uint8Array): Promise<unknown> {
+    return this.#api.call('documents.apply', { document: 'notes', session: this.session, update })
+  }
+
+  present(update: Uint8Array): Promise<unknown> {
+    return this.#api.call('documents.awareness', { document: 'notes', session: this.session, update })
+  }
+
+  end(): void {
+    this.#abort.abort()
+  }
+}
+
+test('programs on two nodes that hold a document see what each writes, and hear nothing of their own', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(ann.api(), 'hello')
+  await world.settle()
+  const [one, other] = [new Program(t, ann.api()), new Program(t, bob.api())]
+  await world.settle()
+  t.is(one.text, 'hello')
+  await one.type(5, ' from one')
+  await world.settle()
+  await other.type(0, 'other: ')
+  await world.settle()
+  t.is(one.text, 'other: hello from one')
+  t.is(other.text, one.text)
+  t.is(await textOn(bob), one.text)
+  t.not(one.clientId, other.clientId)
+  t.is(one.events.filter(({ type }) => type === 'update').length, 1)
+})
+
+test('an update with the clientID of another, or that is none, is refused and changes nothing', async (t: Assert) => {
+  const { world, ann } = await scene(t)
+  const program = new Program(t, ann.api())
+  await world.settle()
+  const doc = new Y.Doc()
+  doc.getText('text').insert(0, 'forged')
+  await failsWith(t, 'INVALID_INPUT', () => program.apply(Y.encodeStateAsUpdate(doc)))
+  await failsWith(t, 'INVALID_INPUT', () => program.apply(utf8('no update')))
+  program.session = 'doc_of_nobody'
+  await failsWith(t, 'CHANNEL_CLOSED', () => program.apply(new Uint8Array([0, 0])))
+  t.is(await textOn(ann), '')
+})
+
+test('who is in a document is told to programs of other members, and that they are gone', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  const [one, other] = [new Program(t, ann.api()), new Program(t, bob.api())]
+  await world.settle()
+  const presence = { client: one.clientId ?? 0, clock: 1, state: { user: 'ann' } }
+  await one.present(writeAwareness([presence]))
+  await world.settle()
+  const heard = (): unknown[] => other.events.flatMap((event) => (event.type === 'awareness' ? [readAwareness(event.update)] : []))
+  t.alike(heard(), [[presence]])
+  t.absent(
+    one.events.some(({ type }) => type === 'awareness'),
+    'its own comes not back'
+  )
+  await failsWith(t, 'INVALID_INPUT', () => one.present(writeAwareness([{ ...presence, client: 7 }])))
+  one.end()
+  await world.settle()
+  t.alike(heard().at(-1), [{ ...presence, clock: 2, state: null }])
+})
+
+test('an edit that is too large to be told is refused, and the document is as it was', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(ann.api(), 'before')
+  await failsWith(t, 'PAYLOAD_TOO_LARGE', () => write(ann.api(), 'x'.repeat(300_000)))
+  t.is(await textOn(ann), 'before')
+  await write(ann.api(), 'after')
+  await world.settle()
+  t.is(await textOn(bob), 'after')
+})
+
+test('what cannot be read in a stream is skipped and logged with its source, and the others go on', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(bob.api(), 'good')
+  await world.settle()
+  const stream = world.log.model.view().documents.get('notes')?.streams[0]?.coreKey ?? ''
+  await bob.core.parts.documents.append(stream, [utf8('garbage')])
+  await world.settle()
+  t.is(await textOn(ann), 'good')
+  t.ok(
+    ann.lines.some((line) => line.includes('CRDT_DESERIALIZATION_FAILED') && line.includes(bob.id)),
+    ann.lines.join('\n')
+  )
+  const { streams } = await ann.api().call('documents.show', { document: 'notes' })
+  t.ok(streams[0]?.stopped)
+  await write(ann.api(), 'good and more')
+  await world.settle()
+  t.is(await textOn(bob), 'good and more')
+})
+
+test('a document that is forgotten is gone here, stays with others, and comes back when it is opened', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(ann.api(), 'kept by bob')
+  await world.settle()
+  t.ok((await ann.api().call('documents.forget', { document: 'notes' })).bytes > 0)
+  t.alike(
+    (await ann.api().call('documents.list', {})).documents.map(({ following, bytes }) => [following, bytes]),
+    [[false, 0]]
+  )
+  t.is(await textOn(bob), 'kept by bob')
+  await textOn(ann)
+  await world.settle()
+  t.is(await textOn(ann), 'kept by bob')
+  await write(ann.api(), 'kept by bob, and more')
+  await world.settle()
+  t.is(await textOn(bob), 'kept by bob, and more')
+})
+
+test('who is in a sandbox has no part in documents of others, unless a list names the sandbox', async (t: Assert) => {
+  const { world, owner, ann } = await scene(t)
+  const cat = await world.member('cat', { terms: { sandboxId: 'ci' } })
+  await world.link(owner, cat)
+  await write(ann.api(), 'seen')
+  await world.settle()
+  t.alike((await cat.api().call('documents.list', {})).documents, [])
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => write(cat.api(), 'mine'))
+  await ann.api().call('documents.restrict', { document: 'notes', see: { sandboxes: ['ci'] }, write: {} })
+  await world.settle()
+  t.is(await textOn(cat), 'seen')
+  await failsWith(t, 'FORBIDDEN', () => write(cat.api(), 'mine'))
+})
+
+test('what was refused counts again once its member may write again', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  // Ann has heard nothing of it when she leaves bob out.
+  for (const node of [owner, ann]) world.net.disconnect(bob.id, node.id)
+  await write(bob.api(), 'of bob')
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: null } })
+  await world.link(owner, ann, bob)
+  t.is(await textOn(ann), '')
+  t.is(await textOn(bob), '')
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: {} })
+  await world.settle()
+  t.is(await textOn(ann), 'of bob')
+  t.is(await textOn(bob), 'of bob')
+})
+
+test('a caller that is weaker than its node has the rights of the weaker', async (t: Assert) => {
+  const { ann } = await scene(t)
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: 'L1' } })
+  await failsWith(t, 'FORBIDDEN', () => write(ann.api({ tier: 3 }), 'weak'))
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => ann.api({ sandboxId: 'ci' }).call('documents.read', { document: 'notes', type: 'text' }))
+  await failsWith(t, 'FORBIDDEN', () => ann.api({ tier: 3 }).call('documents.create', { name: 'more' }))
+  await write(ann.api(), 'strong')
+  t.is(await textOn(ann), 'strong')
+})
