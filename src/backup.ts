@@ -69,7 +69,7 @@ export async function writeBackup(sources: BackupSources, { file, force = false 
     await writer.add({ name: MANIFEST, bytes: Buffer.from(JSON.stringify(manifest)), mode: 0o600 })
     await addLedger(writer, sources.ledger)
     for await (const part of homeParts(home)) await writer.add(part)
-    await copyLog(sources.store, keyFromText(state.key), copy)
+    await copyLog(sources.store, keyFromText(state.key), copy).catch((error: unknown) => Promise.reject(storeError(error, copy)))
     await addStore(writer, copy)
     return { file, ...(await writer.finish()), ...manifest }
   } catch (error) {

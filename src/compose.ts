@@ -46,6 +46,7 @@ import { settingsOf } from './node-settings.js'
 import {
   claimHome,
   coreMark,
+  fullDisk,
   guardLedger,
   keepMark,
   openAudit,
@@ -88,7 +89,7 @@ const NODE = 'node'
 const MESH = 'mesh'
 const DEFAULT_MESH_NAME = 'home'
 /** Ends after which the home remembers its mesh. */
-const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED'])
+const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED', 'DISK_FULL'])
 
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
@@ -129,8 +130,8 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const name = state === null ? options.name : null
   const record = nodeRecord({ config: options.config, name, code, stored })
   const shared = openDocuments(parts)
-  const mesh = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state })
   const guarded = guardLedger(parts, ledger)
+  const mesh = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
   const found = (): readonly Problem[] => [...problems(), ...guarded.problems()]
   const node = buildNode(parts, { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt })
   unwind.add('node', () => node.close())
@@ -209,6 +210,7 @@ interface MeshOpening extends StartParts {
   readonly record: NodeRecord
   readonly stored: StoredRecord | null
   readonly state: MeshState | null
+  readonly ledger: Ledger
 }
 
 async function openMesh(opening: MeshOpening): Promise<Mesh> {
@@ -228,7 +230,8 @@ async function openMesh(opening: MeshOpening): Promise<Mesh> {
     clock,
     telemetry,
     onPassed: (peer, stream) => opening.shared.link(peer, stream),
-    onRefused: (refusal) => audit.append(refusal)
+    onRefused: (refusal) => audit.append(refusal),
+    writeFault: () => fullDisk(options.home.store, opening.ledger)
   }
   const mesh = await foundOrJoin(opening, meshParts)
   unwind.add('mesh', () => mesh.close())

@@ -2,6 +2,7 @@ import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
 import { messageOf } from './kit/errors.js'
+import type { NodeError } from './kit/errors.js'
 import { keyFromText, keyToText } from './kit/ids.js'
 import type { PolicySource } from './ports/policy.js'
 import type { Ledger } from './ports/ledger.js'
@@ -17,9 +18,10 @@ import { AuditWatch } from './adapters/storage/audit-watch.js'
 import { openBallast } from './adapters/storage/ballast.js'
 import { GuardedLedger } from './adapters/storage/guarded-ledger.js'
 import { makeDataDirs } from './adapters/storage/data-dir.js'
+import { isDiskFull } from './adapters/storage/disk-room.js'
 import { openPolicyFile } from './adapters/storage/policy-file.js'
 import { removePidFile, writePidFile } from './adapters/storage/pid-file.js'
-import { damageError } from './adapters/storage/store-errors.js'
+import { damageError, diskFull } from './adapters/storage/store-errors.js'
 import { healStore } from './adapters/storage/store-heal.js'
 import { MemoryTelemetry } from './adapters/telemetry/memory-telemetry.js'
 import { REDACT_KEYS } from './adapters/telemetry/redact.js'
@@ -119,6 +121,11 @@ export function guardLedger({ options: { home }, clock, telemetry, unwind }: Sta
   const guarded = new GuardedLedger({ clock, telemetry, ledger, ballast: openBallast(path.join(home.home, 'ballast')), dir: home.ledger })
   unwind.add('guard of the ledger', () => guarded.close())
   return guarded
+}
+
+/** The error of a home whose disk is full, by its ledger, which keeps the last room for how things end, or by itself; else null. */
+export function fullDisk(store: string, { fault }: Pick<Ledger, 'fault'>): NodeError | null {
+  return fault?.code === 'DISK_FULL' || isDiskFull(store) ? diskFull(store) : null
 }
 
 /** The number of its commits as a document of the home. */

@@ -31,7 +31,7 @@ export interface CalleeRequestsParts {
   readonly book: RequestBook
   readonly directory: Directory
   readonly self: NodeId
-  readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
+  readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
   /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
   isInPerson(agent: AgentAddress): boolean
 }
@@ -68,18 +68,18 @@ export class CalleeRequests {
     if (payload === null) return null
     const record = this.#fresh(incoming, payload)
     const name = book.name(record)
-    const copy = { name, isFirst: false, isDone: false, isRefused: false }
+    const copy = { name, isFirst: false, isDone: false, refusal: null }
     const known = { changes: [], recorded: copy, end: () => {} }
     if (payload.isQuery || this.#recording.has(name)) return known
     const end = (): void => void this.#recording.delete(name)
     this.#recording.add(name)
     try {
       const before = await this.#before(name)
-      if (before === null && !ledgerRoom.isFull)
+      if (before === null && ledgerRoom.refusal === null)
         return { changes: book.changes(null, record, { input: envelope }), recorded: { ...copy, isFirst: true }, end }
       end()
       const isDone = before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
-      return { ...known, recorded: { ...copy, isDone, isRefused: before === null } }
+      return { ...known, recorded: { ...copy, isDone, refusal: before === null ? ledgerRoom.refusal : null } }
     } catch (error) {
       end()
       throw error

@@ -17,6 +17,8 @@ export const ENDINGS = {
   tooLate: failed('TIMEOUT', 'its time was over before it could be begun; nothing was done'),
   forgotten: failed('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept'),
   full: failed('OVERLOADED', 'the ledger of the node is full; old requests have to expire first'),
+  diskFull: failed('OVERLOADED', 'the disk of the node is full, so it takes nothing new until there is room; nothing was begun'),
+  unwritable: failed('OVERLOADED', 'the ledger of the node cannot be written, so it takes nothing new; nothing was begun'),
   malformed: failed('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'),
   unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
   interrupted: unknown(

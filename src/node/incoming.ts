@@ -1,3 +1,4 @@
+import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { EnvelopeHeader } from '../domain/envelope/header.js'
@@ -9,8 +10,8 @@ export interface RecordedRequest {
   readonly name: string
   /** It is the message that was recorded, and no repetition of it: what becomes of it becomes of the request. */
   readonly isFirst: boolean
-  /** There was no room to record it: nothing is done. */
-  readonly isRefused: boolean
+  /** There was no room to record it: why nothing is done; else null. */
+  readonly refusal: ErrorBody | null
   /** It came before, and has an end or will never have one. */
   readonly isDone: boolean
   /** Of one that came before this node started: when its caller waits no longer, in Unix milliseconds. */

@@ -1,8 +1,10 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Problem } from '../ports/node-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { ENDINGS } from './endings.js'
 
 /** How often the ledger is weighed, in milliseconds. */
 const WEIGH_MS = 5000
@@ -13,7 +15,7 @@ const BELOW = 0.9
 export interface LedgerRoomParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
-  readonly ledger: Pick<Ledger, 'size'>
+  readonly ledger: Pick<Ledger, 'size' | 'fault'>
   /** Bytes on disk that it may have before new requests are refused. */
   readonly maxBytes: number
 }
@@ -28,7 +30,14 @@ export class LedgerRoom {
     this.#parts = parts
   }
 
-  /** Are new requests refused? */
+  /** What peers hear who ask for something new; null: it is taken. */
+  get refusal(): ErrorBody | null {
+    const { fault = null } = this.#parts.ledger
+    if (fault !== null) return (fault.code === 'DISK_FULL' ? ENDINGS.diskFull : ENDINGS.unwritable).error
+    return this.#isFull ? ENDINGS.full.error : null
+  }
+
+  /** Has the ledger more than it may? */
   get isFull(): boolean {
     return this.#isFull
   }

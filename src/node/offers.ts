@@ -8,6 +8,7 @@ import type { AgentHost } from './agents.js'
 import type { Conversations } from './conversations.js'
 import { threadOf } from './incoming.js'
 import type { Incoming } from './incoming.js'
+import type { LedgerRoom } from './ledger-room.js'
 import type { Outbox } from './outbox.js'
 
 type Accept = ReturnType<(typeof offerAcceptSchema)['parse']>
@@ -18,11 +19,12 @@ export interface OffersParts {
   readonly outbox: Outbox
   readonly conversations: Conversations
   readonly telemetry: Telemetry
+  readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
 }
 
 /** Answers a task-proposal for an agent of this node: it accepts what the agent can do, with its room and an estimate. */
 export function answerProposal(parts: OffersParts, incoming: Incoming): void {
-  const { agents, outbox, conversations, telemetry } = parts
+  const { agents, outbox, conversations, telemetry, ledgerRoom } = parts
   const { recipient } = incoming
   const thread = threadOf(incoming)
   const { correlationId } = thread
@@ -31,7 +33,9 @@ export function answerProposal(parts: OffersParts, incoming: Incoming): void {
   const lacking = proposal.success
     ? proposal.data.requiredCapabilities.filter((id) => definition?.capabilities.every((one) => one.id !== id) ?? true)
     : []
-  const reason = !proposal.success ? 'INVALID_ENVELOPE' : lacking.length > 0 ? 'CAPABILITY_NOT_FOUND' : null
+  const unfit = !proposal.success ? 'INVALID_ENVELOPE' : lacking.length > 0 ? 'CAPABILITY_NOT_FOUND' : null
+  // What could not be recorded is not offered.
+  const reason = unfit ?? ledgerRoom.refusal?.message ?? null
   const accept: Accept = {
     proposalId: correlationId,
     acceptedBy: addressText(recipient),

@@ -133,7 +133,7 @@ export class Recovery {
     const envelope = await book.input(name)
     const [sender, recipient] = [parseAddress(record.target), parseAddress(record.source)]
     if (sender === null || recipient === null) return
-    const recorded = { name, isFirst: true, isDone, isRefused: false, deadline: record.deadline }
+    const recorded = { name, isFirst: true, isDone, refusal: null, deadline: record.deadline }
     const refusal = envelope === null ? LOST : inbox.recover(recipient.nodeId, { envelope, recorded })
     if (refusal === null) return
     const thread = { sender, recipient, correlationId: record.correlationId, isReliable: true }

@@ -119,7 +119,8 @@ export class Work {
     const thread = threadOf(incoming)
     const payload = readRequest(incoming.payload)
     if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
-    if (incoming.recorded?.isRefused === true) return void this.#replies.refuse(thread, ENDINGS.full.error)
+    const refusal = incoming.recorded?.refusal ?? null
+    if (refusal !== null) return void this.#replies.refuse(thread, refusal)
     const key = keyOf(incoming, payload)
     const joined = this.#inFlight.join(incoming.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)

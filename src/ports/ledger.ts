@@ -1,3 +1,5 @@
+import type { NodeError } from '../kit/errors.js'
+
 /** One change of a commit: the value of a key from now on; null removes the key. */
 export interface LedgerChange {
   /** 1 to 512 printable ASCII characters without the space; keys are ordered by their characters. */
@@ -33,6 +35,8 @@ export interface LedgerSize {
  * What a commit changes is read by whoever has awaited it.
  */
 export interface Ledger {
+  /** Why nothing new is taken now: its disk is full, or cannot be written. null or absent: all is taken. */
+  readonly fault?: NodeError | null
   /** The value of a key, or null. @throws NodeError STORE_DAMAGED */
   get(key: string): Promise<Uint8Array | null>
   /** The entries of a range. @throws NodeError STORE_DAMAGED */

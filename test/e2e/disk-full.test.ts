@@ -3,7 +3,7 @@ import path from 'node:path'
 import test from 'brittle'
 import type { StatusInfo } from '../../src/ports/node-api.js'
 import { smallDisk } from '../support/small-disk.js'
-import { testMesh, untilTrue } from '../support/nodes.js'
+import { testMesh, untilAgent, untilTrue } from '../support/nodes.js'
 
 test('a node whose disk is full refuses new requests, says so, and takes them again when there is room', {
   timeout: 180_000
@@ -37,6 +37,69 @@ test('a node whose disk is full refuses new requests, says so, and takes them ag
   t.is((await node.api.call('message.send', { agent: 'text', text: 'two words' })).outcome, 'COMPLETED')
   t.ok((await sizeOf(path.join(home, 'ballast'))) > 0, 'the ballast is there again')
 })
+
+test('others hear at once that a node whose disk is full takes nothing, swarms go on without it, its mesh changes are refused, and it comes back', {
+  timeout: 180_000
+}, async (t) => {
+  const disk = await smallDisk(t, 48)
+  if (typeof disk === 'string') return t.comment(`skipped: ${disk}`)
+  const mesh = await testMesh(t)
+  const home = path.join(disk.dir, 'home')
+  const full = await mesh.start('full', { home })
+  await fs.writeFile(path.join(home, 'agents', 'only.md'), ONLY)
+  const b = await mesh.start('b', { join: (await full.api.call('invite.create', {})).code })
+  await untilAgent(b, 'text@full')
+  await untilAgent(b, 'only@full')
+  t.ok((await sizeOf(path.join(home, 'ballast'))) > 0, 'a small disk has a small ballast')
+  await disk.fill()
+
+  const renamed = await full.cli(['peers', 'rename', 'b', 'other'])
+  t.is(renamed.code, 78, renamed.stderr)
+  t.ok(/DISK_FULL/.test(renamed.stderr), renamed.stderr)
+  const asked = await b.cli(['call', 'text@full', 'text.stats', '{"text":"one two"}', '--timeout', '60s'])
+  t.is(asked.code, 1, asked.stderr)
+  t.ok(/the disk of the node is full.*nothing was begun.*OVERLOADED/.test(asked.stderr), asked.stderr)
+  const swarm = ['swarm', 'run', 'count', '--items', '-', '--input', '{"text":"{item}"}', '--deadline', '100s', '--capability']
+  const done = await b.cli([...swarm, 'text.stats'], 'one\ntwo\nthree\n')
+  t.is(done.code, 0, done.stderr)
+  t.ok(/text@full +rejected: the disk of the node is full/.test(done.stdout), done.stdout)
+  const nobody = await b.cli([...swarm, 'only.here'], 'one\ntwo\n')
+  t.is(nobody.code, 1, nobody.stderr)
+  t.ok(/the disk of the node is full/.test(nobody.stdout), nobody.stdout)
+
+  const file = path.join(await mesh.dir(), 'node.backup')
+  const backup = await full.cli(['backup', file])
+  t.is(backup.code, 0, backup.stderr)
+  const { problems } = await full.api.call('node.status', {})
+  t.ok(problems.some(({ code, message }) => code === 'DISK_FULL' && /once \d+ MiB are free/.test(message)))
+  await disk.leave(16 * 1024 * 1024)
+  await untilTrue(async () => (await full.api.call('node.status', {})).problems.length === 0, 'it takes everything again, by itself')
+  t.is((await full.cli(['peers', 'rename', 'b', 'other'])).code, 0)
+  t.is((await b.json<{ outcome: string }>(['call', 'text@full', 'text.stats', '{"text":"x"}'])).outcome, 'COMPLETED')
+})
+
+test('the home of a node that ended on a full disk is not called damaged: not by a backup, a start or doctor', async (t) => {
+  const disk = await smallDisk(t, 48)
+  if (typeof disk === 'string') return t.comment(`skipped: ${disk}`)
+  const mesh = await testMesh(t)
+  const home = path.join(disk.dir, 'home')
+  const node = await mesh.start('full', { home })
+  node.kill('SIGKILL')
+  await node.exited
+  await fs.rm(path.join(home, 'ballast'), { force: true })
+  await disk.fill()
+  const commands = [['backup', path.join(await mesh.dir(), 'node.backup')], ['start', '--json'], ['doctor'], ['doctor', '--repair']]
+  for (const command of commands) {
+    const { stdout, stderr } = await mesh.run(['--home', home, ...command])
+    t.absent(/damaged/.test(stdout + stderr), stdout + stderr)
+  }
+  await disk.free()
+  const again = await mesh.start('full', { home })
+  t.is(again.info.node.id, node.info.node.id)
+})
+
+const ONLY =
+  '---\nname: only\ndescription: Here alone.\na2a:\n  capabilities: [{ id: only.here, description: x }]\n  runtime: { type: command, command: [cat] }\n---\n'
 
 async function sizeOf(file: string): Promise<number> {
   return (await fs.stat(file).catch(() => ({ size: 0 }))).size

@@ -9,6 +9,8 @@ export interface SmallDisk {
   readonly dir: string
   /** Takes all the room that is left. */
   fill(): Promise<void>
+  /** Gives so many bytes of it back, once it was filled. */
+  leave(bytes: number): Promise<void>
   /** Gives that room back. */
   free(): Promise<void>
 }
@@ -33,6 +35,7 @@ export async function smallDisk(t: Assert, mebibytes: number): Promise<SmallDisk
         await handle.close()
       }
     },
+    leave: async (bytes) => await fs.truncate(pad, (await fs.stat(pad)).size - bytes),
     free: () => fs.rm(pad)
   }
 }

@@ -36,6 +36,8 @@ export interface LogParts {
   readonly verify: Verify
   readonly clock: Clock
   readonly telemetry: Telemetry
+  /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
+  writeFault?(): NodeError | null
 }
 
 /** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
@@ -121,11 +123,14 @@ export class AutobaseLog implements MemberLog {
 
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
     const { clock, nodeId, sign, telemetry } = this.#parts
+    const fault = this.#writeFault()
+    // The base closes itself for good when its store takes nothing.
+    if (fault !== null && this.#base.writable) throw fault
     telemetry.count('log_entries_submitted', body.kind)
     let isClaimed = body.kind !== 'core'
     const offer = async (entry: Uint8Array, isAgain: boolean): Promise<boolean> => {
       if (await this.#offer(entry, isAgain)) return true
-      if (isClaimed || this.#isClosed || !this.#mayWrite()) return false
+      if (isClaimed || this.#isClosed || !this.#mayWrite() || this.#writeFault() !== null) return false
       isClaimed = true
       return await this.#base.append([entry], { optimistic: true }).then(yes, no)
     }
@@ -203,7 +208,7 @@ export class AutobaseLog implements MemberLog {
     return {
       view: () => this.view(),
       onChange: (listener) => this.#changes.on(listener),
-      writable: () => this.#base.writable && !this.#isClosed,
+      writable: () => this.#base.writable && !this.#isClosed && this.#writeFault() === null,
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: (entry) => this.#wouldChange(entry),
       append: (entry) => this.#appender.append(entry)
@@ -239,6 +244,10 @@ export class AutobaseLog implements MemberLog {
       .catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
   }
 
+  #writeFault(): NodeError | null {
+    return this.#parts.writeFault?.() ?? null
+  }
+
   /** The right to write; {@link writable} says whether it can be used now. */
   #mayWrite(): boolean {
     return this.view().members.get(this.#parts.nodeId)?.certificate.body.mayWrite === true
@@ -246,6 +255,7 @@ export class AutobaseLog implements MemberLog {
 
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
+    if (this.#base.writable && this.#writeFault() !== null) return false
     const isTaken = this.#base.writable ? this.#appender.append(entry).then(yes) : this.#courier(entry, isAgain)
     return isTaken.catch(no)
   }

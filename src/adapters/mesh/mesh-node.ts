@@ -77,6 +77,8 @@ export interface MeshParts {
   onPassed?(peer: NodeId, stream: NoiseStream): void
   /** A stream was refused at the gate, or its peer broke the protocol: for the audit. */
   onRefused(refusal: AuditEvent): void
+  /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
+  writeFault?(): NodeError | null
 }
 
 /** This node in its mesh: the ports of the mesh adapter. */
@@ -171,7 +173,7 @@ export class MeshNode implements Mesh {
     log.setQuarantine(this.#quarantine)
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
-    void log.failed.then((error) => this.#tellExpelled(failedLog(error)))
+    void log.failed.then((error) => this.#tellExpelled(failedLog(error, parts.writeFault?.() ?? null)))
     this.#onView()
   }
 
@@ -373,6 +375,7 @@ function withoutTakeover(state: MeshState): MeshState {
   return takesOver === undefined ? state : rest
 }
 
-function failedLog(cause: Error): NodeError {
+function failedLog(cause: Error, fault: NodeError | null): NodeError {
+  if (fault !== null) return new NodeError(fault.code, fault.message, { next: [...fault.next, 'a2a-node start'], cause })
   return new NodeError('STORE_DAMAGED', `the mesh log closed itself: ${cause.message}`, { cause })
 }

@@ -111,12 +111,13 @@ export function namespaced(store: Corestore, epoch: number): Corestore {
 }
 
 function openLog(
-  { store, keyPair, clock, telemetry }: MeshParts,
+  { store, keyPair, clock, telemetry, ...parts }: MeshParts,
   { epoch, mesh }: { epoch: number; mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array } }
 ): Promise<AutobaseLog> {
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
-  return AutobaseLog.open({ store: namespaced(store, epoch), mesh, nodeId, sign, verify, clock, telemetry })
+  const writeFault = (): NodeError | null => parts.writeFault?.() ?? null
+  return AutobaseLog.open({ store: namespaced(store, epoch), mesh, nodeId, sign, verify, clock, telemetry, writeFault })
 }
 
 function openLinks(parts: MeshParts): SwarmLinks {

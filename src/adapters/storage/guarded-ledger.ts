@@ -7,8 +7,10 @@ import type { Ledger, LedgerChange } from '../../ports/ledger.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Ballast } from './ballast.js'
+import { isDiskFull } from './disk-room.js'
+import { diskFull } from './store-errors.js'
 
-/** How often it is tried whether the ledger takes something again, in milliseconds. */
+/** How often it is looked whether the disk is full, and tried whether the ledger takes something again, in milliseconds. */
 const PROBE_MS = 5000
 /** What a ledger that takes nothing fails with. */
 const FAULTS: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION', 'STORE_DAMAGED'])
@@ -56,6 +58,10 @@ export class GuardedLedger implements Ledger {
     }
   }
 
+  get fault(): NodeError | null {
+    return this.#fault
+  }
+
   /** What is wrong with the ledger, and what to do. */
   problems(): Problem[] {
     if (this.#fault === null) return []
@@ -64,7 +70,7 @@ export class GuardedLedger implements Ledger {
     return [
       {
         code,
-        message: `${message}; new requests are refused, what is under way still ends, and requests are taken again by themselves when that is mended`,
+        message: `${message}; new requests and changes of the mesh are refused, what is under way still ends, and all is taken again by itself ${code === 'DISK_FULL' ? `once ${Math.ceil(this.#parts.ballast.neededBytes / 1024 ** 2)} MiB are free` : 'when that is mended'}`,
         next: next[0] ?? `df -h ${shellWord(dir)}`
       }
     ]
@@ -85,9 +91,10 @@ export class GuardedLedger implements Ledger {
     if (error.code === 'DISK_FULL') void this.#parts.ballast.free()
   }
 
-  /** Its ballast is there again, so there is room; and it takes a commit. */
+  /** A disk that is full is noticed before something fails by it. When the ballast is there again there is room; then it takes a commit. */
   async #probe(): Promise<void> {
-    const { ballast, ledger, telemetry } = this.#parts
+    const { ballast, ledger, telemetry, dir } = this.#parts
+    if (this.#fault === null && isDiskFull(dir)) return this.#failed(diskFull(dir))
     if (this.#fault === null || this.#isProbing) return
     this.#isProbing = true
     try {

@@ -1,5 +1,6 @@
 import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import type { ErrorCode } from '../../kit/errors.js'
+import { isDiskFull } from './disk-room.js'
 import type { RunRecord } from './pid-file.js'
 
 interface Fault {
@@ -67,7 +68,14 @@ export function storeError(error: unknown, place: string, runner: RunRecord | nu
   if (error instanceof NodeError) return error
   if (LOCKED.test(messageOf(error))) return runner === null ? lockedError(place, error) : runningError(runner, error)
   const fault = faultOf(error)
+  // Store engines call a disk that takes nothing many names, damage among them.
+  if ((fault === undefined || fault.code === 'STORE_DAMAGED') && isDiskFull(place)) return diskFull(place, error)
   return fault === undefined ? asNodeError(error) : faultError(fault, place, error)
+}
+
+/** The error of a place whose disk is full. */
+export function diskFull(place: string, cause?: unknown): NodeError {
+  return faultError(DISK_FULL, place, cause)
 }
 
 /** The error of a place where this user may not write, whatever the system called it. */

@@ -31,12 +31,15 @@ test('a ledger whose disk is full refuses what is new, records how things end in
   const [problem] = ledger.problems()
   t.is(problem?.code, 'DISK_FULL')
   t.is(problem?.next, 'df -h /home')
+  t.ok(problem?.message.includes('20 MiB'), problem?.message)
+  t.is(ledger.fault?.code, 'DISK_FULL')
   await pass(clock, 60_000)
   t.is(ledger.problems().length, 1, 'while there is no room for a ballast nothing new is taken')
   disk.hasRoom = true
   await pass(clock, 10_000)
   t.alike(ledger.problems(), [])
   t.absent(disk.isFreed)
+  t.is(ledger.fault, null)
   await ledger.commit([NEW])
 })
 
@@ -70,6 +73,7 @@ class FakeDisk implements Ballast {
   hasRoom = false
   isFreed = false
   commits = 0
+  readonly neededBytes = 20 * 1024 * 1024
 
   free(): Promise<void> {
     this.isFreed = true

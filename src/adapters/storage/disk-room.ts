@@ -1,0 +1,21 @@
+import fs from 'node:fs'
+import path from 'node:path'
+
+/** Free bytes of a disk below which it counts as full: a store needs some to write anything at all. */
+export const FULL_BYTES = 1024 * 1024
+
+/** Has the disk of a place, or of the directory above that is there, no room left? False where that cannot be told. */
+export function isDiskFull(place: string): boolean {
+  const free = freeBytes(place)
+  return free !== null && free < FULL_BYTES
+}
+
+function freeBytes(place: string): number | null {
+  try {
+    const { bavail, bsize } = fs.statfsSync(place)
+    return bavail * bsize
+  } catch {
+    const above = path.dirname(place)
+    return above === place ? null : freeBytes(above)
+  }
+}
