@@ -101,7 +101,7 @@ export class CalleeRequests {
     if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
     if (recover(known) === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
-    if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, ENDINGS.tooLate)
+    if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded))
     return { record }
   }
 
@@ -206,6 +206,13 @@ export class CalleeRequests {
       asking: null
     }
   }
+}
+
+/** The end of a request that is not begun since its time is over. Only of one that came just now, or whose beginning is on record first, is it known that nothing was done. */
+function lateEnding({ status, isRepeatable }: RequestRecord, recorded: Incoming['recorded']): Ending {
+  if (status === 'started') return ENDINGS.late
+  const isFresh = recorded?.isFirst === true && recorded.deadline === undefined
+  return isFresh || !isRepeatable ? ENDINGS.tooLate : ENDINGS.lateInDoubt
 }
 
 /** May a capability be repeated after an unknown outcome? `capability` null: the agent's default one. */

@@ -24,6 +24,12 @@ export const ENDINGS = {
   interrupted: unknown(
     'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
   ),
+  late: unknown(
+    'it had begun when its node ended, and was not begun again, since its time was over when the node was back: nobody can say whether it was done'
+  ),
+  lateInDoubt: unknown(
+    'its node ended while it had it, and its time was over when the node was back: it may have begun, and nobody can say whether it was done'
+  ),
   damaged: unknown('the record that its node has of it is damaged: nobody can say whether it was done; look, then call it anew'),
   noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
 } as const satisfies Record<string, Ending>

@@ -270,7 +270,7 @@ export class OneRequest {
   }
 
   #giveUp(): void {
-    if (!this.#isSent && !this.#isLeaving) {
+    if (!this.#isSent && !this.#isLeaving && (this.#record?.current.tries ?? 0) === 0) {
       // Nothing left this node, so nothing is unknown.
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }
@@ -336,8 +336,9 @@ export class OneRequest {
 
   /** Its peer cannot say whether it was done, and never will: it is not asked again. */
   #unknown(error: ErrorBody): void {
-    if (this.isAwaited) this.#waitNoLonger(error, null)
-    else void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt: null }, this.#parts.clock.now()) ?? [])
+    if (this.isAwaited) return this.#waitNoLonger(error, null)
+    this.#note((tasks, id) => tasks.unknown(id, error))
+    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt: null }, this.#parts.clock.now()) ?? [])
   }
 
   /** May it wait for its peer to come back, or to have room? */

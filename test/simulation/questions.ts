@@ -103,8 +103,11 @@ export class Questions {
       if (asked === null || isCallerLost) continue
       const { witness } = this.#parts
       const state = this.#stateOf(question)
-      const mayBeUnknown = !mayRepeat || isCalleeLost || this.#isExhausted(question)
+      const mayBeUnknown = !mayRepeat || isCalleeLost || witness.wasLate(to.name, asked.requestId) || this.#isExhausted(question)
       const isEnded = ENDS.has(state) || (state === 'unknown' && mayBeUnknown)
+      const why = from.node?.core.tasks.get(asked.taskId ?? '')?.error?.message ?? ''
+      if (why.includes('nothing was') && witness.hasBegun(asked.requestId))
+        witness.fault(`${from.name} says of ${asked.requestId} that ${why}, and it has begun`)
       if (!isEnded) witness.fault(`${asked.requestId} is ${state} at ${from.name} at the end`)
       if (from !== to && !isCalleeLost) witness.agree(asked.requestId, from.name, to.name)
     }

@@ -4,6 +4,7 @@ import { decodePayload } from '../../src/domain/envelope/codec.js'
 import { receiverRecord, requestRecord, type RequestRecord } from '../../src/domain/reliable/records.js'
 import { SETTLED } from '../../src/domain/reliable/request.js'
 import { FINAL_STATES, type Task } from '../../src/domain/task/task.js'
+import { ENDINGS } from '../../src/node/endings.js'
 import { sameBytes } from '../../src/kit/bytes.js'
 import { isOfSwarm, SwarmWitness } from './swarm-witness.js'
 import type { Trace } from './trace.js'
@@ -25,6 +26,9 @@ export interface AskedInput {
   /** May it be run again? */
   readonly mayRepeat: boolean
 }
+
+/** Why a node says of a request that may be repeated that nobody can say whether it was done. */
+const LATE: ReadonlySet<string> = new Set([ENDINGS.late.error.message, ENDINGS.lateInDoubt.error.message])
 
 /** Sees everything that happens in a world, and says when what must never happen does. */
 export class Witness {
@@ -143,6 +147,17 @@ export class Witness {
   /** What the disk of a node that asked holds of a request; null for nothing. */
   askedOn(node: string, requestId: string): RequestRecord | null {
     return this.#found(node, requestId, 'caller')?.record ?? null
+  }
+
+  /** Did the node of its agent end at it, and was back when its time was over, so that nobody can say whether it was done? */
+  wasLate(node: string, requestId: string): boolean {
+    const records = [...this.#of(node)].filter((one) => one.requestId === requestId)
+    return records.some(({ error, updatedAt, deadline }) => LATE.has(error?.message ?? '') && updatedAt >= deadline)
+  }
+
+  /** Did any agent begin it? */
+  hasBegun(requestId: string): boolean {
+    return this.#runs.has(requestId)
   }
 
   /** What both disks hold of how a request of one node to another ended must be the same. */

@@ -166,14 +166,30 @@ export class DurableScene {
     return this.#ledgers[which].hold(from)
   }
 
-  /** The same of the peer, whose policy file then says `policy`. What its agent was at ends with it. */
-  async crashPeer(policy = ''): Promise<void> {
+  /** The same of the peer, which is away for so long and whose policy file then says `policy`. What its agent was at ends with it. */
+  async crashPeer(policy = '', awayMs = 0): Promise<void> {
     const { peer, world } = this
-    const ledger = (this.#ledgers.peer = this.#ledgers.peer.kill())
+    this.#ledgers.peer = this.#ledgers.peer.kill()
     world.net.disconnect(this.here.id, peer.id)
     await peer.core.close()
+    await world.pass(awayMs, 1000)
+    await this.#startPeer(policy)
+  }
+
+  /** The peer's process ends by itself, as on a signal, and another starts. */
+  async restartPeer(): Promise<void> {
+    const { peer, world } = this
+    const closed = peer.core.close()
+    await world.settle()
+    await closed
+    world.net.disconnect(this.here.id, peer.id)
+    await this.#startPeer()
+  }
+
+  async #startPeer(policy = ''): Promise<void> {
+    const { peer, world } = this
     this.agent = this.#define()
-    this.peer = await world.start(peer.actor, { store: peer.store, ledger, agents: [this.agent], policy })
+    this.peer = await world.start(peer.actor, { store: peer.store, ledger: this.#ledgers.peer, agents: [this.agent], policy })
     await world.settle()
   }
 

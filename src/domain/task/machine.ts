@@ -21,13 +21,13 @@ export type TaskStep =
   | { readonly ok: true; readonly task: Task; readonly event: TaskEvent }
   | { readonly ok: false; readonly reason: string }
 
-/** Where each state may lead. `working` goes back to `submitted` when nobody is known to work on it. A task leaves its final states never, and `unknown` only by a late outcome. */
+/** Where each state may lead. `working` goes back to `submitted` when nobody is known to work on it. A task leaves its final states never, and `unknown` only by a late outcome; why it is that may become known later. */
 const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
   submitted: new Set(['working', 'rejected', 'canceled', 'failed', 'unknown']),
   working: new Set(['submitted', 'input-required', 'auth-required', 'completed', 'failed', 'canceled', 'unknown']),
   'input-required': new Set(['working', 'failed', 'canceled', 'unknown']),
   'auth-required': new Set(['working', 'failed', 'canceled', 'rejected', 'unknown']),
-  unknown: new Set(['completed', 'failed']),
+  unknown: new Set(['completed', 'failed', 'unknown']),
   completed: new Set(),
   failed: new Set(),
   canceled: new Set(),

@@ -1,0 +1,75 @@
+import test from 'brittle'
+import type { RequestRecord } from '../../src/domain/reliable/records.js'
+import { DurableScene } from '../support/durable-scene.js'
+import type { FakeNode } from '../support/fake-node.js'
+
+async function recordAt({ core }: FakeNode): Promise<RequestRecord | undefined> {
+  const [record] = await core.book.lasting(1)
+  return record
+}
+
+test('what had begun and may be repeated, but not after its time, ends as unknown at both ends: nobody says that nothing was done', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId, requestId } = await scene.ask({ timeoutMs: 30_000 })
+  await scene.world.pass(1000)
+  t.is(scene.runsOf(requestId), 1)
+  await scene.crashPeer('', 60_000)
+  await scene.link()
+  await scene.world.pass(60_000, 1000)
+  const { state, error } = await scene.task(taskId)
+  t.is(state, 'unknown')
+  t.ok(error?.message.startsWith('it had begun'), error?.message)
+  const there = await recordAt(scene.peer)
+  t.is(there?.status, 'unknown')
+  t.ok(there?.error?.message.startsWith('it had begun'), there?.error?.message)
+  t.is(scene.runsOf(requestId), 1, 'it is not begun again')
+})
+
+test('what waited for a place when its node was killed, and may not be repeated, was not begun when its time is over', async (t) => {
+  const scene = await DurableScene.start(t, { concurrency: 1 })
+  await scene.ask({ capability: 'slow.once' })
+  const second = await scene.ask({ capability: 'slow.once', timeoutMs: 30_000 })
+  await scene.world.pass(1000)
+  t.is(scene.runsOf(second.requestId), 0)
+  await scene.crashPeer('', 60_000)
+  await scene.link()
+  await scene.world.pass(60_000, 1000)
+  const { state, error } = await scene.task(second.taskId)
+  t.is(state, 'failed')
+  t.ok(error?.message.includes('nothing was done'), error?.message)
+})
+
+test('what may be repeated begins before that is on record, so nobody says that nothing was done when its node ended meanwhile', async (t) => {
+  const scene = await DurableScene.start(t, { concurrency: 1 })
+  await scene.ask()
+  const second = await scene.ask({ timeoutMs: 30_000 })
+  await scene.world.pass(1000)
+  await scene.crashPeer('', 60_000)
+  await scene.link()
+  await scene.world.pass(60_000, 1000)
+  const { state, error } = await scene.task(second.taskId)
+  t.is(state, 'unknown')
+  t.ok(error?.message.includes('it may have begun'), error?.message)
+})
+
+test('of a request of this very node that was with its agent nobody says after a restart that it was not sent', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { peer } = scene
+  const { taskId } = await peer.core.requests.ask({
+    sender: { agentId: 'operator', nodeId: peer.id },
+    target: { agentId: 'slow', nodeId: peer.id },
+    capability: 'slow.again',
+    input: {},
+    description: '',
+    timeoutMs: 30_000,
+    mayQueue: true
+  })
+  await scene.world.pass(1000)
+  await scene.crashPeer('', 60_000)
+  await scene.world.pass(2000)
+  const shown = (): Promise<{ state: string }> => scene.peer.api().call('tasks.show', { id: taskId ?? '' })
+  t.is((await shown()).state, 'unknown')
+  scene.finish()
+  await scene.world.settle()
+  t.is((await shown()).state, 'completed')
+})
