@@ -1,5 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
+import { shellWord } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
@@ -12,6 +13,9 @@ import { sizeOf } from './size.js'
 
 /** Bytes of what a peer says beside an error that are kept with it: records are read many at once. */
 const MAX_DATA_BYTES = 64 * 1024
+
+/** Characters of an input that are typed again for a person. */
+const MAX_TYPED = 400
 
 /** A request that is asked for again, which counts when the ledger holds the message. */
 interface AskedAgain {
@@ -141,6 +145,28 @@ export async function inputOf({ input }: Asking, record: CallerRecord | null): P
   const read = bytes === null ? null : decodePayload(bytes)
   if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')
   return read.value
+}
+
+/**
+ * Why it is not known whether a request was done. What may not be repeated never is by itself, so that says how a person asks
+ * for it anew; a lease (`record` null) is the business of its swarm.
+ */
+export function inDoubt(error: ErrorBody, { capability, input, justification }: Asking, record: CallerRecord | null): ErrorBody {
+  if (record?.current.isRepeatable !== false) return error
+  const named = capability === null ? 'send <agent>' : `call <agent> ${shellWord(capability)}`
+  const why = justification === undefined ? '' : ` --justification ${shellWord(justification)}`
+  const again = `a2a-node ${named} ${shellWord(typed(input) ?? '<json>')}${why} --allow-repeat`
+  return { ...error, retryable: false, next: ['a2a-node tasks', again] }
+}
+
+/** An input as it can be typed; null for what is not there, is too long or holds bytes. */
+function typed(input: unknown): string | null {
+  let isText = input !== STORED
+  const text = JSON.stringify(input, (_key, value: unknown) => {
+    isText &&= !(value instanceof Uint8Array)
+    return value
+  })
+  return isText && text !== undefined && text.length <= MAX_TYPED ? text : null
 }
 
 function keptOf({ data, ...bare }: ErrorBody): ErrorBody {

@@ -21,7 +21,7 @@ export const ENDINGS = {
   unwritable: failed('OVERLOADED', 'the ledger of the node cannot be written, so it takes nothing new; nothing was begun'),
   malformed: failed('INVALID_ENVELOPE', 'the request has no requestId, attempt or input'),
   unreadable: failed('OVERLOADED', 'the ledger of the node cannot be read'),
-  interrupted: unknown(
+  interrupted: neverRepeated(
     'the node ended while it worked on it: nobody can say whether it was done, and the capability may not be repeated; look, then call it anew or with --allow-repeat'
   ),
   late: unknown(
@@ -41,6 +41,12 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
 
 function unknown(message: string): Ending & { readonly status: 'unknown' } {
   return { status: 'unknown', error: new NodeError('TIMEOUT', message).toBody() }
+}
+
+/** Of what may not be repeated. */
+function neverRepeated(message: string): Ending & { readonly status: 'unknown' } {
+  const { status, error } = unknown(message)
+  return { status, error: { ...error, retryable: false } }
 }
 
 /** The response with a result. */

@@ -19,7 +19,8 @@ export function isRefusal(code: ErrorCode): boolean {
 
 /** An error whose next steps name the agent that it is about, and its message the node that refused. `agent`: `id@node name`. */
 export function stepsFor(error: ErrorBody, agent: string): ErrorBody {
-  const next = error.next.map((step) => step.replaceAll('<agent>', () => shellWord(agent)))
+  // The first: an input that is typed again may say so too.
+  const next = error.next.map((step) => step.replace('<agent>', () => shellWord(agent)))
   const { refusedBy, ...data } = isRecord(error.data) ? error.data : {}
   if (refusedBy === undefined) return { ...error, next }
   return refusal({ ...error, next, data }, agent.slice(agent.lastIndexOf('@') + 1))

@@ -10,7 +10,7 @@ import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
-import { changesOfSending, inputOf } from './caller-record.js'
+import { changesOfSending, inDoubt, inputOf } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
 import { Copies } from './copies.js'
 import type { ReplyHandler } from './conversations.js'
@@ -75,7 +75,7 @@ export class OneRequest {
     const record = this.#record?.current
     if (this.#isOver || record === undefined) return
     this.#isSent = false
-    if (record.tries > 0 && !record.isRepeatable) return this.#unknown(ENDINGS.interrupted.error)
+    if (record.tries > 0 && !record.isRepeatable) return this.#waitNoLonger(ENDINGS.interrupted.error, null)
     this.send().catch((error: unknown) => {
       if (record.tries === 0) this.fail(asNodeError(error).toBody())
       else this.#waitNoLonger(asNodeError(error).toBody(), this.#retryAfter(0))
@@ -278,15 +278,16 @@ export class OneRequest {
     this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody(), this.#retryAfter(0))
   }
 
-  /** The outcome is unknown; a late answer still counts. */
-  #waitNoLonger(error: ErrorBody, retryAt: number | null): void {
+  /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer never will know, so it is not asked again. */
+  #waitNoLonger(said: ErrorBody, retryAt: number | null): void {
+    const error = inDoubt(said, this.#asking, this.#record)
+    this.#note((tasks, id) => tasks.unknown(id, error))
+    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#parts.clock.now()) ?? [])
     if (!this.isAwaited) return
     this.#hasGivenUp = true
     this.#stopGoneTimer()
     this.#parts.clock.clear(this.#timer)
     this.#timer = this.#parts.clock.after(this.#lateMs, () => this.#end())
-    this.#note((tasks, id) => tasks.unknown(id, error))
-    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt }, this.#parts.clock.now()) ?? [])
     // Nobody shall allow it when nobody waits for it. It may have been allowed this moment, so the outcome is not known.
     if (this.#awaitsApproval) this.#parts.cancellations.cancel(this.peer, this.key)
     this.#settle({ outcome: 'UNKNOWN', error })
@@ -327,18 +328,11 @@ export class OneRequest {
     // Who has no link says it once, so what is not said again is not lost.
     if ('waitingFor' in answer) this.#waitFor(answer.waitingFor)
     else if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))
-    else if (answer.outcome === 'UNKNOWN') this.#unknown(answer.error)
+    else if (answer.outcome === 'UNKNOWN') this.#waitNoLonger(answer.error, null)
     // Another copy may be under way all the same, and has an answer of its own.
     else if (isOfOneCopy(answer) && !this.#copies.denied()) return
     else if (isNotDone(answer) && this.mayWait) this.noRoom(answer.error)
     else void this.#finish(answer)
-  }
-
-  /** Its peer cannot say whether it was done, and never will: it is not asked again. */
-  #unknown(error: ErrorBody): void {
-    if (this.isAwaited) return this.#waitNoLonger(error, null)
-    this.#note((tasks, id) => tasks.unknown(id, error))
-    void this.#commit(this.#record?.ended({ status: 'unknown', error, retryAt: null }, this.#parts.clock.now()) ?? [])
   }
 
   /** May it wait for its peer to come back, or to have room? */

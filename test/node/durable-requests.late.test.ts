@@ -19,6 +19,7 @@ test('what had begun and may be repeated, but not after its time, ends as unknow
   const { state, error } = await scene.task(taskId)
   t.is(state, 'unknown')
   t.ok(error?.message.startsWith('it had begun'), error?.message)
+  t.ok(error?.retryable, 'it may be repeated')
   const there = await recordAt(scene.peer)
   t.is(there?.status, 'unknown')
   t.ok(there?.error?.message.startsWith('it had begun'), there?.error?.message)

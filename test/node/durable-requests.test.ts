@@ -52,6 +52,8 @@ test('what may not be repeated ends as unknown when its node is killed at it, an
   const { state, error } = await scene.task(taskId)
   t.is(state, 'unknown')
   t.ok(error?.message.includes('--allow-repeat'))
+  t.absent(error?.retryable, 'whoever tries it again by itself would repeat it')
+  t.alike(error?.next, ['a2a-node tasks', `a2a-node call slow@peer slow.once '{"a":1}' --allow-repeat`])
   await scene.world.pass(700_000, 10_000)
   t.is(scene.runsOf(requestId), 1)
 })

@@ -20,6 +20,7 @@ const STYLES: Readonly<Record<string, Style>> = {
 
 const WAITING = { peer: 'waiting for the other node', slot: 'waiting for a free place', approval: 'waiting for approval' } as const
 const EVENT_MAX = 200
+const HINT_MAX = 1000
 /** The step of errors that know of no task: this one is shown already. */
 const ALL = 'a2a-node tasks'
 
@@ -87,7 +88,8 @@ export const showTask: Action = async ({ output, api }, [id = '']) => {
     ['updated', timeText(task.updatedAt)],
     task.error === null ? null : ['error', { text: `${task.error.message}  [${task.error.code}]`, style: 'red' }]
   ])
-  for (const step of task.error === null ? [] : output.nextOf(task.error)) if (step !== output.hint(ALL)) output.print(`  try: ${step}`)
+  for (const step of task.error === null ? [] : output.nextOf(task.error))
+    if (step !== output.hint(ALL)) output.print(`  try: ${shown(step, HINT_MAX)}`)
   output.print('what happened')
   for (const event of task.events)
     output.print(`  ${output.paint('dim', `${String(event.generation).padStart(3)}  ${timeText(event.at)}`)}  ${eventText(event)}`)

@@ -6,6 +6,17 @@ import { task } from '../samples.js'
 
 const at = '2026-01-02T03:04:05.000Z'
 
+test('tasks show gives the commands that follow from an unknown outcome whole, however long they are', async (t: Assert) => {
+  const again = `a2a-node call text@b text.send '{"to":"${'x'.repeat(300)}"}' --allow-repeat`
+  const error = { ...new NodeError('TIMEOUT', 'nobody can say', { next: ['a2a-node tasks', again] }).toBody(), retryable: false }
+  const shown = task('task_abcd', { state: 'unknown', result: null, error })
+  const { home } = await fakeHome(t, { calls: { 'tasks.show': () => ({ ...shown, events: [] }) } })
+  const { stdout } = await run(['tasks', 'show', 'task_abcd', '--home', home])
+  t.ok(stdout.includes(`  try: ${again.replace('a2a-node', `a2a-node --home ${home}`)}\n`), stdout)
+  const json = JSON.parse((await run(['tasks', 'show', 'task_abcd', '--home', home, '--json'])).stdout) as { error: { retryable: boolean } }
+  t.is(json.error.retryable, false)
+})
+
 test('tasks show tells in words what happened, and what to do about the end', async (t: Assert) => {
   const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b', 'a2a-node tasks'] }).toBody()
   const events: TaskEventInfo[] = [
