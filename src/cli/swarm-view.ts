@@ -1,6 +1,6 @@
 import { shown } from '../kit/text.js'
 import { formatDuration } from '../kit/units.js'
-import type { LeftOut, SwarmEvent } from '../ports/swarm-api.js'
+import type { LeftOut, SwarmCounts, SwarmEvent } from '../ports/swarm-api.js'
 import { EXIT } from './exit-codes.js'
 import { Screen } from './live.js'
 import { jsonLine, type Output } from './output.js'
@@ -23,7 +23,7 @@ export class SwarmView {
   readonly #live: Screen | null
   readonly #total: number | null
   readonly #launched: Launched | null
-  readonly #byAgent = new Map<string, { completed: number; failed: number; released: number }>()
+  readonly #byAgent = new Map<string, { completed: number; failed: number; unknown: number; released: number }>()
   readonly #running = new Map<string, string>()
   /** Items whose lease waits for a person of its node. */
   readonly #held = new Set<string>()
@@ -71,8 +71,10 @@ export class SwarmView {
     } else if (event.type === 'released' || event.type === 'item') {
       this.#running.delete(event.item)
       this.#held.delete(event.item)
-      const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, released: 0 }
-      counts[event.type === 'released' ? 'released' : event.status === 'completed' ? 'completed' : 'failed']++
+      const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, unknown: 0, released: 0 }
+      counts[
+        event.type === 'released' ? 'released' : event.status === 'completed' || event.status === 'unknown' ? event.status : 'failed'
+      ]++
       this.#byAgent.set(event.agent, counts)
       if (event.type === 'item' && event.status !== 'completed') this.#failures.push(event)
     }
@@ -94,12 +96,12 @@ export class SwarmView {
   #liveLine(): string {
     const counts = [...this.#byAgent.values()]
     const completed = counts.reduce((sum, one) => sum + one.completed, 0)
-    const failed = counts.reduce((sum, one) => sum + one.failed, 0)
+    const [failed, unknown] = [counts.reduce((sum, one) => sum + one.failed, 0), counts.reduce((sum, one) => sum + one.unknown, 0)]
     const total = this.#total ?? this.#swarm?.agents.length ?? 0
     const share = total === 0 ? 0 : Math.min(1, completed / total)
     const bar = '#'.repeat(Math.round(share * BAR)).padEnd(BAR, '.')
     const running = [...this.#running].filter(([item]) => !this.#held.has(item)).map(([, agent]) => agent)
-    const tries = failed === 0 ? '' : `, ${failed} failed`
+    const tries = failuresText({ failed: failed + unknown, unknown })
     const held = this.#held.size === 0 ? '' : `, ${this.#held.size} waiting for approval`
     return `[${bar}] ${completed} of ${total || '?'} done${tries}, ${running.length} running on ${plural(new Set(running).size, 'agent')}${held}`
   }
@@ -109,9 +111,8 @@ export class SwarmView {
     const output = this.#output
     const { counts, status } = done
     const style = status === 'completed' ? 'green' : status === 'partial' ? 'yellow' : 'red'
-    const failed = counts.failed === 0 ? '' : `, ${counts.failed} failed`
     output.print(
-      `swarm ${shown(done.id)}   ${output.paint(style, status)}   ${counts.completed} of ${plural(counts.total, 'item')} done${failed}   ${formatDuration(done.durationMs)}`
+      `swarm ${shown(done.id)}   ${output.paint(style, status)}   ${counts.completed} of ${plural(counts.total, 'item')} done${failuresText(counts)}   ${formatDuration(done.durationMs)}`
     )
     const isTold = this.#failures.some(({ error }) => error?.message === done.error?.message)
     if (done.error !== null && !isTold)
@@ -128,14 +129,22 @@ export class SwarmView {
   }
 
   async #agentTable(): Promise<string[]> {
+    const hasUnknown = [...this.#byAgent.values()].some(({ unknown }) => unknown > 0)
     const rows = [...this.#byAgent]
       .sort(([a, one], [b, two]) => two.completed - one.completed || a.localeCompare(b))
       .map(([address, counts]): Cell[] => {
         const at = address.lastIndexOf('@')
         const [agent, node] = at === -1 ? [address, '-'] : [address.slice(0, at), address.slice(at + 1)]
-        return [{ text: node, style: 'bold' }, agent, cell(counts.completed), cell(counts.failed), cell(counts.released)]
+        return [
+          { text: node, style: 'bold' },
+          agent,
+          cell(counts.completed),
+          cell(counts.failed),
+          ...(hasUnknown ? [cell(counts.unknown)] : []),
+          cell(counts.released)
+        ]
       })
-    return await tableLines(this.#output, ['NODE', 'AGENT', 'DONE', 'FAILED', 'GIVEN BACK'], rows)
+    return await tableLines(this.#output, ['NODE', 'AGENT', 'DONE', 'FAILED', ...(hasUnknown ? ['UNKNOWN'] : []), 'GIVEN BACK'], rows)
   }
 }
 
@@ -143,6 +152,11 @@ export class SwarmView {
 function lineOf(output: Output, event: SwarmEvent): object {
   if (event.type === 'item') return output.hinted(event)
   return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...output.hinted(event) } : event
+}
+
+/** How many items failed, and of how many nobody knows; nothing for none. */
+export function failuresText({ failed, unknown = 0 }: Pick<SwarmCounts, 'failed' | 'unknown'>): string {
+  return `${failed === unknown ? '' : `, ${failed - unknown} failed`}${unknown === 0 ? '' : `, ${unknown} unknown`}`
 }
 
 /** Why an agent does not take part, with the code of its own node where that refused it. */

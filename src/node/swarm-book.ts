@@ -6,10 +6,10 @@ import type { Hash } from '../kit/sign.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS } from '../domain/reliable/swarm-keys.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import type { FinalSwarmStatus, ItemCounts, KnownItem } from '../domain/swarm/machine.js'
+import type { FinalSwarmStatus, KnownItem } from '../domain/swarm/machine.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Stage } from '../domain/swarm/expand.js'
-import type { LeftOut, SwarmItemInput, SwarmRequest, SwarmResults, SwarmStageInfo } from '../ports/swarm-api.js'
+import type { LeftOut, SwarmCounts, SwarmItemInput, SwarmRequest, SwarmResults, SwarmStageInfo } from '../ports/swarm-api.js'
 import { ledgerEntries } from './ledger-entries.js'
 
 /** Entries that one commit removes. */
@@ -54,7 +54,7 @@ export interface SwarmHead {
 /** How a swarm ended. */
 export interface SwarmEnd {
   readonly status: FinalSwarmStatus
-  readonly counts: ItemCounts
+  readonly counts: SwarmCounts
   readonly durationMs: number
   readonly error: ErrorBody | null
   readonly stages: readonly SwarmStageInfo[]

@@ -54,10 +54,13 @@ export class SwarmCourse {
 
   /** Items by fate. */
   counts(total: number): SwarmCounts {
-    const counts = { total, completed: 0, failed: 0, skipped: 0 }
-    for (const { row } of this.#rows.values()) counts[FATES[row.status]]++
-    const { skipped, ...others } = counts
-    return skipped === 0 ? others : counts
+    const counts = { completed: 0, failed: 0, skipped: 0, unknown: 0 }
+    for (const { row } of this.#rows.values()) {
+      counts[FATES[row.status]]++
+      if (row.status === 'unknown') counts.unknown++
+    }
+    const { completed, failed, skipped, unknown } = counts
+    return { total, completed, failed, ...(skipped === 0 ? {} : { skipped }), ...(unknown === 0 ? {} : { unknown }) }
   }
 
   /** The first failure, for the swarm's own outcome. */

@@ -136,9 +136,10 @@ export class Swarms {
     const known = await this.#parts.swarmBook.ofKey(wanted.key.name)
     if (known === null) return await this.#launch(wanted)
     if (known.key?.fingerprint === wanted.key.fingerprint) return known.id
-    throw new NodeError('CONFLICT', `that idempotency key is the one of swarm ${known.id}, which was launched with something else`, {
+    const message = `that idempotency key is the one of swarm ${known.id}, which was launched with something else: give another key for a new swarm`
+    throw new NodeError('CONFLICT', message, {
       data: { swarm: known.id },
-      next: [`a2a-node swarm show ${known.id}`]
+      next: [`a2a-node swarm show ${known.id}`, "--idempotency-key '<another key>'"]
     })
   }
 

@@ -148,6 +148,8 @@ export interface SwarmCounts {
   readonly failed: number
   /** Those that were skipped or canceled; absent for none. */
   readonly skipped?: number
+  /** Of how many of the failed ones nobody knows whether they were done; absent for none. */
+  readonly unknown?: number
 }
 
 /** One row of `swarm ls`, and `swarm show`. */

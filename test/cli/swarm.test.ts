@@ -251,6 +251,20 @@ test('swarm ls, show, results and cancel', async (t: Assert) => {
   t.is((await run(['swarm', 'show', 'other'])).code, 4)
 })
 
+test('items of which nobody knows whether they were done are shown as unknown, not as failed', async (t: Assert) => {
+  const counts = { total: 4, completed: 1, failed: 3, unknown: 2 }
+  const events = swarmEvents('partial').map((event): SwarmEvent => {
+    if (event.type === 'done') return { ...event, counts }
+    return event.type === 'item' && event.item === 'b.txt' ? { ...event, status: 'unknown' } : event
+  })
+  const { run } = await fakeHome(t, { swarmEvents: events, swarms: [{ ...swarm('partial'), counts }] })
+  t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes('1 of 4 done, 1 failed, 2 unknown, 0 running'))
+  const watched = (await run(['swarm', 'watch', 'swarm_fake'])).stdout
+  t.ok(watched.includes('1 of 4 items done, 1 failed, 2 unknown'), watched)
+  t.ok(/NODE +AGENT +DONE +FAILED +UNKNOWN +GIVEN BACK/.test(watched), watched)
+  t.ok(/laptop +text +1 +- +1 +-/.test(watched), watched)
+})
+
 test('the key and the permission to repeat are sent; what may have been done is shown as unknown, and not typed again', async (t: Assert) => {
   const events = swarmEvents('partial').map((event): SwarmEvent => {
     if (event.type !== 'item' || event.status !== 'failed') return event

@@ -114,7 +114,8 @@ test('an idempotency key names one swarm, also for two launches at once, after a
   t.is(await scene.launcher.core.swarms.launch(request), one)
   const other = await failsWith(t, 'CONFLICT', () => scene.launcher.core.swarms.launch(mapOf(4, { idempotencyKey: 'nightly' })))
   t.ok(other.message.includes(one))
-  t.alike(other.next, [`a2a-node swarm show ${one}`])
+  t.ok(other.message.includes('give another key'))
+  t.alike(other.next, [`a2a-node swarm show ${one}`, "--idempotency-key '<another key>'"])
   await scene.finish(one)
   t.is(await scene.launcher.core.swarms.launch(request), one, 'the finished one')
   t.not(await scene.launcher.core.swarms.launch(mapOf(3, { idempotencyKey: 'weekly' })), one)
@@ -150,9 +151,12 @@ test('what may not be repeated is given to nobody else when its worker is killed
   const rows = await scene.rows(id)
   const unknown = rows.filter(({ status }) => status === 'unknown')
   t.is(unknown.length, 2)
-  for (const { error } of unknown) t.ok(error?.message.includes('--allow-repeat'), error?.message)
+  for (const { error } of unknown) {
+    t.ok(error?.message.includes('--allow-repeat'), error?.message)
+    t.absent(error?.retryable)
+  }
   const { status, counts } = await scene.info(id)
-  t.alike([status, counts], ['partial', { total: 6, completed: 4, failed: 2 }])
+  t.alike([status, counts], ['partial', { total: 6, completed: 4, failed: 2, unknown: 2 }])
   t.ok([...lost].every((name) => scene.begun.filter((run) => run.startsWith(`${name}#`)).length === 1))
 })
 

@@ -6,7 +6,7 @@ import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, type Style } from '../output.js'
 import { type Cell, plural, printFacts, printTable } from '../render.js'
 import { followSwarm } from '../swarm-follow.js'
-import { ruleText } from '../swarm-view.js'
+import { failuresText, ruleText } from '../swarm-view.js'
 import { agoText, timeText } from '../words.js'
 
 const STYLES: Readonly<Record<SwarmInfo['status'] | SwarmItemStatus, Style>> = {
@@ -53,7 +53,7 @@ export const showSwarm: Action = async ({ output, api }, [id = '']) => {
 
 function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
   const held = waitingForApproval === 0 ? '' : `, ${waitingForApproval} waiting for approval`
-  return `${counts.completed} of ${counts.total} done, ${counts.failed} failed, ${running} running${held}`
+  return `${counts.completed} of ${counts.total} done${failuresText(counts)}, ${running} running${held}`
 }
 
 function printSwarm(output: Output, info: SwarmInfo): void {

@@ -21,7 +21,7 @@ export function finishItem(
     attempt: item.attempt,
     status: item.status,
     result: outcome.ok ? outcome.result : null,
-    error: outcome.ok ? null : outcome.error,
+    error: outcome.ok ? null : item.status === 'unknown' ? { ...outcome.error, retryable: false } : outcome.error,
     durationMs: item.attempt === 0 ? 0 : now - item.leasedAt
   })
   endIfDone(state, effects)
@@ -84,6 +84,6 @@ export function failure(code: ErrorCode, message: string): { ok: false; error: E
 export function doubt(reason: string, code: ErrorCode): RunOutcome {
   const message =
     `nobody can say whether it was done: ${reason}, while an agent had it. Its capability may not be repeated, so no other was asked: ` +
-    'look whether it was done; with --allow-repeat such items are done again'
+    'look whether it was done, and if not, launch it anew; with --allow-repeat such items are done again'
   return { ...failure(code, message), isUnknown: true }
 }

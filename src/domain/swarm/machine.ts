@@ -25,7 +25,6 @@ export { liveLease } from './leases.js'
 export { type KnownItem, restoreSwarm } from './restore.js'
 export type {
   FinalSwarmStatus,
-  ItemCounts,
   RunOutcome,
   SwarmEffect,
   SwarmInput,
