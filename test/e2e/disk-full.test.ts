@@ -63,7 +63,7 @@ test('others hear at once that a node whose disk is full takes nothing, swarms g
   const done = await b.cli([...swarm, 'text.stats'], 'one\ntwo\nthree\n')
   t.is(done.code, 0, done.stderr)
   t.ok(/text@full +rejected: the disk of the node is full/.test(done.stdout), done.stdout)
-  const nobody = await b.cli([...swarm, 'only.here'], 'one\ntwo\n')
+  const nobody = await b.cli([...swarm, 'only.here', '--deadline', '5s'], 'one\ntwo\n')
   t.is(nobody.code, 1, nobody.stderr)
   t.ok(/the disk of the node is full/.test(nobody.stdout), nobody.stdout)
 
