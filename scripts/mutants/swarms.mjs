@@ -155,5 +155,21 @@ export const SWARM_MUTANTS = [
     put: 'isRecord(at) && key in at',
     test: 'domain/swarm/template',
     title: 'only own members are reached'
+  },
+  {
+    name: 'what nobody can do is waited for to the deadline',
+    file: 'src/domain/swarm/lacking.ts',
+    find: 'const LACKING_LEASES = 12',
+    put: 'const LACKING_LEASES = 12_000',
+    test: 'domain/swarm/lacking',
+    title: 'what nobody is there to do is given up after twelve lease spans'
+  },
+  {
+    name: 'one agent gives two answers of a vote',
+    file: 'src/domain/swarm/schedule.ts',
+    find: 'if (one !== index) items[one]?.barred.push(agent)',
+    put: 'if (one === index) items[one]?.barred.push(agent)',
+    test: 'domain/swarm/lacking',
+    title: 'of items of one group no agent does two'
   }
 ]

@@ -6,6 +6,7 @@ import type { SwarmRequest } from '../ports/swarm-api.js'
 import { isGlob } from './items/glob.js'
 import { ITEMS_MAX, readItems } from './items/source.js'
 import { type InputTemplate, parseTemplate, plainInput } from './items/template.js'
+import { PLANNER } from './swarm-planner.js'
 import { countOption, durationOption, given, isSet, type Options, textOption, textsOption } from './options.js'
 
 /** Characters of an idempotency key. */
@@ -22,6 +23,22 @@ export interface AskedSwarm {
   readonly isList: boolean
   /** Its plan, when it was a file. */
   readonly planFile: PlanFile | null
+}
+
+/** Do the flags leave it to a planner what is done? */
+export function isForPlanner(options: Options): boolean {
+  return ['plan', 'items', 'strategy', 'judge', 'answers'].every((name) => textOption(options, name) === undefined) && !isGiven(options)
+}
+
+function isGiven(options: Options): boolean {
+  return textsOption(options, 'capability').length > 0 || textsOption(options, 'label').length > 0
+}
+
+/** Makes the request of a goal that a planner is to cut: all but its plan. @throws NodeError USAGE */
+export function goalRequest(goal: string, options: Options): SwarmRequest {
+  if (goal.trim() === '') throw usage('the goal is empty')
+  const text = textOption(options, 'input')
+  return { goal, capability: PLANNER, strategy: 'plan', ...plainOf(text === undefined ? null : parseTemplate(text)), ...sharedOf(options) }
 }
 
 /** Makes the request of the flags of `swarm run`. @throws NodeError USAGE */
@@ -77,7 +94,7 @@ function workOf(
   strategy: Strategy,
   { capabilities, planFile, labels }: { capabilities: readonly string[]; planFile: PlanFile | null; labels: { labels?: readonly string[] } }
 ): Pick<SwarmRequest, 'capability' | 'strategy' | 'stages' | 'plan'> {
-  const [capability = 'swarm.plan'] = capabilities
+  const [capability = PLANNER] = capabilities
   if (strategy === 'pipeline') return { capability, strategy, stages: capabilities }
   if (strategy !== 'plan') return { capability, strategy }
   // The node checks it, whatever it is.
@@ -90,11 +107,12 @@ function workOf(
   }
 }
 
-function firstCapability(plan: unknown): string {
+/** What the first sub-task of a plan asks for, whatever the plan is. */
+export function firstCapability(plan: unknown): string {
   const tasks = isRecord(plan) && Array.isArray(plan['tasks']) ? plan['tasks'] : []
   const first: unknown = tasks[0]
   const capability = isRecord(first) ? first['capability'] : undefined
-  return typeof capability === 'string' && capability !== '' && capability.length <= 128 ? capability : 'swarm.plan'
+  return typeof capability === 'string' && capability !== '' && capability.length <= 128 ? capability : PLANNER
 }
 
 function labelsOf(options: Options): { labels?: readonly string[] } {

@@ -3,9 +3,10 @@ import { formatDuration } from '../kit/units.js'
 import type { LeftOut, SwarmCounts, SwarmEvent } from '../ports/swarm-api.js'
 import { EXIT } from './exit-codes.js'
 import { Screen } from './live.js'
-import { jsonLine, type Output } from './output.js'
+import { jsonLine, type Output, plainText } from './output.js'
 import { type Cell, plural, tableLines } from './render.js'
 import { type Launched, stepLines } from './swarm-steps.js'
+import { SwarmTree } from './swarm-tree.js'
 
 /** How a swarm ended, as an exit code. */
 export const STATUS_EXITS = { completed: EXIT.ok, partial: EXIT.partly, failed: EXIT.failed, canceled: EXIT.failed } as const
@@ -14,29 +15,26 @@ type Done = Extract<SwarmEvent, { type: 'done' }>
 type ItemEvent = Extract<SwarmEvent, { type: 'item' }>
 
 const FAILURES_SHOWN = 10
-const BAR = 24
 const REDRAW_MS = 50
+const IDLE_MS = 1000
 
 /** Follows the events of one swarm: shows progress, keeps what the summary needs. */
 export class SwarmView {
   readonly #output: Output
   readonly #live: Screen | null
-  readonly #total: number | null
+  readonly #tree: SwarmTree
   readonly #launched: Launched | null
   readonly #byAgent = new Map<string, { completed: number; failed: number; unknown: number; released: number }>()
-  readonly #running = new Map<string, string>()
-  /** Items whose lease waits for a person of its node. */
-  readonly #held = new Set<string>()
   readonly #failures: ItemEvent[] = []
-  #swarm: Extract<SwarmEvent, { type: 'swarm' }> | null = null
   #leftOut: readonly LeftOut[] = []
   #lost = 0
   #timer: ReturnType<typeof setTimeout> | null = null
+  #isIdle = false
 
   /** `total` is the number of items when it is known already; `launched` how this command line launched it, if it did. */
   constructor(output: Output, { total, launched }: { readonly total: number | null; readonly launched: Launched | null }) {
     this.#output = output
-    this.#total = total
+    this.#tree = new SwarmTree(total)
     this.#launched = launched
     this.#live = output.err.isTTY === true && !output.json ? new Screen(output.err) : null
   }
@@ -44,6 +42,7 @@ export class SwarmView {
   /** Takes one event: NDJSON on stdout with `--json`, else progress on stderr. */
   take(event: SwarmEvent): void {
     this.#count(event)
+    this.#tree.take(event, Date.now())
     if (this.#output.json) this.#output.print(jsonLine(lineOf(this.#output, event)))
     if (this.#live === null) {
       const line = progressLine(event)
@@ -59,18 +58,12 @@ export class SwarmView {
   }
 
   #count(event: SwarmEvent): void {
-    if (event.type === 'swarm') {
-      this.#swarm = event
-      this.#leftOut = event.leftOut
-    } else if (event.type === 'left-out') this.#leftOut = [...this.#leftOut, event]
+    if (event.type === 'swarm') this.#leftOut = event.leftOut
+    else if (event.type === 'left-out') this.#leftOut = [...this.#leftOut, event]
     else if (event.type === 'gap') this.#lost += event.lost
-    else if (event.type === 'lease') this.#running.set(event.item, event.agent)
-    else if (event.type === 'waiting') {
-      if (event.waitingFor === null) this.#held.delete(event.item)
-      else this.#held.add(event.item)
-    } else if (event.type === 'released' || event.type === 'item') {
-      this.#running.delete(event.item)
-      this.#held.delete(event.item)
+    else if (event.type === 'released' || event.type === 'item') {
+      const isNeedless = event.type === 'item' && (event.status === 'skipped' || event.status === 'canceled')
+      if (isNeedless) return
       const counts = this.#byAgent.get(event.agent) ?? { completed: 0, failed: 0, unknown: 0, released: 0 }
       counts[
         event.type === 'released' ? 'released' : event.status === 'completed' || event.status === 'unknown' ? event.status : 'failed'
@@ -87,23 +80,19 @@ export class SwarmView {
       this.#output.note(progressLine(event) ?? '')
     }
     // Hundreds of events a second would only flicker.
-    this.#timer ??= setTimeout(() => {
-      this.#timer = null
-      live.draw([this.#liveLine()])
-    }, REDRAW_MS)
+    this.#redraw(live, REDRAW_MS)
   }
 
-  #liveLine(): string {
-    const counts = [...this.#byAgent.values()]
-    const completed = counts.reduce((sum, one) => sum + one.completed, 0)
-    const [failed, unknown] = [counts.reduce((sum, one) => sum + one.failed, 0), counts.reduce((sum, one) => sum + one.unknown, 0)]
-    const total = this.#total ?? this.#swarm?.agents.length ?? 0
-    const share = total === 0 ? 0 : Math.min(1, completed / total)
-    const bar = '#'.repeat(Math.round(share * BAR)).padEnd(BAR, '.')
-    const running = [...this.#running].filter(([item]) => !this.#held.has(item)).map(([, agent]) => agent)
-    const tries = failuresText({ failed: failed + unknown, unknown })
-    const held = this.#held.size === 0 ? '' : `, ${this.#held.size} waiting for approval`
-    return `[${bar}] ${completed} of ${total || '?'} done${tries}, ${running.length} running on ${plural(new Set(running).size, 'agent')}${held}`
+  /** Times and rates change also while nothing happens. */
+  #redraw(live: Screen, ms: number): void {
+    if (this.#timer !== null && (ms === IDLE_MS || !this.#isIdle)) return
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#isIdle = ms === IDLE_MS
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      live.draw(this.#tree.lines(Date.now()))
+      this.#redraw(live, IDLE_MS)
+    }, ms)
   }
 
   /** Prints who did what, who was left out, and how it ended. */
@@ -125,6 +114,8 @@ export class SwarmView {
     for (const one of this.#leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
     if (status !== 'canceled') for (const line of stepLines(output, this.#failures, this.#launched)) output.print(line)
+    if (done.result !== undefined)
+      output.print(`result: ${plainText(typeof done.result === 'string' ? done.result : jsonLine(done.result))}`)
     output.print(`results: ${output.hint(`a2a-node swarm results ${shown(done.id)}`)}`)
   }
 
@@ -192,6 +183,8 @@ function progressLine(event: SwarmEvent): string | null {
       return event.status === 'waiting'
         ? null
         : `stage   ${shown(event.stage, 60)}  ${event.status}${event.reason === '' ? '' : `: ${shown(event.reason, 200)}`}`
+    case 'status':
+      return event.status === 'stalled' ? 'stalled nobody is there who could do what waits' : 'goes on somebody is there again'
     case 'gap':
       return `...     ${plural(event.lost, 'event')} not shown`
     case 'done':

@@ -19,7 +19,23 @@ export function infoOf(
 ): SwarmInfo {
   const { goal, capability, strategy } = request
   const at = { createdAt: new Date(createdAt).toISOString(), durationMs }
-  return { id, goal, capability, strategy, stages, status, participants, leftOut, counts, running: 0, waitingForApproval: 0, ...at }
+  const { round } = request
+  const loop = round === undefined ? {} : { round: { number: round.number, first: round.first ?? id } }
+  return {
+    id,
+    goal,
+    capability,
+    strategy,
+    ...loop,
+    stages,
+    status,
+    participants,
+    leftOut,
+    counts,
+    running: 0,
+    waitingForApproval: 0,
+    ...at
+  }
 }
 
 /** A swarm that has ended, as the ledger tells of it. */

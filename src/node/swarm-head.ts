@@ -3,7 +3,8 @@ import type { IdSource } from '../kit/ids.js'
 import type { StageWants } from '../domain/swarm/expand.js'
 import type { LeftOut } from '../ports/swarm-api.js'
 import type { Directory } from './directory.js'
-import type { SwarmHead } from './swarm-book.js'
+import type { SwarmHead, SwarmItem } from './swarm-book.js'
+import type { SwarmPast } from './swarm-past.js'
 import type { Prepared } from './swarm-expansion.js'
 
 /** What making a head needs. */
@@ -16,6 +17,17 @@ export interface HeadParts {
 
 /** Who launches what. */
 export type Launching = Pick<SwarmHead, 'request' | 'capabilities' | 'onBehalfOf' | 'key'>
+
+/** What a swarm is made of. */
+export interface SwarmLaunch {
+  readonly head: SwarmHead
+  /** `pinnedTo`: address of the only agent that may do the item; its name then too. */
+  readonly items: readonly SwarmItem[]
+  /** Addresses of agents that may take part, by need. */
+  readonly allowed: readonly (readonly string[])[]
+  /** null for a new one. */
+  readonly past: SwarmPast | null
+}
 
 /** A swarm that is about to begin, as the ledger will have it. */
 export function newHead(

@@ -18,6 +18,7 @@ import type { SwarmBook, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } 
 import { SwarmCourse } from './swarm-course.js'
 import type { Following } from './swarm-course.js'
 import { SwarmLeases } from './swarm-leases.js'
+import type { SwarmLaunch } from './swarm-head.js'
 import type { ItemRun } from './swarm-leases.js'
 import { machineOf } from './swarm-past.js'
 import type { SwarmPast } from './swarm-past.js'
@@ -41,19 +42,10 @@ export interface SwarmRunParts extends SwarmOffersParts {
   commit(changes: readonly LedgerChange[]): Promise<void>
   /** May a result of so many bytes be kept? */
   hasRoom(bytes: number): boolean
+  /** It has nobody who could do what waits, or somebody again. */
+  onStatus(run: SwarmRun, status: 'running' | 'stalled'): void
   /** Called once, when it has ended. */
   onEnd(run: SwarmRun): void
-}
-
-/** What a swarm is made of. */
-export interface SwarmLaunch {
-  readonly head: SwarmHead
-  /** `pinnedTo`: address of the only agent that may do the item; its name then too. */
-  readonly items: readonly SwarmItem[]
-  /** Addresses of agents that may take part, by need. */
-  readonly allowed: readonly (readonly string[])[]
-  /** null for a new one. */
-  readonly past: SwarmPast | null
 }
 
 /** One swarm under way: performs what the lease machine decides, and tells it once it is durable. */
@@ -77,6 +69,7 @@ export class SwarmRun implements SwarmView {
   #end: SwarmEnd | null = null
   readonly #tales: DurableTales
   #isStopped = false
+  #shownStatus: SwarmStatus = 'running'
 
   constructor(parts: SwarmRunParts, { head, items, allowed, past }: SwarmLaunch) {
     const { telemetry, directory } = parts
@@ -153,6 +146,15 @@ export class SwarmRun implements SwarmView {
     if (this.#state.status === 'running') this.#recruiting.offer(found.map(({ allowed }) => allowed))
     this.#leases.tick()
     this.#step({ type: 'tick' })
+    this.#showStatus()
+  }
+
+  #showStatus(): void {
+    const { status } = this
+    if (status === this.#shownStatus || (status !== 'running' && status !== 'stalled')) return
+    this.#shownStatus = status
+    this.#course.tell({ type: 'status', status })
+    this.#parts.onStatus(this, status)
   }
 
   /** Stops it: leases are released, what is not done ends. Resolves when that is durable. */

@@ -16,10 +16,10 @@ import type { SwarmHead } from './swarm-book.js'
 import type { Following } from './swarm-course.js'
 import { checkPrepared, prepare, previewOf } from './swarm-expansion.js'
 import { newHead } from './swarm-head.js'
-import type { Launching } from './swarm-head.js'
+import type { Launching, SwarmLaunch } from './swarm-head.js'
 import type { ItemRun } from './swarm-leases.js'
 import { SwarmRun } from './swarm-run.js'
-import type { SwarmLaunch, SwarmRunParts } from './swarm-run.js'
+import type { SwarmRunParts } from './swarm-run.js'
 import type { SwarmSession } from './swarm-session.js'
 import { refusedKey, survey } from './swarm-survey.js'
 import type { Survey, SurveyParts } from './swarm-survey.js'
@@ -33,7 +33,7 @@ const KEPT_BYTES = 128 * 1024 * 1024
 const TICK_MS = 500
 
 /** What swarms need. */
-export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'hasRoom' | 'peers'>, SurveyParts {
+export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>, SurveyParts {
   readonly clock: Clock
   readonly tasks: Tasks
   readonly events: NodeEvents
@@ -167,7 +167,14 @@ export class Swarms {
 
   #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
     const { id } = launch.head
-    const hooks = { onEnd: (ended: SwarmRun) => this.#ended(ended), hasRoom: (bytes: number) => this.#hasRoom(bytes) }
+    const hooks = {
+      onEnd: (ended: SwarmRun) => this.#ended(ended),
+      hasRoom: (bytes: number) => this.#hasRoom(bytes),
+      onStatus: (_run: SwarmRun, status: 'running' | 'stalled') => {
+        const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
+        this.#parts.events.add('swarm', text, { swarm: id })
+      }
+    }
     this.#refused.set(id, refused)
     const run = new SwarmRun({ ...this.#parts, ...hooks }, launch)
     this.#runs.set(id, run)

@@ -51,10 +51,19 @@ export interface SwarmRequest {
   readonly justification?: string
   /** Items that may have begun are done again, though their capability says that they may not be repeated. */
   readonly allowRepeat?: boolean
-  /** Which time of a loop this is, and what its check said the last time (at most 64 KiB). */
-  readonly round?: { readonly number: number; readonly check: string }
+  readonly round?: SwarmRound
   /** 1..256 characters. The same one with the same request names the same swarm, until 24 hours after its end. */
   readonly idempotencyKey?: string
+}
+
+/** Which time of a loop this is. */
+export interface SwarmRound {
+  /** From 1. */
+  readonly number: number
+  /** What the check said of the round before, at most 64 KiB; '' in the first. */
+  readonly check: string
+  /** Id of the swarm of the first round; absent in it. */
+  readonly first?: string
 }
 
 /** How the work of a swarm is cut and put together. */
@@ -128,6 +137,8 @@ export type SwarmEvent =
       readonly result: unknown
       readonly error: ErrorBody | null
     }
+  /** It has nobody who could do what waits (`stalled`), or somebody again (`running`). What nobody can do for long has failed. */
+  | { readonly type: 'status'; readonly status: 'running' | 'stalled' }
   | { readonly type: 'gap'; readonly lost: number }
   | {
       readonly type: 'done'
@@ -159,6 +170,8 @@ export interface SwarmInfo {
   readonly capability: string
   readonly strategy: SwarmStrategy
   readonly stages: readonly SwarmStageInfo[]
+  /** Of a loop: which time it is, and the swarm of the first; absent elsewhere. */
+  readonly round?: { readonly number: number; readonly first: string }
   readonly status: SwarmStatus
   /** `id@node name` of agents that hold or held a lease. */
   readonly participants: readonly string[]

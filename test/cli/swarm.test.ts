@@ -5,7 +5,7 @@ import { type ErrorBody, NodeError } from '../../src/kit/errors.js'
 import type { SwarmEvent, SwarmRequest } from '../../src/ports/swarm-api.js'
 import { tempDir } from '../support/tmp.js'
 import { fakeHome, type Ran, run as runCommand } from './command-line.js'
-import { swarm, swarmEvents, task } from './samples.js'
+import { agent, swarm, swarmEvents, task } from './samples.js'
 
 const RUN = ['swarm', 'run', 'count words', '--capability', 'text.stats'] as const
 
@@ -156,11 +156,19 @@ test('the request is made of the flags: items of a glob with contents, each alon
 test('flags that do not go together are USAGE before the node is asked', async (t: Assert) => {
   const { run, fake } = await fakeHome(t, { swarmEvents: swarmEvents() })
   const wrong = [
-    ['swarm', 'run', 'x'],
+    ['swarm', 'run', 'x', '--items', '-'],
     ['swarm', 'run', ' ', '--capability', 'c'],
     [...RUN, '--strategy', 'map'],
     [...RUN, '--strategy', 'each', '--items', '-'],
-    [...RUN, '--strategy', 'race'],
+    [...RUN, '--strategy', 'quick'],
+    [...RUN, '--strategy', 'race', '--items', '-'],
+    [...RUN, '--judge', 'j'],
+    [...RUN, '--answers', '2'],
+    [...RUN, '--capability', 'other', '--strategy', 'vote'],
+    [...RUN, '--plan', 'plan.yaml'],
+    [...RUN, '--max-rounds', '2'],
+    [...RUN, '--until', 'true', '--detach'],
+    [...RUN, '--until', 'true', '--idempotency-key', 'k'],
     [...RUN, '--attach'],
     [...RUN, '--items', 'no/such/*'],
     [...RUN, '--input', '{"x":"{item}"}'],
@@ -170,6 +178,29 @@ test('flags that do not go together are USAGE before the node is asked', async (
   ]
   for (const args of wrong) t.is((await run(args)).code, 2, args.join(' '))
   t.is(fake.seen.length, 0)
+})
+
+test('a goal without a capability is USAGE while nobody offers to plan; a planner does not begin unasked where nobody can be asked', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, {})
+  const none = await run(['swarm', 'run', 'x'])
+  t.is(none.code, 2)
+  t.ok(none.stderr.includes('--capability is required'), none.stderr)
+  t.alike(
+    fake.seen.map(({ name }) => name),
+    ['agents.list']
+  )
+  const planner = agent('planner', 'laptop')
+  const [first] = planner.capabilities
+  if (first === undefined) throw new Error('the samples changed')
+  const able = await fakeHome(t, { agents: [{ ...planner, capabilities: [{ ...first, id: 'swarm.plan' }] }] })
+  const unasked = await able.run(['swarm', 'run', 'x'])
+  t.is(unasked.code, 2)
+  t.ok(unasked.stderr.includes('--yes'), unasked.stderr)
+  t.alike(
+    able.fake.seen.map(({ name }) => name),
+    ['agents.list'],
+    'not even a plan was made'
+  )
 })
 
 test('nobody capable is exit 4 at once', async (t: Assert) => {

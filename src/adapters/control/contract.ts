@@ -82,7 +82,8 @@ const swarmRequest: z.ZodType<SwarmRequest> = z.strictObject({
   round: z
     .strictObject({
       number: z.int().min(1).max(10_000),
-      check: z.string().max(64 * KIB)
+      check: z.string().max(64 * KIB),
+      first: ref.exactOptional()
     })
     .exactOptional(),
   maxParallel: z.int().min(1).max(10_000).exactOptional(),

@@ -1,28 +1,82 @@
-import { asNodeError, type ErrorBody } from '../../kit/errors.js'
-import { shown } from '../../kit/text.js'
-import type { SwarmPreview } from '../../ports/swarm-api.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { SwarmRequest } from '../../ports/swarm-api.js'
+import { canAsk, confirm } from '../confirm.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT, EXIT_CODES } from '../exit-codes.js'
-import { isSet } from '../options.js'
-import type { Output } from '../output.js'
-import { type Cell, plural, printTable } from '../render.js'
+import { countOption, isSet, type Options, textOption } from '../options.js'
+import { jsonLine } from '../output.js'
 import { followOwnSwarm } from '../swarm-follow.js'
-import { type AskedSwarm, placed, swarmRequest } from '../swarm-request.js'
-import { ruleText } from '../swarm-view.js'
+import { goalOf, runLoop } from '../swarm-loop.js'
+import { hasPlanner, planOf } from '../swarm-planner.js'
+import { printPlan, printPreview } from '../swarm-preview.js'
+import { type AskedSwarm, firstCapability, goalRequest, isForPlanner, placed, swarmRequest } from '../swarm-request.js'
+
+/** Rounds of a loop, unless told otherwise. */
+const ROUNDS = 10
+/** Rounds of a loop, at most. */
+const ROUNDS_MAX = 1000
 
 /** `swarm run <goal>`. */
 export const runSwarm: Action = async (context, [goal = ''], options) => {
-  const asked = await swarmRequest(goal, options)
-  if (isSet(options, 'dryRun')) return await preview(context, asked)
-  const { request, isList } = asked
-  const { id } = await told(asked, () => context.api().call('swarm.start', request))
-  if (!isSet(options, 'detach')) return await followOwnSwarm(context, id, { request, isList })
+  const command = textOption(options, 'until')
+  checkLoop(options)
+  const isPlanned = isForPlanner(options) && (await hasPlanner(context).catch(() => false))
+  const asked = isPlanned ? { request: goalRequest(goal, options), isList: false, planFile: null } : await swarmRequest(goal, options)
+  if (isPlanned && !isSet(options, 'yes') && !isSet(options, 'dryRun') && !mayAsk(context)) throw unasked()
+  const launched = async (round?: NonNullable<SwarmRequest['round']>): Promise<AskedSwarm> => {
+    const request = round === undefined ? asked.request : { ...asked.request, goal: goalOf(goal, round), round }
+    return isPlanned ? { ...asked, request: await planned(context, request, options) } : { ...asked, request }
+  }
+  if (isSet(options, 'dryRun')) return await preview(context, await launched())
+  const launch = async (one: AskedSwarm): Promise<string> => (await told(one, () => context.api().call('swarm.start', one.request))).id
+  if (command === undefined) return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
+  const maxRounds = countOption(options, 'maxRounds', [1, ROUNDS_MAX]) ?? ROUNDS
+  return await runLoop(context, { command, maxRounds, requestOf: launched, launch: (one) => launch({ ...one, planFile: asked.planFile }) })
+}
+
+function checkLoop(options: Options): void {
+  const isLoop = textOption(options, 'until') !== undefined
+  if (!isLoop && textOption(options, 'maxRounds') !== undefined) throw usage('--max-rounds needs --until')
+  if (isLoop && isSet(options, 'detach')) throw usage('--until runs its command here: leave --detach out')
+  if (isLoop && textOption(options, 'idempotencyKey') !== undefined)
+    throw usage('--until makes a swarm of every round: leave --idempotency-key out')
+  if (isLoop && textOption(options, 'items') === '-') throw usage('--until reads the items for every round: give --items a file or a glob')
+}
+
+async function runOnce(
+  context: CommandContext,
+  { asked, launch, isDetached }: { asked: AskedSwarm; launch: (asked: AskedSwarm) => Promise<string>; isDetached: boolean }
+): Promise<number> {
+  const id = await launch(asked)
+  if (!isDetached) return await followOwnSwarm(context, id, asked)
   if (context.output.json) context.output.object('swarm-started@1', { id })
   else {
     context.output.note(`follow it: ${context.output.hint(`a2a-node swarm watch ${id}`)}`)
     context.output.print(id)
   }
   return EXIT.ok
+}
+
+/** Has a planner make the plan of a goal, shows it, and asks whether it may begin. */
+async function planned(context: CommandContext, request: SwarmRequest, options: Options): Promise<SwarmRequest> {
+  const plan = await planOf(context, request)
+  const made = { ...request, plan, capability: firstCapability(plan) }
+  if (context.output.json) context.output.print(jsonLine({ type: 'plan', plan }))
+  else printPlan(context.output, plan)
+  if (isSet(options, 'dryRun')) return made
+  const found = await context.api().call('swarm.preview', made)
+  if (found.error !== null) throw new NodeError(found.error.code, found.error.message, { data: found.error.data, next: found.error.next })
+  if (!context.output.json) await printPreview(context.output, found)
+  if (isSet(options, 'yes') || (await confirm('begin this plan?'))) return made
+  throw new NodeError('CANCELED', 'the plan was not begun')
+}
+
+function mayAsk({ output }: CommandContext): boolean {
+  return !output.json && canAsk(output)
+}
+
+function unasked(): NodeError {
+  return usage('a planner makes a plan of this goal, and nobody can be asked here whether to begin it: --yes begins it, --dry-run shows it')
 }
 
 async function told<T>({ planFile }: AskedSwarm, call: () => Promise<T>): Promise<T> {
@@ -41,24 +95,6 @@ async function preview({ api, output }: CommandContext, asked: AskedSwarm): Prom
   return found.error === null ? EXIT.ok : EXIT_CODES[found.error.code]
 }
 
-async function printPreview(output: Output, { stages, error }: SwarmPreview): Promise<void> {
-  const rows = stages.map(({ id, capability, labels, items, needs, agents, isPinned }): Cell[] => [
-    { text: id, style: 'bold' },
-    capability,
-    labels.length === 0 ? '-' : labels.join(', '),
-    String(items),
-    needs.length === 0 ? '-' : needs.join(', '),
-    agents.length === 0 ? 'nobody' : `${isPinned || agents.length === 1 ? '' : 'shared by '}${agents.join(', ')}`
-  ])
-  await printTable(output, ['SUB-TASK', 'CAPABILITY', 'LABELS', 'ITEMS', 'AFTER', 'AGENTS'], rows)
-  const left = stages.flatMap(({ id, leftOut }) => leftOut.map((one) => ({ id, one })))
-  if (left.length > 0) output.print('left out')
-  for (const { id, one } of left)
-    output.print(`  ${stages.length === 1 ? '' : `${shown(id)}  `}${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
-  if (error !== null) printRefusal(output, error)
-  output.note(error === null ? `dry run: nothing was begun; ${plural(stages.length, 'sub-task')}` : 'dry run: it would not begin')
-}
-
-function printRefusal(output: Output, error: ErrorBody): void {
-  output.print(`${output.paint('red', shown(error.message, 1000))}  [${error.code}]`)
+function usage(message: string): NodeError {
+  return new NodeError('USAGE', message, { next: ['a2a-node swarm run --help'] })
 }

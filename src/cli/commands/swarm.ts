@@ -3,7 +3,7 @@ import { formatDuration } from '../../kit/units.js'
 import type { SwarmInfo, SwarmItemStatus, SwarmResults } from '../../ports/swarm-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { jsonLine, type Output, type Style } from '../output.js'
+import { jsonLine, type Output, plainText, type Style } from '../output.js'
 import { type Cell, plural, printFacts, printTable } from '../render.js'
 import { followSwarm } from '../swarm-follow.js'
 import { failuresText, ruleText } from '../swarm-view.js'
@@ -61,6 +61,10 @@ function printSwarm(output: Output, info: SwarmInfo): void {
   printFacts(output, [
     ['goal', info.goal],
     ['capability', `${info.capability}, strategy ${info.strategy}`],
+    ...(info.round === undefined ? [] : [['round', `${info.round.number} of the loop that began with ${info.round.first}`] as const]),
+    ...(info.stages.length < 2
+      ? []
+      : info.stages.map((one) => ['sub-task', `${one.id}  ${one.status}${one.reason === '' ? '' : `: ${one.reason}`}`] as const)),
     ['items', itemsText(info)],
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
@@ -80,7 +84,7 @@ export const swarmResults: Action = async ({ output, api }, [id = '']) => {
   return EXIT.ok
 }
 
-async function printResults(output: Output, { status, results }: SwarmResults): Promise<void> {
+async function printResults(output: Output, { status, result, results }: SwarmResults): Promise<void> {
   if (results.length > 0) {
     const rows = results.map((one): Cell[] => [
       one.item,
@@ -91,6 +95,7 @@ async function printResults(output: Output, { status, results }: SwarmResults): 
     ])
     await printTable(output, ['ITEM', 'AGENT', 'STATUS', 'TIME', 'RESULT'], rows)
   }
+  if (result !== undefined) output.print(`result: ${plainText(typeof result === 'string' ? result : jsonLine(result))}`)
   output.note(`${plural(results.length, 'result')}, swarm ${status}`)
 }
 

@@ -16,6 +16,7 @@ export function createSwarm({ items, ...parts }: SwarmParts, now: number): Swarm
     returned: new Map(),
     fresh: new Map(),
     absent: new Map(),
+    lacking: new Map(),
     leaseCount: 0,
     workedMs: 0,
     completed: 0,

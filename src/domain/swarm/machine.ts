@@ -15,6 +15,7 @@ import {
   release,
   renew
 } from './leases.js'
+import { giveUpLacking, nextGivenUp } from './lacking.js'
 import { fill, isDoable, nextUrgent, restEnds } from './schedule.js'
 import { nextOverdue } from './slow.js'
 import type { AgentState, ItemState, Range, Recruit, SwarmEffect, SwarmInput, SwarmState } from './types.js'
@@ -53,6 +54,7 @@ interface Step {
  * - Work goes to the agent with most free slots, then to the one that waited longest. A node's agents get few leases at
  *   first and one more with each result, so that none takes a swarm by claiming many places.
  * - What is held far longer than others take goes to a proven agent that is idle.
+ * - What nobody who is there could do is given up after a while: a swarm never waits for ever.
  * - What may not be repeated is given to nobody else once it may have begun: its lease outlives the link for a while, and
  *   then nobody can say whether it was done.
  */
@@ -237,6 +239,7 @@ function tick(step: Step): void {
     const agent = state.agents.get(address)
     if (agent !== undefined) failPinned(step, agent, { outcome: failure('PEER_OFFLINE', `${address} is offline and did not come back`) })
   }
+  giveUpLacking(state, { now, effects })
 }
 
 function expire(step: Step): void {
@@ -261,9 +264,10 @@ function allLeases(state: SwarmState): LiveLease[] {
   })
 }
 
-/** Where a swarm stands, for people: `stalled` while it runs without any agent that could get a lease. */
+/** Where a swarm stands, for people: `stalled` while it runs without any agent that could get a lease for what waits. */
 export function swarmStatus(state: SwarmState): SwarmState['status'] | 'stalled' {
   if (state.status !== 'running') return state.status
+  if (state.leases.size === 0 && state.lacking.size > 0) return 'stalled'
   for (const agent of state.agents.values()) if (agent.isPresent && agent.slots > 0) return 'running'
   return 'stalled'
 }
@@ -272,7 +276,7 @@ export function swarmStatus(state: SwarmState): SwarmState['status'] | 'stalled'
 export function nextTickAt(state: SwarmState, now: number): number | null {
   if (state.status !== 'running') return null
   const { leaseMs, deadlineAt } = state.parts
-  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now)]
+  const times = [deadlineAt, restEnds(state, now), nextUrgent(state, now), nextOverdue(state, now), nextGivenUp(state)]
   for (const [index, beatAt] of state.leases) times.push(beatAt + patience(state, state.items[index]))
   for (const goneAt of firstOf(state.absent)) times.push(goneAt + ABSENCE_LEASES * leaseMs)
   return Math.min(...times)

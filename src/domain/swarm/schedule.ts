@@ -116,7 +116,7 @@ function isAnyUntried(state: SwarmState, item: ItemState): boolean {
 }
 
 /** Is an agent there that could do the item and is none of these? */
-function isAnyThere(state: SwarmState, { need }: ItemState, but: readonly string[]): boolean {
+export function isAnyThere(state: SwarmState, { need }: ItemState, but: readonly string[]): boolean {
   for (const agent of state.agents.values()) {
     if (agent.isPresent && agent.slots > 0 && agent.needs.has(need) && !but.includes(agent.address)) return true
   }

@@ -196,6 +196,8 @@ export interface SwarmState {
   readonly fresh: Map<number, { readonly items: number[]; next: number }>
   /** Absent agents that items are pinned to, by the time they went, oldest first. */
   readonly absent: Map<string, number>
+  /** What nobody who is there could do, and since when. */
+  readonly lacking: Map<string, number>
   leaseCount: number
   /** Milliseconds that completed items took, together. */
   workedMs: number
