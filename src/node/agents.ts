@@ -194,7 +194,8 @@ export class AgentHost {
   #broken(agentId: string, requestId: string, error: unknown): HostOutcome {
     if (error instanceof NodeError && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'INVALID_INPUT'))
       return { ok: false, code: error.code, message: `the agent changed while the task waited: ${error.message}` }
-    if (error instanceof NodeError && error.code === 'OVERLOADED') return { ok: false, code: 'OVERLOADED', message: error.message }
+    if (error instanceof NodeError && (error.code === 'OVERLOADED' || error.code === 'TIMEOUT'))
+      return { ok: false, code: error.code, message: error.message }
     // Runtimes answer with values; one that throws is broken, and its queue must go on.
     this.#parts.telemetry.log('error', 'an agent runtime threw', { agent: agentId, requestId, reason: String(error) })
     return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }

@@ -1,5 +1,5 @@
 import type { Clock } from '../kit/clock.js'
-import { asNodeError } from '../kit/errors.js'
+import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
@@ -142,9 +142,11 @@ export class CalleeRequests {
     return response?.ok === true ? response.value : responseOf(payload, ENDINGS.forgotten)
   }
 
-  /** The changes with which a run begins, and the record after them. */
+  /** The changes with which a run begins, and the record after them. @throws NodeError TIMEOUT for one that begins for the first time when its time is over. */
   begin(record: RequestRecord): { readonly record: RequestRecord; readonly changes: readonly LedgerChange[] } {
-    const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: this.#parts.clock.now() }
+    const now = this.#parts.clock.now()
+    if (record.tries === 0 && record.deadline <= now) throw NodeError.fromBody(ENDINGS.noPlace.error)
+    const next = { ...record, status: 'started' as const, tries: record.tries + 1, updatedAt: now }
     return { record: next, changes: this.#parts.book.changes(record, next) }
   }
 

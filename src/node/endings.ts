@@ -15,6 +15,8 @@ type Run = Pick<RequestPayload, 'requestId' | 'attempt'>
 export const ENDINGS = {
   stopped: failed('PEER_OFFLINE', 'the node that had it was stopped, which ended the work'),
   tooLate: failed('TIMEOUT', 'its time was over before it could be begun; nothing was done'),
+  noPlace: failed('TIMEOUT', 'its time was over before it had a place'),
+  undelivered: failed('PEER_OFFLINE', 'the peer did not come back in time; nothing was begun'),
   forgotten: failed('DELIVERY_FAILED', 'the work was done before, but its result is no longer kept'),
   full: failed('OVERLOADED', 'the ledger of the node is full; old requests have to expire first'),
   diskFull: failed('OVERLOADED', 'the disk of the node is full, so it takes nothing new until there is room; nothing was begun'),

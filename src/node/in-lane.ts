@@ -38,6 +38,13 @@ const MAX_GAP_BYTES = MAX_ROOM_BYTES / 2
 /** What a message takes beside its envelope. */
 const MESSAGE_BYTES = 1024
 
+/** The number that is durable last, and the message that bore it. `isAll`: nothing else is about to become durable. */
+export interface Acknowledged {
+  readonly ack: number
+  readonly messageId: string | null
+  readonly isAll: boolean
+}
+
 /** What the receiving end of a lane needs. */
 export interface InLaneParts {
   readonly room: LaneRoom
@@ -51,7 +58,7 @@ export interface InLaneParts {
   /** Says what a message changes. */
   admit(message: LaneMessage): Promise<Admission>
   /** Tells the lane's sender which number is here last. */
-  acknowledge(lane: Lane, at: { readonly ack: number; readonly messageId: string | null }): void
+  acknowledge(lane: Lane, at: Acknowledged): void
 }
 
 type Content = Omit<LaneMessage, 'lane' | 'messageId' | 'envelope'> & { readonly envelope: Uint8Array | null }
@@ -117,7 +124,10 @@ export class InLane {
     this.#count()
     for (const effect of effects) {
       if (effect.type === 'take') this.#take(effect.messages)
-      else this.#parts.acknowledge(this.#lane, { ack: this.#state.contig, messageId: this.#state.lastId })
+      else {
+        const { contig: ack, lastId: messageId, taken } = this.#state
+        this.#parts.acknowledge(this.#lane, { ack, messageId, isAll: taken === ack })
+      }
     }
     if (this.#state.ackAt !== null) this.#ackTimer ??= this.#parts.clock.after(ACK_AFTER_MS, () => this.#tick())
   }

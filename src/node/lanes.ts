@@ -1,6 +1,7 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { NodeId } from '../kit/ids.js'
+import { fromUtf8, utf8 } from '../kit/ids.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
 import type { ChannelMessage } from '../domain/channel/frames.js'
 import { MAX_NAMED_LANES } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
@@ -13,7 +14,7 @@ import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { parseAddress } from './directory.js'
 import { InLane } from './in-lane.js'
-import type { InLaneParts, LaneRoom } from './in-lane.js'
+import type { Acknowledged, InLaneParts, LaneRoom } from './in-lane.js'
 import { ledgerEntries } from './ledger-entries.js'
 import { OutLane } from './out-lane.js'
 import type { GivenUp, Outgoing } from './out-lane.js'
@@ -40,6 +41,7 @@ export interface LanesParts extends Pick<InLaneParts, 'admit'> {
   readonly clock: Clock
   readonly ledger: Ledger
   readonly telemetry: Telemetry
+  readonly ids: IdSource
   readonly self: NodeId
   /** In [0, 1). */
   readonly chance: () => number
@@ -47,6 +49,8 @@ export interface LanesParts extends Pick<InLaneParts, 'admit'> {
   /** @throws NodeError PEER_OFFLINE, CHANNEL_CLOSED, OVERLOADED */
   send(peer: NodeId, message: ChannelMessage): void
   onGivenUp(messages: readonly GivenUp[]): void
+  /** See {@link OutLaneParts.onUndelivered}. */
+  onUndelivered(peer: NodeId, requestIds: readonly string[]): void
 }
 
 /** What goes to one node in one message, gathered for the rest of the turn. */
@@ -67,6 +71,8 @@ export class Lanes {
   #tidyTimer: Timer | null = null
   #timer: Timer | null = null
   #isStopped = false
+  /** What this ledger is called; null until it is open. */
+  #ledgerName: string | null = null
 
   constructor(parts: LanesParts) {
     this.#parts = parts
@@ -75,6 +81,7 @@ export class Lanes {
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
     const { ledger } = this.#parts
+    await this.#nameLedger()
     const live = new Map<string, (Unacked & { requestId: string | null })[]>()
     for await (const { key, value } of ledgerEntries(ledger, rangeOf('out'))) {
       const { lane, seq } = readMessageKey(key)
@@ -85,6 +92,14 @@ export class Lanes {
       const lane = readLane(text)
       if (lane !== null) this.#addOut(lane, { ...senderRecord.decode(value), live: live.get(text) ?? [] })
     }
+  }
+
+  /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. */
+  async #nameLedger(): Promise<void> {
+    const known = await this.#parts.ledger.get(KEYS.ledger)
+    this.#ledgerName = known === null || known.byteLength === 0 ? this.#parts.ids.next('ledger') : fromUtf8(known)
+    // A name that is not kept is another one after the next start: its peers are less sure then of what never got here.
+    if (this.#ledgerName !== (known && fromUtf8(known))) this.#tidy([{ key: KEYS.ledger, value: utf8(this.#ledgerName) }])
   }
 
   /** Begins to look after what is under way. */
@@ -210,9 +225,9 @@ export class Lanes {
   /** A peer says what it has of this node's lanes. */
   onAck(peer: NodeId, { lanes }: ControlBody<'ack'>): void {
     const ofPeer = this.#out.get(peer)
-    for (const { source, target, ack, messageId } of lanes) {
+    for (const { source, target, ...ack } of lanes) {
       const text = laneText({ source: { agentId: source, nodeId: this.#parts.self }, target: { agentId: target, nodeId: peer } })
-      ofPeer?.get(text)?.step({ type: 'ack', ack, messageId })
+      ofPeer?.get(text)?.step({ type: 'ack', ...ack })
     }
   }
 
@@ -226,7 +241,7 @@ export class Lanes {
 
   #addOut(lane: Lane, stored: ConstructorParameters<typeof OutLane>[2]): OutLane {
     const peer = lane.target.nodeId
-    const { clock, ledger, telemetry, chance, send, onGivenUp } = this.#parts
+    const { clock, ledger, telemetry, chance, send, onGivenUp, onUndelivered } = this.#parts
     const { source, target } = lane
     const out = new OutLane(
       {
@@ -235,6 +250,7 @@ export class Lanes {
         telemetry,
         chance,
         onGivenUp,
+        onUndelivered: (requestIds) => onUndelivered(peer, requestIds),
         send: (frame) => send(peer, { kind: 'reliable', frame }),
         greet: (base) => this.#gather(peer).greets.set(laneText(lane), { source: source.agentId, target: target.agentId, base }),
         commit: (changes) => this.#commit(changes),
@@ -281,8 +297,9 @@ export class Lanes {
     return begun.has(text) || (begun.size < MAX_BEGUN && begun.add(text).has(text))
   }
 
-  #acknowledge({ source, target }: Lane, at: { readonly ack: number; readonly messageId: string | null }): void {
-    this.#gather(source.nodeId).acks.set(laneText({ source, target }), { source: source.agentId, target: target.agentId, ...at })
+  #acknowledge({ source, target }: Lane, { isAll, ...at }: Acknowledged): void {
+    const named = isAll && this.#ledgerName !== null ? { ledger: this.#ledgerName } : {}
+    this.#gather(source.nodeId).acks.set(laneText({ source, target }), { source: source.agentId, target: target.agentId, ...at, ...named })
   }
 
   /** What this turn has to say to a node goes in one message. */

@@ -61,8 +61,7 @@ export class OneRequest {
     })
     this.#hasGivenUp = record?.current.status === 'unknown'
     this.#isSent = record !== null && record.current.tries > 0
-    const { clock } = parts
-    this.#timer = this.#hasGivenUp ? clock.after(this.#lateMs, () => this.#end()) : clock.after(this.#leftMs, () => this.#giveUp())
+    this.#timer = parts.clock.after(this.#hasGivenUp ? this.#lateMs : this.#leftMs, () => (this.#hasGivenUp ? this.#end() : this.#giveUp()))
   }
 
   /** A request that was read from the ledger goes on: replies to it may come. */
@@ -242,9 +241,7 @@ export class OneRequest {
 
   /** Asks the other side to stop; the answer is then a failure with CANCELED. */
   cancel(): void {
-    if (this.#isOver) return
-    this.#takeBack()
-    this.fail(new NodeError('CANCELED', 'canceled by its caller').toBody())
+    void this.#finish({ outcome: 'FAILED', error: new NodeError('CANCELED', 'canceled by its caller').toBody() }, true)
   }
 
   #takeBack(): void {
@@ -335,6 +332,12 @@ export class OneRequest {
     else void this.#finish(answer)
   }
 
+  /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
+  undelivered(): void {
+    if (!this.#isOver && this.#copies.denied()) this.fail(ENDINGS.undelivered.error)
+    else if (this.#hasGivenUp) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
+  }
+
   /** May it wait for its peer to come back, or to have room? */
   get mayWait(): boolean {
     return this.#asking.mayQueue && this.isAwaited
@@ -357,12 +360,12 @@ export class OneRequest {
   }
 
   /** How it ended is shown when that is durable. Whoever waits is told once the ledger took it, or does not take it now. */
-  async #finish(answer: Ended): Promise<void> {
+  async #finish(answer: Ended, isUnwanted = isNotDone(answer)): Promise<void> {
     if (this.#isOver) return
     this.#end()
     this.#told = answer
     // Its peer forgets what it did not do: a copy that comes later would begin it.
-    if (isNotDone(answer)) this.#takeBack()
+    if (isUnwanted) this.#takeBack()
     const tell = (): void =>
       this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
     const changes = this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? []

@@ -39,6 +39,8 @@ export interface OutLaneParts {
   /** Makes changes when there is time, or with the next commit. A crash before them does no harm. */
   tidy(changes: readonly LedgerChange[]): void
   onGivenUp(messages: readonly GivenUp[]): void
+  /** Messages of these requests, one for each time that it is named, were given up, and certainly never reached their node. */
+  onUndelivered(requestIds: readonly string[]): void
 }
 
 /** What the ledger holds of a message, and its number. */
@@ -94,10 +96,10 @@ export class OutLane {
     const changes = also()
     const { messageId, requestId, envelope, expiresAt } = message
     const seq = this.#state.next++
-    const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false }
+    const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
     const commit = this.#parts.commit([
       ...changes,
-      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ requestId, ...known }) },
+      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ ...known, requestId }) },
       { key: KEYS.content(messageId), value: envelope },
       { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }
     ])
@@ -160,6 +162,8 @@ export class OutLane {
         return this.#parts.onGivenUp(
           effect.messages.map(({ messageId }) => ({ messageId, requestId: this.#requests.get(messageId) ?? null }))
         )
+      case 'undelivered':
+        return this.#parts.onUndelivered(effect.messages.flatMap(({ requestId }) => requestId ?? []))
       case 'forget':
         return this.#forget(effect.messages)
       case 'blank':
@@ -191,7 +195,7 @@ export class OutLane {
         this.#fresh.delete(message.messageId)
         const requestId = this.#requests.get(message.messageId) ?? null
         return [
-          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ requestId, ...message, bytes: 0, isVoid: true }) },
+          { key: KEYS.message(this.#text, message.seq), value: messageRecord.encode({ ...message, requestId, bytes: 0, isVoid: true }) },
           { key: KEYS.content(message.messageId), value: null }
         ]
       })

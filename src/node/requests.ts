@@ -239,6 +239,12 @@ export class Requests {
     for (const request of this.#of(peer)) request.waitForPeer()
   }
 
+  /** Copies of requests certainly never got to a peer, and were given up. Leases are the business of their swarms. */
+  onUndelivered(peer: NodeId, requestIds: readonly string[]): void {
+    for (const id of requestIds)
+      for (const request of this.#of(peer)) if (request.names.requestId === id && request.names.taskId !== null) request.undelivered()
+  }
+
   /** A peer was put out of the mesh: nothing is expected of it any more. */
   onRevoked(peer: NodeId): void {
     const error = new NodeError('PEER_OFFLINE', 'the peer was put out of the mesh').toBody()

@@ -84,7 +84,8 @@ function createLanes(common: Common, later: () => Roads): Lanes {
     isOnline: (peer) => peers.isOnline(peer),
     send: (peer, message) => peers.send(peer, message),
     admit: (message) => later().inbox.admit(message),
-    onGivenUp: (messages) => telemetry.count('errors', 'delivery', messages.length)
+    onGivenUp: (messages) => telemetry.count('errors', 'delivery', messages.length),
+    onUndelivered: (peer, requestIds) => later().requests.onUndelivered(peer, requestIds)
   })
 }
 

@@ -324,7 +324,7 @@ export class Work {
     this.#inFlight.remove(piece)
   }
 
-  /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it. */
+  /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
   async #begin(piece: Piece): Promise<void> {
     if (piece.record === null) return
     const { record, changes } = this.#parts.callee.begin(piece.record)

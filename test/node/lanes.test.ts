@@ -1,4 +1,5 @@
 import test from 'brittle'
+import { countingIds } from '../support/counting-ids.js'
 import fc from 'fast-check'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
@@ -89,7 +90,9 @@ class Side {
       send: (_peer, message) => {
         if (this.lanes === lanes) send(message)
       },
+      ids: countingIds(),
       onGivenUp: (messages) => givenUp.push(...messages),
+      onUndelivered: () => {},
       // What is delivered is on the disk with the number of its message: that is what makes it once.
       admit: ({ messageId, envelope }) =>
         Promise.resolve({

@@ -1,4 +1,5 @@
 import test from 'brittle'
+import { countingIds } from '../support/counting-ids.js'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
 import { NodeError } from '../../src/kit/errors.js'
@@ -35,7 +36,9 @@ test('removals that the ledger does not take are tried again every 5 s, and no m
     chance: () => 0,
     isOnline: () => true,
     send: () => {},
+    ids: countingIds(),
     onGivenUp: () => {},
+    onUndelivered: () => {},
     admit: () => Promise.resolve({ changes: [], done: () => {}, failed: () => {} })
   })
   const acknowledge = (ack: number): void => lanes.onAck(B, { lanes: [{ source: 'one', target: 'two', ack, messageId: null }] })

@@ -38,7 +38,8 @@ async function scene(): Promise<Scene> {
         greet: () => {},
         commit: (changes) => made.hold.commit(() => ledger.commit(changes)),
         tidy: (changes) => void ledger.commit(changes),
-        onGivenUp: (messages) => made.givenUp.push(...messages)
+        onGivenUp: (messages) => made.givenUp.push(...messages),
+        onUndelivered: () => {}
       },
       LANE,
       { next: live.length + 1, live }

@@ -90,9 +90,11 @@ export const CONTROL_SCHEMAS = {
   presence: z.object({ document: NodeKey, message: z.unknown() }),
   /** Asks how far lanes of the sender's agents have come; `base`: the lowest number of each that still comes. */
   greet: z.object({ lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, base: Sequence })).max(MAX_NAMED_LANES) }),
-  /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. */
+  /** How far lanes of the receiver's agents have come: the number that is durable here last, and which message bore it. `ledger`: what this node calls its ledger (another name: it lost what it had), while nothing of the lane is about to become durable. */
   ack: z.object({
-    lanes: z.array(z.object({ source: agentIdSchema, target: agentIdSchema, ack: Sequence, messageId: Id.nullable() })).max(MAX_NAMED_LANES)
+    lanes: z
+      .array(z.object({ source: agentIdSchema, target: agentIdSchema, ack: Sequence, messageId: Id.nullable(), ledger: Id.optional() }))
+      .max(MAX_NAMED_LANES)
   })
 } as const satisfies Record<string, z.ZodType>
 

@@ -21,6 +21,8 @@ export function laneText({ source, target }: Lane): string {
 
 /** Keys of the records of reliable delivery in a ledger: what they are of, then what they are ordered by. */
 export const KEYS = {
+  /** What a node calls its ledger. */
+  ledger: 'ledger-name',
   /** The sending end of a lane. */
   sender: (lane: string): string => `lane-out/${lane}`,
   /** The receiving end of a lane. */

@@ -18,6 +18,8 @@ export interface Unacked {
   readonly expiresAt: number
   /** It was given up, but others before it were not: its number is sent without it. */
   readonly isVoid: boolean
+  /** Of the request that it belongs to; null or absent for none. */
+  readonly requestId?: string | null
 }
 
 /** The sending end of a lane: the ordered messages of one agent to another. Owned by whoever steps it. */
@@ -32,8 +34,16 @@ export interface LaneSender {
   link: 'down' | 'greeting' | 'up' | 'lost'
   /** Were the numbers changed for this link? An honest receiver needs that once. */
   isRenumbered: boolean
+  /** Was there no other link when this one came? What went over that one may arrive at any time. */
+  isOnly: boolean
   /** Highest number that was sent over this link. */
   sent: number
+  /** What the receiver calls its ledger: another name says that it lost what it had. null: it has not said yet. */
+  ledger: string | null
+  /** Higher numbers are certainly not with the receiver. */
+  reached: number
+  /** What was given up and may be with the receiver: it says so when it is asked next. */
+  doubtful: Unacked[]
   /** When the receiver is asked what it has; null while nothing is under way. */
   askAt: number | null
   /** Times in a row that nothing came back. */
@@ -48,8 +58,11 @@ export type SenderInput =
   | { readonly type: 'unrecorded'; readonly pending: number }
   | { readonly type: 'up' }
   | { readonly type: 'down' }
-  /** The receiver says which number it has last, and which message bore it (null: it does not say). */
-  | { readonly type: 'ack'; readonly ack: number; readonly messageId: string | null }
+  /**
+   * The receiver says which number it has last, and which message bore it (null: it does not say). `ledger`: what it calls its
+   * ledger, when it is not about to have more.
+   */
+  | { readonly type: 'ack'; readonly ack: number; readonly messageId: string | null; readonly ledger?: string | undefined }
   /** The numbers were changed in the ledger. */
   | { readonly type: 'renumbered'; readonly first: number }
   /** Nobody wants these any more. */
@@ -66,6 +79,8 @@ export type SenderEffect =
   | { readonly type: 'send'; readonly messages: readonly Unacked[] }
   /** These were given up: tell their senders. */
   | { readonly type: 'expired'; readonly messages: readonly Unacked[] }
+  /** These were given up, and certainly never were, nor will be, with the receiver. */
+  | { readonly type: 'undelivered'; readonly messages: readonly Unacked[] }
   /** Remove these from the ledger: they are acknowledged or given up. */
   | { readonly type: 'forget'; readonly messages: readonly Unacked[] }
   /** Remove the content of these from the ledger, not their numbers. */
@@ -84,7 +99,17 @@ export const ASK_POLICY: RetryPolicy = {
 /** A sending end as the ledger has it, without a link. */
 export function openSender(next: number, live: readonly Unacked[]): LaneSender {
   const acked = (live[0]?.seq ?? next) - 1
-  return { next, acked, live: [...live], link: 'down', isRenumbered: false, sent: 0, askAt: null, retries: 0 }
+  const fresh = {
+    link: 'down',
+    isRenumbered: false,
+    isOnly: true,
+    sent: 0,
+    ledger: null,
+    reached: next - 1,
+    askAt: null,
+    retries: 0
+  } as const
+  return { next, acked, live: [...live], doubtful: [], ...fresh }
 }
 
 /** The lowest number that the receiver can still get. */
@@ -103,7 +128,7 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
       lane.next = Math.max(lane.acked, lane.live.at(-1)?.seq ?? 0, input.pending) + 1
       return []
     case 'up':
-      Object.assign(lane, { link: 'greeting', isRenumbered: false, sent: 0, retries: 0, askAt: null })
+      Object.assign(lane, { isOnly: lane.link === 'down', link: 'greeting', isRenumbered: false, sent: 0, retries: 0, askAt: null })
       return ask(lane, now)
     case 'down':
       Object.assign(lane, { link: 'down', sent: 0, askAt: null })
@@ -123,21 +148,41 @@ export function stepSender(lane: LaneSender, input: SenderInput, now: number): S
 }
 
 function ask(lane: LaneSender, now: number): SenderEffect[] {
-  if (lane.live.length === 0) return []
+  if (isIdle(lane)) return []
   lane.askAt = now + ASK_POLICY.baseDelayMs
   return [{ type: 'greet' }]
 }
 
-function acknowledged(lane: LaneSender, { ack, messageId }: { ack: number; messageId: string | null }, now: number): SenderEffect[] {
+function isIdle({ live, doubtful }: LaneSender): boolean {
+  return live.length === 0 && doubtful.length === 0
+}
+
+function acknowledged(lane: LaneSender, input: Extract<SenderInput, { type: 'ack' }>, now: number): SenderEffect[] {
+  const { ack, messageId } = input
   if (lane.link === 'down' || lane.link === 'lost' || !Number.isSafeInteger(ack) || ack < 0 || ack > MAX_SEQ) return []
   if (lane.link === 'greeting') {
     if (isOfAnother(lane, ack, messageId)) return foreign(lane, ack)
     // Only what it lacks is sent.
+    const messages = lane.sent === 0 ? undelivered(lane, input) : []
     Object.assign(lane, { link: 'up', sent: ack, retries: 0, askAt: null })
+    // Whoever is told may not want the others any more.
+    if (messages.length > 0) return [...settle(lane, ack), { type: 'undelivered', messages }]
   } else if (ack > lane.sent) {
     return []
   }
   return [...settle(lane, ack), ...send(lane, now)]
+}
+
+/**
+ * What was given up, and is not with the receiver, which has the ledger that it had. Only what it says before anything is sent
+ * over this link, and no other one, tells that: later the message, and an older word of the receiver, may be on their ways.
+ */
+function undelivered(lane: LaneSender, { ack, ledger }: Extract<SenderInput, { type: 'ack' }>): readonly Unacked[] {
+  if (ledger === undefined || !lane.isOnly) return []
+  const isSame = ledger === lane.ledger
+  const messages = isSame ? lane.doubtful.filter(({ seq }) => seq > ack) : []
+  Object.assign(lane, { ledger, doubtful: [], reached: isSame ? ack : lane.reached })
+  return messages
 }
 
 /** Does the receiver have what this end never sent it? Then this end lost its memory, and counts anew what it counted before. */
@@ -155,7 +200,8 @@ function foreign(lane: LaneSender, ack: number): SenderEffect[] {
 
 function renumbered(lane: LaneSender, first: number, now: number): SenderEffect[] {
   lane.live = lane.live.map((message, at) => ({ ...message, seq: first + at }))
-  Object.assign(lane, { acked: first - 1, next: first + lane.live.length, isRenumbered: true, sent: 0 })
+  Object.assign(lane, { acked: first - 1, next: first + lane.live.length, isRenumbered: true, sent: 0, doubtful: [] })
+  lane.reached = lane.next - 1
   return lane.link === 'greeting' ? ask(lane, now) : []
 }
 
@@ -181,12 +227,13 @@ function send(lane: LaneSender, now: number): SenderEffect[] {
   const last = messages.at(-1)
   if (last === undefined) return []
   lane.sent = last.seq
+  lane.reached = Math.max(lane.reached, last.seq)
   return [{ type: 'send', messages }]
 }
 
 /** Nothing came back for too long: what the receiver has by now is asked, so that only what it lacks goes once more. */
 function again(lane: LaneSender, chance: number, now: number): SenderEffect[] {
-  if (lane.live.length === 0) lane.askAt = null
+  if (isIdle(lane)) lane.askAt = null
   if (lane.link === 'down' || lane.link === 'lost' || lane.askAt === null || now < lane.askAt) return send(lane, now)
   lane.link = 'greeting'
   lane.askAt = now + ASK_POLICY.baseDelayMs + retryDelay(ASK_POLICY, lane.retries++, chance)
@@ -203,7 +250,10 @@ function expire(lane: LaneSender, isUnwanted: (message: Unacked) => boolean): Se
   if (blank.length > 0) lane.live = lane.live.map((message) => (isOver(message) ? { ...message, isVoid: true, bytes: 0 } : message))
   const expired = [...front.filter(({ isVoid }) => !isVoid), ...blank]
   const effects: SenderEffect[] = []
+  const never = expired.filter(({ seq }) => seq > lane.reached)
+  lane.doubtful.push(...expired.filter(({ seq }) => seq <= lane.reached))
   if (expired.length > 0) effects.push({ type: 'expired', messages: expired })
+  if (never.length > 0) effects.push({ type: 'undelivered', messages: never })
   if (front.length > 0) effects.push({ type: 'forget', messages: front })
   if (blank.length > 0) effects.push({ type: 'blank', messages: blank })
   return effects

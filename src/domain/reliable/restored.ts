@@ -1,4 +1,4 @@
-import { rangeOf } from './keys.js'
+import { KEYS, rangeOf } from './keys.js'
 import { requestRecord } from './records.js'
 import { decodePayload, encodePayload } from '../envelope/codec.js'
 import { isRecord } from '../../kit/json.js'
@@ -9,10 +9,12 @@ const SWARMS = rangeOf('swarm')
 /**
  * The value of a ledger's entry in a ledger that was restored from an older copy. What others asked of this node and had not
  * begun when the copy was made may have been done since: unless it may be repeated it counts as begun, so that it ends as
- * unknown instead of running a second time. A swarm that had not ended is marked as restored, and goes on nowhere. Everything
+ * unknown instead of running a second time. A swarm that had not ended is marked as restored, and goes on nowhere. The ledger loses its name. Everything
  * else is as it was. Total: what cannot be read is given back.
  */
 export function restoredValue(key: string, value: Uint8Array): Uint8Array {
+  // What came since the copy was made is not there: to its peers it is another ledger.
+  if (key === KEYS.ledger) return new Uint8Array(0)
   if (key >= SWARMS.from && key < SWARMS.to) return restoredSwarm(value)
   if (key < REQUESTS.from || key >= REQUESTS.to) return value
   try {

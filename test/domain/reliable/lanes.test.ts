@@ -10,7 +10,13 @@ import { holds } from '../../support/holds.js'
 type Wire =
   | { readonly to: 'receiver'; readonly type: 'greet'; readonly base: number }
   | { readonly to: 'receiver'; readonly type: 'message'; readonly message: Arrived<boolean> }
-  | { readonly to: 'sender'; readonly type: 'ack'; readonly ack: number; readonly messageId: string | null }
+  | {
+      readonly to: 'sender'
+      readonly type: 'ack'
+      readonly ack: number
+      readonly messageId: string | null
+      readonly ledger: string | undefined
+    }
 
 /** Both ends of a lane, their disks, and a link that loses, repeats and reorders. */
 class World {
@@ -18,6 +24,8 @@ class World {
   /** Delivered since the receiver's disk was empty. */
   sinceLoss: string[] = []
   readonly expired = new Set<string>()
+  /** What the sender says never got there. */
+  readonly undelivered = new Set<string>()
   readonly written: string[] = []
   readonly faults: string[] = []
   #wire: Wire[] = []
@@ -31,6 +39,7 @@ class World {
   /** The receiver's disk. */
   #disk: { contig: number; lastId: string | null } = { contig: 0, lastId: null }
   #acked = 0
+  #losses = 0
   #sender: LaneSender = openSender(1, [])
   #receiver: LaneReceiver<boolean> = openReceiver(this.#disk)
   /** What was taken and is not on the receiver's disk yet. */
@@ -91,6 +100,7 @@ class World {
   loseReceiver(): void {
     this.#disk = { contig: 0, lastId: null }
     this.#acked = 0
+    this.#losses++
     this.sinceLoss = []
     this.crashReceiver()
   }
@@ -115,7 +125,7 @@ class World {
     const one = this.#wire[at]
     if (one === undefined) return
     if (!isKept) this.#wire.splice(at, 1)
-    if (one.to === 'sender') this.#send({ type: 'ack', ack: one.ack, messageId: one.messageId })
+    if (one.to === 'sender') this.#send({ type: 'ack', ack: one.ack, messageId: one.messageId, ledger: one.ledger })
     else if (one.type === 'greet') this.#receive({ type: 'greeted' })
     else this.#receive({ type: 'arrived', message: one.message })
   }
@@ -160,10 +170,16 @@ class World {
       if (effect.type === 'greet') this.#wire.push({ to: 'receiver', type: 'greet', base: baseOf(this.#sender) })
       else if (effect.type === 'send') for (const message of effect.messages) this.#wire.push(this.#frame(message))
       else if (effect.type === 'expired') for (const { messageId } of effect.messages) this.expired.add(messageId)
+      else if (effect.type === 'undelivered') for (const { messageId } of effect.messages) this.#undelivered(messageId)
       else if (effect.type === 'forget') this.#forget(effect.messages)
       else if (effect.type === 'blank') this.#blank(effect.messages)
       else this.#renumber(effect.first)
     }
+  }
+
+  #undelivered(messageId: string): void {
+    this.undelivered.add(messageId)
+    if (this.delivered.includes(messageId)) this.faults.push(`${messageId} is said never to have got there, and did`)
   }
 
   #frame({ seq, messageId, bytes, isVoid }: Unacked): Wire {
@@ -194,14 +210,22 @@ class World {
   }
 
   #acknowledge(): void {
-    const { contig, lastId } = this.#receiver
+    const { contig, lastId, taken } = this.#receiver
     if (contig > this.#disk.contig) this.faults.push('an acknowledgement is ahead of the disk')
     if (contig < this.#acked) this.faults.push('an acknowledgement goes back')
     this.#acked = contig
-    if (this.#isUp) this.#wire.push({ to: 'sender', type: 'ack', ack: contig, messageId: lastId })
+    if (this.#isUp)
+      this.#wire.push({
+        to: 'sender',
+        type: 'ack',
+        ack: contig,
+        messageId: lastId,
+        ledger: taken === contig ? `ledger ${this.#losses}` : undefined
+      })
   }
 
   #deliver(messageId: string): void {
+    if (this.undelivered.has(messageId)) this.faults.push(`${messageId} is delivered, and was said never to be`)
     if (this.sinceLoss.includes(messageId)) this.faults.push(`${messageId} was delivered twice`)
     const order = Number(messageId.slice(1))
     if (order < Number(this.sinceLoss.at(-1)?.slice(1) ?? -1)) this.faults.push(`${messageId} came too late`)

@@ -55,6 +55,10 @@ test('what this node asked itself, what has begun or ended, and all that is no r
     t.is(restoredValue(key, bytes), bytes)
 })
 
+test('a restored ledger has lost its name: its peers must not take it for the one that it was', (t) => {
+  t.is(restoredValue(KEYS.ledger, new Uint8Array([108, 49])).byteLength, 0)
+})
+
 test('whatever stands in a ledger, restoring it never throws', (t) => {
   fc.assert(
     fc.property(fc.string(), fc.uint8Array({ maxLength: 200 }), (name, bytes) => restoredValue(KEYS.request(name), bytes).length >= 0),
