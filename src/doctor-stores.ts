@@ -19,6 +19,8 @@ export const REPLACEABLE: ReadonlySet<string> = new Set(['cards', 'audited', 'le
 /** What the node cannot be itself without. */
 const VITAL = ['mesh', 'node'] as const
 
+const ROLLED_BACK = 'this home was put back to an older copy: others have more of its log than it has'
+
 /** What looking at one thing found. */
 export interface Check {
   readonly name: string
@@ -65,6 +67,7 @@ export async function diagnoseStores(home: HomePaths, pid: number | null): Promi
 
 function meshCheck(state: MeshState | null): Check {
   if (state === null) return doubtful('mesh', 'this home is in no mesh', ['a2a-node start'])
+  if (state.isRolledBack === true) return bad('mesh', ROLLED_BACK, ['a2a-node doctor --repair'])
   if (state.isRevoked !== true && state.isReplaced !== true) return good('mesh', state.name)
   const { message, next } = refusedJoin(state.isRevoked === true ? 'REVOKED' : 'CONFLICT')
   return bad('mesh', message, next)
@@ -145,7 +148,7 @@ async function repairStore(
     () => null,
     (error: unknown) => asNodeError(error)
   )
-  if (fault === null && state.isReplaced !== true) return []
+  if (fault === null && state.isReplaced !== true && state.isRolledBack !== true) return []
   if (fault !== null && fault.code !== 'STORE_DAMAGED') throw fault
   if (fault !== null && (await documents.read('seed')) === null) throw beyondRepair(fault)
   const epoch = freshEpoch()
@@ -155,7 +158,7 @@ async function repairStore(
   await documents.remove('core')
   // A store keeps to its core as long as it is there, whatever the epoch.
   await aside(home.store)
-  const why = fault?.message ?? 'another home of this node has taken its place, so this one needs a core of its own in its store'
+  const why = fault?.message ?? (state.isRolledBack === true ? ROLLED_BACK : 'another home of this node has taken its place')
   const then = 'it is moved aside and fetched anew from other members; the next start takes the place of every other home of this node'
   const lost = 'what no other member has of the mesh log: it comes back from them, and where there is none nothing is left of it'
   return [{ name: 'store', text: `${why}; ${then}`, lost }]

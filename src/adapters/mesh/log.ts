@@ -17,6 +17,7 @@ import { applyNodes, wouldChange } from './apply.js'
 import { BatchAppender } from './batch-appender.js'
 import { CatchUp } from './catch-up.js'
 import { EntryIntake, type IntakeLog } from './entry-intake.js'
+import { OwnPast } from './own-past.js'
 import type { Quarantine } from './quarantine.js'
 import { SignedView } from './signed-view.js'
 import { Submission } from './submission.js'
@@ -38,6 +39,8 @@ export interface LogParts {
   readonly telemetry: Telemetry
   /** Why the store can take nothing now; null: it can. Absent: nobody looks. */
   writeFault?(): NodeError | null
+  /** It was found before that the home was put back to an older copy. */
+  readonly isRolledBack?: boolean
 }
 
 /** Hands an encoded entry to any connected writer. `isAgain`: one said that it had, and the log does not show it. True: one says that it appended it. */
@@ -61,6 +64,7 @@ export class AutobaseLog implements MemberLog {
   readonly #appender: BatchAppender
   readonly #intake: EntryIntake
   readonly #catchUp: CatchUp
+  readonly #ownPast: OwnPast
   #writerCores: WriterCores | null = null
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
@@ -90,6 +94,11 @@ export class AutobaseLog implements MemberLog {
     )
     this.#appender = new BatchAppender((values) => base.append(values))
     this.#intake = new EntryIntake({ log: this.#intakeLog(), clock: parts.clock, telemetry })
+    this.#ownPast = new OwnPast({
+      core: base.local,
+      clock: parts.clock,
+      isLost: parts.isRolledBack === true
+    })
     const signedView = new SignedView(parts.store, base)
     this.#catchUp = new CatchUp({
       clock: parts.clock,
@@ -124,13 +133,13 @@ export class AutobaseLog implements MemberLog {
   async submit(body: EntryBody, timeoutMs: number = SUBMIT_TIMEOUT_MS): Promise<void> {
     const { clock, nodeId, sign, telemetry } = this.#parts
     const fault = this.#writeFault()
-    // The base closes itself for good when its store takes nothing.
+    // The base closes itself for good when its store takes nothing, and spins where its own core has gaps.
     if (fault !== null && this.#base.writable) throw fault
     telemetry.count('log_entries_submitted', body.kind)
     let isClaimed = body.kind !== 'core'
     const offer = async (entry: Uint8Array, isAgain: boolean): Promise<boolean> => {
       if (await this.#offer(entry, isAgain)) return true
-      if (isClaimed || this.#isClosed || !this.#mayWrite() || this.#writeFault() !== null) return false
+      if (isClaimed || this.#isClosed || !this.#mayWrite() || !this.#mayAppend()) return false
       isClaimed = true
       return await this.#base.append([entry], { optimistic: true }).then(yes, no)
     }
@@ -194,6 +203,11 @@ export class AutobaseLog implements MemberLog {
     for (const submission of [...this.#submissions]) submission.attempt()
   }
 
+  /** Whether the home was put back to an older copy. */
+  get ownPast(): Pick<OwnPast, 'fault' | 'lost'> {
+    return this.#ownPast
+  }
+
   /** Ends what waits, and the base. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -208,7 +222,7 @@ export class AutobaseLog implements MemberLog {
     return {
       view: () => this.view(),
       onChange: (listener) => this.#changes.on(listener),
-      writable: () => this.#base.writable && !this.#isClosed && this.#writeFault() === null,
+      writable: () => this.#base.writable && !this.#isClosed && this.#mayAppend(),
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: (entry) => this.#wouldChange(entry),
       append: (entry) => this.#appender.append(entry)
@@ -244,8 +258,12 @@ export class AutobaseLog implements MemberLog {
       .catch((error: unknown) => telemetry.log('warn', 'the signed view is not here yet', { reason: messageOf(error) }))
   }
 
+  #mayAppend(): boolean {
+    return !this.#ownPast.isBehind && this.#writeFault() === null
+  }
+
   #writeFault(): NodeError | null {
-    return this.#parts.writeFault?.() ?? null
+    return this.#ownPast.fault() ?? this.#parts.writeFault?.() ?? null
   }
 
   /** The right to write; {@link writable} says whether it can be used now. */
@@ -255,7 +273,7 @@ export class AutobaseLog implements MemberLog {
 
   async #offer(entry: Uint8Array, isAgain: boolean): Promise<boolean> {
     if (this.#isClosed) return false
-    if (this.#base.writable && this.#writeFault() !== null) return false
+    if (this.#base.writable && !this.#mayAppend()) return false
     const isTaken = this.#base.writable ? this.#appender.append(entry).then(yes) : this.#courier(entry, isAgain)
     return isTaken.catch(no)
   }

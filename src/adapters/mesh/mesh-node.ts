@@ -58,6 +58,8 @@ export interface MeshState {
   readonly takesOver?: true
   /** Set when another home of this node has taken its place: it does not start again. */
   readonly isReplaced?: true
+  /** Set when others have more of the own core than this home: it writes nothing more to it. */
+  readonly isRolledBack?: true
   /** Keys (z32) of writer cores that are forked. */
   readonly forked?: readonly string[]
 }
@@ -173,6 +175,7 @@ export class MeshNode implements Mesh {
     log.setQuarantine(this.#quarantine)
     this.pairing = new AdminPairing({ swarm: links.swarm, nodeId, sign, verify, hash, clock, telemetry, log, network })
     log.onChange(() => this.#onView())
+    void log.ownPast.lost.then(() => this.#onRolledBack())
     void log.failed.then((error) => this.#tellExpelled(failedLog(error, parts.writeFault?.() ?? null)))
     this.#onView()
   }
@@ -226,7 +229,10 @@ export class MeshNode implements Mesh {
   }
 
   problems(): readonly Problem[] {
-    return this.#quarantine.problems()
+    const fault = this.log.ownPast.fault()
+    const { code, message } = fault ?? {}
+    const own = code === undefined || message === undefined ? [] : [{ code, message, next: 'a2a-node doctor --repair' }]
+    return [...own, ...this.#quarantine.problems()]
   }
 
   problemOf(nodeId: NodeId): Problem | null {
@@ -346,6 +352,11 @@ export class MeshNode implements Mesh {
     if (member !== null) this.#parts.onRefused({ kind: 'strike', code: 'CONFLICT', rule: 'quarantine', reason, peer: member })
   }
 
+  #onRolledBack(): void {
+    this.#parts.telemetry.log('error', 'this node writes nothing more', { reason: this.log.ownPast.fault()?.message ?? '' })
+    this.#setState({ ...this.#state, isRolledBack: true })
+  }
+
   #expel(code: ErrorCode): void {
     if (code === 'REVOKED' && this.#state.isRevoked !== true) this.#setState({ ...this.#state, isRevoked: true })
     if (code === 'CONFLICT') this.#setState({ ...this.#state, isReplaced: true })
@@ -366,8 +377,8 @@ export class MeshNode implements Mesh {
 
 /** What a home remembers that is to take the place of the node's former one, with cores of its own (`epoch`: a number that no other has). */
 export function takeOver(state: MeshState, epoch: number): MeshState {
-  const { isReplaced, ...kept } = state
-  return { ...(isReplaced === undefined ? state : kept), epoch, takesOver: true }
+  const { isReplaced: _, isRolledBack: __, ...kept } = state
+  return { ...kept, epoch, takesOver: true }
 }
 
 function withoutTakeover(state: MeshState): MeshState {

@@ -45,7 +45,8 @@ export async function foundMesh(parts: MeshParts, options: { name: string; meshN
 export async function reopenMesh(parts: MeshParts, state: MeshState): Promise<MeshNode> {
   const encryptionKey = bytesFromText(state.encryptionKey)
   if (encryptionKey === null || encryptionKey.byteLength !== 32) throw new NodeError('STORE_DAMAGED', 'the mesh key in the home is damaged')
-  const log = await openLog(parts, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey } })
+  const isRolledBack = state.isRolledBack === true
+  const log = await openLog(parts, { epoch: state.epoch, mesh: { key: keyFromText(state.key), encryptionKey }, isRolledBack })
   return new MeshNode({ parts, log, state, links: openLinks(parts), inviteId: null })
 }
 
@@ -112,12 +113,16 @@ export function namespaced(store: Corestore, epoch: number): Corestore {
 
 function openLog(
   { store, keyPair, clock, telemetry, ...parts }: MeshParts,
-  { epoch, mesh }: { epoch: number; mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array } }
+  {
+    epoch,
+    mesh,
+    isRolledBack = false
+  }: { epoch: number; mesh: null | { readonly key: Uint8Array; readonly encryptionKey: Uint8Array }; isRolledBack?: boolean }
 ): Promise<AutobaseLog> {
   const nodeId = keyToText(keyPair.publicKey)
   const sign = signer(keyPair.secretKey)
   const writeFault = (): NodeError | null => parts.writeFault?.() ?? null
-  return AutobaseLog.open({ store: namespaced(store, epoch), mesh, nodeId, sign, verify, clock, telemetry, writeFault })
+  return AutobaseLog.open({ store: namespaced(store, epoch), mesh, nodeId, sign, verify, clock, telemetry, writeFault, isRolledBack })
 }
 
 function openLinks(parts: MeshParts): SwarmLinks {
