@@ -1,0 +1,32 @@
+import fs from 'node:fs'
+import path from 'node:path'
+import test from 'brittle'
+import { parsePlan, readPlanFile } from '../../src/config/plan-file.js'
+import { checkPlan } from '../../src/domain/swarm/plan.js'
+import { failsWith } from '../support/fails.js'
+import { tempDir } from '../support/tmp.js'
+
+test('the plan that the README shows is a good one', async (t) => {
+  const [, text = ''] = /```yml\n([\s\S]*?)```/.exec(fs.readFileSync('README.md', 'utf8')) ?? []
+  t.alike(checkPlan((await parsePlan(text, 'plan.yaml')).value).ok, true)
+})
+
+test('every place of a plan has its line, one that is not there that of the nearest', async (t) => {
+  const { placeOf } = await parsePlan('tasks:\n  - id: a\n    needs:\n      - x\n      - y\n    input: { deep:\n        [1] }\n', 'p.yaml')
+  const line = (...keys: (string | number)[]): string => placeOf(keys)
+  t.alike(
+    [line('tasks', 0, 'needs', 1), line('tasks', 0, 'input', 'deep', 0), line('tasks', 0, 'capability'), line()],
+    ['p.yaml:5', 'p.yaml:7', 'p.yaml:2', 'p.yaml:1']
+  )
+})
+
+test('what is no YAML, has aliases, or is too large is refused with its place', async (t) => {
+  t.ok((await failsWith(t, 'USAGE', () => parsePlan('a: 1\nb: [\n', 'p.yaml'))).message.startsWith('p.yaml:'))
+  await failsWith(t, 'USAGE', () => parsePlan('a: &x 1\nb: *x\n', 'p.yaml'))
+  const file = path.join(await tempDir(t), 'plan.yaml')
+  await failsWith(t, 'USAGE', () => readPlanFile(file))
+  fs.writeFileSync(file, `# ${'x'.repeat(262_144)}`)
+  t.ok((await failsWith(t, 'USAGE', () => readPlanFile(file))).message.includes('262144'))
+  fs.writeFileSync(file, 'tasks: []\n')
+  t.alike((await readPlanFile(file)).value, { tasks: [] })
+})
