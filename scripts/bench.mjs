@@ -7,7 +7,23 @@ import { summary, tableLines } from './bench/figures.mjs'
 import { closeAllNow } from './bench/lab.mjs'
 
 /** Parts in the order they run; each is a module with `figures({ runs, say })`. */
-const PARTS = ['start', 'join', 'cli', 'card', 'messages', 'flood', 'swarm', 'map', 'memory', 'rules', 'ledger', 'lost', 'link', 'idle']
+const PARTS = [
+  'start',
+  'join',
+  'cli',
+  'card',
+  'messages',
+  'flood',
+  'swarm',
+  'map',
+  'documents',
+  'memory',
+  'rules',
+  'ledger',
+  'lost',
+  'link',
+  'idle'
+]
 
 function options() {
   const { values, positionals } = parseArgs({

@@ -59,5 +59,29 @@ export const DOCUMENT_MUTANTS = [
     put: 'return begin !== undefined && begin < 0',
     test: replica,
     title: 'an update whose left and right neighbour are the wrong way round'
+  },
+  {
+    name: 'streams of a document go to everybody',
+    file: 'src/adapters/mesh/document-cores.ts',
+    find: '&& mayHave(peer))',
+    put: ')',
+    test: 'adapters/mesh/document-cores',
+    title: 'a peer that may not have a stream gets nothing of it'
+  },
+  {
+    name: 'what a member writes counts though it lost the right to',
+    file: 'src/domain/document/counted.ts',
+    find: '(lengths[stream] ?? 0) : 0',
+    put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
+    test: 'domain/membership/fold-document',
+    title: 'of who may write all blocks count'
+  },
+  {
+    name: 'who may not write adds a stream',
+    file: 'src/domain/membership/fold-document.ts',
+    find: 'memberOf(author.certificate.body)).mayWrite)',
+    put: 'memberOf(author.certificate.body)).maySee === undefined)',
+    test: 'domain/membership/fold-document',
+    title: 'a member adds streams to documents that it may write'
   }
 ]

@@ -22,9 +22,13 @@ import { memberAccess, type DocumentCaller } from './document-access.js'
 import type { KnownDocument } from './documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
+import { Pace } from './pace.js'
 
 /** How long bringing a change into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000
+/** A watched list and a watched value are told again after so many milliseconds at the earliest. */
+const LIST_MS = 100
+const READ_MS = 20
 
 type Params<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
@@ -176,10 +180,14 @@ function writable(node: NodeCore, document: string, by: DocumentCaller): KnownDo
 }
 
 /** Pushes the list, again at each change of it. */
-function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): () => void {
-  const tell = (): void => push(listDocuments(node, by))
-  tell()
-  return node.documents.onChange(tell)
+function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: DocumentWatches['documents.list']['item']) => void): Unsubscribe {
+  const pace = new Pace(node.parts.clock, LIST_MS, () => push(listDocuments(node, by)))
+  pace.run()
+  const stop = node.documents.onChange(() => pace.due())
+  return () => {
+    stop()
+    pace.close()
+  }
 }
 
 /** Pushes the value of one shared type, again whenever it changed. @throws NodeError as {@link readDocument} */
@@ -187,36 +195,30 @@ async function watchDocument(
   node: NodeCore,
   params: Params<'documents.read'>,
   { by, push }: { readonly by: DocumentCaller; readonly push: (item: DocumentReading) => void }
-): Promise<() => void> {
+): Promise<Unsubscribe> {
   const known = node.documents.find(params.document, by)
   const { readShared } = await import('../domain/document/shared-types.js')
   const root = rootOf(params)
   const { document, release } = await node.documents.hold(known.record.name)
   let last: string | null = null
-  let isDue = false
   const tell = async (): Promise<void> => {
-    isDue = false
     const value = await document.read(({ doc }) => readShared(doc, params.type, root))
     const text = JSON.stringify(value)
     if (text !== last) push(reading(known, params.type, root, value))
     last = text
   }
-  const stop = document.onNews(() => {
-    if (isDue) return
-    isDue = true
-    tell().catch(() => {})
-  })
-  try {
-    await tell()
-  } catch (error) {
+  const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(() => {}))
+  const stop = document.onNews(() => pace.due())
+  const end = (): void => {
     stop()
+    pace.close()
     release()
+  }
+  await tell().catch((error: unknown) => {
+    end()
     throw error
-  }
-  return () => {
-    stop()
-    release()
-  }
+  })
+  return end
 }
 
 /** Pushes what a program needs that holds a document. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */

@@ -164,6 +164,7 @@ export class Documents {
   /** An open document, until it is given back. Opening one that is not followed follows it again. */
   async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
     if (!this.isFollowed(name)) await this.#store({ ...this.#stored, forgotten: this.#stored.forgotten.filter((one) => one !== name) })
+    await this.#renew(name)
     const opening = this.#opened.get(name) ?? this.#openNow(name)
     this.#opened.set(name, opening)
     const opened = await opening
@@ -193,6 +194,14 @@ export class Documents {
     await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name], times: this.#oneMore(name) })
     await documents.remove([...keys])
     return bytes
+  }
+
+  /** One that was opened by a node that might only read is opened anew once it may write. */
+  async #renew(name: string): Promise<void> {
+    const { log, self } = this.#parts
+    const record = log.view().documents.get(name)
+    const opened = this.#open.get(name)
+    if (opened?.own === null && record !== undefined && memberAccess(log.view(), record, self).mayWrite) await this.#let(name, opened)
   }
 
   async #openNow(name: string): Promise<Opened> {

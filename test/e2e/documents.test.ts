@@ -118,6 +118,43 @@ test('who loses the right to write is refused, and what it wrote until then stay
   t.alike(Object.fromEntries(streams.map(({ node, mayWrite }) => [node.name, mayWrite])), { a: true, b: false, c: true })
 })
 
+/** The whole document of a node, as bytes of one update. */
+async function stateOf(node: TestNode): Promise<string> {
+  const { value } = await node.api.call('documents.read', { document: 'notes', type: 'text' })
+  const event = await until(node.api, 'documents.live', { document: 'notes' }, ({ type }) => type === 'open')
+  return event.type === 'open' ? `${String(value)} ${Buffer.from(event.update).toString('base64')}` : ''
+}
+
+test('five writers of one text, online and offline in turn, have the same bytes in the end', { timeout: 180_000 }, async (t) => {
+  const mesh = await testMesh(t)
+  const nodes = await mesh.meshOf('a', 'b', 'c', 'd', 'e')
+  await nodes[0]?.api.call('documents.create', { name: 'notes' })
+  for (const node of nodes) await until(node.api, 'documents.list', {}, ({ documents }) => documents.length === 1)
+  const insert = (node: TestNode, text: string): Promise<unknown> =>
+    node.api.call('documents.edit', { document: 'notes', edit: { type: 'text', splice: { at: 0, remove: 0, insert: text } } })
+  await Promise.all(nodes.map((node) => insert(node, `${node.name}0.`)))
+  for (const [round, away] of [1, 4, 2].entries()) {
+    const one = nodes[away]
+    if (one === undefined) throw new Error('no such node')
+    // It edits where nobody hears it, while the others go on.
+    await one.stop()
+    const alone = await mesh.start(one.name, { home: one.home, env: { A2A_NODE_LOCAL_PORT: String(await freePort()) } })
+    const others = nodes.filter((node) => node !== one)
+    await Promise.all([alone, ...others].map((node) => insert(node, `${node.name}${round + 1}.`)))
+    await alone.stop()
+    nodes[away] = await mesh.start(one.name, { home: one.home })
+  }
+  const marks = nodes.flatMap(({ name }) => [0, 1, 2, 3].map((round) => `${name}${round}.`))
+  for (const node of nodes)
+    await until(node.api, 'documents.read', { document: 'notes', type: 'text' }, ({ value }) =>
+      marks.every((mark) => String(value).includes(mark))
+    )
+  // To hold the document is to announce a session, so bytes are compared once all of them are there.
+  const isOne = async (): Promise<boolean> => new Set(await Promise.all(nodes.map(stateOf))).size === 1
+  await untilTrue(isOne, 'all have the same bytes')
+  t.pass()
+})
+
 /** A copy of a stopped node's home, as no backup is: its streams then have two tales. */
 async function twinOf(node: TestNode, dir: string): Promise<string> {
   const home = path.join(dir, 'twin')

@@ -1,6 +1,7 @@
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
+import { messageOf } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
@@ -27,13 +28,14 @@ export class DocumentCore {
   /** Blocks that were told of. */
   #told = 0
   #isClosed = false
+  #isForked = false
   /** Resolves when it is open, or cannot be. */
-  readonly #opening: Promise<void>
+  #opening: Promise<void>
   #wanted: readonly Protomux[] = []
 
   constructor(parts: DocumentCoreParts) {
     this.#parts = parts
-    this.#opening = this.#open().catch((error: unknown) => parts.onFault(parts.stream, String(error)))
+    this.#opening = this.#open().catch((error: unknown) => parts.onFault(parts.stream, messageOf(error)))
   }
 
   /** The multiplexers of links that may have it, from now on these and no others. */
@@ -55,7 +57,7 @@ export class DocumentCore {
     await this.#opening
     const blocks: Uint8Array[] = []
     const core = this.#core
-    const end = Math.min(core?.contiguousLength ?? 0, from + limit)
+    const end = this.#isForked ? 0 : Math.min(core?.contiguousLength ?? 0, from + limit)
     for (let at = from; core !== null && at < end; at++) {
       const block = await core.get(at, { wait: false })
       if (block === null) break
@@ -75,10 +77,14 @@ export class DocumentCore {
     if (this.#core !== null) await this.#core.clear(0, this.#core.length)
   }
 
-  /** It holds two tales: nothing of it is read or given any more. The engine has closed it. */
+  /** It has two tales: nothing of it is read any more. The engine closes it; opened again it shows this node's tale to who has the other. */
   forked(): void {
+    if (this.#isForked) return
+    this.#isForked = true
+    const { stream, onFault } = this.#parts
     this.#core = null
     this.#attached.clear()
+    this.#opening = this.#opening.then(() => this.#open()).catch((error: unknown) => onFault(stream, messageOf(error)))
   }
 
   /** Gives it to nobody any more. */
@@ -97,10 +103,14 @@ export class DocumentCore {
     if (this.#isClosed) return
     const core = store.get({ key: keyFromText(stream), writable: false })
     await core.ready()
+    if (this.#isClosed) return await core.close()
     this.#core = core
-    core.on('append', () => this.#grown(core))
-    core.on('download', () => this.#tell(core))
-    core.download({ start: 0, end: -1 })
+    this.#isForked ||= core.core.header.frozen
+    if (!this.#isForked) {
+      core.on('append', () => this.#grown(core))
+      core.on('download', () => this.#tell(core))
+      core.download({ start: 0, end: -1 })
+    }
     this.attach(this.#wanted)
     this.#tell(core)
   }
@@ -118,7 +128,7 @@ export class DocumentCore {
   }
 
   #tell(core: Hypercore): void {
-    if (this.#isClosed || core.contiguousLength <= this.#told) return
+    if (this.#isClosed || this.#isForked || core.contiguousLength <= this.#told) return
     this.#told = core.contiguousLength
     this.#parts.onBlocks(this.#parts.stream)
   }

@@ -129,13 +129,19 @@ test('a writer with two tales of one stream is found by who has one of them, tho
     side.cores.follow([everybody(stream)])
     await side.cores.append(stream, [utf8(tale)])
   }
-  const [bob] = (await sides(t, 'bob')) as [Side]
-  bob.cores.follow([everybody(stream)])
+  const [bob, cat] = (await sides(t, 'bob', 'cat')) as [Side, Side]
+  for (const side of [bob, cat]) side.cores.follow([everybody(stream)])
   await link(t, ['bob', bob], ['ann', left])
+  await link(t, ['cat', cat], ['ann', right])
   await bob.until(() => bob.cores.size(stream).blocks === 2)
+  await cat.until(() => cat.cores.size(stream).blocks === 2)
   t.alike(bob.forked, [])
   await link(t, ['bob', bob], ['ann', right])
   await bob.until(() => bob.forked.length > 0)
   t.alike(bob.forked, [stream])
   t.alike(await bob.cores.read(stream, 0, 9), [])
+  // Who has the other tale hears of it from who knows already that there are two.
+  await link(t, ['cat', cat], ['bob', bob])
+  await cat.until(() => cat.forked.length > 0)
+  t.alike(cat.forked, [stream])
 })
