@@ -1,3 +1,5 @@
+import { NodeError } from '../kit/errors.js'
+import type { ErrorBody } from '../kit/errors.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults } from '../ports/swarm-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { SwarmEnd, SwarmHead, SwarmRow } from './swarm-book.js'
@@ -12,10 +14,17 @@ export interface SwarmView {
   follow(listener: (event: SwarmEvent) => void): Following
 }
 
+/** Why a swarm ended as it did; null when all went well. `fault`: what went wrong in it first. */
+export function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], fault: ErrorBody | null): ErrorBody | null {
+  if (status !== 'canceled') return status === 'completed' ? null : fault
+  const restored = 'this home was restored from a backup that was made while the swarm ran: what it has done since is not known here'
+  return new NodeError('CANCELED', isRestored === true ? `${restored}, so it was canceled` : 'the swarm was canceled').toBody()
+}
+
 /** Where a swarm stands; no lease of it is live. */
 export function infoOf(
   { id, request, createdAt }: SwarmHead,
-  { status, counts, durationMs, participants, leftOut, stages }: Omit<SwarmEnd, 'status' | 'error'> & Pick<SwarmInfo, 'status'>
+  { status, counts, durationMs, participants, leftOut, stages, error }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
 ): SwarmInfo {
   const { goal, capability, strategy } = request
   const at = { createdAt: new Date(createdAt).toISOString(), durationMs }
@@ -34,7 +43,8 @@ export function infoOf(
     counts,
     running: 0,
     waitingForApproval: 0,
-    ...at
+    ...at,
+    error
   }
 }
 

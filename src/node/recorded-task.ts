@@ -74,5 +74,5 @@ export function swarmOutcome({
   if (status === 'completed' || status === 'partial') return { type: 'result', result: { status, counts } }
   const isCanceled = status === 'canceled'
   const own = new NodeError(isCanceled ? 'CANCELED' : 'TASK_FAILED', `the swarm ended ${status}`).toBody()
-  return { type: 'error', error: isCanceled ? own : (error ?? own), state: isCanceled ? 'canceled' : 'failed' }
+  return { type: 'error', error: error ?? own, state: isCanceled ? 'canceled' : 'failed' }
 }

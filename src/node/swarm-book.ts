@@ -85,7 +85,10 @@ export interface SwarmRow {
 }
 
 /** The last lease of an item. */
-export type SwarmLease = Omit<KnownItem, 'status'>
+export interface SwarmLease extends Omit<KnownItem, 'status' | 'leasedAt'> {
+  /** When it was given, in Unix milliseconds; absent in those of older versions. */
+  readonly leasedAt?: number
+}
 
 /** The swarms of a ledger. */
 export class SwarmBook {

@@ -29,11 +29,16 @@ export function machineOf(
     leaseMs
   }
   const createdAt = Math.min(now, atOf(head.createdAt))
-  return past === null ? createSwarm(parts, createdAt) : restoreSwarm(parts, { createdAt, known: knownOf(past) }, now)
+  return past === null ? createSwarm(parts, createdAt) : restoreSwarm(parts, { createdAt, known: knownOf(past, atOf) }, now)
 }
 
-function knownOf({ leases, rows }: SwarmPast): KnownItem[] {
-  const byIndex = new Map(leases.map((lease) => [lease.index, { ...lease, status: null }]))
+function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): KnownItem[] {
+  const known = ({ leasedAt, ...lease }: SwarmLease): KnownItem => ({
+    ...lease,
+    status: null,
+    ...(leasedAt === undefined ? {} : { leasedAt: atOf(leasedAt) })
+  })
+  const byIndex = new Map(leases.map((lease) => [lease.index, known(lease)]))
   const ended = rows.map(({ index, holder, row: { attempt, status } }) => {
     const { failures = 0, isRepeatable = true } = byIndex.get(index) ?? {}
     return { index, agent: holder, attempt, failures, isRepeatable, status }

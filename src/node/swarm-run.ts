@@ -8,7 +8,7 @@ import type { Telemetry } from '../ports/telemetry.js'
 import { isIdempotent } from './callee-requests.js'
 import { parseAddress } from './directory.js'
 import { DurableTales } from './durable-tales.js'
-import { infoOf } from './ended-swarm.js'
+import { endError, infoOf } from './ended-swarm.js'
 import type { SwarmView } from './ended-swarm.js'
 import { stepsFor } from './next-steps.js'
 import type { Peers } from './peers.js'
@@ -204,7 +204,11 @@ export class SwarmRun implements SwarmView {
     const { head } = this
     const { waiting, size } = this.#leases
     const { status } = this
-    return { ...infoOf(head, this.#end ?? { ...this.#standing(), status }), running: size - waiting, waitingForApproval: waiting }
+    return {
+      ...infoOf(head, this.#end ?? { ...this.#standing(), status, error: null }),
+      running: size - waiting,
+      waitingForApproval: waiting
+    }
   }
 
   #createLeases(): SwarmLeases {
@@ -317,7 +321,7 @@ export class SwarmRun implements SwarmView {
     const { failures = 0, isRepeatable = false } = this.#state.items[index] ?? {}
     this.#participants.add(agent)
     this.#course.tell({ type: 'lease', ...this.#shown({ index, agent, attempt }) })
-    this.#leases.begin({ index, agent, attempt, failures, isRepeatable })
+    this.#leases.begin({ index, agent, attempt, failures, isRepeatable, leasedAt: this.#parts.clock.now() })
   }
 
   #shown({ index, agent, attempt }: { readonly index: number; readonly agent: string; readonly attempt: number }): {
@@ -366,9 +370,7 @@ export class SwarmRun implements SwarmView {
     // What it ended with is known when all of its outcomes were told.
     this.#tales.addLast(() => {
       const status = ended === 'canceled' ? ended : this.#stages.verdict()
-      const canceled = status === 'canceled' ? new NodeError('CANCELED', 'the swarm was canceled').toBody() : null
-      const first = repeatedError(this.#stages.fault() ?? this.#course.firstError())
-      const error = status === 'completed' ? null : (canceled ?? first)
+      const error = endError(this.head, status, repeatedError(this.#stages.fault() ?? this.#course.firstError()))
       const end = { ...this.#standing(), status, durationMs, error }
       const changes = swarmBook.ended(this.head, { end, expiresAt: clock.now() + limits.defaultTtlMs })
       const tell = (): void => {

@@ -183,6 +183,8 @@ export interface SwarmInfo {
   readonly waitingForApproval: number
   readonly createdAt: string
   readonly durationMs: number
+  /** Why it ended as it did; null while it runs, or when all went well. */
+  readonly error: ErrorBody | null
 }
 
 /** `swarm results`. */
@@ -199,7 +201,8 @@ export interface SwarmResults {
     readonly status: SwarmItemStatus
     readonly result: unknown
     readonly error: ErrorBody | null
-    readonly durationMs: number
+    /** From its last lease to its outcome; null when it is not known when that was given. */
+    readonly durationMs: number | null
   }[]
 }
 

@@ -102,6 +102,7 @@ export function swarm(status: SwarmInfo['status'] = 'completed'): SwarmInfo {
     running: 0,
     waitingForApproval: 0,
     createdAt: AT,
-    durationMs: 4200
+    durationMs: 4200,
+    error: null
   }
 }

@@ -294,6 +294,23 @@ test('a run of the launcher itself that may not be repeated ends as unknown with
   }
 })
 
+test('how long an item took counts from its lease, also when that was given before a restart of the launcher', async (t) => {
+  const scene = await SwarmScene.start(t, ['b'])
+  const id = await scene.launch(1, ONCE)
+  await scene.world.pass(3000)
+  await scene.crash()
+  await scene.link()
+  await scene.world.pass(1000)
+  const [run] = scene.open()
+  if (run === undefined) throw new Error('nothing runs')
+  scene.end(run)
+  await scene.world.pass(1000)
+  const { results } = await scene.launcher.api().call('swarm.results', { id })
+  const [row] = results
+  t.is(row?.status, 'completed')
+  t.ok((row?.durationMs ?? 0) >= 4000 && (row?.durationMs ?? 0) < 5000, `${row?.durationMs} ms`)
+})
+
 test('a swarm that ran when its home was backed up is canceled in the restored home, and no item is begun again', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(6, ONCE)
@@ -302,7 +319,9 @@ test('a swarm that ran when its home was backed up is canceled in the restored h
   const running = scene.begun.length
   await scene.ledger.commit(entries.map(({ key, value }) => ({ key, value: restoredValue(key, value) })))
   await scene.crash()
-  t.is((await scene.info(id)).status, 'canceled')
+  const { status, error } = await scene.info(id)
+  t.is(status, 'canceled')
+  t.ok(error?.message.includes('restored from a backup'), error?.message)
   await scene.link()
   await scene.world.pass(5000)
   t.alike([scene.begun.length, scene.open().length], [running, 0])

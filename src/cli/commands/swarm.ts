@@ -23,7 +23,7 @@ const STYLES: Readonly<Record<SwarmInfo['status'] | SwarmItemStatus, Style>> = {
 /** `swarm ls`. */
 export const listSwarms: Action = async ({ output, api }) => {
   const { swarms } = await api().call('swarm.list', {})
-  if (output.json) output.object('swarms@1', { swarms })
+  if (output.json) output.object('swarms@1', { swarms: swarms.map((one) => output.hinted(one)) })
   else if (swarms.length === 0) output.print('no swarms')
   else {
     const now = Date.now()
@@ -46,7 +46,7 @@ function progressText({ counts }: SwarmInfo): string {
 /** `swarm show <id>`. */
 export const showSwarm: Action = async ({ output, api }, [id = '']) => {
   const info = await api().call('swarm.show', { id })
-  if (output.json) output.object('swarm-info@1', info)
+  if (output.json) output.object('swarm-info@1', output.hinted(info))
   else printSwarm(output, info)
   return EXIT.ok
 }
@@ -68,6 +68,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
     ['items', itemsText(info)],
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
+    info.error === null ? null : ['error', { text: `${info.error.message}  [${info.error.code}]`, style: 'red' }],
     ...info.leftOut.map((one) => ['left out', `${one.agent}: ${ruleText(one)}`] as const)
   ])
 }
@@ -90,7 +91,7 @@ async function printResults(output: Output, { status, result, results }: SwarmRe
       one.item,
       one.agent,
       { text: one.status, style: STYLES[one.status] },
-      formatDuration(one.durationMs),
+      one.durationMs === null ? '-' : formatDuration(one.durationMs),
       one.error === null ? (typeof one.result === 'string' ? one.result : jsonLine(one.result)) : one.error.message
     ])
     await printTable(output, ['ITEM', 'AGENT', 'STATUS', 'TIME', 'RESULT'], rows)
@@ -102,7 +103,7 @@ async function printResults(output: Output, { status, result, results }: SwarmRe
 /** `swarm cancel <id>`. */
 export const cancelSwarm: Action = async ({ output, api }, [id = '']) => {
   const info = await api().call('swarm.cancel', { id })
-  if (output.json) output.object('swarm-info@1', info)
+  if (output.json) output.object('swarm-info@1', output.hinted(info))
   else output.print(`swarm ${shown(info.id)} is ${info.status}`)
   return EXIT.ok
 }

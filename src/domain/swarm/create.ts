@@ -51,7 +51,7 @@ function groupsOf(items: SwarmParts['items']): Map<number, number[]> {
 }
 
 function freshItem({ name, pinnedTo, need = 0, isBlocked, group }: ItemSpec, groups: ReadonlyMap<number, readonly number[]>): ItemState {
-  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, isRepeatable: true, tried: [], barred: [], takeovers: 0 }
+  const none = { attempt: 0, failures: 0, agent: '', leasedAt: 0, givenAt: null, isRepeatable: true, tried: [], barred: [], takeovers: 0 }
   const siblings = group === undefined ? null : (groups.get(group) ?? null)
   return { name, pinnedTo: pinnedTo ?? null, need, siblings, status: isBlocked === true ? 'blocked' : 'waiting', ...none }
 }

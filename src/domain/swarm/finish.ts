@@ -22,7 +22,7 @@ export function finishItem(
     status: item.status,
     result: outcome.ok ? outcome.result : null,
     error: outcome.ok ? null : item.status === 'unknown' ? { ...outcome.error, retryable: false } : outcome.error,
-    durationMs: item.attempt === 0 ? 0 : now - item.leasedAt
+    durationMs: item.attempt === 0 ? 0 : item.givenAt === null ? null : now - item.givenAt
   })
   endIfDone(state, effects)
 }

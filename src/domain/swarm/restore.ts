@@ -14,6 +14,8 @@ export interface KnownItem {
   /** Runs that had failed when it was leased last. */
   readonly failures: number
   readonly isRepeatable: boolean
+  /** When the lease was given, on the clock of now; absent or in the future when that is not known. */
+  readonly leasedAt?: number
   /** Its outcome; null when none is known: its agent may work on it still. */
   readonly status: ItemOutcome | null
 }
@@ -38,7 +40,7 @@ export function restoreSwarm(
   return state
 }
 
-function restoreItem(state: SwarmState, { index, status, ...known }: KnownItem, now: number): void {
+function restoreItem(state: SwarmState, { index, status, leasedAt = Number.POSITIVE_INFINITY, ...known }: KnownItem, now: number): void {
   const item = state.items[index]
   if (item === undefined) return
   Object.assign(item, known)
@@ -53,6 +55,7 @@ function restoreItem(state: SwarmState, { index, status, ...known }: KnownItem, 
   agent.inUse++
   agent.host.inUse++
   item.leasedAt = now
+  item.givenAt = leasedAt <= now ? leasedAt : null
   const span = item.isRepeatable ? RETURN_LEASES.repeatable : RETURN_LEASES.other
   state.leases.set(index, now + span * state.parts.leaseMs)
 }

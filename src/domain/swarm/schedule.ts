@@ -157,6 +157,7 @@ function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { n
   item.isRepeatable = agent.needs.get(item.need) ?? true
   barSiblings(state, index)
   item.leasedAt = now
+  item.givenAt = now
   agent.inUse++
   agent.host.inUse++
   agent.lastLease = ++state.leaseCount

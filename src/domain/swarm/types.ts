@@ -99,8 +99,8 @@ export type SwarmEffect =
       readonly status: ItemOutcome
       readonly result: unknown
       readonly error: ErrorBody | null
-      /** From the last lease to now. */
-      readonly durationMs: number
+      /** From the last lease to now; null when it is not known when that was given. */
+      readonly durationMs: number | null
     }
   /** The end; nothing follows. */
   | { readonly type: 'done'; readonly status: FinalSwarmStatus; readonly counts: ItemCounts }
@@ -139,6 +139,8 @@ export interface ItemState {
   /** Who holds the lease, or held the last one; '' before the first. */
   agent: string
   leasedAt: number
+  /** When that lease was given, also by a launcher before this one; null when that is not known. */
+  givenAt: number | null
   /** May the run of its last lease be repeated? */
   isRepeatable: boolean
   /** Agents that had it without a result, for another to be preferred. */
