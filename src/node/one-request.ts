@@ -172,13 +172,14 @@ export class OneRequest {
         },
         ...(this.#isSent ? {} : { replies: this.#replies() })
       })
-    this.#isLeaving = true
-    await this.#copies.send(post).finally(() => {
-      this.#isLeaving = false
-    })
+    const isOut = (): void => void (this.#isLeaving = false)
+    await this.#copies.send(post).finally(isOut)
   }
 
   #changesOfSending(): readonly LedgerChange[] {
+    // It may have ended while a way to its node was looked for.
+    if (this.#told?.outcome === 'FAILED') throw NodeError.fromBody(this.#told.error)
+    this.#isLeaving = true
     return this.#hasGivenUp ? [] : changesOfSending(this.#asking, this.#record, this.#parts.clock.now())
   }
 
@@ -257,10 +258,9 @@ export class OneRequest {
   }
 
   async #payload(isQuery: boolean): Promise<RequestPayload> {
-    const timeoutMs = this.#hasGivenUp ? this.#asking.timeoutMs : this.#leftMs
-    const times = { timeoutMs, ttlMs: this.#leftMs + this.#lateMs }
     return requestPayload(this.#asking, this.names, {
-      ...times,
+      timeoutMs: this.#hasGivenUp ? this.#asking.timeoutMs : this.#leftMs,
+      ttlMs: this.#leftMs + this.#lateMs,
       isQuery,
       input: isQuery ? null : await inputOf(this.#asking, this.#record)
     })

@@ -92,6 +92,8 @@ export class Requests {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
       else await request.send()
     } catch (error) {
+      // It ended before it left: its answer says how.
+      if (request.isOver) return asked(request)
       const failure = asNodeError(error)
       this.#notSent(request, failure)
       if (request.isOver) throw failure
