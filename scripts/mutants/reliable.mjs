@@ -29,8 +29,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request that is recorded already is recorded anew',
     file: 'src/node/callee-requests.ts',
-    find: 'if (before === null && ledgerRoom.refusal === null)',
-    put: 'if (before !== undefined)',
+    find: 'if (isNew && ledgerRoom.refusal === null) {',
+    put: 'if (before !== undefined) {',
     test: 'node/durable-requests',
     title: 'a request that was done is not done again after a restart of its node'
   },

@@ -78,10 +78,14 @@ export interface AskedLease {
 }
 
 /** How a request ended for its caller. */
-export type Answer =
+export type Answer = (
   | { readonly outcome: 'COMPLETED'; readonly result: unknown }
   | { readonly outcome: 'FAILED'; readonly error: ErrorBody }
   | { readonly outcome: 'UNKNOWN'; readonly error: ErrorBody }
+) & {
+  /** The attempt that its agent was given; absent for the one that was asked. */
+  readonly run?: number
+}
 
 /** An answer that nothing follows. */
 export type Ended = Exclude<Answer, { outcome: 'UNKNOWN' }>
@@ -160,8 +164,8 @@ export function isOfOneCopy(answer: Answer): boolean {
 
 /** How a request ended for its caller, as the ledger has it. */
 export type CallerOutcome =
-  | { readonly status: 'completed'; readonly result: unknown }
-  | { readonly status: 'failed'; readonly error: ErrorBody }
+  | { readonly status: 'completed'; readonly result: unknown; readonly run?: number }
+  | { readonly status: 'failed'; readonly error: ErrorBody; readonly run?: number }
   | { readonly status: 'unknown'; readonly error: ErrorBody; readonly retryAt: number | null }
 
 /** What a request says; its times are milliseconds from now: at least one of each, and no more than any node takes. */
@@ -197,10 +201,11 @@ export function readReply(
   if (header.type !== 'response') return null
   const response = responsePayloadSchema.safeParse(payload)
   if (!response.success || !isOf(response.data, expected)) return null
-  if (response.data.outcome === 'COMPLETED') return { outcome: 'COMPLETED', result: response.data.result ?? null }
-  const { outcome } = response.data
+  const { outcome, run } = response.data
+  const by = run === undefined ? {} : { run }
+  if (outcome === 'COMPLETED') return { outcome, result: response.data.result ?? null, ...by }
   const error = response.data.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody()
-  return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error }
+  return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error, ...by }
 }
 
 function isOf(said: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, attempt }: RequestNames): boolean {
@@ -209,6 +214,9 @@ function isOf(said: Pick<RequestNames, 'requestId' | 'attempt'>, { requestId, at
 
 /** The same as the ledger has it. One that its peer does not know is not asked for again. */
 export function outcomeOf(answer: Answer): CallerOutcome {
-  if (answer.outcome === 'COMPLETED') return { status: 'completed', result: answer.result }
-  return answer.outcome === 'FAILED' ? { status: 'failed', error: answer.error } : { status: 'unknown', error: answer.error, retryAt: null }
+  const run = answer.run === undefined ? {} : { run: answer.run }
+  if (answer.outcome === 'COMPLETED') return { status: 'completed', result: answer.result, ...run }
+  return answer.outcome === 'FAILED'
+    ? { status: 'failed', error: answer.error, ...run }
+    : { status: 'unknown', error: answer.error, retryAt: null }
 }

@@ -18,7 +18,9 @@ import type { Ending } from './endings.js'
 import type { LedgerRoom } from './ledger-room.js'
 import type { Recording } from './inbox.js'
 import type { Incoming } from './incoming.js'
+import { recordedTask } from './recorded-task.js'
 import type { RequestBook } from './request-book.js'
+import type { Tasks } from './tasks.js'
 
 /** How much longer than its caller may ask after it a request is remembered, in milliseconds: clocks differ, and messages take time. */
 const BEYOND_MS = 3_600_000
@@ -30,6 +32,7 @@ export interface CalleeRequestsParts {
   readonly ids: IdSource
   readonly book: RequestBook
   readonly directory: Directory
+  readonly tasks: Pick<Tasks, 'restore'>
   readonly self: NodeId
   readonly ledgerRoom: Pick<LedgerRoom, 'refusal'>
   /** Are its requests answered by a program in person? Those are not recorded: only that program knows whether they may be repeated. */
@@ -75,11 +78,16 @@ export class CalleeRequests {
     this.#recording.add(name)
     try {
       const before = await this.#before(name)
-      if (before === null && ledgerRoom.refusal === null)
-        return { changes: book.changes(null, record, { input: envelope }), recorded: { ...copy, isFirst: true }, end }
+      const stopped = before !== null && before !== 'damaged' && isStopped(before) ? before : null
+      const isNew = before === null || stopped !== null
+      if (isNew && ledgerRoom.refusal === null) {
+        const { tries, taskId } = stopped ?? record
+        const changes = book.changes(stopped, { ...record, tries, taskId }, { input: envelope })
+        return { changes, recorded: { ...copy, isFirst: true }, end }
+      }
       end()
       const isDone = before === 'damaged' || (before !== null && before.status !== 'pending' && before.status !== 'started')
-      return { ...known, recorded: { ...copy, isDone, refusal: before === null ? ledgerRoom.refusal : null } }
+      return { ...known, recorded: { ...copy, isDone, refusal: isNew ? ledgerRoom.refusal : null } }
     } catch (error) {
       end()
       throw error
@@ -130,7 +138,7 @@ export class CalleeRequests {
   }
 
   #ended(record: RequestRecord, payload: RequestPayload, ending: Ending): Standing {
-    return { response: responseOf(payload, ending), changes: this.end(record, ending) }
+    return { response: responseOf(payload, ending), changes: this.endBefore(record, ending) }
   }
 
   /** The response to a request that has an end. */
@@ -159,19 +167,33 @@ export class CalleeRequests {
       response,
       changes: record === null ? [] : this.end(record, end)
     })
+    const run = record !== null && record.tries > 1 ? { ...payload, run: payload.attempt + record.tries - 1 } : payload
     try {
       if (outcome.ok) {
-        const response = completedBy(payload, outcome.result)
+        const response = completedBy(run, outcome.result)
         return concluded({ status: 'completed', response }, response)
       }
       const end = failed(outcome.code, outcome.message)
-      const { response, changes } = concluded(end, responseOf(payload, end))
+      const { response, changes } = concluded(end, responseOf(run, end))
       return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
     } catch (error) {
       // The result has no form in which it could be sent.
       const end = { status: 'failed', error: asNodeError(error).toBody() } as const
       return concluded(end, responseOf(payload, end))
     }
+  }
+
+  /** What is left of a request that this node stops: its caller is told that it was not done, and may ask once more. */
+  stopped(record: RequestRecord, isRunning: boolean): LedgerChange[] {
+    const { error } = ENDINGS.stopped
+    return isRunning && record.swarm === null ? this.end(record, { status: 'unknown', error }) : this.#parts.book.removal(record)
+  }
+
+  /** Ends what had no end when this node started, without a run: it is in the list of tasks from then on. */
+  endBefore(record: RequestRecord, { status, error }: Ending): LedgerChange[] {
+    const ended = recordedTask({ ...record, status, error, updatedAt: this.#parts.clock.now() }, null)
+    if (ended !== null) this.#parts.tasks.restore(ended.task, ended.events)
+    return this.end(record, { status, error })
   }
 
   /** The changes with which a request ends. What is kept of a result is the whole response. */
@@ -210,9 +232,14 @@ export class CalleeRequests {
   }
 }
 
+/** Did the node stop while it worked on it, so that a further copy is a further attempt? */
+export function isStopped({ status, error }: RequestRecord): boolean {
+  return status === 'unknown' && error?.code === ENDINGS.stopped.error.code
+}
+
 /** The end of a request that is not begun since its time is over. Only of one that came just now, or whose beginning is on record first, is it known that nothing was done. */
-function lateEnding({ status, isRepeatable }: RequestRecord, recorded: Incoming['recorded']): Ending {
-  if (status === 'started') return ENDINGS.late
+function lateEnding({ status, tries, isRepeatable }: RequestRecord, recorded: Incoming['recorded']): Ending {
+  if (status === 'started' || tries > 0) return ENDINGS.late
   const isFresh = recorded?.isFirst === true && recorded.deadline === undefined
   return isFresh || !isRepeatable ? ENDINGS.tooLate : ENDINGS.lateInDoubt
 }

@@ -111,7 +111,8 @@ export class CallerRecord {
     const retryAt = 'retryAt' in outcome ? outcome.retryAt : null
     const contents = 'result' in outcome ? resultOf(outcome.result) : {}
     this.#beforeEnd = this.#current
-    return this.#changes({ ...this.#current, status, error, retryAt, updatedAt: now }, contents)
+    const asking = 'run' in outcome && this.#current.asking !== null ? { ...this.#current.asking, run: outcome.run } : this.#current.asking
+    return this.#changes({ ...this.#current, status, error, retryAt, updatedAt: now, asking }, contents)
   }
 
   /** The ledger did not take its outcome: it is as it was before. */

@@ -9,7 +9,7 @@ export interface Ending {
 }
 
 /** Which run a response is of. */
-type Run = Pick<RequestPayload, 'requestId' | 'attempt'>
+type Run = Pick<RequestPayload, 'requestId' | 'attempt'> & { readonly run?: number }
 
 /** Ends that the node of the agent gives. */
 export const ENDINGS = {
@@ -52,13 +52,17 @@ function neverRepeated(message: string): Ending & { readonly status: 'unknown' }
 }
 
 /** The response with a result. */
-export function completedBy({ requestId, attempt }: Run, result: unknown): unknown {
-  return { requestId, attempt, outcome: 'COMPLETED', result, error: null }
+export function completedBy(run: Run, result: unknown): unknown {
+  return { ...namesOf(run), outcome: 'COMPLETED', result, error: null }
 }
 
 /** The response without one. */
-export function responseOf({ requestId, attempt }: Run, { status, error }: Ending): unknown {
-  return { requestId, attempt, outcome: status === 'failed' ? 'FAILED' : 'UNKNOWN', error }
+export function responseOf(run: Run, { status, error }: Ending): unknown {
+  return { ...namesOf(run), outcome: status === 'failed' ? 'FAILED' : 'UNKNOWN', error }
+}
+
+function namesOf({ requestId, attempt, run }: Run): Run {
+  return run === undefined ? { requestId, attempt } : { requestId, attempt, run }
 }
 
 /** What the ledger did not take has not begun, and may be asked again. @throws NodeError OVERLOADED */

@@ -322,6 +322,7 @@ export class OneRequest {
   #onReply(header: EnvelopeHeader, payload: unknown): void {
     const answer = readReply(header, payload, this)
     if (answer === null) return
+    if ('run' in answer) this.#note((tasks, id) => tasks.attempt(id, answer.run ?? 1))
     // Who has no link says it once, so what is not said again is not lost.
     if ('waitingFor' in answer) this.#waitFor(answer.waitingFor)
     else if ('progress' in answer) this.#note((tasks, id) => tasks.progress(id, answer.progress))

@@ -17,7 +17,8 @@ export interface RecordedTask {
  * the last change are known. `result`: what came of it, when it is still kept.
  */
 export function recordedTask(record: RequestRecord, result: unknown): RecordedTask | null {
-  const { taskId, role, target: agent, capability, description, createdAt, updatedAt, attempt } = record
+  const { taskId, role, target: agent, capability, description, createdAt, updatedAt } = record
+  const attempt = attemptOf(record)
   if (taskId === null) return null
   const opening = { id: taskId, kind: 'request', role, agent, capability: capability ?? '', description } as const
   const { task, event } = createTask(opening, createdAt)
@@ -30,6 +31,11 @@ export function recordedTask(record: RequestRecord, result: unknown): RecordedTa
     events.push(step.event)
   }
   return { task: now, events }
+}
+
+/** Its number at its agent: each run after one that ended with its node is a further attempt. */
+function attemptOf({ role, attempt, tries, asking }: RequestRecord): number {
+  return role === 'callee' ? attempt + Math.max(0, tries - 1) : (asking?.run ?? attempt)
 }
 
 function inputsOf({ status, error, role, tries }: RequestRecord, result: unknown): TaskInput[] {

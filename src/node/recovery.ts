@@ -6,6 +6,7 @@ import type { RequestRecord } from '../domain/reliable/records.js'
 import { recover, SETTLED } from '../domain/reliable/request.js'
 import type { Ledger } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { isStopped } from './callee-requests.js'
 import type { Conversations } from './conversations.js'
 import { parseAddress } from './directory.js'
 import type { Directory } from './directory.js'
@@ -64,7 +65,7 @@ export class Recovery {
   /** Goes on with what this node asked of others, but for those that were put out, and lists again what ended lately. @throws NodeError STORE_DAMAGED */
   async resume(putOut: readonly NodeId[]): Promise<void> {
     const { book, requests } = this.#parts
-    const ended = (await book.lasting(LISTED)).filter(({ status }) => SETTLED.has(status))
+    const ended = (await book.lasting(LISTED)).filter(hasEnded)
     for (const record of ended.sort((a, b) => a.createdAt - b.createdAt)) await this.#restore(record)
     for await (const record of book.pending()) {
       if (record.role === 'callee') {
@@ -156,6 +157,11 @@ export class Recovery {
     this.#parts.telemetry.count('errors', 'ledger')
     this.#parts.telemetry.log('error', what, { reason: messageOf(error) })
   }
+}
+
+/** A run that was stopped goes on as the same task when its caller asks once more, so it has not ended. */
+function hasEnded(record: RequestRecord): boolean {
+  return SETTLED.has(record.status) || (record.role === 'callee' && record.status === 'unknown' && !isStopped(record))
 }
 
 /** A task that is no longer in memory, by its id (or a beginning of it that no other has): as the ledger tells of it; null for none, or several. */

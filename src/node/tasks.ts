@@ -94,9 +94,9 @@ export class Tasks {
     this.#apply(id, { type: 'state', state: 'submitted', ...waiting })
   }
 
-  /** A further try of the same request. */
+  /** A further try of the same request; nothing for one that is no further one. */
   attempt(id: string, attempt: number): void {
-    this.#apply(id, { type: 'attempt', attempt })
+    if (attempt > (this.get(id)?.attempt ?? attempt)) this.#apply(id, { type: 'attempt', attempt })
   }
 
   /** The agent reports how far it is. A report of more than 64 KiB says no more than that it works. */

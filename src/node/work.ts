@@ -87,9 +87,9 @@ export class Work {
   }
 
   async #stopped({ payload, record, isRunning, threads }: Piece): Promise<void> {
-    const { book, callee } = this.#parts
+    const { callee } = this.#parts
     const isUnknown = record !== null && isRunning && !record.isRepeatable
-    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : book.removal(record)
+    const changes = record === null ? [] : isUnknown ? callee.end(record, ENDINGS.interrupted) : callee.stopped(record, isRunning)
     if (payload.swarm !== null && !isUnknown) return await this.#replies.note(changes)
     const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
     await this.#answer(threads, response, changes)
@@ -240,7 +240,7 @@ export class Work {
 
   /** Ends what was recorded before this node started and is not taken up again. Never rejects. */
   async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
-    await this.#replies.respond(thread, responseOf(record, ending), this.#parts.callee.end(record, ending))
+    await this.#replies.respond(thread, responseOf(record, ending), this.#parts.callee.endBefore(record, ending))
   }
 
   /** Nobody waits for what was asked any more. */
@@ -272,11 +272,10 @@ export class Work {
   ): Piece {
     const { agents, tasks } = this.#parts
     const { peer, recipient } = incoming
-    const { capability, description, attempt } = payload
+    const { capability, description } = payload
     const agent = addressText(recipient)
     const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description } as const
     const taskId = tasks.open(opening, record?.taskId ?? undefined)
-    if (attempt > 1) tasks.attempt(taskId, attempt)
     const load = agents.load(recipient.agentId)
     if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
     const piece: Piece = {
@@ -308,6 +307,7 @@ export class Work {
     const outcome = await agents.run(piece.recipient.agentId, taskOf(piece), {
       signal: piece.abort,
       onStart: async () => {
+        tasks.attempt(piece.taskId, taskOf(piece).attempt)
         await this.#begin(piece)
         piece.isRunning = true
         telemetry.count('tasks_started')

@@ -74,3 +74,49 @@ test('of a request of this very node that was with its agent nobody says after a
   await scene.world.settle()
   t.is((await shown()).state, 'completed')
 })
+
+test('a run after a kill, or after a stop, is a further attempt of the same task, as both nodes show it, also after their restarts', async (t) => {
+  for (const end of ['crashPeer', 'restartPeer'] as const) {
+    const scene = await DurableScene.start(t)
+    const { taskId, requestId } = await scene.ask()
+    await scene.world.pass(1000)
+    await scene[end]()
+    await scene.link()
+    await scene.world.pass(10_000, 1000)
+    t.alike(
+      scene.begun.map((one) => [one.requestId, one.attempt]),
+      [
+        [requestId, 1],
+        [requestId, 2]
+      ],
+      end
+    )
+    t.is(scene.begun[0]?.taskId, scene.begun[1]?.taskId)
+    const attempts = async (): Promise<number[]> => {
+      const ids = [
+        [scene.here, taskId],
+        [scene.peer, scene.begun[0]?.taskId]
+      ] as const
+      return await Promise.all(ids.map(async ([node, id]) => (await node.api().call('tasks.show', { id: id ?? '' })).attempt))
+    }
+    t.is((await attempts())[1], 2)
+    scene.finish()
+    await scene.world.settle()
+    t.is((await scene.task(taskId)).state, 'completed')
+    t.alike(await attempts(), [2, 2])
+    await scene.crashHere()
+    await scene.crashPeer()
+    t.alike(await attempts(), [2, 2])
+  }
+})
+
+test('what ended as unknown at a restart is in the list of tasks, then and after the next one', async (t) => {
+  const scene = await DurableScene.start(t)
+  await scene.ask({ capability: 'slow.once' })
+  await scene.world.pass(1000)
+  const states = async (): Promise<string[]> => (await scene.peer.api().call('tasks.list', {})).tasks.map(({ state }) => state)
+  await scene.crashPeer()
+  t.alike(await states(), ['unknown'])
+  await scene.crashPeer()
+  t.alike(await states(), ['unknown'])
+})

@@ -74,6 +74,8 @@ export interface AskingRecord {
   readonly mayQueue: boolean
   /** It may be run again, though its capability says that it may not. */
   readonly allowRepeat?: boolean
+  /** The attempt that ended it, as its node says; absent for the first. */
+  readonly run?: number
 }
 
 /** See {@link RequestRecord}. */

@@ -84,6 +84,8 @@ export const responsePayloadSchema = z.object({
   attempt: z.number().int().min(1),
   /** UNKNOWN: nobody can say whether it was done, and it is not done again. */
   outcome: z.enum(['COMPLETED', 'FAILED', 'UNKNOWN']),
+  /** The attempt that its agent was given; absent for the one that was asked. */
+  run: z.number().int().min(1).max(1_000_000).optional().catch(undefined),
   result: z.unknown().optional(),
   error: errorBodySchema.nullable().default(null)
 })
