@@ -54,6 +54,7 @@ export interface RestoredInfo {
 export async function writeBackup(sources: BackupSources, { file, force = false }: BackupRequest): Promise<BackupInfo> {
   if (!path.isAbsolute(file)) throw new NodeError('USAGE', 'the file of a backup is an absolute path')
   const { home, state, nodeId, createdAt } = sources
+  if (!path.relative(home.home, file).startsWith('..')) throw new NodeError('USAGE', `a backup in ${home.home} would be lost with it`)
   const writer = await BackupWriter.create(file, { mayReplace: force })
   // Copies of the seed are left nowhere but in the file.
   const copy = path.join(home.run, 'backup')

@@ -9,7 +9,7 @@ import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { openDurableLedger } from './adapters/storage/durable-ledger.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { readPidFile, removePidFile, writePidFile } from './adapters/storage/pid-file.js'
-import { damageError, runningError, storeError } from './adapters/storage/store-errors.js'
+import { codeOf, damageError, runningError, storeError } from './adapters/storage/store-errors.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
 import { coreMark, ledgerMark, openStore } from './open-home.js'
 import { Unwind } from './unwind.js'
@@ -106,7 +106,10 @@ function failed(name: string, error: unknown): Check {
  */
 export async function repairHome(home: HomePaths, now: number): Promise<readonly Repair[]> {
   return await claimed(home, async (documents) => {
-    const aside = (file: string): Promise<void> => fs.rename(file, `${file}.damaged-${stampOf(now)}`)
+    const aside = (file: string): Promise<void> =>
+      fs.rename(file, `${file}.damaged-${stampOf(now)}`).catch((error: unknown) => {
+        if (codeOf(error) !== 'ENOENT') throw error
+      })
     const repairs = await repairDocuments(home, documents, aside)
     const state = await documents.read<MeshState>('mesh')
     if (state !== null) repairs.push(...(await repairStore(home, { documents, state, aside })))
@@ -192,6 +195,11 @@ async function readLedger(home: HomePaths, documents: NodeStore): Promise<number
 
 /** Reads the store and compares it with what the home says of it. @throws NodeError STORE_DAMAGED */
 async function readStore(home: HomePaths, documents: NodeStore, state: MeshState): Promise<LogFacts> {
+  // Opening it would make one.
+  const isThere = await fs.stat(home.store).then(Boolean, () => false)
+  // A repair moved it aside: the next start makes a new one.
+  if (!isThere && state.takesOver === true) return { nodeId: '', core: '', length: 0, blocks: 0 }
+  if (!isThere) throw new NodeError('STORE_DAMAGED', `the store ${home.store} is gone`)
   const unwind = new Unwind(() => {})
   try {
     const store = await openStore(home.store, { unwind, documents })

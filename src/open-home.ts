@@ -1,3 +1,4 @@
+import fs from 'node:fs/promises'
 import path from 'node:path'
 import Corestore from 'corestore'
 import type { Clock } from './kit/clock.js'
@@ -143,6 +144,8 @@ export function ledgerMark(documents: NodeStore): DurableLedgerOptions['mark'] {
 export async function openStore(dir: string, { unwind, documents }: { unwind: Unwind; documents: NodeStore }): Promise<Corestore> {
   const seed = await documents.read<SeedDocument>(SEED)
   try {
+    // Its engine would leave it open to others.
+    await fs.mkdir(dir, { recursive: true, mode: 0o700 })
     await healStore(dir)
     const store = new Corestore(dir, seed === null ? {} : { primaryKey: keyFromText(seed.key), unsafe: true })
     unwind.add('store', () => store.close())

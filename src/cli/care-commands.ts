@@ -28,8 +28,8 @@ export const CARE_COMMANDS: readonly CommandSpec[] = [
     about: 'make the home of a node of a backup, where there is none',
     group: 'Care',
     more: [
-      'Everything is checked before anything is written. The node keeps its identity; a home of it that still runs stops when this',
-      'one is started. What others had asked and was not begun when the backup was made ends as UNKNOWN, unless it may be repeated.',
+      'Everything is checked before anything is written. The node keeps its identity; a home of it that still runs stops when it',
+      'hears of this one from another member of the mesh. What others had asked and was not begun when the backup was made ends as UNKNOWN, unless it may be repeated.',
       '',
       'Example: a2a-node restore laptop.backup --home ~/node2   (then)   a2a-node start --home ~/node2'
     ],

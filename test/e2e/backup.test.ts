@@ -132,6 +132,16 @@ test('a backup replaces no file and no home; a damaged one is refused before any
   t.alike((await fs.readdir(dir)).sort(), ['damaged', 'node.backup'])
   t.is((await mesh.run(['--home', path.join(dir, 'none'), 'backup', path.join(dir, 'x')])).code, 9, 'nothing to back up')
   t.is((await mesh.run(['--home', home, 'restore', path.join(dir, 'missing')])).code, 2)
+  for (const bad of [
+    ['backup', '--force', dir],
+    ['backup', '--force', '/dev/null'],
+    ['backup', '-'],
+    ['backup', path.join(a.home, 'store', 'x')]
+  ]) {
+    const { code, stderr } = await a.cli(bad)
+    t.is(code, 2, `${bad.join(' ')}: ${stderr}`)
+  }
+  for (const bad of [dir, '-']) t.is((await mesh.run(['--home', home, 'restore', bad])).code, 2)
 })
 
 /** Key of the writer core of a home; of a node that just started perhaps still the former one. */

@@ -141,3 +141,17 @@ test('what makes the node itself cannot be repaired: doctor says that a backup c
   t.is(text.code, 1)
   t.ok(/^fail {2}documents .*mesh\.json/m.test(text.stdout), text.stdout)
 })
+
+test('doctor says that a store is gone and makes none; a repair fetches the log anew', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = await mesh.meshOf('a', 'b')
+  await b.stop()
+  await fs.rm(path.join(b.home, 'store'), { recursive: true })
+  t.alike(failing(await doctor(mesh, b.home)), ['store'])
+  t.absent((await fs.readdir(b.home)).includes('store'))
+  t.is((await doctor(mesh, b.home, '--repair')).repairs[0]?.name, 'store')
+  const again = await mesh.start('b', { home: b.home })
+  await untilOnline(again, 1)
+  t.is((await fs.stat(path.join(b.home, 'store'))).mode & 0o777, 0o700)
+  t.is(a.info.mesh.id, again.info.mesh.id)
+})

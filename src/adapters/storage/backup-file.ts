@@ -4,7 +4,7 @@ import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
-import { shown } from '../../kit/text.js'
+import { shellWord, shown } from '../../kit/text.js'
 import { syncDir } from './atomic-file.js'
 import { codeOf, storeError } from './store-errors.js'
 
@@ -55,6 +55,7 @@ export class BackupWriter {
 
   /** Begins a backup. @throws NodeError FILE_EXISTS, NO_PERMISSION, DISK_FULL */
   static async create(file: string, { mayReplace }: { readonly mayReplace: boolean }): Promise<BackupWriter> {
+    await assertFile(file)
     if (!mayReplace && (await isThere(file))) throw existsError(file)
     const aside = `${file}.${randomBytes(4).toString('hex')}.tmp`
     const handle = await fs.open(aside, 'wx', 0o600).catch((error: unknown) => Promise.reject(placeError(error, file)))
@@ -108,6 +109,7 @@ export class BackupWriter {
  * @throws NodeError STORE_DAMAGED for what is no backup, or no whole one; NO_PERMISSION; USAGE when there is no such file
  */
 export async function* readBackup(file: string): AsyncGenerator<BackupPart> {
+  await assertFile(file)
   const handle = await fs.open(file, 'r').catch((error: unknown) => Promise.reject(placeError(error, file)))
   try {
     yield* new Reader(file, handle).parts()
@@ -227,6 +229,15 @@ async function isThere(file: string): Promise<boolean> {
 function existsError(file: string): NodeError {
   return new NodeError('FILE_EXISTS', `${file} is there already`, {
     next: ['a2a-node backup <file> --force', 'a2a-node backup <another file>']
+  })
+}
+
+/** Of what is no file nothing can be read twice, and nothing takes its place. */
+async function assertFile(file: string): Promise<void> {
+  const stats = await fs.stat(file).catch(() => null)
+  if (stats === null || stats.isFile()) return
+  throw new NodeError('USAGE', `${file} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}; a backup is one file`, {
+    next: [`ls -ld ${shellWord(file)}`]
   })
 }
 

@@ -13,6 +13,8 @@ export interface RunRecord {
   readonly socket: string
 }
 
+/** The mark of a process that has ended and is not collected by its parent yet. */
+const ENDED = 'ended'
 /** Rounds of clearing away what dead nodes left before giving up. */
 const MAX_ROUNDS = 8
 
@@ -89,6 +91,7 @@ function isAlive(pid: number, mark: string | null): boolean {
     if (codeOf(error) !== 'EPERM') return false
   }
   const now = processMark(pid)
+  if (now === ENDED) return false
   return mark === null || now === null || now === mark
 }
 
@@ -105,7 +108,9 @@ function processMark(pid: number): string | null {
 function linuxMark(pid: number): string | null {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   // The second field is the command in brackets and may hold anything; the 22nd is the start time in ticks since boot.
-  const ticks = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  if (fields[0] === 'Z') return ENDED
+  const ticks = fields[19]
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   return ticks === undefined ? null : `${boot}/${ticks}`
 }

@@ -101,3 +101,16 @@ test('removing takes the own file or a dead one, never that of a living other', 
   await t.exception(fs.stat(file), /ENOENT/)
   await t.execution(removePidFile(file))
 })
+
+test('a process that has ended and was not collected by its parent does not run', async (t) => {
+  if (process.platform !== 'linux') return t.comment('skipped: only Linux tells')
+  // The shell becomes a program that collects nothing.
+  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 300'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  t.teardown(() => void parent.kill('SIGKILL'))
+  const pid = Number(await new Promise<string>((resolve) => parent.stdout.once('data', (text: Buffer) => resolve(text.toString()))))
+  const isZombie = async (): Promise<boolean> => / Z /.test((await fs.readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\)/, ''))
+  while (!(await isZombie())) await new Promise((resolve) => setImmediate(resolve))
+  const file = path.join(await tempDir(t), 'node.pid')
+  await fs.writeFile(file, JSON.stringify({ pid, startedAt: 1, socket: '/s' }))
+  t.is(await readPidFile(file), null)
+})
