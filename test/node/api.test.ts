@@ -304,6 +304,8 @@ test('a watch of peers tells of each change', async (t) => {
 
 test('a watch of tasks gathers changes, and ends with nothing left behind', async (t) => {
   const { world, owner } = await scene(t)
+  // What the start left to be done soon.
+  await world.pass(1000)
   const timers = world.clock.pending
   const items = await watched(owner.api(), ['tasks.list', {}], async () => {
     for (let i = 0; i < 5; i++) void owner.api().call('message.send', { agent: 'text@peer', text: 'x' })
