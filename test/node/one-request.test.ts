@@ -64,7 +64,7 @@ test('a request whose peer ended while it had it is taken up again by that peer'
   t.is(young.tasks.length, 1)
   t.alike(task(asked), ['working', null])
   young.finish('after all')
-  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'after all' })
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'after all', run: 2 })
 })
 
 test('while the peer is away its request waits for it and is not working', async (t) => {
