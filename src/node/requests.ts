@@ -92,8 +92,8 @@ export class Requests {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
       else await request.send()
     } catch (error) {
-      // It ended before it left: its answer says how.
-      if (request.isOver) return asked(request)
+      // It was canceled, or its time was over, before it left: its answer says so. What a stop abandons is refused.
+      if (request.isOver && (await request.answer).outcome === 'FAILED') return asked(request)
       const failure = asNodeError(error)
       this.#notSent(request, failure)
       if (request.isOver) throw failure
