@@ -19,7 +19,7 @@ const COMMAND = /^(?:[A-Z_]+=(?:<[^>]*>|\S+) )*a2a-node (?=\S)/
 
 /** A place that text is written to; what a process stream and a test have in common. */
 export interface Sink {
-  write(text: string): unknown
+  write(text: string | Uint8Array): unknown
   readonly isTTY?: boolean | undefined
   readonly columns?: number | undefined
   readonly rows?: number | undefined

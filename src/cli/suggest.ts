@@ -8,6 +8,7 @@ const KNOWN_NAMES: { readonly [C in ErrorCode]?: (api: NodeApi) => Promise<strin
   PEER_NOT_FOUND: async (api) => (await api.call('peers.list', { all: true })).peers.map((one) => one.name),
   AGENT_NOT_FOUND: async (api) => (await api.call('agents.list', {})).agents.flatMap((one) => [one.id, one.address]),
   CAPABILITY_NOT_FOUND: capabilities,
+  DOCUMENT_NOT_FOUND: async (api) => (await api.call('documents.list', {})).documents.map((one) => one.name),
   NO_CAPABLE_AGENT: capabilities
 }
 

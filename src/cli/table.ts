@@ -1,6 +1,7 @@
 import { AGENT_COMMANDS } from './agent-commands.js'
 import { CARE_COMMANDS } from './care-commands.js'
 import type { Action } from './context.js'
+import { DOC_COMMANDS } from './doc-commands.js'
 import { SWARM_COMMANDS } from './swarm-commands.js'
 
 /** One option of a command. */
@@ -241,6 +242,7 @@ const WORK: readonly CommandSpec[] = [
     group: 'Work',
     sub: SWARM_COMMANDS
   },
+  { name: 'doc', about: 'documents that members of the mesh share', group: 'Work', sub: DOC_COMMANDS },
   {
     name: 'tasks',
     about: 'work asked of this node or by it, newest first',

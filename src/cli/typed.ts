@@ -7,6 +7,7 @@ const LONGEST: Readonly<Record<string, number>> = {
   peer: 256,
   agent: 256,
   id: 256,
+  doc: 128,
   capability: 128,
   goal: 65_536,
   reason: 256

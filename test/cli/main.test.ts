@@ -28,6 +28,9 @@ test('without a running node every client command exits 3 and says what to do', 
     'tasks',
     'events',
     'metrics',
+    'doc ls',
+    'doc get x',
+    'doc set x y',
     'stop'
   ]
   for (const command of commands) {

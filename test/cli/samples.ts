@@ -1,3 +1,4 @@
+import type { DocumentReading, DocumentType } from '../../src/ports/document-api.js'
 import type { AgentDetail, PeerDetail, TaskInfo } from '../../src/ports/node-api.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 
@@ -105,4 +106,9 @@ export function swarm(status: SwarmInfo['status'] = 'completed'): SwarmInfo {
     durationMs: 4200,
     error: null
   }
+}
+
+/** What is read of a part of the document `notes`. */
+export function readingOf(type: DocumentType, value: unknown): DocumentReading {
+  return { id: 'n'.repeat(52), name: 'notes', type, root: type, value }
 }

@@ -1,0 +1,97 @@
+import { NodeError } from '../../kit/errors.js'
+import { isKeyText } from '../../kit/ids.js'
+import { shown } from '../../kit/text.js'
+import type { DocumentReading } from '../../ports/document-api.js'
+import type { NodeApi } from '../../ports/node-api.js'
+import type { Action } from '../context.js'
+import { isFilled, partOption, partsOf, partText, readPart, wholeEdit } from '../document-part.js'
+import { EXIT } from '../exit-codes.js'
+import { type Options, textOption } from '../options.js'
+import { jsonText, type Output, plainText } from '../output.js'
+import { readStdin } from '../stdin.js'
+
+/** The control API takes no longer bodies. */
+const TEXT_MAX = 1_048_576
+
+/** `doc get <doc>`: the document alone. */
+export const getDocument: Action = async ({ output, api }, [document = ''], options) => {
+  const part = await readPart(api(), document, options)
+  if (output.json) output.object('doc@1', part)
+  else printPart(output, part)
+  return EXIT.ok
+}
+
+/** As it is for a file or a program; for a person on lines of their own, and with nothing that a terminal obeys. */
+function printPart(output: Output, part: DocumentReading): void {
+  const text = partText(part)
+  if (output.out.isTTY === true) output.print(plainText(text.replace(/\n$/, '')))
+  else output.out.write(text)
+}
+
+/** `doc set <doc> <text|->`: makes it equal to what was typed. */
+export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
+  const typed = text === '-' ? await readStdin(TEXT_MAX) : text
+  const { part, created } = await partToSet(api(), document, { options, typed })
+  const { changed, ...reading } = await api().call('documents.edit', { document, edit: wholeEdit(part, typed) })
+  if (output.json)
+    output.object('doc-set@1', { id: reading.id, name: reading.name, type: reading.type, root: reading.root, changed, created })
+  else output.note(`${shown(reading.name)} ${created ? 'is new and set' : changed ? 'is set' : 'was so already'}`)
+  return EXIT.ok
+}
+
+/** The part that is meant; what was typed is checked before a document is created for good. */
+async function partToSet(
+  api: NodeApi,
+  document: string,
+  { options, typed }: { readonly options: Options; readonly typed: string }
+): Promise<{ readonly part: Pick<DocumentReading, 'type' | 'root'>; readonly created: boolean }> {
+  try {
+    return { part: await readPart(api, document, options), created: false }
+  } catch (error) {
+    // An id is none that a document could be called by.
+    if (!(error instanceof NodeError) || error.code !== 'DOCUMENT_NOT_FOUND' || isKeyText(document)) throw error
+    const { type, root } = partOption(options) ?? { type: 'text' }
+    const part = { type, root: root ?? type }
+    wholeEdit(part, typed)
+    const { created } = await api.call('documents.create', { name: document })
+    return { part, created }
+  }
+}
+
+/** `doc export <doc>`. */
+export const exportDocument: Action = async ({ output, api }, [document = ''], options) => {
+  const format = textOption(options, 'format') ?? 'text'
+  if (format === 'yjs') {
+    if (partOption(options) !== null) throw new NodeError('USAGE', 'yjs is always the whole document: leave --type and --root out')
+    const { id, name } = await api().call('documents.show', { document })
+    const update = await wholeUpdate(api(), document)
+    if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64') })
+    else output.out.write(update)
+  } else if (format === 'json') await exportJson(output, await exported(api(), document, options))
+  else {
+    const part = await readPart(api(), document, options)
+    if (output.json) output.object('doc-export@1', { id: part.id, name: part.name, format, text: partText(part) })
+    else output.out.write(partText(part))
+  }
+  return EXIT.ok
+}
+
+/** The part that is named, else all that hold something. */
+async function exported(api: NodeApi, document: string, options: Options): Promise<readonly DocumentReading[]> {
+  const part = partOption(options)
+  if (part !== null) return [await api.call('documents.read', { document, ...part })]
+  const parts = await partsOf(api, document)
+  return parts.some(isFilled) ? parts.filter(isFilled) : parts.slice(0, 1)
+}
+
+async function exportJson(output: Output, parts: readonly DocumentReading[]): Promise<void> {
+  const value = Object.fromEntries(parts.map(({ root, value: one }) => [root, one]))
+  const { id = '', name = '' } = parts[0] ?? {}
+  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value })
+  else output.print(jsonText(value))
+}
+
+async function wholeUpdate(api: NodeApi, document: string): Promise<Uint8Array> {
+  for await (const line of api.watch('documents.live', { document })) if (line.type === 'open') return line.update
+  throw new NodeError('CHANNEL_CLOSED', 'the node ended the document before it was whole', { next: [] })
+}

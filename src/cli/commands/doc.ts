@@ -1,0 +1,88 @@
+import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import type { DocumentAccessInfo, DocumentDetail, DocumentInfo, DocumentRuleInfo, DocumentWriter } from '../../ports/document-api.js'
+import { canAsk, confirm } from '../confirm.js'
+import type { Action } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { isSet } from '../options.js'
+import type { Output } from '../output.js'
+import { type Cell, plural, printFacts, printTable } from '../render.js'
+import { agoText, bytesText } from '../words.js'
+
+/** `doc ls`: the documents that may be seen. */
+export const listDocuments: Action = async ({ output, api }) => {
+  const { documents } = await api().call('documents.list', {})
+  if (output.json) output.object('docs@1', { documents })
+  else if (documents.length === 0) output.print('no documents')
+  else await printTable(output, ['NAME', 'SIZE', 'WRITERS', 'MAY', 'KEPT', 'BY', 'CREATED'], documents.map(row))
+  return EXIT.ok
+}
+
+function row(one: DocumentInfo): Cell[] {
+  return [
+    { text: one.name, style: 'bold' },
+    bytesText(one.bytes),
+    String(one.writers),
+    mayText(one),
+    one.following ? 'yes' : 'no',
+    one.creator.name,
+    agoText(one.createdAt, Date.now())
+  ]
+}
+
+function mayText({ may }: DocumentInfo): string {
+  return may.write ? 'write' : 'read'
+}
+
+/** `doc show <doc>`: who wrote it, and who may. */
+export const showDocument: Action = async ({ output, api }, [document = '']) => {
+  const one = await api().call('documents.show', { document })
+  if (output.json) output.object('doc-detail@1', one)
+  else await printDocument(output, one)
+  return EXIT.ok
+}
+
+async function printDocument(output: Output, one: DocumentDetail): Promise<void> {
+  output.print(`${output.paint('bold', shown(one.name))}   ${one.id}`)
+  printFacts(output, [
+    ['created', `by ${one.creator.name}, ${agoText(one.createdAt, Date.now())}`],
+    ['size', `${bytesText(one.bytes)} in ${plural(one.blocks, 'block')}`],
+    ['kept here', one.following ? 'yes' : 'no'],
+    ['you may', `${mayText(one)}${one.may.restrict ? ', say who else may' : ''}`],
+    ...accessFacts(one.access)
+  ])
+  const rows = one.streams.map((stream): Cell[] => [stream.node.name, String(stream.blocks), bytesText(stream.bytes), stateText(stream)])
+  if (rows.length > 0) await printTable(output, ['WRITER', 'BLOCKS', 'SIZE', 'STATE'], rows)
+}
+
+function stateText({ mayWrite, stopped }: DocumentWriter): string {
+  if (stopped !== null) return `stopped: ${stopped}`
+  return mayWrite ? 'writes' : 'may not write any more'
+}
+
+function accessFacts(access: DocumentAccessInfo | null): [string, string][] {
+  if (access === null) return [['access', 'every member that is in no sandbox may see and write it']]
+  return [
+    ['may see', ruleText(access.see)],
+    ['may write', ruleText(access.write)],
+    ['set by', access.by.name]
+  ]
+}
+
+function ruleText({ members, tier, sandboxes, unsandboxed }: DocumentRuleInfo): string {
+  const places = [...(unsandboxed ? ['in no sandbox'] : []), ...sandboxes.map((one) => `in sandbox ${one}`)]
+  const byTier = tier === null || places.length === 0 ? [] : [`whoever is ${tier} or more powerful, ${places.join(' or ')}`]
+  return [...members.map(({ name }) => name), ...byTier, 'its creator and the owner of the mesh'].join('; ')
+}
+
+/** `doc rm <doc>`: this node keeps it no longer. */
+export const removeDocument: Action = async ({ output, api }, [document = ''], options) => {
+  const { name, may } = await api().call('documents.show', { document })
+  const isAsked = !isSet(options, 'yes') && !output.json && canAsk(output)
+  if (isAsked) output.note(`What ${may.write ? 'you wrote into' : 'is here of'} ${shown(name)} and nobody else has is lost.`)
+  if (isAsked && !(await confirm('keep it here no longer?'))) throw new NodeError('CANCELED', 'nothing was removed', { next: [] })
+  const gone = await api().call('documents.forget', { document })
+  if (output.json) output.object('doc-removed@1', gone)
+  else output.print(`${shown(gone.name)} is kept here no longer: ${bytesText(gone.bytes)} removed`)
+  return EXIT.ok
+}

@@ -1,0 +1,30 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import { changeText } from '../../../src/cli/commands/doc-watch.js'
+
+test('a change of a document is told in a line: what went and what came, and where', (t: Assert) => {
+  const cases: [unknown, unknown, string][] = [
+    ['hello world', 'hello big world', 'at 6  +"big "'],
+    ['hello big world', 'hello world', 'at 6  -"big "'],
+    ['abc', 'axc', 'at 1  -"b"  +"x"'],
+    ['', '\u001b[31mred\n', 'at 0  +"\\u001b[31mred\\n"'],
+    [[1, 2, 3], [1, 3], 'at 1  -2'],
+    [[1], [1, { a: 'b' }], 'at 1  +{"a":"b"}'],
+    [{ a: 1, b: 2 }, { b: 3, c: 4 }, '-a  b=3  c=4']
+  ]
+  for (const [before, value, line] of cases) t.is(changeText({ value: before }, { value }), line)
+})
+
+test('a line of a change is one line without control characters, whatever others write', (t: Assert) => {
+  const values = fc.oneof(
+    fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })),
+    fc.tuple(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.string({ unit: 'binary' }))),
+    fc.tuple(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()))
+  )
+  fc.assert(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what must not be there
+    fc.property(values, ([before, value]) => !/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(changeText({ value: before }, { value }))),
+    { numRuns: 300 }
+  )
+  t.pass()
+})

@@ -1,0 +1,43 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import { partText, wholeEdit } from '../../src/cli/document-part.js'
+import { toWire } from '../../src/adapters/control/wire.js'
+import { readingOf } from './samples.js'
+import { fakeHome } from './command-line.js'
+
+test('what is printed of a part and set again is the same, whatever it holds', (t: Assert) => {
+  const json = fc.jsonValue({ maxDepth: 3 })
+  const part = fc.oneof(
+    fc.string().map((value) => ({ type: 'text' as const, value })),
+    fc.dictionary(fc.constantFrom('a', 'b', '$bytes', '$$bytes'), json).map((value) => ({ type: 'map' as const, value })),
+    fc.array(fc.oneof(json, fc.uint8Array())).map((value) => ({ type: 'list' as const, value }))
+  )
+  fc.assert(
+    fc.property(part, ({ type, value }) => {
+      const edit = wholeEdit({ type, root: 'x' }, partText({ type, value }))
+      const back = 'text' in edit ? edit.text : 'map' in edit ? edit.map : edit.list
+      t.is(JSON.stringify(toWire(back)), JSON.stringify(toWire(value)))
+    }),
+    { numRuns: 200 }
+  )
+})
+
+test('the part that is meant is the one that holds something; of several one has to be named, with the commands to type', async (t: Assert) => {
+  const values: Record<string, unknown> = { text: '', map: {}, list: ['x'] }
+  const { run: cli, fake } = await fakeHome(t, {
+    calls: { 'documents.read': ({ type, root }) => readingOf(type, root === undefined ? values[type] : 'named') }
+  })
+  t.alike(JSON.parse((await cli(['doc', 'get', 'notes'])).stdout), ['x'])
+  values['list'] = []
+  t.is((await cli(['doc', 'get', 'notes'])).stdout, '', 'an empty one is an empty text')
+  values['text'] = 'a'
+  values['map'] = { b: 1 }
+  const ran = await cli(['doc', 'get', 'notes'])
+  t.is(ran.code, 4)
+  t.ok(ran.stderr.includes('[AMBIGUOUS_NAME]') && ran.stderr.includes('try: a2a-node doc get notes --type map\n'), ran.stderr)
+  t.alike(JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'map'])).stdout), { b: 1 })
+  t.alike(JSON.parse((await cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), { text: 'a', map: { b: 1 } })
+  t.is((await cli(['doc', 'get', 'notes', '--type', 'text', '--root', 'codemirror'])).stdout, 'named')
+  t.alike(fake.seen.at(-1)?.params, { document: 'notes', type: 'text', root: 'codemirror' })
+  t.is((JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'text', '--json'])).stdout) as { schema: string }).schema, 'a2a-node/doc@1')
+})

@@ -1,0 +1,187 @@
+import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import test, { type Assert } from 'brittle'
+import * as Y from 'yjs'
+import { connect } from '../../src/client.js'
+import { type CommandResult, ROOT, testMesh, type TestNode, until, untilTrue } from '../support/nodes.js'
+
+const BIN = path.join(ROOT, 'bin', 'a2a-node.js')
+
+/** Resolves when a node knows a document. */
+async function untilKnown(node: TestNode, document: string): Promise<void> {
+  await until(node.api, 'documents.list', {}, ({ documents }) => documents.some(({ name }) => name === document))
+}
+
+async function untilValue(
+  node: TestNode,
+  document: string,
+  { type, value }: { type: 'text' | 'map' | 'list'; value: unknown }
+): Promise<void> {
+  await untilKnown(node, document)
+  await until(node.api, 'documents.read', { document, type }, (now) => JSON.stringify(now.value) === JSON.stringify(value))
+}
+
+/** A command that goes on: its lines one by one, until it is stopped. */
+function follow(t: Assert, node: TestNode, args: readonly string[]): { line(): Promise<string>; stop(): Promise<void> } {
+  const child = spawn(process.execPath, [BIN, '--home', node.home, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const stop = async (): Promise<void> => {
+    child.kill('SIGTERM')
+    await ended
+  }
+  t.teardown(stop)
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  return { line: async () => String((await lines.next()).value), stop }
+}
+
+function codeOf(result: CommandResult): string {
+  return /\[([A-Z_]+)\]/.exec(result.stderr)?.[1] ?? ''
+}
+
+test('what doc set writes on one node, doc get prints on the other: text, map and list', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  t.is((await a.cli(['doc', 'ls'])).stdout, 'no documents\n')
+  const set = await a.cli(['doc', 'set', 'notes', '-'], 'one\ntwo\n')
+  t.is(set.code, 0, set.stderr)
+  t.is(set.stdout, '', 'stdout is data')
+  await untilValue(b, 'notes', { type: 'text', value: 'one\ntwo\n' })
+  t.is((await b.cli(['doc', 'get', 'notes'])).stdout, 'one\ntwo\n')
+  t.is((await b.cli(['doc', 'set', 'notes', 'one\ntwo\nthree\n'])).code, 0)
+  await untilValue(a, 'notes', { type: 'text', value: 'one\ntwo\nthree\n' })
+  t.alike(
+    await a
+      .json(['doc', 'set', 'settings', '{"color":"blue","sizes":[1,2]}', '--type', 'map'])
+      .then(({ changed, created }) => [changed, created]),
+    [true, true]
+  )
+  await untilValue(b, 'settings', { type: 'map', value: { color: 'blue', sizes: [1, 2] } })
+  // The type of what is there need not be said again.
+  t.is((await b.cli(['doc', 'set', 'settings', '{"color":"red","sizes":[1,2]}'])).code, 0)
+  await untilValue(a, 'settings', { type: 'map', value: { color: 'red', sizes: [1, 2] } })
+  t.alike(JSON.parse((await a.cli(['doc', 'get', 'settings'])).stdout), { color: 'red', sizes: [1, 2] })
+  await a.cli(['doc', 'set', 'list', '["x","y"]', '--type', 'list'])
+  await untilValue(b, 'list', { type: 'list', value: ['x', 'y'] })
+  t.is((await b.json(['doc', 'set', 'list', '["x","y"]']))['changed'], false)
+  const { documents } = await b.json<{ documents: { name: string }[] }>(['doc', 'ls'])
+  t.alike(documents.map(({ name }) => name).sort(), ['list', 'notes', 'settings'])
+  const detail = await b.json<{ streams: { node: { name: string } }[] }>(['doc', 'show', 'notes'])
+  t.alike(detail.streams.map(({ node }) => node.name).sort(), ['a', 'b'])
+})
+
+test('doc edit keeps what another wrote while the editor was open, and writes nothing for nothing', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  await a.cli(['doc', 'set', 'notes', 'first line\nlast line\n'])
+  await untilValue(b, 'notes', { type: 'text', value: 'first line\nlast line\n' })
+  const dir = await mesh.dir()
+  const editor = path.join(dir, 'editor.sh')
+  // While it is open the other end of the text is changed, on this very node.
+  const cli = `${process.execPath} ${BIN} --home ${a.home}`
+  const modes = path.join(dir, 'modes')
+  const script = [
+    '#!/bin/sh',
+    `{ ls -l "$1"; ls -ld "$(dirname "$1")"; } > ${modes}`,
+    `printf 'first line\\nlast line, theirs\\n' | ${cli} doc set notes - || exit 9`,
+    `sed -i 's/first line/FIRST line/' "$1"`
+  ]
+  await fs.writeFile(editor, `${script.join('\n')}\n`, { mode: 0o755 })
+  const edit = (): Promise<CommandResult> => mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: editor, TMPDIR: dir } })
+  const ran = await edit()
+  t.is(ran.code, 0, ran.stderr)
+  await untilValue(b, 'notes', { type: 'text', value: 'FIRST line\nlast line, theirs\n' })
+  const [file = '', directory = ''] = (await fs.readFile(modes, 'utf8')).split('\n')
+  t.ok(file.startsWith('-rw-------') && directory.startsWith('drwx------'), `${file}, ${directory}`)
+  const same = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes', '--json'], { env: { EDITOR: 'true', TMPDIR: dir } })
+  t.is((JSON.parse(same.stdout) as { changed: boolean }).changed, false)
+  const failed = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: 'false', TMPDIR: dir } })
+  t.is(failed.code, 1)
+  t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'FIRST line\nlast line, theirs\n')
+  t.alike(
+    (await fs.readdir(dir)).filter((name) => name.startsWith('a2a-node-doc-')),
+    [],
+    'no file stays'
+  )
+  const none = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: '', VISUAL: '' } })
+  t.is(none.code, 2)
+})
+
+test('what was typed in an editor stays in its file when it cannot be written', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  await a.cli(['doc', 'set', 'settings', '{"a":1}', '--type', 'map'])
+  const dir = await mesh.dir()
+  const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'settings'], { env: { EDITOR: 'sh -c \'echo "{" > "$1"\' -', TMPDIR: dir } })
+  t.is(ran.code, 2, ran.stderr)
+  const [, file = ''] = /kept in (\S+)/.exec(ran.stderr) ?? []
+  t.is(await fs.readFile(file, 'utf8'), '{\n')
+  t.alike(JSON.parse((await a.cli(['doc', 'get', 'settings'])).stdout), { a: 1 })
+})
+
+test('doc watch tells a line for each change, doc export gives the whole document, doc rm keeps it no longer', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  await a.cli(['doc', 'set', 'notes', 'hello'])
+  await untilValue(b, 'notes', { type: 'text', value: 'hello' })
+  const watch = follow(t, b, ['doc', 'watch', 'notes', '--json'])
+  const first = JSON.parse(await watch.line()) as { schema: string; value: unknown }
+  t.alike([first.schema, first.value], ['a2a-node/doc-change@1', 'hello'])
+  await a.cli(['doc', 'set', 'notes', 'hello world'])
+  t.is((JSON.parse(await watch.line()) as { value: unknown }).value, 'hello world')
+  const doc = new Y.Doc()
+  Y.applyUpdate(doc, Buffer.from((await b.json<{ base64: string }>(['doc', 'export', 'notes', '--format', 'yjs'])).base64, 'base64'))
+  t.is(doc.getText('text').toJSON(), 'hello world')
+  t.is((await b.cli(['doc', 'export', 'notes'])).stdout, 'hello world')
+  t.alike(JSON.parse((await b.cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), { text: 'hello world' })
+  const busy = await b.cli(['doc', 'rm', 'notes'])
+  t.is(busy.code, 9, busy.stderr)
+  await watch.stop()
+  await untilTrue(async () => (await b.cli(['doc', 'rm', 'notes'])).code === 0, 'the document is in use no longer')
+  t.is((await b.api.call('documents.list', {})).documents[0]?.following, false)
+  t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'hello world')
+})
+
+test('a document that nobody knows is exit 4 with the name that was meant, and one that may not be written exit 5', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  await a.api.call('documents.create', { name: 'notes', write: { members: ['a'], tier: null } })
+  await a.cli(['doc', 'set', 'notes', 'mine'])
+  await untilValue(b, 'notes', { type: 'text', value: 'mine' })
+  for (const words of [
+    ['get', 'note'],
+    ['watch', 'note'],
+    ['edit', 'note'],
+    ['export', 'note'],
+    ['rm', 'note'],
+    ['show', 'note'],
+    ['export', 'note', '--format', 'yjs']
+  ]) {
+    const ran = await mesh.run(['--home', b.home, 'doc', ...words], { env: { EDITOR: 'true' } })
+    t.is(ran.code, 4, words.join(' '))
+    t.is(codeOf(ran), 'DOCUMENT_NOT_FOUND')
+    t.ok(ran.stderr.includes('did you mean notes?'), ran.stderr)
+  }
+  const denied = await b.cli(['doc', 'set', 'notes', 'ours'])
+  t.is(denied.code, 5)
+  t.is(codeOf(denied), 'FORBIDDEN')
+  t.is((await mesh.run(['--home', b.home, 'doc', 'edit', 'notes'], { env: { EDITOR: 'true' } })).code, 5)
+  t.is((await b.cli(['doc', 'get', 'notes'])).stdout, 'mine')
+  for (const words of [
+    ['set', 'new', '{', '--type', 'map'],
+    ['set', 'new', '[]', '--type', 'map'],
+    ['set', 'new', '{}', '--type', 'list'],
+    ['get', 'notes', '--root', 'x'],
+    ['get', 'notes', '--type', 'xml'],
+    ['set', 'x'.repeat(129), 'a'],
+    ['set', 'new'],
+    ['export', 'notes', '--format', 'pdf']
+  ])
+    t.is((await b.cli(['doc', ...words])).code, 2, words.join(' '))
+  t.alike(
+    (await connect({ home: b.home }).call('documents.list', {})).documents.map(({ name }) => name),
+    ['notes'],
+    'nothing is created of wrong words'
+  )
+})
