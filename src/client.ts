@@ -1,8 +1,12 @@
+import type * as Y from 'yjs'
 import { connectControl } from './adapters/control/client.js'
+import { DocumentProvider, type ProviderOptions } from './adapters/control/document-provider.js'
 import { resolveHome } from './config/paths.js'
 import type { NodeApi } from './ports/node-api.js'
 
+export type { ProviderEvents, ProviderOptions } from './adapters/control/document-provider.js'
 export { type ErrorBody, type ErrorCode, NodeError } from './kit/errors.js'
+export type * from './ports/document-api.js'
 export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
 export type * from './ports/swarm-api.js'
@@ -22,4 +26,15 @@ export interface ConnectOptions {
  */
 export function connect(options: ConnectOptions = {}): NodeApi {
   return connectControl(resolveHome(options).socket)
+}
+
+/**
+ * A provider for editors and bindings of Yjs, over a node of this machine: keeps a Y.Doc equal to a shared document, and
+ * shares presence. The node is one of {@link connect}, or where to find it. Begin with an empty Y.Doc, and edit once `sync`
+ * was told; destroy it at the end.
+ */
+export class A2AProvider extends DocumentProvider {
+  constructor(node: NodeApi | ConnectOptions, name: string, ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]) {
+    super('call' in node ? node : connect(node), name, doc, options)
+  }
 }

@@ -34,6 +34,6 @@ test('a client command loads no schema, YAML or peer-to-peer package', (t: Asser
   }
 })
 
-test('the public client loads none either', (t: Assert) => {
-  t.alike(packagesOf('client.js'), [])
+test('the public client loads none either, but Yjs for its provider', (t: Assert) => {
+  t.alike(packagesOf('client.js'), ['y-protocols/awareness', 'yjs'])
 })

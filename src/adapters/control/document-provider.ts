@@ -1,0 +1,258 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Awareness, applyAwarenessUpdate, encodeAwarenessUpdate, removeAwarenessStates } from 'y-protocols/awareness'
+import * as Y from 'yjs'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { DocumentLiveEvent } from '../../ports/document-api.js'
+import type { NodeApi } from '../../ports/node-api.js'
+
+const RETRY_MIN_MS = 200
+const RETRY_MAX_MS = 5000
+/** Bytes of edits that go in one call, as long as they are several; the node takes at most 256 KiB. */
+const BATCH_BYTES = 131_072
+
+/** What a provider tells, by event. */
+export interface ProviderEvents {
+  status: { readonly status: 'connecting' | 'connected' | 'disconnected' }
+  /** Does the Y.Doc hold all that the node has? */
+  sync: boolean
+  /** It tries again. */
+  'connection-error': NodeError
+  /** It is over: what was not sent yet stays in this Y.Doc alone. */
+  error: NodeError
+}
+
+/** How a provider is made. */
+export interface ProviderOptions {
+  /** Presence to share. Default: one of its own, which ends with it. */
+  readonly awareness?: Awareness
+  /** Create the document when the mesh has none of that name. Default false. */
+  readonly create?: boolean
+}
+
+type Opening = Extract<DocumentLiveEvent, { readonly session: string }>
+type Listener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => void
+
+/**
+ * Keeps a Y.Doc equal to a document of a running node, and shares presence (y-protocols): what editors and bindings of Yjs
+ * take for a provider. It sets the clientID of the doc, so begin with an empty Y.Doc and edit it once it is synced. When the
+ * node goes away it tries again; what was edited meanwhile is sent if the node still knows the session's clientID, else the
+ * provider ends with CONFLICT, as it does when the document is begun anew for everybody: then take a new Y.Doc.
+ */
+export class DocumentProvider {
+  readonly doc: Y.Doc
+  readonly name: string
+  readonly awareness: Awareness
+  readonly #api: NodeApi
+  readonly #options: ProviderOptions
+  readonly #listeners = new Map<string, Set<Listener<keyof ProviderEvents>>>()
+  readonly #ending = new AbortController()
+  readonly #over: Promise<void>
+  #session: Opening | null = null
+  #unsent: Uint8Array[] = []
+  #isPresenceDue = false
+  #sending: Promise<void> = Promise.resolve()
+  #isSending = false
+  #status: ProviderEvents['status']['status'] = 'disconnected'
+
+  constructor(api: NodeApi, name: string, ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]) {
+    this.#api = api
+    this.name = name
+    this.doc = doc
+    this.#options = options
+    this.awareness = options.awareness ?? new Awareness(doc)
+    doc.on('update', this.#onUpdate)
+    doc.on('destroy', this.#onDestroy)
+    this.awareness.on('update', this.#onPresence)
+    this.#over = this.#run()
+  }
+
+  /** Does the Y.Doc hold all that the node has? */
+  get synced(): boolean {
+    return this.#session !== null
+  }
+
+  /** Calls a function at each event of a kind. */
+  on<E extends keyof ProviderEvents>(event: E, listener: Listener<E>): void {
+    const listeners = this.#listeners.get(event) ?? new Set()
+    this.#listeners.set(event, listeners.add(listener as Listener<keyof ProviderEvents>))
+  }
+
+  /** Calls it no more. */
+  off<E extends keyof ProviderEvents>(event: E, listener: Listener<E>): void {
+    this.#listeners.get(event)?.delete(listener as Listener<keyof ProviderEvents>)
+  }
+
+  /** Resolves when the node has all that was edited until now; at once while there is no session. */
+  async saved(): Promise<void> {
+    await this.#sending
+  }
+
+  /** Ends it, once what was edited is with the node; others hear that this client is gone. */
+  async destroy(): Promise<void> {
+    this.doc.off('update', this.#onUpdate)
+    this.doc.off('destroy', this.#onDestroy)
+    await this.#sending
+    this.#ending.abort()
+    await this.#over
+    this.awareness.off('update', this.#onPresence)
+    if (this.#options.awareness === undefined) this.awareness.destroy()
+  }
+
+  readonly #onDestroy = (): void => void this.destroy()
+
+  readonly #onUpdate = (update: Uint8Array, origin: unknown): void => {
+    if (origin === this) return
+    this.#unsent.push(update)
+    this.#send()
+  }
+
+  readonly #onPresence = ({ added, updated, removed }: Record<'added' | 'updated' | 'removed', number[]>, origin: unknown): void => {
+    const isOwn = [...added, ...updated, ...removed].includes(this.awareness.clientID)
+    // A newcomer has not heard of this client yet.
+    if (origin === this ? added.length === 0 : !isOwn) return
+    this.#isPresenceDue = true
+    this.#send()
+  }
+
+  /** Sessions one after the other, until it is over. */
+  async #run(): Promise<void> {
+    let waitMs = RETRY_MIN_MS
+    // Whoever made it can listen first.
+    await Promise.resolve()
+    while (!this.#ending.signal.aborted) {
+      this.#tellStatus('connecting')
+      const error = await this.#follow().catch(asNodeError)
+      const wasSynced = this.#lose()
+      if (this.#ending.signal.aborted) return
+      if (!error.retryable) return this.#fail(error)
+      this.#emit('connection-error', error)
+      waitMs = wasSynced ? RETRY_MIN_MS : Math.min(waitMs * 2, RETRY_MAX_MS)
+      await delay(waitMs, undefined, { signal: this.#ending.signal }).catch(() => {})
+    }
+  }
+
+  /** One session, to its end; gives why it ended. */
+  async #follow(): Promise<NodeError> {
+    const { signal } = this.#ending
+    if (this.#options.create === true) await this.#api.call('documents.create', { name: this.name }, { signal })
+    for await (const line of this.#api.watch('documents.live', { document: this.name }, { signal })) {
+      if (line.type === 'open') this.#begin(line)
+      else if (line.type === 'update') Y.applyUpdate(this.doc, line.update, this)
+      else if (line.type === 'awareness') applyAwarenessUpdate(this.awareness, line.update, this)
+      else if (line.type === 'gap') break
+      else return begunAnew('part of the document counts no longer')
+    }
+    return new NodeError('CHANNEL_CLOSED', 'the node ended the session of the document')
+  }
+
+  #begin(opening: Opening): void {
+    const { clientId, update } = opening
+    const vector = Y.encodeStateVectorFromUpdate(update)
+    // A binding may edit while it is told of the state. But where that has more of this very clientID, Yjs would take another.
+    if (clientId !== null && !hasNewsOf(clientId, this.doc, vector)) this.#takeClientId(clientId)
+    Y.applyUpdate(this.doc, update, this)
+    const missing = Y.encodeStateAsUpdate(this.doc, vector)
+    const isForeign = Y.decodeUpdate(missing).structs.some(({ id }) => id.client !== clientId)
+    if (isForeign || (clientId === null && this.#unsent.length > 0))
+      throw begunAnew('the Y.Doc holds edits of a session that is over, or of none')
+    if (clientId !== null) this.#takeClientId(clientId)
+    if (this.#unsent.length > 0) this.#unsent = [missing]
+    this.#session = opening
+    this.#isPresenceDue = this.awareness.getLocalState() !== null
+    this.#tellStatus('connected')
+    this.#emit('sync', true)
+    this.#send()
+  }
+
+  #takeClientId(clientId: number): void {
+    this.doc.clientID = clientId
+    if (this.awareness.clientID === clientId) return
+    // What was told under another one is over.
+    const state = this.awareness.getLocalState()
+    this.awareness.setLocalState(null)
+    this.awareness.clientID = clientId
+    if (state !== null) this.awareness.setLocalState(state)
+  }
+
+  /** Sends what there is, one call after the other; edits before the presence that points at them. */
+  #send(): void {
+    if (this.#isSending || this.#session === null) return
+    this.#isSending = true
+    // What is edited in one turn goes in one call.
+    this.#sending = Promise.resolve()
+      .then(async () => {
+        for (let session = this.#session; session !== null && this.#isDue(); session = this.#session) await this.#sendNext(session)
+      })
+      .catch((error: unknown) => this.#refused(asNodeError(error)))
+      .finally(() => {
+        this.#isSending = false
+      })
+  }
+
+  #isDue(): boolean {
+    return this.#unsent.length > 0 || this.#isPresenceDue
+  }
+
+  async #sendNext({ session, clientId }: Opening): Promise<void> {
+    const to = { document: this.name, session }
+    const batch = this.#batch()
+    if (batch.length > 0) {
+      if (clientId === null) throw new NodeError('FORBIDDEN', 'the document may be read here, not written')
+      await this.#api.call('documents.apply', { ...to, update: batch.length === 1 ? (batch[0] as Uint8Array) : Y.mergeUpdates(batch) })
+      this.#unsent.splice(0, batch.length)
+      return
+    }
+    this.#isPresenceDue = false
+    const { clientID } = this.awareness
+    if (!this.awareness.meta.has(clientID)) return
+    await this.#api.call('documents.awareness', { ...to, update: encodeAwarenessUpdate(this.awareness, [clientID]) })
+  }
+
+  /** The first edits that fit into one call. */
+  #batch(): Uint8Array[] {
+    let bytes = 0
+    const end = this.#unsent.findIndex((update, at) => (bytes += update.byteLength) > BATCH_BYTES && at > 0)
+    return this.#unsent.slice(0, end === -1 ? undefined : end)
+  }
+
+  /** A session that is over ends its watch as well, which begins the next one. */
+  #refused(error: NodeError): void {
+    if (error.retryable || this.#ending.signal.aborted) this.#emit('connection-error', error)
+    else this.#fail(error)
+  }
+
+  #fail(error: NodeError): void {
+    this.#ending.abort()
+    this.#lose()
+    this.#emit('error', error)
+  }
+
+  /** Was there a session? Others are present only through one. */
+  #lose(): boolean {
+    const wasSynced = this.#session !== null
+    this.#session = null
+    const others = [...this.awareness.getStates().keys()].filter((client) => client !== this.awareness.clientID)
+    removeAwarenessStates(this.awareness, others, this)
+    this.#tellStatus('disconnected')
+    if (wasSynced) this.#emit('sync', false)
+    return wasSynced
+  }
+
+  #tellStatus(status: ProviderEvents['status']['status']): void {
+    if (this.#status === status) return
+    this.#status = status
+    this.#emit('status', { status })
+  }
+
+  #emit<E extends keyof ProviderEvents>(event: E, value: ProviderEvents[E]): void {
+    for (const listener of [...(this.#listeners.get(event) ?? [])]) (listener as Listener<E>)(value)
+  }
+}
+
+function hasNewsOf(client: number, doc: Y.Doc, vector: Uint8Array): boolean {
+  return (Y.decodeStateVector(vector).get(client) ?? 0) > Y.getState(doc.store, client)
+}
+
+function begunAnew(why: string): NodeError {
+  return new NodeError('CONFLICT', `${why}: begin with a new Y.Doc`, { next: ['a2a-node doc show <doc>'] })
+}
