@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import { isKeyText, type NodeId } from '../../kit/ids.js'
+
+/** Records in one message. */
+export const MAX_RECORDS = 500
+/** One index beyond the items of any swarm. */
+const MAX_INDEX = 10_000
+
+const Index = z.int().min(0).max(MAX_INDEX)
+const Epoch = z.int().min(0)
+const Digest = z.string().min(1).max(64)
+/** Every message says of which swarm it is; an answer has `run` and `round` of what it answers. */
+const about = { swarm: z.string().min(1).max(64), run: z.string().min(1).max(64), round: z.int().min(0) }
+
+const SCHEMA = z.discriminatedUnion('kind', [
+  /** The sender wants to coordinate, or to go on coordinating, in this epoch. */
+  z.strictObject({ ...about, kind: z.literal('ask'), epoch: Epoch }),
+  /** It may: its lease counts from when it asked. */
+  z.strictObject({ ...about, kind: z.literal('granted'), epoch: Epoch }),
+  /** It may not. `epoch`: the highest that the sender has granted. */
+  z.strictObject({ ...about, kind: z.literal('refused'), epoch: Epoch }),
+  /** The coordinator of this epoch has outcomes recorded. */
+  z.strictObject({
+    ...about,
+    kind: z.literal('record'),
+    epoch: Epoch,
+    items: z
+      .array(z.strictObject({ index: Index, digest: Digest }))
+      .min(1)
+      .max(MAX_RECORDS)
+  }),
+  /** They are durable here. */
+  z.strictObject({ ...about, kind: z.literal('recorded'), epoch: Epoch }),
+  /** Asks what is on record from an index on. */
+  z.strictObject({ ...about, kind: z.literal('read'), from: Index }),
+  /** What is, in rising order; `next`: from where on there is more, null for nothing. `epoch`, `candidate`: granted last, and to whom. */
+  z.strictObject({
+    ...about,
+    kind: z.literal('held'),
+    epoch: Epoch,
+    candidate: z.custom<NodeId>(isKeyText).nullable(),
+    from: Index,
+    items: z.array(z.strictObject({ index: Index, epoch: Epoch, digest: Digest })).max(MAX_RECORDS),
+    next: Index.nullable()
+  })
+])
+
+/** A message between participants of a swarm about who coordinates it. */
+export type CoordinationMessage = z.infer<typeof SCHEMA>
+
+/** The message of one kind. */
+export type MessageOf<K extends CoordinationMessage['kind']> = Extract<CoordinationMessage, { readonly kind: K }>
+
+/** To whom a message goes. One to the node itself is handed to its own machines. */
+export interface Tell {
+  readonly type: 'tell'
+  readonly to: NodeId
+  readonly message: CoordinationMessage
+}
+
+/** Checks a message as a control frame carried it. Never throws. */
+export function decodeCoordination(
+  body: unknown
+): { readonly ok: true; readonly message: CoordinationMessage } | { readonly ok: false; readonly reason: string } {
+  const checked = SCHEMA.safeParse(body)
+  if (checked.success) return { ok: true, message: checked.data }
+  return { ok: false, reason: `coordination: ${checked.error.issues[0]?.path.join('.') || 'body'} does not fit` }
+}

@@ -1,0 +1,153 @@
+import type { NodeId } from '../../kit/ids.js'
+import {
+  COORDINATION_PERIOD_MS,
+  type Coordination,
+  isCandidate,
+  type ItemRecord,
+  majorityOf,
+  mergeRecords,
+  VOTER_LEASE_MS
+} from './coordination.js'
+import type { CoordinationMessage, MessageOf, Tell } from './coordination-message.js'
+import { openReading, pageOf, type Reading, readPage } from './coordination-read.js'
+
+/** What the disk of a participant holds of its votes. */
+export interface StoredVote {
+  /** The highest that it granted, 0 for none, and to whom; null: nobody gets that epoch here. */
+  readonly epoch: number
+  readonly candidate: NodeId | null
+  readonly records: ReadonlyMap<number, ItemRecord>
+}
+
+/** What a participant is when it begins to vote: it never did, it goes on from its disk, or what it had is lost. */
+export type VoterStart =
+  | { readonly type: 'fresh' }
+  | { readonly type: 'lost' }
+  | { readonly type: 'restarted'; readonly stored: StoredVote }
+
+/** What a voter is made with. `run`: an id that no other start of it has had. */
+export interface VoterParts {
+  readonly coordination: Coordination
+  readonly self: NodeId
+  readonly run: string
+}
+
+/** The vote of one participant in one swarm. Owned by whoever steps it. Times: monotonic milliseconds. */
+export interface VoterState {
+  readonly parts: VoterParts
+  epoch: number
+  candidate: NodeId | null
+  /** Nothing else is granted before this. */
+  freeAt: number
+  readonly records: Map<number, ItemRecord>
+  /** What a voter without its disk has learned from others; null when it may vote. */
+  recovery: { askedAt: number; readonly readings: Map<NodeId, Reading> } | null
+}
+
+/** What happens to a voter. The sender of a message is the key of the stream that it came over. */
+export type VoterInput =
+  | { readonly type: 'message'; readonly from: NodeId; readonly message: CoordinationMessage }
+  /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. */
+  | { readonly type: 'tick' }
+
+/** What the owner of a voter does, strictly in this order over all steps: a tell waits until every store before it is durable. */
+export type VoterEffect =
+  /** Make these durable, all or nothing. When that fails the voter has ended: open it again from the disk. */
+  ({ readonly type: 'store'; readonly records: readonly (readonly [number, ItemRecord])[] } & Omit<StoredVote, 'records'>) | Tell
+
+/**
+ * A voter that begins. One that was restarted cannot tell how much time passed, so it waits a whole lease before it grants
+ * anything else. One that lost its disk abstains for a lease, after which nothing counts any more that it said before, and
+ * then learns from so many others that any majority it was part of is among them.
+ */
+export function openVoter(parts: VoterParts, start: VoterStart, now: number): VoterState {
+  const none = { parts, epoch: 0, candidate: null, freeAt: Number.NEGATIVE_INFINITY, records: new Map(), recovery: null }
+  if (start.type === 'fresh') return none
+  const freeAt = now + VOTER_LEASE_MS
+  if (start.type === 'lost') return { ...none, freeAt, recovery: { askedAt: Number.NEGATIVE_INFINITY, readings: new Map() } }
+  const { epoch, candidate, records } = start.stored
+  return { ...none, epoch, candidate, freeAt, records: new Map(records) }
+}
+
+/**
+ * Moves a voter by one input and gives the effects in order; the state is changed in place. It never grants one epoch to two
+ * candidates, nor one below what it has granted, nor another before the lease that it granted last is over; it records
+ * outcomes for the coordinator of the epoch that it granted last alone. Strangers get no answer. Never throws.
+ */
+export function stepVoter(state: VoterState, input: VoterInput, now: number): VoterEffect[] {
+  if (input.type === 'tick') return state.recovery === null ? [] : askOthers(state, now)
+  const { from, message } = input
+  const { coordination } = state.parts
+  if (message.swarm !== coordination.swarm || !coordination.voters.includes(from)) return []
+  if (message.kind === 'held') return learn(state, from, message)
+  if (state.recovery !== null) return []
+  if (message.kind === 'ask') return asked(state, { from, message, now })
+  if (message.kind === 'record') return record(state, from, message)
+  return message.kind === 'read' ? [tell(from, heldPage(state, message))] : []
+}
+
+function asked(state: VoterState, { from, message, now }: { from: NodeId; message: MessageOf<'ask'>; now: number }): VoterEffect[] {
+  const isRenewal = message.epoch === state.epoch && from === state.candidate
+  const isGranted = isRenewal || (message.epoch > state.epoch && now >= state.freeAt && isCandidate(state.parts.coordination, from))
+  if (!isGranted) return [tell(from, { ...message, kind: 'refused', epoch: state.epoch })]
+  state.freeAt = now + VOTER_LEASE_MS
+  const granted = tell(from, { ...message, kind: 'granted' })
+  if (isRenewal) return [granted]
+  state.epoch = message.epoch
+  state.candidate = from
+  return [store(state, []), granted]
+}
+
+function record(state: VoterState, from: NodeId, { items, ...message }: MessageOf<'record'>): VoterEffect[] {
+  const { epoch } = message
+  if (epoch !== state.epoch || from !== state.candidate) return [tell(from, { ...message, kind: 'refused', epoch: state.epoch })]
+  const fitting = items.filter(({ index }) => index < state.parts.coordination.itemCount)
+  const records = fitting.map(({ index, digest }) => [index, { epoch, digest }] as const)
+  mergeRecords(state.records, records)
+  return [store(state, records), tell(from, { ...message, kind: 'recorded' })]
+}
+
+function heldPage({ epoch, candidate, records }: VoterState, { from, run, round, swarm }: MessageOf<'read'>): MessageOf<'held'> {
+  return { kind: 'held', swarm, run, round, epoch, candidate, from, ...pageOf(records, from) }
+}
+
+function askOthers(state: VoterState, now: number): VoterEffect[] {
+  const { recovery } = state
+  const { coordination, self } = state.parts
+  if (recovery === null || now < state.freeAt || now - recovery.askedAt < COORDINATION_PERIOD_MS) return []
+  recovery.askedAt = now
+  const others = coordination.voters.filter((node) => node !== self)
+  for (const node of others) if (!recovery.readings.has(node)) recovery.readings.set(node, openReading())
+  return [...recovery.readings].flatMap(([node, { from }]) => (from === null ? [] : [read(state, node, from)]))
+}
+
+function read({ parts: { coordination, run } }: VoterState, node: NodeId, from: number): Tell {
+  return tell(node, { kind: 'read', swarm: coordination.swarm, run, round: 0, from })
+}
+
+function learn(state: VoterState, from: NodeId, message: MessageOf<'held'>): VoterEffect[] {
+  const { recovery, parts } = state
+  if (recovery === null || message.run !== parts.run) return []
+  const reading = recovery.readings.get(from)
+  if (reading === undefined || !readPage(reading, message)) return []
+  if (reading.from !== null) return [read(state, from, reading.from)]
+  const whole = [...recovery.readings.values()].filter((one) => one.from === null)
+  // Any majority with this voter has all but one of its members among the others: one of them is among so many.
+  if (whole.length < parts.coordination.voters.length - majorityOf(parts.coordination) + 1) return []
+  state.recovery = null
+  for (const { epoch, candidate, records } of whole) {
+    // One that was granted to two may have been granted to either of them here.
+    if (epoch === state.epoch && candidate !== state.candidate) state.candidate = null
+    else if (epoch > state.epoch) Object.assign(state, { epoch, candidate })
+    mergeRecords(state.records, records)
+  }
+  return [store(state, [...state.records])]
+}
+
+function store({ epoch, candidate }: VoterState, records: readonly (readonly [number, ItemRecord])[]): VoterEffect {
+  return { type: 'store', epoch, candidate, records }
+}
+
+function tell(to: NodeId, message: CoordinationMessage): Tell {
+  return { type: 'tell', to, message }
+}

@@ -1,0 +1,73 @@
+import { bytesToText, type NodeId, utf8 } from '../../kit/ids.js'
+import type { Hash } from '../../kit/sign.js'
+
+/**
+ * A coordinator may coordinate for so long after it sent the requests that a majority granted, in milliseconds of its own
+ * monotonic clock.
+ */
+export const COORDINATOR_LEASE_MS = 5000
+/**
+ * A participant grants nothing else for so long after it granted, in milliseconds of its own monotonic clock. Longer than
+ * the coordinator's, so that the grant outlives the lease while the rates of any two clocks are at most 5 % each from true.
+ */
+export const VOTER_LEASE_MS = 5600
+/** A coordinator renews its lease, and whoever waits for an answer asks again, after so many milliseconds. */
+export const COORDINATION_PERIOD_MS = 1000
+/** Each further participant in the order of takeover waits so many milliseconds longer before it stands. */
+export const TAKEOVER_STEP_MS = 1000
+/** Participants of a swarm that vote, the launcher among them. */
+export const MAX_VOTERS = 64
+
+/** Who coordinates one swarm: written at its launch, never changed. */
+export interface Coordination {
+  readonly swarm: string
+  readonly itemCount: number
+  /** All that vote, in the order in which they take over: the launcher first. */
+  readonly voters: readonly NodeId[]
+  /** False (`--no-takeover`): nobody but the launcher is ever a coordinator. */
+  readonly mayTakeOver: boolean
+}
+
+/** What a coordinator had recorded as the outcome of an item. */
+export interface ItemRecord {
+  /** Of the coordinator that had it recorded last. */
+  readonly epoch: number
+  /** Tells the outcome from any other: a hash of its row. */
+  readonly digest: string
+}
+
+/**
+ * Makes the participants of a swarm from its launcher and the nodes of the agents offered at its launch. The order of
+ * takeover is that of a hash of swarm and node, so no node is the first for all swarms. Of more than {@link MAX_VOTERS}
+ * the first in that order vote.
+ */
+export function coordinationOf(
+  { launcher, nodes, ...rest }: { launcher: NodeId; nodes: readonly NodeId[] } & Omit<Coordination, 'voters'>,
+  hash: Hash
+): Coordination {
+  const others = [...new Set(nodes)].filter((node) => node !== launcher)
+  const placed = others.map((node) => ({ node, place: bytesToText(hash(utf8(rest.swarm), utf8(node))) }))
+  const ordered = placed.sort((a, b) => (a.place < b.place ? -1 : 1)).map(({ node }) => node)
+  return { ...rest, voters: [launcher, ...ordered].slice(0, MAX_VOTERS) }
+}
+
+/** How many participants are a majority. */
+export function majorityOf({ voters }: Pick<Coordination, 'voters'>): number {
+  return Math.floor(voters.length / 2) + 1
+}
+
+/** May a node ever coordinate? */
+export function isCandidate({ voters, mayTakeOver }: Coordination, node: NodeId): boolean {
+  return mayTakeOver ? voters.includes(node) : voters[0] === node
+}
+
+/**
+ * Adds what another participant has on record: of two records of one item that of the higher epoch counts. One epoch has one
+ * coordinator, which records one outcome of an item, so records of the same epoch are the same.
+ */
+export function mergeRecords(into: Map<number, ItemRecord>, records: Iterable<readonly [number, ItemRecord]>): void {
+  for (const [index, record] of records) {
+    const known = into.get(index)
+    if (known === undefined || record.epoch > known.epoch) into.set(index, record)
+  }
+}

@@ -1,0 +1,137 @@
+import test from 'brittle'
+import { COORDINATION_PERIOD_MS, COORDINATOR_LEASE_MS, TAKEOVER_STEP_MS, VOTER_LEASE_MS } from '../../../src/domain/swarm/coordination.js'
+import {
+  type CandidateEffect,
+  type CandidateState,
+  isCoordinating,
+  leaseEnd,
+  openCandidate,
+  stepCandidate
+} from '../../../src/domain/swarm/coordination-candidate.js'
+import type { CoordinationMessage } from '../../../src/domain/swarm/coordination-message.js'
+import { openVoter, type VoterState } from '../../../src/domain/swarm/coordination-vote.js'
+
+const coordination = { swarm: 's', itemCount: 9, voters: ['a', 'b', 'c'], mayTakeOver: true }
+const parts = { coordination, self: 'a', run: 'a.0' }
+type Body = Pick<Extract<CoordinationMessage, { kind: 'held' }>, 'items' | 'candidate'>
+
+interface Scene {
+  readonly state: CandidateState
+  readonly voter: VoterState
+  tick(now: number): CandidateEffect[]
+  /** The answer of a voter to the newest message of a kind to it. */
+  answer(from: string, kind: 'granted' | 'held' | 'recorded' | 'refused', now: number, body?: Body): CandidateEffect[]
+  propose(index: number, now: number): CandidateEffect[]
+}
+
+function scene(): Scene {
+  const [state, voter] = [openCandidate(parts, 0), openVoter(parts, { type: 'fresh' }, 0)]
+  const told = new Map<string, CoordinationMessage>()
+  const asked = { granted: 'ask', refused: 'ask', held: 'read', recorded: 'record' } as const
+  const note = (effects: CandidateEffect[]): CandidateEffect[] => {
+    for (const effect of effects) if (effect.type === 'tell') told.set(`${effect.to} ${effect.message.kind}`, effect.message)
+    return effects
+  }
+  return {
+    state,
+    voter,
+    tick: (now) => note(stepCandidate(state, { type: 'tick', voter }, now)),
+    propose: (index, now) => note(stepCandidate(state, { type: 'propose', items: [{ index, digest: 'x' }] }, now)),
+    answer(from, kind, now, body = { items: [], candidate: 'a' }) {
+      const { run = '', round = 0 } = told.get(`${from} ${asked[kind]}`) ?? {}
+      const more = kind === 'held' ? { ...body, from: 0, next: null } : {}
+      const message = { swarm: 's', run, round, epoch: state.epoch, kind, ...more } as CoordinationMessage
+      return note(stepCandidate(state, { type: 'message', from, message }, now))
+    }
+  }
+}
+
+/** One that asked at 0, got its grants at 400, and coordinates. */
+function coordinating(): Scene {
+  const one = scene()
+  one.tick(0)
+  one.answer('b', 'granted', 400)
+  one.answer('a', 'granted', 400)
+  one.answer('a', 'held', 410)
+  one.answer('b', 'held', 420)
+  return one
+}
+
+function outcomes(effects: readonly CandidateEffect[]): string[] {
+  return effects.filter(({ type }) => type !== 'tell').map(({ type }) => type)
+}
+
+test('a lease counts from when a majority was asked, not from when it answered', (t) => {
+  const { state } = coordinating()
+  t.is(leaseEnd(state), COORDINATOR_LEASE_MS)
+  t.ok(isCoordinating(state, COORDINATOR_LEASE_MS - 1))
+  t.absent(isCoordinating(state, COORDINATOR_LEASE_MS))
+})
+
+test('an outcome is accepted when a majority has it on record, once', (t) => {
+  const one = coordinating()
+  t.is(one.propose(3, 500).length, 3, 'all are told')
+  t.alike(one.propose(3, 500), [], 'it is under way')
+  t.alike(one.answer('b', 'recorded', 510), [])
+  t.alike(one.answer('b', 'recorded', 515), [], 'one voter counts once')
+  t.alike(one.answer('c', 'recorded', 520), [{ type: 'accepted', epoch: 1, items: [{ index: 3, digest: 'x' }] }])
+  t.alike(one.answer('a', 'recorded', 530), [])
+  t.alike(one.propose(3, 540), [])
+})
+
+test('whoever has no lease any more accepts nothing, whatever a majority has on record', (t) => {
+  const one = coordinating()
+  one.propose(3, 500)
+  one.answer('b', 'recorded', 510)
+  t.alike(outcomes(one.answer('c', 'recorded', COORDINATOR_LEASE_MS)), ['ended'])
+  t.alike(one.propose(4, COORDINATOR_LEASE_MS), [])
+  t.is(one.state.phase, 'waiting')
+})
+
+test('what a majority had on record counts by its highest epoch, and is recorded anew before anything else is accepted', (t) => {
+  const one = scene()
+  one.tick(0)
+  one.answer('b', 'granted', 10)
+  one.answer('a', 'granted', 20)
+  one.answer('a', 'held', 30, { candidate: 'a', items: [{ index: 2, epoch: 1, digest: 'old' }] })
+  const told = one.answer('b', 'held', 40, { candidate: 'a', items: [{ index: 2, epoch: 4, digest: 'new' }] })
+  const digests = told.flatMap((effect) => (effect.type === 'tell' && effect.message.kind === 'record' ? effect.message.items : []))
+  t.alike(digests, Array(3).fill({ index: 2, digest: 'new' }))
+  t.absent(isCoordinating(one.state, 50))
+  t.alike(one.propose(5, 50), [])
+  one.answer('a', 'recorded', 60)
+  t.alike(one.answer('b', 'recorded', 70), [{ type: 'begin', epoch: 1, accepted: new Map([[2, 'new']]) }])
+})
+
+test('what a voter has counts only while that has granted the epoch', (t) => {
+  const one = scene()
+  one.tick(0)
+  one.answer('b', 'granted', 10)
+  one.answer('a', 'granted', 20)
+  one.answer('a', 'held', 30)
+  t.alike(outcomes(one.answer('b', 'held', 40, { candidate: 'c', items: [] })), [])
+  t.is(one.state.phase, 'reading')
+})
+
+test('a lease is renewed each second, and its end moves with the requests', (t) => {
+  const one = coordinating()
+  t.is(one.tick(COORDINATION_PERIOD_MS).filter((effect) => effect.type === 'tell' && effect.message.kind === 'ask').length, 3)
+  one.answer('c', 'granted', COORDINATION_PERIOD_MS + 10)
+  t.is(leaseEnd(one.state), COORDINATOR_LEASE_MS + 400, 'its own vote is among the majority')
+  one.answer('a', 'granted', COORDINATION_PERIOD_MS + 20)
+  t.is(leaseEnd(one.state), COORDINATOR_LEASE_MS + COORDINATION_PERIOD_MS)
+})
+
+test('the further behind in the order, the later a participant stands; one that may not reach the agents never does', (t) => {
+  for (const [rank, self] of coordination.voters.entries()) {
+    const own = { ...parts, self }
+    const voter = openVoter(own, { type: 'restarted', stored: { epoch: 1, candidate: 'a', records: new Map() } }, 0)
+    const candidate = openCandidate(own, 0)
+    const standsAt = VOTER_LEASE_MS + rank * TAKEOVER_STEP_MS
+    t.alike(stepCandidate(candidate, { type: 'tick', voter }, standsAt - 1), [])
+    stepCandidate(candidate, { type: 'standing', mayStand: false }, standsAt)
+    t.alike(stepCandidate(candidate, { type: 'tick', voter }, standsAt), [])
+    stepCandidate(candidate, { type: 'standing', mayStand: true }, standsAt)
+    t.is(stepCandidate(candidate, { type: 'tick', voter }, standsAt).length, 2)
+  }
+})
