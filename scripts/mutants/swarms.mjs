@@ -171,5 +171,45 @@ export const SWARM_MUTANTS = [
     put: 'if (one === index) items[one]?.barred.push(agent)',
     test: 'domain/swarm/lacking',
     title: 'of items of one group no agent does two'
+  },
+  {
+    name: 'a coordinator accepts without a lease',
+    file: 'src/domain/swarm/coordination-candidate.ts',
+    find: "state.phase === 'asking' || now < leaseEnd(state)) return []",
+    put: "state.phase === 'asking' || now > 0) return []",
+    test: 'domain/swarm/coordination-candidate',
+    title: 'whoever has no lease any more accepts nothing, whatever a majority has on record'
+  },
+  {
+    name: 'a voter records for whoever says so: the epoch is not checked',
+    file: 'src/domain/swarm/coordination-vote.ts',
+    find: 'if (epoch !== state.epoch || from !== state.candidate) return',
+    put: 'if (epoch < 0) return',
+    test: 'domain/swarm/coordination-vote',
+    title: 'outcomes are recorded for the coordinator of the epoch granted last alone'
+  },
+  {
+    name: 'a grant is told before it is durable',
+    file: 'src/domain/swarm/coordination-vote.ts',
+    find: 'return [store(state, []), granted]',
+    put: 'return [granted, store(state, [])]',
+    test: 'domain/swarm/coordination-vote',
+    title: 'a grant is durable before it is told, and so is what is recorded'
+  },
+  {
+    name: 'the lease of a coordinator counts from the answer',
+    file: 'src/domain/swarm/coordination-candidate.ts',
+    find: 'return granted(state, { from, sentAt: sent.at, now })',
+    put: 'return granted(state, { from, sentAt: now, now })',
+    test: 'domain/swarm/coordination-candidate',
+    title: 'a lease counts from when a majority was asked, not from when it answered'
+  },
+  {
+    name: 'a voter that lost its disk votes at once',
+    file: 'src/domain/swarm/coordination-vote.ts',
+    find: 'if (state.recovery !== null) return []',
+    put: 'if (state.recovery === undefined) return []',
+    test: 'domain/swarm/coordination-vote',
+    title: 'a voter that lost its disk abstains for a lease, then learns from enough others, and only then votes'
   }
 ]

@@ -18,6 +18,7 @@ import {
 } from '../../src/domain/membership/codec.js'
 import { decodeInviteCode, encodeInviteCode } from '../../src/domain/membership/invite-code.js'
 import { fold, reads } from '../../src/domain/membership/fold.js'
+import { decodeCoordination } from '../../src/domain/swarm/coordination-message.js'
 import { TaskProposalPayloadSchema } from '../../src/domain/task/negotiation.js'
 import {
   offerAcceptSchema,
@@ -193,6 +194,22 @@ function controls(): FuzzTarget {
   return { name: 'control messages', samples: bodies.map(json), take: (bytes) => withJson(bytes, read) }
 }
 
+function coordination(): FuzzTarget {
+  const about = { swarm: 'swarm_1', run: 'run_1', round: 7 }
+  const samples = [
+    { ...about, kind: 'ask', epoch: 2 },
+    { ...about, kind: 'refused', epoch: 3 },
+    { ...about, kind: 'record', epoch: 2, items: [{ index: 4, digest: 'x' }] },
+    { ...about, kind: 'read', from: 500 },
+    { ...about, kind: 'held', epoch: 2, candidate: ann.id, from: 0, items: [{ index: 4, epoch: 1, digest: 'x' }], next: 5 }
+  ]
+  return {
+    name: 'messages about who coordinates',
+    samples: samples.map(json),
+    take: (bytes) => withJson(bytes, (body) => decodeCoordination(body).ok)
+  }
+}
+
 function logEntries(): FuzzTarget {
   const log = founded()
   log.join(actor('owner'), ann, { admin: true })
@@ -265,6 +282,7 @@ export function fuzzTargets(): readonly FuzzTarget[] {
     envelopesOfJson(),
     gateMessages(),
     controls(),
+    coordination(),
     logEntries(),
     ...pairing(),
     cards(),
