@@ -186,8 +186,8 @@ function ask(state: CandidateState, nodes: readonly NodeId[], now: number): Tell
 function proceed(state: CandidateState, now: number): Tell[] {
   if (state.phase !== 'asking') return []
   const { coordination, self } = state.parts
-  const granted = [...state.grants].filter(([node, sentAt]) => node !== self && now - sentAt < COORDINATOR_LEASE_MS)
-  return granted.length >= majorityOf(coordination) - 1 ? ask(state, [self], now) : []
+  const others = [...state.grants].filter(([node, sentAt]) => node !== self && now - sentAt < COORDINATOR_LEASE_MS)
+  return others.length >= majorityOf(coordination) - 1 ? ask(state, [self], now) : []
 }
 
 function heard(

@@ -41,7 +41,7 @@ test('nodes that sleep with their clocks wake up with a lease that is over: no i
   const freezes = fc.double({ min: 0.1, max: 0.6, noNaN: true })
   await holds(
     t,
-    fc.property(arbWorld, freezes, (options, share) => endsWell({ ...options, freezes: share })),
+    fc.property(arbWorld, freezes, (options, often) => endsWell({ ...options, freezes: often })),
     200
   )
 })
