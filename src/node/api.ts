@@ -94,7 +94,7 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
     outbox: { pending: node.work.unsentCount() + node.requests.waitingCount() + node.lanes.waiting },
-    problems: [...node.parts.problems(), ...node.policy.problems(), ...node.ledgerRoom.problems(), ...agentProblems(node)]
+    problems: [node.parts, node.policy, node.ledgerRoom, node.documents].flatMap((part) => part.problems()).concat(agentProblems(node))
   }
 }
 

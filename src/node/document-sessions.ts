@@ -35,7 +35,7 @@ interface Session {
   readonly id: string
   readonly name: string
   readonly document: OpenDocument
-  readonly clientId: number | null
+  clientId: number | null
   /** What it told of itself last, by clientID. */
   readonly presence: Map<number, Presence>
   push(event: DocumentLiveEvent): void
@@ -116,17 +116,19 @@ export class DocumentSessions {
   }
 
   /** Nothing is missed between the state and what follows it. */
-  async #begin({ id, document, clientId, push }: Session): Promise<() => void> {
+  async #begin(session: Session): Promise<() => void> {
+    const { id, document, push } = session
     let hasBegun = false
-    const begin = async (type: 'open' | 'reset'): Promise<void> => {
+    const begin = async (type: 'open' | 'reset', isMoved = false): Promise<void> => {
       hasBegun = false
+      if (isMoved && session.clientId !== null) session.clientId = await document.openSession()
       await document.read((replica) => {
-        push({ type, session: id, clientId, update: replica.state() })
+        push({ type, session: id, clientId: session.clientId, update: replica.state() })
         hasBegun = true
       })
     }
     const stop = document.onNews((news) => {
-      if (news.type === 'reset') begin('reset').catch((error: unknown) => this.#failed(error))
+      if (news.type === 'reset') begin('reset', news.isMoved).catch((error: unknown) => this.#failed(error))
       else if (hasBegun && news.by !== id) push({ type: 'update', update: news.update })
     })
     await begin('open')

@@ -7,14 +7,18 @@ import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { StreamStop } from '../domain/document/replica.js'
 import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
+import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
 import type { MemberLog, Membership } from '../ports/mesh.js'
+import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { callerAccess, type CallerVerdict, countedStreams, type DocumentCaller, memberAccess } from './document-access.js'
+import { DocumentForks, FORKED } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
 import type { NodeEvents } from './events.js'
 import { OpenDocument } from './open-document.js'
+import { OwnStreams } from './own-streams.js'
 
 /** Name of the stored document of what is not followed. */
 const STORED = 'documents'
@@ -22,8 +26,6 @@ const STORED = 'documents'
 const MAX_FOLLOWED = 896
 /** How long a document that nobody uses stays in memory, in milliseconds. */
 const IDLE_MS = 30_000
-/** How long one try to bring a document or stream into the log may take, in milliseconds. */
-const LOG_TIMEOUT_MS = 30_000
 
 /** What the documents of a node need. */
 export interface DocumentsParts {
@@ -36,6 +38,7 @@ export interface DocumentsParts {
   readonly log: MemberLog
   readonly membership: Membership
   readonly documents: DocumentStreams
+  readonly audit: Audit
   readonly self: NodeId
 }
 
@@ -45,16 +48,14 @@ export interface KnownDocument {
   readonly record: DocumentRecord
 }
 
-/** Stored: names that are not followed, and how often each was given up. */
+/** Stored: names that are not followed. */
 interface Stored {
   readonly forgotten: readonly string[]
-  /** Own streams of each that were left behind. */
-  readonly times: Readonly<Record<string, number>>
 }
 
 interface Opened {
   readonly document: OpenDocument
-  readonly own: StreamKey | null
+  own: StreamKey | null
   holders: number
   idle: Timer | null
 }
@@ -66,17 +67,17 @@ export class Documents {
   /** Those of {@link #opened} that are open. */
   readonly #open = new Map<string, Opened>()
   readonly #changes: Emitter<void>
-  /** Streams found to be forked. */
-  readonly #forked = new Set<StreamKey>()
+  readonly #forks: DocumentForks
   readonly #ids = new Map<string, string>()
-  /** Streams on their way into the log. */
-  readonly #announced = new Set<StreamKey>()
-  #stored: Stored = { forgotten: [], times: {} }
+  readonly #own: OwnStreams
+  #stored: Stored = { forgotten: [] }
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
 
   constructor(parts: DocumentsParts) {
     this.#parts = parts
+    this.#forks = new DocumentForks(parts)
+    this.#own = new OwnStreams({ ...parts, onError: (error) => this.#failed(error) })
     this.#changes = new Emitter((error) => this.#failed(error))
   }
 
@@ -84,7 +85,12 @@ export class Documents {
   async start(): Promise<void> {
     const { documents, log, store } = this.#parts
     this.#stored = (await store.read<Stored>(STORED)) ?? this.#stored
-    documents.start({ onBlocks: (stream) => this.#onBlocks(stream), onForked: (stream) => this.#onForked(stream) })
+    await this.#own.start()
+    documents.start({
+      onBlocks: (stream) => this.#onBlocks(stream),
+      onFetched: (stream) => this.#onFetched(stream),
+      onForked: (stream) => this.#onForked(stream)
+    })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
   }
@@ -92,6 +98,7 @@ export class Documents {
   /** Lets all go, once what was begun is done. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#own.quieten()
     this.#stopLog()
     const opened = await Promise.allSettled(this.#opened.values())
     for (const one of opened) {
@@ -99,6 +106,7 @@ export class Documents {
       this.#parts.clock.clear(one.value.idle)
       await one.value.document.close()
     }
+    await this.#own.close()
   }
 
   /** Told when the list of documents, or how much of them is here, may have changed. */
@@ -145,8 +153,13 @@ export class Documents {
 
   /** How a stream ended; null while it goes on, and where the document is not open. */
   stopOf(name: string, stream: StreamKey): string | null {
-    if (this.#forked.has(stream)) return 'its member signed two different blocks at one place'
+    if (this.#forks.has(stream)) return FORKED
     return this.#open.get(name)?.document.stops().get(stream)?.reason ?? null
+  }
+
+  /** What is told in `status`. */
+  problems(): Problem[] {
+    return this.#forks.problems()
   }
 
   /**
@@ -163,7 +176,7 @@ export class Documents {
 
   /** An open document, until it is given back. Opening one that is not followed follows it again. */
   async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
-    if (!this.isFollowed(name)) await this.#store({ ...this.#stored, forgotten: this.#stored.forgotten.filter((one) => one !== name) })
+    if (!this.isFollowed(name)) await this.#store({ forgotten: this.#stored.forgotten.filter((one) => one !== name) })
     await this.#renew(name)
     const opening = this.#opened.get(name) ?? this.#openNow(name)
     this.#opened.set(name, opening)
@@ -190,8 +203,9 @@ export class Documents {
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, 0)
     if (opened !== undefined) await this.#let(name, opened)
     const { forgotten } = this.#stored
-    // What follows goes into another stream: of this one others may have more than is here then.
-    await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name], times: this.#oneMore(name) })
+    // Of this stream others may have more than is here then.
+    await this.#own.leave(name)
+    await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name] })
     await documents.remove([...keys])
     return bytes
   }
@@ -221,19 +235,23 @@ export class Documents {
     const { Replica } = await import('../domain/document/replica.js')
     const id = this.idOf(name)
     const mayWrite = memberAccess(log.view(), record, self).mayWrite
-    const own = mayWrite ? await documents.own(`${id}/${this.#timesOf(name)}`) : null
+    const own = mayWrite ? await this.#own.open(name, id) : null
     const document = new OpenDocument({
-      make: () => new Replica({ guid: id, hash, own }),
-      streams: documents,
+      make: (stream) => new Replica({ guid: id, hash, own: stream }),
+      streams: {
+        read: (stream, from, limit) => documents.read(stream, from, limit),
+        append: (stream, blocks) => this.#append(name, stream, blocks)
+      },
       own,
       seal: (block) => this.#seal(id, block),
       open: (bytes) => openBlock(bytes, id),
       onStop: (stop) => this.#onStop(name, stop),
-      onWritten: () => own !== null && this.#announce(name, own),
+      onWritten: (stream) => this.#own.announce(name, stream),
       onError: (error) => this.#failed(error)
     })
     const opened: Opened = { document, own, holders: 0, idle: null }
     this.#open.set(name, opened)
+    await this.#moveOn(name)
     this.#review()
     await this.#follow(name, opened)
     return opened
@@ -280,28 +298,8 @@ export class Documents {
     const record = view.documents.get(name)
     if (record === undefined) return
     const counted = countedStreams(view, record)
-    for (const stream of this.#forked) if (counted.has(stream)) document.onForked(stream)
+    for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
     await document.follow(own === null || counted.has(own) ? counted : counted.set(own, Number.POSITIVE_INFINITY))
-  }
-
-  /** Tells the mesh of the own stream, until it knows. Others see nothing of it before. */
-  #announce(name: string, own: StreamKey): void {
-    const { clock, log, self } = this.#parts
-    const mesh = log.view().mesh?.id
-    const isKnown =
-      log
-        .view()
-        .documents.get(name)
-        ?.streams.some(({ nodeKey, coreKey }) => nodeKey === self && coreKey === own) === true
-    if (isKnown || mesh === undefined || this.#announced.has(own)) return
-    this.#announced.add(own)
-    const again = (error: unknown): void => {
-      this.#announced.delete(own)
-      if (this.#isClosed) return
-      this.#parts.telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
-      clock.after(LOG_TIMEOUT_MS, () => !this.#isClosed && this.#announce(name, own))
-    }
-    log.submit({ kind: 'document-stream', mesh, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
   }
 
   #onBlocks(stream: StreamKey): void {
@@ -312,12 +310,16 @@ export class Documents {
     this.#changes.emit()
   }
 
+  #onFetched(stream: StreamKey): void {
+    this.#leaveOwn(stream, 'others have more of the former one than was here')
+  }
+
   #onForked(stream: StreamKey): void {
-    this.#forked.add(stream)
-    for (const [name, opened] of this.#open) if (opened.own === stream) this.#leaveOwn(name).catch((error: unknown) => this.#failed(error))
+    this.#forks.add(stream)
+    this.#leaveOwn(stream, 'this node signed two different blocks at one place')
     for (const [name, { document }] of this.#open) {
       const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
-      if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream)
+      if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream, FORKED)
     }
     this.#changes.emit()
   }
@@ -345,19 +347,31 @@ export class Documents {
     })
   }
 
-  /** This node's home runs twice, or was put back: it goes on with another stream, once the document is opened again. */
-  async #leaveOwn(name: string): Promise<void> {
-    this.#opened.delete(name)
-    this.#open.delete(name)
-    await this.#store({ ...this.#stored, times: this.#oneMore(name) })
+  /** This node's home runs twice, or its store was put back. */
+  #leaveOwn(stream: StreamKey, reason: string): void {
+    const name = this.#own.nameOf(stream)
+    if (name === null) return
+    this.#parts.telemetry.log('warn', 'this node goes on with another stream of a document', { document: shown(name), reason })
+    this.#own
+      .leave(name)
+      .then(() => this.#moveOn(name))
+      .catch((error: unknown) => this.#failed(error))
   }
 
-  #timesOf(name: string): number {
-    return Object.hasOwn(this.#stored.times, name) ? (this.#stored.times[name] ?? 0) : 0
+  /** An open document goes on with the stream that is to be written now. */
+  async #moveOn(name: string): Promise<void> {
+    const opened = this.#open.get(name)
+    if (opened === undefined || opened.own === null || this.#own.nameOf(opened.own) === name) return
+    const own = await this.#own.open(name, this.idOf(name))
+    opened.own = own
+    await opened.document.goOn(own)
+    this.#review()
   }
 
-  #oneMore(name: string): Stored['times'] {
-    return { ...this.#stored.times, [name]: this.#timesOf(name) + 1 }
+  async #append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
+    if (this.#own.nameOf(stream) !== name)
+      throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    this.#own.wrote(name, stream, await this.#parts.documents.append(stream, blocks))
   }
 
   async #store(stored: Stored): Promise<void> {

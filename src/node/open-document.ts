@@ -12,9 +12,9 @@ const NOT_ALLOWED = 'its member may not write'
 /** What an open document needs. */
 export interface OpenDocumentParts {
   /** A replica that has seen nothing yet. */
-  make(): Replica
-  readonly streams: Pick<DocumentStreams, 'read' | 'append'>
-  /** Key of this node's own stream; null when it may not write. */
+  make(own: StreamKey | null): Replica
+  readonly streams: Pick<DocumentStreams, 'read'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
+  /** Key of this node's own stream at first; null when it may not write. */
   readonly own: StreamKey | null
   /** A block as the own stream holds it, and back; null for what is none. */
   seal(block: Uint8Array): Uint8Array
@@ -22,7 +22,7 @@ export interface OpenDocumentParts {
   /** A stream ended at a block, and why. */
   onStop(stop: StreamStop): void
   /** The first block of the own stream is there. */
-  onWritten(): void
+  onWritten(own: StreamKey): void
   onError(error: unknown): void
 }
 
@@ -30,8 +30,8 @@ export interface OpenDocumentParts {
 export type DocumentNews =
   /** `by`: the session that wrote it; null for this node and for others. */
   | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
-  /** Something was taken back: begin anew with {@link OpenDocument.state}. */
-  | { readonly type: 'reset' }
+  /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
+  | { readonly type: 'reset'; readonly isMoved: boolean }
 
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
@@ -49,9 +49,12 @@ export class OpenDocument {
   /** The next block of each stream, and the streams that may have one. */
   readonly #next = new Map<StreamKey, number>()
   readonly #due = new Set<StreamKey>()
+  /** ClientIDs of sessions that go on. */
+  readonly #given = new Set<number>()
   /** ClientIDs of sessions that are over: a new one that begins with the whole document may go on with one. */
   readonly #free: number[] = []
   #clientId: number | null = null
+  #own: StreamKey | null
   #isStale = false
   #isFeeding = false
   #isBuilding = false
@@ -62,6 +65,7 @@ export class OpenDocument {
 
   constructor(parts: OpenDocumentParts) {
     this.#parts = parts
+    this.#own = parts.own
     this.#news = new Emitter(parts.onError)
     this.#replica = this.#fresh()
   }
@@ -100,10 +104,10 @@ export class OpenDocument {
   }
 
   /** Two tales of a stream were told: none of it counts. */
-  onForked(stream: StreamKey): void {
+  onForked(stream: StreamKey, reason: string): void {
     if (this.#stops.get(stream)?.at === 0) return
     this.#inTurn(async () => {
-      this.#noteStops(this.#replica.stop(stream, 0, 'its member signed two different blocks at one place'))
+      this.#noteStops(this.#replica.stop(stream, 0, reason))
       await this.#feed()
     }).catch(this.#parts.onError)
   }
@@ -132,18 +136,27 @@ export class OpenDocument {
   /** A clientID for a program; nobody else has it until it is given back. @throws NodeError FORBIDDEN, OVERLOADED */
   openSession(): Promise<number> {
     return this.#inTurn(async () => {
-      const free = this.#free.pop()
-      if (free !== undefined) return free
-      const clientId = this.#replica.openSession()
+      const clientId = this.#free.pop() ?? this.#replica.openSession()
       // Announced before anybody writes with it.
       await this.#publish()
+      this.#given.add(clientId)
       return clientId
     })
   }
 
   /** The program of a session is gone. */
   closeSession(clientId: number): void {
-    this.#free.push(clientId)
+    if (this.#given.delete(clientId)) this.#free.push(clientId)
+  }
+
+  /** What is written from now on goes into another own stream. */
+  goOn(own: StreamKey): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#own = own
+      this.#hasWritten = false
+      this.#forgetSessions()
+      await this.#anew(true)
+    })
   }
 
   /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, OVERLOADED, PAYLOAD_TOO_LARGE */
@@ -171,7 +184,7 @@ export class OpenDocument {
   }
 
   #fresh(): Replica {
-    const replica = this.#parts.make()
+    const replica = this.#parts.make(this.#own)
     replica.doc.on('update', (update: Uint8Array) => {
       if (!this.#isBuilding) this.#news.emit({ type: 'update', update, by: this.#writer })
     })
@@ -200,7 +213,8 @@ export class OpenDocument {
 
   /** Puts what was edited into the own stream. */
   async #publish(): Promise<void> {
-    const { own, streams, seal } = this.#parts
+    const { streams, seal } = this.#parts
+    const own = this.#own
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
       await this.#undo()
@@ -219,17 +233,22 @@ export class OpenDocument {
   }
 
   #tellWritten(): void {
-    const { own, onWritten } = this.#parts
+    const own = this.#own
     if (this.#hasWritten || own === null || (this.#next.get(own) ?? 0) === 0) return
     this.#hasWritten = true
-    onWritten()
+    this.#parts.onWritten(own)
   }
 
   /** Goes back to what the streams hold. A session that they do not tell of is lost with it. */
   async #undo(): Promise<void> {
+    this.#forgetSessions()
+    await this.#anew()
+  }
+
+  #forgetSessions(): void {
     this.#clientId = null
     this.#free.length = 0
-    await this.#anew()
+    this.#given.clear()
   }
 
   #noteStops(stops: readonly StreamStop[]): void {
@@ -285,7 +304,7 @@ export class OpenDocument {
   }
 
   /** A new replica: told what ended first, then fed with all streams. */
-  async #anew(): Promise<void> {
+  async #anew(isMoved = false): Promise<void> {
     this.#isStale = false
     this.#isBuilding = true
     this.#replica.doc.destroy()
@@ -298,6 +317,6 @@ export class OpenDocument {
     }
     await this.#feed()
     this.#isBuilding = false
-    this.#news.emit({ type: 'reset' })
+    this.#news.emit({ type: 'reset', isMoved })
   }
 }

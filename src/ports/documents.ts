@@ -9,6 +9,14 @@ export interface StreamSize {
   readonly bytes: number
 }
 
+/** An own stream as it is here. */
+export interface OwnStreamState {
+  readonly stream: StreamKey
+  readonly blocks: number
+  /** No: others have more of it, or some of its blocks are gone. */
+  readonly isWhole: boolean
+}
+
 /** A stream to be here. */
 export interface FollowedStream {
   readonly stream: StreamKey
@@ -20,6 +28,8 @@ export interface FollowedStream {
 export interface StreamHandlers {
   /** More of a stream is here: of another member, or an own one once it was appended. */
   onBlocks(stream: StreamKey): void
+  /** Blocks of it came from somebody else. What this node wrote itself it never has to fetch, unless its store was put back. */
+  onFetched(stream: StreamKey): void
   /** Its writer signed two tales of it. It takes nothing more, now and after a restart; told again when it is followed again. */
   onForked(stream: StreamKey): void
 }
@@ -32,10 +42,13 @@ export interface DocumentStreams {
   start(handlers: StreamHandlers): void
   /** The streams to keep, own ones among them; replaces the former list. What is no longer in it stays on disk until {@link DocumentStreams.remove}. */
   follow(streams: readonly FollowedStream[]): void
-  /** The key of this node's own stream of a document, by its id; made when there is none. */
-  own(document: string): Promise<StreamKey>
-  /** Appends to an own stream; resolves when it survives this process. @throws NodeError OVERLOADED when the stream is full */
-  append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void>
+  /** This node's own stream of a document, by its id; made when there is none. */
+  own(document: string): Promise<OwnStreamState>
+  /**
+   * Appends to an own stream; resolves when it survives this process, to how many blocks the stream has then.
+   * @throws NodeError OVERLOADED when the stream is full, CONFLICT when others have more of it than is here
+   */
+  append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number>
   /** Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed. */
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
   /** Nothing of a stream that is not followed. */

@@ -191,4 +191,43 @@ test('a member that writes two tales of its stream is stopped in the document, a
   await untilTrue(stopped, 'it is told')
   t.ok(a.errors().includes('CRDT_DESERIALIZATION_FAILED'), 'and logged with its source')
   t.ok(a.errors().includes(b.info.node.id))
+  const { problems } = await a.api.call('node.status', {})
+  t.ok(
+    problems.some(({ message }) => message.startsWith('b signed two different blocks of the document notes')),
+    'and in status'
+  )
+})
+
+test('a node whose store of documents was put back writes without a fork, and everybody converges', { timeout: 120_000 }, async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  await a.api.call('documents.create', { name: 'notes' })
+  await untilText(b, '')
+  await write(b, 'one. ')
+  await Promise.all([a, c].map((node) => untilText(node, 'one. ')))
+  await b.stop()
+  const [store, copy] = [path.join(b.home, 'documents'), path.join(await mesh.dir(), 'older')]
+  await fs.cp(store, copy, { recursive: true })
+  const second = await mesh.start('b', { home: b.home })
+  await write(second, 'one. two. ')
+  await Promise.all([a, c].map((node) => untilText(node, 'one. two. ')))
+  await second.stop()
+  await fs.rm(store, { recursive: true })
+  await fs.cp(copy, store, { recursive: true })
+  await fs.rm(path.join(store, 'CORESTORE'))
+  // Nobody can tell it of what it wrote.
+  const alone = await mesh.start('b', { home: b.home, env: { A2A_NODE_LOCAL_PORT: String(await freePort()) } })
+  t.is((await alone.api.call('documents.read', { document: 'notes', type: 'text' })).value, 'one. ')
+  await write(alone, 'three. one. ')
+  await alone.stop()
+  const back = await mesh.start('b', { home: b.home })
+  await Promise.all([a, back, c].map((node) => untilText(node, 'three. one. two. ')))
+  const { streams } = await a.api.call('documents.show', { document: 'notes' })
+  t.alike(
+    streams.map(({ node, stopped }) => [node.name, stopped]),
+    [
+      ['b', null],
+      ['b', null]
+    ]
+  )
 })

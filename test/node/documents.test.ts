@@ -1,9 +1,12 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { utf8 } from '../../src/kit/ids.js'
+import { encodeBlock } from '../../src/domain/document/block.js'
 import { readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
 import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
+import { sealBlock } from '../../src/node/document-road.js'
 import type { NodeApi } from '../../src/ports/node-api.js'
+import { countingIds } from '../support/counting-ids.js'
 import { failsWith } from '../support/fails.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 
@@ -211,4 +214,89 @@ test('a caller that is weaker than its node has the rights of the weaker', async
   await failsWith(t, 'FORBIDDEN', () => ann.api({ tier: 3 }).call('documents.create', { name: 'more' }))
   await write(ann.api(), 'strong')
   t.is(await textOn(ann), 'strong')
+})
+
+test('a node whose store of documents was put back goes on with another stream, and nothing is lost or told twice', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  await write(bob.api(), 'one. ')
+  await world.settle()
+  const putBack = world.streams.copyOf(bob.id)
+  await write(bob.api(), 'one. two. ')
+  await world.settle()
+  world.net.disconnect(bob.id, ann.id)
+  world.net.disconnect(bob.id, owner.id)
+  await bob.core.close()
+  putBack()
+  // What it wrote last is with others alone, and it hears of nobody when it writes.
+  const again = await world.start(bob.actor, { store: bob.store })
+  t.is(await textOn(again), 'one. ')
+  await write(again.api(), 'three. one. ')
+  await world.link(owner, ann, again)
+  t.is(await textOn(ann), 'three. one. two. ')
+  t.is(await textOn(again), 'three. one. two. ')
+  const { streams } = await ann.api().call('documents.show', { document: 'notes' })
+  t.alike(
+    streams.map(({ node, stopped }) => [node.id, stopped]),
+    [
+      [bob.id, null],
+      [bob.id, null]
+    ]
+  )
+})
+
+test('a node that hears that others have more of its stream than it has goes on with another, and so do its programs', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  const program = new Program(t, bob.api())
+  await world.settle()
+  await program.type(0, 'first. ')
+  await world.settle()
+  const { clientId } = program
+  const stream = world.log.model.view().documents.get('notes')?.streams[0]?.coreKey ?? ''
+  const block = sealBlock(encodeBlock({ sessions: 9, updates: [] }), {
+    document: bob.core.documents.idOf('notes'),
+    self: bob.id,
+    tier: 1,
+    ids: countingIds(),
+    at: 1
+  })
+  // As after an older copy of its store: ann has a block that bob wrote and does not have.
+  await ann.core.parts.documents.append(stream, [block])
+  await world.settle()
+  t.is(program.text, 'first. ')
+  t.is(typeof program.clientId, 'number')
+  t.not(program.clientId, clientId)
+  await program.type(0, 'second. ')
+  await world.settle()
+  t.is(await textOn(ann), 'second. first. ')
+  t.is(await textOn(bob), 'second. first. ')
+  t.is(world.log.model.view().documents.get('notes')?.streams.length, 2)
+})
+
+test('a forked stream is on record once and a problem of the node, until its member goes on with another', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(bob.api(), 'of bob')
+  await world.settle()
+  t.is(await textOn(ann), 'of bob')
+  const problems = async (node: FakeNode): Promise<string[]> =>
+    (await node.api().call('node.status', {})).problems.map(({ message }) => message)
+  t.alike(await problems(ann), [])
+  const stream = world.log.model.view().documents.get('notes')?.streams[0]?.coreKey ?? ''
+  world.streams.fork(stream)
+  world.streams.fork(stream)
+  await world.settle()
+  const told = 'bob signed two different blocks of the document notes at one place: nothing of that stream is taken'
+  for (const node of [ann, bob]) {
+    t.alike(await problems(node), [told])
+    t.alike(
+      node.audit.of('strike').map(({ code, rule, peer, reason }) => [code, rule, peer, reason]),
+      [['CONFLICT', 'quarantine', bob.id, 'it signed two different blocks of the document notes at one place']]
+    )
+    t.is(await textOn(node), '')
+  }
+  await write(bob.api(), 'again')
+  await world.settle()
+  for (const node of [ann, bob]) {
+    t.is(await textOn(node), 'again')
+    t.alike(await problems(node), [])
+  }
 })

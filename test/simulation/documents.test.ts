@@ -36,10 +36,10 @@ class Writer {
   async start(all: readonly Writer[]): Promise<void> {
     const streams = this.net.of(this.id)
     this.#streams = streams
-    this.own = await streams.own(ID)
+    this.own = (await streams.own(ID)).stream
     const ids = countingIds()
     const document = new OpenDocument({
-      make: () => new Replica({ guid: ID, hash, own: this.own }),
+      make: (own) => new Replica({ guid: ID, hash, own }),
       streams,
       own: this.own,
       seal: (block) => sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 }),
@@ -49,7 +49,7 @@ class Writer {
       onError: (error) => this.errors.push(error)
     })
     this.document = document
-    streams.start({ onBlocks: (stream) => document.onBlocks(stream), onForked: () => {} })
+    streams.start({ onBlocks: (stream) => document.onBlocks(stream), onFetched: () => {}, onForked: () => {} })
     const known = all.map(({ own }) => own).filter((own) => own !== '')
     streams.follow(known.map((stream) => ({ stream, mayHave: () => true })))
     await document.follow(new Map(known.map((stream) => [stream, Number.POSITIVE_INFINITY])))
@@ -76,7 +76,7 @@ class DocumentWorld {
 
   /** Runs it: edits, cuts and restarts in any order, then everybody is back. Gives what each has then, and how much was built on. */
   async run(): Promise<{ readonly states: readonly string[]; readonly edits: number; readonly errors: readonly unknown[] }> {
-    for (const writer of this.#writers) writer.own = await this.#net.of(writer.id).own(ID)
+    for (const writer of this.#writers) writer.own = (await this.#net.of(writer.id).own(ID)).stream
     for (const writer of this.#writers) await writer.start(this.#writers)
     let edits = 0
     for (let step = 0; step < STEPS; step++) if (await this.#step()) edits++

@@ -1,6 +1,6 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
-import type { DocumentStreams, FollowedStream, StreamHandlers } from '../../src/ports/documents.js'
+import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers } from '../../src/ports/documents.js'
 import type { FakeNet } from './fake-links.js'
 import { keyText } from './membership.js'
 
@@ -32,6 +32,17 @@ export class StreamNet {
     return streams
   }
 
+  /** Two tales of a stream are found by all who follow it. */
+  fork(stream: string): void {
+    for (const node of this.#nodes.values()) node.forked(stream)
+  }
+
+  /** A copy of all that a node has, to put it back to later; call it while the node does not run. */
+  copyOf(node: NodeId): () => void {
+    const copy = new Map(this.#held.get(node))
+    return () => void this.#held.set(node, new Map(copy))
+  }
+
   /** Something was written, followed or linked: what is missing goes over in the next turn. */
   changed(): void {
     if (this.#isDue) return
@@ -54,7 +65,7 @@ class MemoryStreams implements DocumentStreams {
   readonly #net: Pick<FakeNet, 'moved'>
   readonly #onChange: () => void
   #followed = new Map<string, FollowedStream>()
-  #handlers: StreamHandlers = { onBlocks: () => {}, onForked: () => {} }
+  #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
   #isClosed = false
 
   constructor(node: NodeId, held: Held, { net, onChange }: { readonly net: Pick<FakeNet, 'moved'>; onChange(): void }) {
@@ -72,9 +83,14 @@ class MemoryStreams implements DocumentStreams {
       if (theirs.length <= own.length) continue
       this.#held.set(stream, [...own, ...theirs.slice(own.length)])
       this.#net.moved++
+      this.#handlers.onFetched(stream)
       this.#handlers.onBlocks(stream)
       this.#onChange()
     }
+  }
+
+  forked(stream: string): void {
+    if (!this.#isClosed && this.#followed.has(stream)) this.#handlers.onForked(stream)
   }
 
   start(handlers: StreamHandlers): void {
@@ -86,16 +102,18 @@ class MemoryStreams implements DocumentStreams {
     this.#onChange()
   }
 
-  own(document: string): Promise<string> {
-    return Promise.resolve(keyText(`${this.#node}/${document}`))
+  own(document: string): Promise<OwnStreamState> {
+    const stream = keyText(`${this.#node}/${document}`)
+    return Promise.resolve({ stream, blocks: this.#held.get(stream)?.length ?? 0, isWhole: true })
   }
 
-  append(stream: string, blocks: readonly Uint8Array[]): Promise<void> {
+  append(stream: string, blocks: readonly Uint8Array[]): Promise<number> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'closed'))
-    this.#held.set(stream, [...(this.#held.get(stream) ?? []), ...blocks])
+    const held = [...(this.#held.get(stream) ?? []), ...blocks]
+    this.#held.set(stream, held)
     this.#handlers.onBlocks(stream)
     this.#onChange()
-    return Promise.resolve()
+    return Promise.resolve(held.length)
   }
 
   read(stream: string, from: number, limit: number): Promise<readonly Uint8Array[]> {

@@ -16,6 +16,8 @@ export interface DocumentCoreParts {
   open(): Promise<Corestore>
   /** More blocks are here. */
   onBlocks(stream: StreamKey): void
+  /** A block came from a peer. */
+  onFetched(stream: StreamKey): void
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
 }
@@ -108,7 +110,10 @@ export class DocumentCore {
     this.#isForked ||= core.core.header.frozen
     if (!this.#isForked) {
       core.on('append', () => this.#grown(core))
-      core.on('download', () => this.#tell(core))
+      core.on('download', () => {
+        this.#parts.onFetched(stream)
+        this.#tell(core)
+      })
       core.download({ start: 0, end: -1 })
     }
     this.attach(this.#wanted)

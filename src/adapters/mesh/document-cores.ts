@@ -6,7 +6,7 @@ import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { DocumentStreams, FollowedStream, StreamHandlers, StreamSize } from '../../ports/documents.js'
+import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
@@ -36,7 +36,7 @@ export class DocumentCores implements DocumentStreams {
   #store: Promise<Corestore> | null = null
   /** Finds forks; there once a store is. */
   #forks: WriterCores | null = null
-  #handlers: StreamHandlers = { onBlocks: () => {}, onForked: () => {} }
+  #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
   #isClosed = false
 
   constructor(parts: DocumentCoresParts) {
@@ -75,21 +75,24 @@ export class DocumentCores implements DocumentStreams {
     this.#forks?.follow([...this.#followed.keys()])
   }
 
-  async own(document: string): Promise<StreamKey> {
+  async own(document: string): Promise<OwnStreamState> {
     const core = (await this.#open()).get({ name: `own/${document}`, active: false })
     await core.ready()
     const stream = keyToText(core.key)
     if (this.#own.has(stream)) await core.close()
     else this.#own.set(stream, core)
-    return stream
+    const { length, contiguousLength } = this.#own.get(stream) ?? core
+    return { stream, blocks: length, isWhole: contiguousLength === length }
   }
 
-  async append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
+  async append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
     const core = this.#own.get(stream)
     if (core === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
+    if (core.contiguousLength < core.length) throw new NodeError('CONFLICT', 'others have more of the stream of this node than it has')
     const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength)
     if (bytes > MAX_STREAM_BYTES) throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)
-    await core.append(blocks)
+    const { length } = await core.append(blocks)
+    return length
   }
 
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]> {
@@ -124,6 +127,7 @@ export class DocumentCores implements DocumentStreams {
       stream,
       open: () => this.#open(),
       onBlocks: () => this.#handlers.onBlocks(stream),
+      onFetched: () => this.#handlers.onFetched(stream),
       onFault: (_stream, reason) => this.#fault(stream, reason)
     })
   }

@@ -18,6 +18,8 @@ const nobody = (stream: string): FollowedStream => ({ stream, mayHave: () => fal
 class Side {
   readonly cores: DocumentCores
   readonly forked: string[] = []
+  /** Streams of which blocks came from others. */
+  readonly fetched = new Set<string>()
   /** How often its store was opened. */
   opened = 0
   #waiting: (() => void)[] = []
@@ -36,6 +38,7 @@ class Side {
     })
     this.cores.start({
       onBlocks: () => this.#wake(),
+      onFetched: (stream) => this.fetched.add(stream),
       onForked: (stream) => {
         this.forked.push(stream)
         this.#wake()
@@ -81,7 +84,7 @@ test('nothing is opened before a stream is followed or written', async (t: Asser
 test('what is written goes to those who may have it, and from them on when its writer is gone', async (t: Assert) => {
   const [ann, bob, cat] = (await sides(t, 'ann', 'bob', 'cat')) as [Side, Side, Side]
   await link(t, ['ann', ann], ['bob', bob])
-  const stream = await ann.cores.own('doc')
+  const { stream } = await ann.cores.own('doc')
   for (const side of [ann, bob, cat]) side.cores.follow([everybody(stream)])
   await ann.cores.append(stream, [utf8('one'), utf8('two')])
   await bob.until(() => bob.cores.size(stream).blocks === 2)
@@ -94,7 +97,7 @@ test('what is written goes to those who may have it, and from them on when its w
 
 test('a peer that may not have a stream gets nothing of it, whatever it opens by its key', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
-  const [hidden, open] = [await ann.cores.own('hidden'), await ann.cores.own('open')]
+  const [hidden, open] = [(await ann.cores.own('hidden')).stream, (await ann.cores.own('open')).stream]
   ann.cores.follow([nobody(hidden), everybody(open)])
   await ann.cores.append(hidden, [utf8('secret')])
   await ann.cores.append(open, [utf8('known')])
@@ -115,7 +118,7 @@ test('a peer that may not have a stream gets nothing of it, whatever it opens by
 test('a writer with two tales of one stream is found by who has one of them, though both are as long', async (t: Assert) => {
   const dir = await tempDir(t)
   const writer = new Side(t, path.join(dir, 'ann'))
-  const stream = await writer.cores.own('doc')
+  const { stream } = await writer.cores.own('doc')
   await writer.cores.append(stream, [utf8('first')])
   await writer.cores.close()
   await cp(path.join(dir, 'ann'), path.join(dir, 'twin'), { recursive: true })
@@ -144,4 +147,28 @@ test('a writer with two tales of one stream is found by who has one of them, tho
   await link(t, ['cat', cat], ['bob', bob])
   await cat.until(() => cat.forked.length > 0)
   t.alike(cat.forked, [stream])
+})
+
+test('a stream of this node that was put back is told of once others have more of it', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const before = new Side(t, path.join(dir, 'ann'))
+  const { stream } = await before.cores.own('doc')
+  await before.cores.append(stream, [utf8('one')])
+  await before.cores.close()
+  await cp(path.join(dir, 'ann'), path.join(dir, 'older'), { recursive: true })
+  await rm(path.join(dir, 'older', 'CORESTORE'))
+  const [ann, bob] = [new Side(t, path.join(dir, 'ann')), new Side(t, path.join(dir, 'bob'))]
+  t.alike(await ann.cores.own('doc'), { stream, blocks: 1, isWhole: true })
+  for (const side of [ann, bob]) side.cores.follow([everybody(stream)])
+  t.is(await ann.cores.append(stream, [utf8('two'), utf8('three')]), 3)
+  await link(t, ['ann', ann], ['bob', bob])
+  await bob.until(() => bob.cores.size(stream).blocks === 3)
+  t.alike([...ann.fetched], [])
+  await ann.cores.close()
+  const older = new Side(t, path.join(dir, 'older'))
+  t.alike(await older.cores.own('doc'), { stream, blocks: 1, isWhole: true })
+  older.cores.follow([everybody(stream)])
+  await link(t, ['ann', older], ['bob', bob])
+  await older.until(() => older.cores.size(stream).blocks === 3)
+  t.alike([...older.fetched], [stream])
 })

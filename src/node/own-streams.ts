@@ -1,0 +1,151 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import { shown } from '../kit/text.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import type { DocumentStreams } from '../ports/documents.js'
+import type { MemberLog } from '../ports/mesh.js'
+import type { NodeStore } from '../ports/storage.js'
+import type { Telemetry } from '../ports/telemetry.js'
+
+/** Name of the stored document of own streams. */
+const STORED = 'document-streams'
+/** How much later than an append its mark is stored at most, in milliseconds. */
+const MARK_MS = 1000
+/** How long one try to bring a stream into the log may take, in milliseconds. */
+const LOG_TIMEOUT_MS = 30_000
+
+/** What {@link OwnStreams} needs. */
+export interface OwnStreamsParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly store: NodeStore
+  readonly log: MemberLog
+  readonly documents: Pick<DocumentStreams, 'own'>
+  readonly self: NodeId
+  onError(error: unknown): void
+}
+
+/** This node's own stream of one document. */
+interface OwnStream {
+  /** Streams of it that were left behind. */
+  readonly times: number
+  /** The one that is written now; null before it was opened. */
+  readonly stream: StreamKey | null
+  /** How many blocks it had. */
+  readonly blocks: number
+}
+
+const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
+
+/**
+ * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
+ * is shorter than it was, or of which nobody knows how long it was, is left for a new one: to write on would be to sign two
+ * different blocks at one place.
+ */
+export class OwnStreams {
+  readonly #parts: OwnStreamsParts
+  /** By name of the document. */
+  readonly #own = new Map<string, OwnStream>()
+  /** The same by stream. */
+  readonly #names = new Map<StreamKey, string>()
+  /** Streams on their way into the log. */
+  readonly #announced = new Set<StreamKey>()
+  #isQuiet = false
+  #timer: Timer | null = null
+  #stored: Promise<void> = Promise.resolve()
+
+  constructor(parts: OwnStreamsParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what is stored. */
+  async start(): Promise<void> {
+    const stored = await this.#parts.store.read<Record<string, OwnStream>>(STORED)
+    for (const [name, own] of Object.entries(stored ?? {})) this.#put(name, own)
+  }
+
+  /** Tells the mesh nothing more. */
+  quieten(): void {
+    this.#isQuiet = true
+  }
+
+  /** Stores what is not stored yet. */
+  async close(): Promise<void> {
+    if (this.#timer !== null) await this.#store()
+  }
+
+  /** The stream to write: that of before when it is whole, else a new one. `id`: of the document. */
+  async open(name: string, id: string): Promise<StreamKey> {
+    for (;;) {
+      const known = this.#of(name)
+      const { stream, blocks, isWhole } = await this.#parts.documents.own(`${id}/${known.times}`)
+      const expected = known.stream === stream ? known.blocks : 0
+      const isKnown = known.stream === stream || blocks === 0
+      if (this.#of(name).times !== known.times) continue
+      if (isWhole && isKnown && blocks >= expected) {
+        if (known.stream !== stream) await this.#set(name, { ...known, stream, blocks })
+        return stream
+      }
+      await this.leave(name)
+    }
+  }
+
+  /** Whose stream of this node it is that is written now: name of the document, or null. */
+  nameOf(stream: StreamKey): string | null {
+    return this.#names.get(stream) ?? null
+  }
+
+  /** A stream has so many blocks now. */
+  wrote(name: string, stream: StreamKey, blocks: number): void {
+    if (this.nameOf(stream) !== name) return
+    this.#own.set(name, { ...this.#of(name), blocks })
+    this.#timer ??= this.#parts.clock.after(MARK_MS, () => void this.#store().catch(this.#parts.onError))
+  }
+
+  /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
+  leave(name: string): Promise<void> {
+    return this.#set(name, { ...NONE, times: this.#of(name).times + 1 })
+  }
+
+  /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
+  announce(name: string, own: StreamKey): void {
+    const { clock, log, self, telemetry } = this.#parts
+    const { mesh, documents } = log.view()
+    const isKnown = documents.get(name)?.streams.some(({ nodeKey, coreKey }) => nodeKey === self && coreKey === own) === true
+    if (isKnown || mesh === null || this.#announced.has(own)) return
+    this.#announced.add(own)
+    const again = (error: unknown): void => {
+      this.#announced.delete(own)
+      if (this.#isQuiet) return
+      telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
+      clock.after(LOG_TIMEOUT_MS, () => !this.#isQuiet && this.announce(name, own))
+    }
+    log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
+  }
+
+  #of(name: string): OwnStream {
+    return this.#own.get(name) ?? NONE
+  }
+
+  #set(name: string, own: OwnStream): Promise<void> {
+    this.#put(name, own)
+    return this.#store()
+  }
+
+  #put(name: string, own: OwnStream): void {
+    const before = this.#of(name).stream
+    if (before !== null) this.#names.delete(before)
+    this.#own.set(name, own)
+    if (own.stream !== null) this.#names.set(own.stream, name)
+  }
+
+  #store(): Promise<void> {
+    const { clock, store } = this.#parts
+    clock.clear(this.#timer)
+    this.#timer = null
+    const done = this.#stored.then(() => store.write(STORED, Object.fromEntries(this.#own)))
+    this.#stored = done.catch(() => {})
+    return done
+  }
+}
