@@ -8,7 +8,7 @@ import type { A2AEnvelope } from '../domain/envelope/envelope.js'
 import type { AgentEndpoint } from '../domain/card/card.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { ChannelLife } from './channel-life.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 
 /** Messages of one channel that may wait for a link. */
 const MAX_WAITING = 1000

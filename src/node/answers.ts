@@ -11,7 +11,7 @@ import type { Conversations } from './conversations.js'
 import type { Directory } from './directory.js'
 import type { Thread } from './incoming.js'
 import type { Outbox } from './outbox.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 import type { Ways } from './ways.js'
 
 /** The caller cannot be reached now, but may be later. */

@@ -9,7 +9,7 @@ import type { LedgerChange } from '../ports/ledger.js'
 import { STORED } from './asking.js'
 import type { Asking, CallerOutcome, RequestNames } from './asking.js'
 import type { RequestBook, RequestContents } from './request-book.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 
 /** Bytes of what a peer says beside an error that are kept with it: records are read many at once. */
 const MAX_DATA_BYTES = 64 * 1024

@@ -1,6 +1,6 @@
 import type { ErrorBody } from '../kit/errors.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 import type { SwarmBook, SwarmRow } from './swarm-book.js'
 
 /** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */

@@ -8,7 +8,7 @@ import type { TaskInput } from '../domain/task/machine.js'
 import { FINAL_STATES } from '../domain/task/task.js'
 import type { Task, TaskEvent, WaitingFor } from '../domain/task/task.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 
 /** Tasks that are kept; the oldest that have ended go first. */
 const KEPT = 5000

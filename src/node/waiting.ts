@@ -7,7 +7,7 @@ import { readRequest, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import { threadOf } from './incoming.js'
 import type { Held, Incoming, Thread } from './incoming.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 
 /** Messages that wait for a person, in all. */
 export const MAX_APPROVALS = 256

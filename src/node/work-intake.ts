@@ -5,7 +5,7 @@ import type { AgentHost } from './agents.js'
 import type { Directory } from './directory.js'
 import type { InFlight } from './in-flight.js'
 import type { Incoming } from './incoming.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 
 /** Bytes of the inputs of one peer's tasks in flight. */
 const MAX_INPUT_BYTES_PER_PEER = 64 * 1024 * 1024

@@ -23,7 +23,7 @@ import type { Piece } from './in-flight.js'
 import type { Peers } from './peers.js'
 import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
-import { sizeOf } from './size.js'
+import { sizeOf } from '../kit/size.js'
 import type { Tasks } from './tasks.js'
 import { WorkIntake } from './work-intake.js'
 

@@ -1,7 +1,7 @@
 import test from 'brittle'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
 import { NodeError } from '../../src/kit/errors.js'
-import { sizeOf } from '../../src/node/size.js'
+import { sizeOf } from '../../src/kit/size.js'
 import { Tasks, type TaskOpening } from '../../src/node/tasks.js'
 import { countingIds } from '../support/counting-ids.js'
 import { ManualClock } from '../support/manual-clock.js'

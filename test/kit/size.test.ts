@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { sizeOf } from '../../src/node/size.js'
+import { sizeOf } from '../../src/kit/size.js'
 import { holds } from '../support/holds.js'
 
 test('the size grows with every text, byte array and member', (t) => {
