@@ -1,7 +1,10 @@
 import { canonicalJson, isRecord } from '../../kit/json.js'
+import { sizeOf } from '../../kit/size.js'
 
 /** UTF-16 units of all text that filling one template writes, at most: 16 Mi. */
 export const FILLED_MAX = 16 * 1024 * 1024
+/** About how many bytes the values that stand for themselves may have together, each as often as it is named: 64 MiB. */
+export const VALUES_MAX = 4 * FILLED_MAX
 
 /** What a name in a template says of a sub-task. */
 export type Facet = 'result' | 'status' | 'error'
@@ -66,10 +69,11 @@ export function referencesIn(template: unknown): { readonly reference: Reference
 /**
  * Fills a template: a string that is nothing but a reference becomes the value itself; inside a longer string it becomes
  * text, other than strings as canonical JSON. `{{name}}` stands for the text `{name}`. Only own members of objects and
- * arrays are reached. A reference without a value, and more text than {@link FILLED_MAX}, is a reason. Never throws.
+ * arrays are reached. A reference without a value, more text than {@link FILLED_MAX}, and more values than {@link VALUES_MAX}
+ * are reasons. Never throws.
  */
 export function fillTemplate(template: unknown, lookup: Lookup): Filled {
-  const budget = { left: FILLED_MAX }
+  const budget = { left: FILLED_MAX, values: VALUES_MAX }
   try {
     return { ok: true, value: fill(template, lookup, budget) }
   } catch (error) {
@@ -77,19 +81,31 @@ export function fillTemplate(template: unknown, lookup: Lookup): Filled {
   }
 }
 
+/** What may still be written. */
+interface Budget {
+  left: number
+  values: number
+}
+
 /** Why a template cannot be filled; it never leaves this file. */
 class Unfilled extends Error {}
 
-function fill(template: unknown, lookup: Lookup, budget: { left: number }): unknown {
+function fill(template: unknown, lookup: Lookup, budget: Budget): unknown {
   if (typeof template === 'string') return fillText(template, lookup, budget)
   if (Array.isArray(template)) return template.map((one: unknown) => fill(one, lookup, budget))
   if (!isRecord(template)) return template
   return Object.fromEntries(Object.entries(template).map(([key, one]) => [key, fill(one, lookup, budget)]))
 }
 
-function fillText(text: string, lookup: Lookup, budget: { left: number }): unknown {
+function fillText(text: string, lookup: Lookup, budget: Budget): unknown {
   const whole = referenceOf(text)
-  if (whole !== null) return found(whole, lookup)
+  if (whole !== null) {
+    const value = found(whole, lookup)
+    // Here it is one value; on its way it is written as often as it is named.
+    budget.values -= sizeOf(value)
+    if (budget.values < 0) throw new Unfilled(`the input would be larger than ${VALUES_MAX} bytes`)
+    return value
+  }
   const filled = text.replace(ANY, (...[, escaped, name, pointer, facet]: (string | undefined)[]) => {
     if (escaped !== undefined) return escaped
     const value = found(made(name ?? '', pointer ?? '', facet), lookup)

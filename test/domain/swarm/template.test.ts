@@ -1,7 +1,15 @@
 import test from 'brittle'
 import fc from 'fast-check'
 import assert from 'node:assert/strict'
-import { FILLED_MAX, fillTemplate, type Lookup, referencesIn, referenceText, valueAt } from '../../../src/domain/swarm/template.js'
+import {
+  FILLED_MAX,
+  VALUES_MAX,
+  fillTemplate,
+  type Lookup,
+  referencesIn,
+  referenceText,
+  valueAt
+} from '../../../src/domain/swarm/template.js'
 import { holds } from '../../support/holds.js'
 
 const values: Record<string, unknown> = {
@@ -42,6 +50,14 @@ test('a template that would become larger than its bound is refused, however lit
   const template = 'y{big}'.repeat(FILLED_MAX / (1024 * 1024) + 1)
   t.is(fillTemplate(template, lookup).ok, false)
   t.ok(fillTemplate('y{big}', lookup).ok)
+})
+
+test('a value that is named often counts as often as it is named, whole or in parts', (t) => {
+  values['big'] = { part: 'x'.repeat(1024 * 1024) }
+  const often = (text: string, count: number): string[] => Array.from({ length: count }, () => text)
+  t.ok(fillTemplate(often('{big}', 10), lookup).ok)
+  t.is(fillTemplate(often('{big}', VALUES_MAX / (1024 * 1024)), lookup).ok, false)
+  t.is(fillTemplate({ all: often('{big/part}', VALUES_MAX / (1024 * 1024)) }, lookup).ok, false)
 })
 
 test('whatever a template is, filling it twice gives the same, and every reference of it is found', async (t) => {
