@@ -5,7 +5,7 @@ import type { IdSource, NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import { addressText } from '../domain/card/card.js'
 import type { ControlBody } from '../domain/channel/control.js'
-import { goneAwareness, type Presence, readAwareness } from '../domain/document/awareness.js'
+import { AWARENESS_LIMITS, goneAwareness, type Presence, readAwareness } from '../domain/document/awareness.js'
 import { CRDTSyncChannel } from '../domain/document/sync-channel.js'
 import type { CRDTSyncMessage } from '../domain/document/sync-message.js'
 import type { DocumentLiveEvent } from '../ports/document-api.js'
@@ -92,9 +92,11 @@ export class DocumentSessions {
     const session = this.#of(id, name)
     const presence = readAwareness(update)
     if (presence === null) throw new NodeError('INVALID_INPUT', 'no update of presence, or a too large one')
-    // A program that may not write has a clientID of its own choice.
+    // A program that may not write has a clientID of its own choice, and might choose ever new ones.
     if (session.clientId !== null && presence.some(({ client }) => client !== session.clientId))
       throw new NodeError('INVALID_INPUT', 'the presence of another clientID')
+    if (new Set([...session.presence.keys(), ...presence.map(({ client }) => client)]).size > AWARENESS_LIMITS.maxClients)
+      throw new NodeError('INVALID_INPUT', `a session has told of ${AWARENESS_LIMITS.maxClients} clientIDs`)
     for (const one of presence) session.presence.set(one.client, one)
     await this.#spread(session, update)
   }

@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { utf8 } from '../../src/kit/ids.js'
 import { encodeBlock } from '../../src/domain/document/block.js'
-import { readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
+import { AWARENESS_LIMITS, readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
 import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
 import { sealBlock } from '../../src/node/document-road.js'
 import type { NodeApi } from '../../src/ports/node-api.js'
@@ -128,6 +128,20 @@ test('who is in a document is told to programs of other members, and that they a
   one.end()
   await world.settle()
   t.alike(heard().at(-1), [{ ...presence, clock: 2, state: null }])
+})
+
+test('a program that may only read tells its presence, under a bounded number of clientIDs', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: null } })
+  await world.settle()
+  const reader = new Program(t, bob.api())
+  await world.settle()
+  t.is(reader.clientId, null)
+  const tell = (client: number, clock: number): Promise<unknown> =>
+    reader.present(writeAwareness([{ client, clock, state: { user: 'bob' } }]))
+  for (let client = 1; client <= AWARENESS_LIMITS.maxClients; client++) await tell(client, 1)
+  await failsWith(t, 'INVALID_INPUT', () => tell(AWARENESS_LIMITS.maxClients + 1, 1))
+  await tell(1, 2)
 })
 
 test('an edit that is too large to be told is refused, and the document is as it was', async (t: Assert) => {
