@@ -92,8 +92,9 @@ export class Requests {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
       else await request.send()
     } catch (error) {
-      // It was canceled, or its time was over, before it left: its answer says so. What a stop abandons is refused.
-      if (request.isOver && (await request.answer).outcome === 'FAILED') return asked(request)
+      const end = request.isOver ? await request.answer : null
+      // It was canceled before it left: its answer says so. Whatever else ended it is refused, since nothing is on record.
+      if (end?.outcome === 'FAILED' && end.error.code === 'CANCELED') return asked(request)
       const failure = asNodeError(error)
       this.#notSent(request, failure)
       if (request.isOver) throw failure
