@@ -142,6 +142,8 @@ export class OutLane {
 
   /** Tells the lane what happened. */
   step(input: SenderInput): void {
+    // What is over by now is not sent over a new link.
+    if (input.type === 'up') this.tick()
     for (const effect of stepSender(this.#state, input, this.#parts.clock.monotonic())) this.#perform(effect)
   }
 
@@ -163,7 +165,7 @@ export class OutLane {
           effect.messages.map(({ messageId }) => ({ messageId, requestId: this.#requests.get(messageId) ?? null }))
         )
       case 'undelivered':
-        return this.#parts.onUndelivered(effect.messages.flatMap(({ requestId }) => requestId ?? []))
+        return this.#tellUndelivered(effect.messages.flatMap(({ requestId }) => requestId ?? []))
       case 'forget':
         return this.#forget(effect.messages)
       case 'blank':
@@ -173,6 +175,15 @@ export class OutLane {
           this.#renumbering = null
         })
     }
+  }
+
+  /** A crash must not bring back what is said never to get there: its removal is durable first. Until then it stays unknown. */
+  #tellUndelivered(requestIds: readonly string[]): void {
+    if (requestIds.length === 0) return
+    this.#parts.commit([]).then(
+      () => this.#parts.onUndelivered(requestIds),
+      (error: unknown) => this.#parts.telemetry.log('warn', 'what never got to its node stays unknown', { reason: messageOf(error) })
+    )
   }
 
   #forget(messages: readonly Unacked[]): void {

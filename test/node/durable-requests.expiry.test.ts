@@ -35,6 +35,20 @@ for (const capability of ['slow.again', 'slow.once']) {
   })
 }
 
+test('what is said never to have been begun is not sent after a crash of its caller at that moment', async (t) => {
+  const scene = await DurableScene.start(t)
+  scene.here.core.peers.send = () => {}
+  const { taskId, requestId } = await scene.ask({ capability: 'slow.once', timeoutMs: 85 })
+  const state = async (): Promise<string> => (await scene.task(taskId)).state
+  for (let step = 0; step < 1000 && (await state()) !== 'failed'; step++) await scene.world.pass(10, 10)
+  t.is(await state(), 'failed')
+  await scene.crashHere()
+  await scene.link()
+  await scene.world.pass(10_000, 100)
+  t.is(scene.runsOf(requestId), 0)
+  t.is(await state(), 'failed')
+})
+
 test('of a request that may have got to a disk that is lost since nobody says that nothing was begun', async (t) => {
   const scene = await DurableScene.start(t)
   const { taskId } = await askedInVain(scene, 'slow.once')

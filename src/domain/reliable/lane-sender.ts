@@ -22,6 +22,9 @@ export interface Unacked {
   readonly requestId?: string | null
 }
 
+/** Requests of one lane of which it is found out whether they got there, at most. */
+export const MAX_DOUBTFUL = 1024
+
 /** The sending end of a lane: the ordered messages of one agent to another. Owned by whoever steps it. */
 export interface LaneSender {
   /** Number of the next new message; the first is 1. */
@@ -42,7 +45,7 @@ export interface LaneSender {
   ledger: string | null
   /** Higher numbers are certainly not with the receiver. */
   reached: number
-  /** What was given up and may be with the receiver: it says so when it is asked next. */
+  /** What was given up and may be with the receiver: it says so when it is asked next. Of more than {@link MAX_DOUBTFUL} the oldest stay in doubt. */
   doubtful: Unacked[]
   /** When the receiver is asked what it has; null while nothing is under way. */
   askAt: number | null
@@ -79,7 +82,7 @@ export type SenderEffect =
   | { readonly type: 'send'; readonly messages: readonly Unacked[] }
   /** These were given up: tell their senders. */
   | { readonly type: 'expired'; readonly messages: readonly Unacked[] }
-  /** These were given up, and certainly never were, nor will be, with the receiver. */
+  /** These were given up, and certainly never were, nor will be, with the receiver. Tell it once all removals before are durable. */
   | { readonly type: 'undelivered'; readonly messages: readonly Unacked[] }
   /** Remove these from the ledger: they are acknowledged or given up. */
   | { readonly type: 'forget'; readonly messages: readonly Unacked[] }
@@ -208,6 +211,7 @@ function renumbered(lane: LaneSender, first: number, now: number): SenderEffect[
 function settle(lane: LaneSender, ack: number): SenderEffect[] {
   const kept = lane.live.findIndex(({ seq }) => seq > ack)
   const messages = lane.live.splice(0, kept === -1 ? lane.live.length : kept)
+  if (lane.doubtful.length > 0) lane.doubtful = lane.doubtful.filter(({ seq }) => seq > ack)
   if (messages.length === 0) return []
   Object.assign(lane, { acked: Math.max(lane.acked, ack), retries: 0, askAt: null })
   return [{ type: 'forget', messages }]
@@ -251,10 +255,11 @@ function expire(lane: LaneSender, isUnwanted: (message: Unacked) => boolean): Se
   const expired = [...front.filter(({ isVoid }) => !isVoid), ...blank]
   const effects: SenderEffect[] = []
   const never = expired.filter(({ seq }) => seq > lane.reached)
-  lane.doubtful.push(...expired.filter(({ seq }) => seq <= lane.reached))
+  const doubtful = expired.filter(({ seq, requestId = null }) => seq <= lane.reached && requestId !== null)
+  if (doubtful.length > 0) lane.doubtful = [...lane.doubtful, ...doubtful].slice(-MAX_DOUBTFUL)
   if (expired.length > 0) effects.push({ type: 'expired', messages: expired })
-  if (never.length > 0) effects.push({ type: 'undelivered', messages: never })
   if (front.length > 0) effects.push({ type: 'forget', messages: front })
   if (blank.length > 0) effects.push({ type: 'blank', messages: blank })
+  if (never.length > 0) effects.push({ type: 'undelivered', messages: never })
   return effects
 }
