@@ -172,11 +172,11 @@ export type CallerOutcome =
 export function requestPayload(
   { capability, description, lease, allowRepeat = false }: Asking,
   { requestId, attempt }: RequestNames,
-  { timeoutMs, ttlMs, isQuery, input }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'input'>
+  { timeoutMs, ttlMs, isQuery, isAgain, input }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'input'>
 ): RequestPayload {
   const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
   const times = { timeoutMs: whole(timeoutMs), ttlMs: whole(ttlMs) }
-  return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, ...times, allowRepeat, isQuery }
+  return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, ...times, allowRepeat, isQuery, isAgain }
 }
 
 /** What comes before the answer. */

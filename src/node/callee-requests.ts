@@ -109,7 +109,7 @@ export class CalleeRequests {
     if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
     if (recover(known) === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
-    if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded))
+    if (record.deadline <= this.#parts.clock.now()) return this.#ended(record, payload, lateEnding(before, incoming.recorded, payload))
     return { record }
   }
 
@@ -238,8 +238,10 @@ export function isStopped({ status, error }: RequestRecord): boolean {
 }
 
 /** The end of a request that is not begun since its time is over. Only of one that came just now, or whose beginning is on record first, is it known that nothing was done. */
-function lateEnding({ status, tries, isRepeatable }: RequestRecord, recorded: Incoming['recorded']): Ending {
+function lateEnding({ status, tries, isRepeatable }: RequestRecord, recorded: Incoming['recorded'], { isAgain }: RequestPayload): Ending {
   if (status === 'started' || tries > 0) return ENDINGS.late
+  // What it was asked before may have gone with a disk.
+  if (isAgain) return ENDINGS.lateInDoubt
   const isFresh = recorded?.isFirst === true && recorded.deadline === undefined
   return isFresh || !isRepeatable ? ENDINGS.tooLate : ENDINGS.lateInDoubt
 }

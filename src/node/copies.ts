@@ -8,6 +8,11 @@ export class Copies {
     this.#sent = sent
   }
 
+  /** May its peer have one of them? */
+  get isOut(): boolean {
+    return this.#denied < this.#sent
+  }
+
   /** Sends one more. @throws what `post` throws; then it was not sent. */
   async send(post: () => Promise<unknown>): Promise<void> {
     // An agent of this node answers before it is sent.

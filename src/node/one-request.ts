@@ -262,6 +262,7 @@ export class OneRequest {
       timeoutMs: this.#hasGivenUp ? this.#asking.timeoutMs : this.#leftMs,
       ttlMs: this.#leftMs + this.#lateMs,
       isQuery,
+      isAgain: this.#copies.isOut || this.#refusal?.code === 'PEER_OFFLINE',
       input: isQuery ? null : await inputOf(this.#asking, this.#record)
     })
   }

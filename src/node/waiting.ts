@@ -135,7 +135,7 @@ function keyOf({ peer, sender, recipient, header }: Incoming, request: RequestPa
 
 /** What a payload says, but for how long it is waited for: that differs when it is sent again. */
 function untimed(payload: unknown): unknown {
-  return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null } : payload
+  return isRecord(payload) ? { ...payload, timeoutMs: null, ttlMs: null, isAgain: null } : payload
 }
 
 /** Do two payloads say the same? JSON values and bytes. */

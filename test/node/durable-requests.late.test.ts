@@ -26,6 +26,26 @@ test('what had begun and may be repeated, but not after its time, ends as unknow
   t.is(scene.runsOf(requestId), 1, 'it is not begun again')
 })
 
+for (const how of ['crashPeer', 'restartPeer'] as const) {
+  test(`of what had begun before its node ${how === 'crashPeer' ? 'was killed' : 'stopped'} and lost its disk nobody says that nothing was done, when it comes too late a second time`, async (t) => {
+    const scene = await DurableScene.start(t)
+    const { taskId, requestId } = await scene.ask({ timeoutMs: 30_000 })
+    await scene.world.pass(1000)
+    t.is(scene.runsOf(requestId), 1)
+    scene.losePeersDisk()
+    await scene[how]()
+    await scene.link()
+    await scene.world.pass(1000)
+    const release = scene.hold('peer', 'next commit')
+    await scene.world.pass(60_000, 1000)
+    release()
+    await scene.world.pass(60_000, 1000)
+    const { state, error } = await scene.task(taskId)
+    t.is(state, 'unknown')
+    t.ok(error?.message.includes('it may have begun'), error?.message)
+  })
+}
+
 test('what waited for a place when its node was killed, and may not be repeated, was not begun when its time is over', async (t) => {
   const scene = await DurableScene.start(t, { concurrency: 1 })
   await scene.ask({ capability: 'slow.once' })

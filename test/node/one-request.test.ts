@@ -5,6 +5,7 @@ import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node.js'
 import { addressText } from '../../src/domain/card/card.js'
 import { NodeError } from '../../src/kit/errors.js'
+import { isRecord } from '../../src/kit/json.js'
 import { type RequestScene, requestScene } from '../support/request-scene.js'
 import { isOpen } from '../support/exchanges.js'
 import { NodeClock } from '../simulation/node-clock.js'
@@ -215,6 +216,28 @@ test('a word of the peer that it did not do one copy of a request does not end i
 test('a word of a neighbour that it did not carry one copy of a request on does not end it while another is under way', (t) =>
   deniedOnce(t, new NodeError('FORBIDDEN', 'too old', { data: { via: 'n' } })))
 
+for (const [code, isAgain] of [
+  ['PEER_OFFLINE', true],
+  ['OVERLOADED', false]
+] as const) {
+  test(`a request that its peer gave back with ${code} ${isAgain ? 'may have begun' : 'has not begun'}, and is sent again as such`, async (t) => {
+    const { world, here, peer, ask } = await scene(t)
+    const { outbox } = here.core
+    const send = outbox.send.bind(outbox)
+    const said: unknown[] = []
+    outbox.send = (draft) => {
+      if (isRecord(draft.payload)) said.push(draft.payload.isAgain)
+      return send(draft)
+    }
+    const asked = await ask({ mayQueue: true })
+    await world.settle()
+    deliverError(here, peer, asked, new NodeError(code, 'not now'))
+    await world.pass(10_000, 1000)
+    t.alike(said, [false, isAgain])
+    asked.cancel()
+  })
+}
+
 async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
   const { world, here, peer, agent, ask, task } = await scene(t)
   const asked = await ask()
@@ -222,6 +245,14 @@ async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
   const speak = silence(peer)
   await world.pass(7000, 1000)
   speak()
+  deliverError(here, peer, asked, error)
+  await world.pass(2000)
+  t.alike(task(asked), ['working', null])
+  agent.finish('once')
+  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'once' })
+}
+
+function deliverError(here: FakeNode, peer: FakeNode, asked: Asked, error: NodeError): void {
   const { correlationId } = asked
   const [sender, recipient] = [
     { agentId: 'operator', nodeId: here.id },
@@ -236,8 +267,4 @@ async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
     correlationId
   }
   here.core.conversations.deliver({ sender, recipient, correlationId }, { ...header, type: 'error' }, error.toBody())
-  await world.pass(2000)
-  t.alike(task(asked), ['working', null])
-  agent.finish('once')
-  t.alike(await asked.answer, { outcome: 'COMPLETED', result: 'once' })
 }

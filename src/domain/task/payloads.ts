@@ -59,7 +59,9 @@ export const requestPayloadSchema = z.object({
   /** It may be run again after an unknown outcome, though the capability says that it may not. */
   allowRepeat: z.boolean().default(false),
   /** Only asks how it stands: nothing is begun by it. */
-  isQuery: z.boolean().default(false)
+  isQuery: z.boolean().default(false),
+  /** It was sent before, and may have been begun: a node that knows nothing of it may have lost that with its disk. */
+  isAgain: z.boolean().default(false)
 })
 
 /** What a `request` asks. */
