@@ -27,6 +27,20 @@ declare module 'corestore' {
     readonly createIfMissing?: boolean
   }
 
+  /** Questions to the database of a store, answered together once they are flushed. */
+  export interface StoreReading {
+    get(key: Uint8Array): Promise<Uint8Array | null>
+    tryFlush(): void
+    destroy(): void
+  }
+
+  /** A session of the database of a store. */
+  export interface StoreDatabase {
+    readonly snapshotted: boolean
+    session(options?: object): StoreDatabase
+    read(options?: { readonly autoDestroy?: boolean }): StoreReading
+  }
+
   /** Many cores in one directory. Opening a directory that is open elsewhere: `File descriptor could not be locked`. */
   export default class Corestore {
     constructor(directory: string, options?: CorestoreOptions)
@@ -35,6 +49,8 @@ declare module 'corestore' {
     readonly closing: Promise<void> | null
     readonly primaryKey: Uint8Array
     readonly ns: Uint8Array
+    /** Each core has a session of its database. */
+    readonly storage: { readonly db: StoreDatabase }
 
     ready(): Promise<void>
     get(options: GetCoreOptions | Uint8Array): Hypercore

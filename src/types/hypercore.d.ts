@@ -79,8 +79,12 @@ declare module 'hypercore' {
     readonly core: {
       readonly state: { readonly length: number }
       readonly header: { readonly frozen: boolean }
-      /** Ends that a multiplexer opens channels of this core; those that are open stay. */
-      readonly replicator: { detachFrom(mux: Protomux): void }
+      readonly replicator: {
+        /** Ends that a multiplexer opens channels of this core; those that are open stay. */
+        detachFrom(mux: Protomux): void
+        /** Requests at once to a peer near by, and to one far away. Default 16 and 512. */
+        setInflightRange(near: number, far: number): void
+      }
     }
     readonly peers: readonly HypercorePeer[]
 

@@ -8,6 +8,11 @@ import type { StreamSize } from '../../ports/documents.js'
 
 /** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
+/**
+ * Blocks that are asked of one peer at once, near by as far away, where the engine takes 16 and 512: blocks of documents are
+ * small and many, and what comes together is checked and stored together.
+ */
+const MAX_REQUESTS = 512
 
 /** What {@link DocumentCore} needs. */
 export interface DocumentCoreParts {
@@ -57,15 +62,12 @@ export class DocumentCore {
   /** Blocks from `from` on without a hole, at most `limit`. */
   async read(from: number, limit: number): Promise<readonly Uint8Array[]> {
     await this.#opening
-    const blocks: Uint8Array[] = []
     const core = this.#core
     const end = this.#isForked ? 0 : Math.min(core?.contiguousLength ?? 0, from + limit)
-    for (let at = from; core !== null && at < end; at++) {
-      const block = await core.get(at, { wait: false })
-      if (block === null) break
-      blocks.push(block)
-    }
-    return blocks
+    if (core === null || from >= end) return []
+    const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false })))
+    const hole = blocks.indexOf(null)
+    return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
   }
 
   /** How much of it is here. */
@@ -106,6 +108,7 @@ export class DocumentCore {
     const core = store.get({ key: keyFromText(stream), writable: false })
     await core.ready()
     if (this.#isClosed) return await core.close()
+    core.core.replicator.setInflightRange(MAX_REQUESTS, MAX_REQUESTS)
     this.#core = core
     this.#isForked ||= core.core.header.frozen
     if (!this.#isForked) {

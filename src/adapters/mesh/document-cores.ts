@@ -9,6 +9,7 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
+import { joinReads } from './joint-reads.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
 import { WriterCores } from './writer-cores.js'
 
@@ -144,11 +145,12 @@ export class DocumentCores implements DocumentStreams {
 
   #open(): Promise<Corestore> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the documents are closed'))
-    this.#store ??= this.#parts.open().then((store) => this.#watchForks(store))
+    this.#store ??= this.#parts.open().then((store) => this.#opened(store))
     return this.#store
   }
 
-  #watchForks(store: Corestore): Corestore {
+  #opened(store: Corestore): Corestore {
+    joinReads(store)
     this.#forks = new WriterCores({
       clock: this.#parts.clock,
       open: (stream) => store.get({ key: keyFromText(stream), writable: false }),
