@@ -12,6 +12,8 @@ declare module 'rocksdb-native' {
     readonly lt?: Uint8Array
     readonly limit?: number
     readonly reverse?: boolean
+    /** False: the keys alone. */
+    readonly values?: boolean
     /** Entries that one read of the iterator gives. */
     readonly capacity?: number
   }

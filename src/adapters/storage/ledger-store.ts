@@ -1,7 +1,9 @@
 import path from 'node:path'
 import RocksDB from 'rocksdb-native'
 import type { RocksReadBatch } from 'rocksdb-native'
+import { rangeOf } from '../../domain/reliable/keys.js'
 import type { LedgerEntry, LedgerRange } from '../../ports/ledger.js'
+import { KnownKeys } from './known-keys.js'
 import type { JournalCommit } from './ledger-record.js'
 
 /** Bytes of the table in memory of the store. */
@@ -16,6 +18,9 @@ const PATIENCE = 4
 const PAGE_BYTES = 4 * 1024 * 1024
 /** The number of the last commit in the store; before every key of a ledger. */
 const NUMBER_KEY = Buffer.from(' commits')
+
+/** Most of these are asked for only once, before they are there: every request that comes is looked up. */
+const LOOKED_UP = rangeOf('request')
 
 /** What changed since the store was last written. */
 interface Waiting {
@@ -38,6 +43,7 @@ export class LedgerStore {
   /** Is being written. */
   #leaving: Waiting | null = null
   #writing: Promise<void> | null = null
+  readonly #lookedUp = new KnownKeys(() => this.#keys(LOOKED_UP))
   /** Gathers the reads of a turn. */
   #reading: RocksReadBatch | null = null
 
@@ -115,7 +121,12 @@ export class LedgerStore {
   /** The value of a key, or null. */
   async get(key: string): Promise<Uint8Array | null> {
     const waiting = this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
-    return waiting === undefined ? this.#read(key) : waiting
+    if (waiting !== undefined) return waiting
+    if (!isLookedUp(key)) return this.#read(key)
+    if (!this.#lookedUp.mayHave(key)) return null
+    const value = await this.#read(key)
+    if (value === null) this.#lookedUp.missed()
+    return value
   }
 
   /** The entries of a range. */
@@ -169,7 +180,15 @@ export class LedgerStore {
 
   /** Ends it. What waits and was not written is in the journal. */
   async close(): Promise<void> {
+    await this.#lookedUp.close()
     await this.#rocks.close({ force: true })
+  }
+
+  /** Those of a range that are in the store, or being written. */
+  async *#keys({ from, to }: Pick<LedgerRange, 'from' | 'to'>): AsyncGenerator<string> {
+    for (const key of this.#leaving?.values.keys() ?? []) if (key >= from && key < to) yield key
+    const range = { gte: Buffer.from(from), lt: Buffer.from(to), values: false, capacity: 1024 }
+    for await (const { key } of this.#rocks.iterator(range)) yield Buffer.from(key).toString('latin1')
   }
 
   /** Reads of one turn are one call. */
@@ -192,6 +211,7 @@ export class LedgerStore {
     try {
       const batch = this.#rocks.write({ autoDestroy: true, capacity: leaving.values.size + 1 })
       for (const [key, value] of leaving.values) {
+        if (value !== null && isLookedUp(key)) this.#lookedUp.add(key)
         if (value === null) batch.tryDelete(Buffer.from(key, 'latin1'))
         else batch.tryPut(Buffer.from(key, 'latin1'), value)
       }
@@ -205,6 +225,10 @@ export class LedgerStore {
       this.#leaving = null
     }
   }
+}
+
+function isLookedUp(key: string): boolean {
+  return key >= LOOKED_UP.from && key < LOOKED_UP.to
 }
 
 function nothing(last: number): Waiting {
