@@ -336,7 +336,7 @@ export class OneRequest {
 
   /** A copy of it certainly never got there, nor will. What is past its time is not begun by a later one either. */
   undelivered(): void {
-    if (!this.#isOver && this.#copies.denied()) this.fail(ENDINGS.undelivered.error)
+    if (!this.#isOver && this.#copies.denied()) this.fail(this.#refusal ?? ENDINGS.undelivered.error)
     else if (this.#hasGivenUp) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
   }
 

@@ -238,6 +238,28 @@ for (const [code, isAgain] of [
   })
 }
 
+test('of a request that a stopping node gave back nobody says that nothing was begun, when it never gets there again', async (t) => {
+  const { world, here, peer, agent, ask } = await requestScene(t, { timeoutMs: 6000, concurrency: 1 })
+  await ask()
+  await world.settle()
+  agent.finish()
+  await world.pass(1000)
+  const asked = await ask({ mayQueue: true })
+  await world.settle()
+  deliverError(here, peer, asked, new NodeError('PEER_OFFLINE', 'it stops'))
+  const { peers } = here.core
+  const { send } = peers
+  peers.send = () => {}
+  await world.pass(5000, 1000)
+  peers.send = send
+  world.net.disconnect(here.id, peer.id)
+  await world.pass(5000, 1000)
+  await world.link(here, peer)
+  await world.pass(120_000, 1000)
+  const { state, error } = await here.api().call('tasks.show', { id: asked.taskId ?? '' })
+  t.alike([state, error?.message], ['failed', 'it stops'])
+})
+
 async function deniedOnce(t: Assert, error: NodeError): Promise<void> {
   const { world, here, peer, agent, ask, task } = await scene(t)
   const asked = await ask()
