@@ -66,6 +66,24 @@ export const DOC_COMMANDS: readonly CommandSpec[] = [
     load: async () => (await import('./commands/doc-text.js')).exportDocument
   },
   {
+    name: 'access',
+    args: '<doc>',
+    about: 'show or set who may see and who may write a document',
+    options: [
+      { flags: '--see <who>', about: 'who may see it', repeat: true },
+      { flags: '--write <who>', about: 'who of them may write it', repeat: true },
+      { flags: '--create', about: 'create it, with this access from its first moment, where there is none' }
+    ],
+    more: [
+      'WHO: everybody (in no sandbox), nobody, a tier (that or more powerful, in no sandbox), sandbox:<id>, or members by name or',
+      'id; several with commas. With a tier, sandbox:<id> lets those of that tier pass, else all that are in it. The creator and the',
+      'owner of the mesh always may, and only they may set it. What is left out stays as it is.',
+      '',
+      "Example: a2a-node doc access notes --see everybody --write 'L1,phone'"
+    ],
+    load: async () => (await import('./commands/doc-access.js')).documentAccess
+  },
+  {
     name: 'rm',
     args: '<doc>',
     about: 'keep a document here no longer; others keep theirs',

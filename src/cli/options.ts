@@ -49,9 +49,14 @@ export function countOption(options: Options, name: string, [min, max]: readonly
 /** The id of a sandbox. @throws NodeError USAGE */
 export function sandboxOption(options: Options, name: string): string | undefined {
   const text = textOption(options, name)
-  if (text === undefined || SANDBOX_ID.test(text)) return text
+  return text === undefined ? undefined : sandboxArgument(text, `--${kebab(name)}`)
+}
+
+/** The id of a sandbox as it was typed. @throws NodeError USAGE */
+export function sandboxArgument(text: string, label: string): string {
+  if (SANDBOX_ID.test(text)) return text
   const allowed = '1 to 64 letters, digits, dots, underscores and hyphens, a letter or digit first'
-  throw new NodeError('USAGE', `--${kebab(name)} takes ${allowed}, not ${JSON.stringify(text)}`)
+  throw new NodeError('USAGE', `${label} takes ${allowed}, not ${JSON.stringify(text)}`)
 }
 
 /** The name of a node. @throws NodeError USAGE */

@@ -185,3 +185,61 @@ test('a document that nobody knows is exit 4 with the name that was meant, and o
     'nothing is created of wrong words'
   )
 })
+
+test('doc access shows and sets who may see and who may write; what is left out stays', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
+  await a.cli(['doc', 'set', 'notes', 'mine'])
+  for (const node of [b, c]) await untilValue(node, 'notes', { type: 'text', value: 'mine' })
+  const before = await b.json(['doc', 'access', 'notes'])
+  t.alike([before['schema'], before['access'], before['changed']], ['a2a-node/doc-access@1', null, false])
+  t.ok((await b.cli(['doc', 'access', 'notes'])).stdout.includes('every member that is in no sandbox may see and write it'))
+  const set = await a.json<{ access: { see: unknown; write: { members: { name: string }[]; tier: null } } }>([
+    'doc',
+    'access',
+    'notes',
+    '--write',
+    'b'
+  ])
+  t.alike(set.access.see, { members: [], tier: 'L3', sandboxes: [], unsandboxed: true }, 'as it was')
+  t.alike(
+    set.access.write.members.map(({ name }) => name),
+    ['b']
+  )
+  const mayWrite = async (node: TestNode): Promise<boolean> => (await node.api.call('documents.show', { document: 'notes' })).may.write
+  await untilTrue(async () => !(await mayWrite(c)), 'the others have heard of it')
+  t.is((await c.cli(['doc', 'set', 'notes', 'theirs'])).code, 5)
+  t.is((await b.cli(['doc', 'set', 'notes', 'ours'])).code, 0)
+  const seen = await a.json<{ access: typeof set.access }>(['doc', 'access', 'notes', '--see', 'b'])
+  t.alike(seen.access.write, set.access.write, 'who may write is not touched')
+  await untilTrue(async () => (await c.api.call('documents.list', {})).documents.length === 0, 'it is hidden')
+  t.is((await c.cli(['doc', 'get', 'notes'])).code, 4)
+  t.is((await b.cli(['doc', 'access', 'notes', '--see', 'everybody'])).code, 5, 'only its creator and the owner set it')
+  const made = await b.cli(['doc', 'access', 'secret', '--create', '--see', 'nobody'])
+  t.is(made.code, 0, made.stderr)
+  t.ok(made.stdout.includes('may see'), made.stdout)
+  await untilKnown(a, 'secret')
+  t.absent((await c.api.call('documents.list', {})).documents.some(({ name }) => name === 'secret'))
+})
+
+test('doc access takes no words that mean nothing', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  await a.cli(['doc', 'set', 'notes', 'mine'])
+  for (const words of [
+    ['notes', '--see', ''],
+    ['notes', '--see', 'nobody,L1'],
+    ['notes', '--write', 'L1,L2'],
+    ['notes', '--write', 'sandbox:a b'],
+    ['notes', '--create'],
+    []
+  ]) {
+    const ran = await a.cli(['doc', 'access', ...words])
+    t.is(ran.code, 2, words.join(' '))
+  }
+  const nobody = await a.cli(['doc', 'access', 'notes', '--see', 'phone'])
+  t.is(nobody.code, 4, nobody.stderr)
+  t.is(codeOf(nobody), 'PEER_NOT_FOUND')
+  t.is((await a.cli(['doc', 'access', 'note', '--see', 'everybody'])).code, 4)
+  t.is((await a.json(['doc', 'access', 'notes']))['access'], null, 'nothing was set')
+})

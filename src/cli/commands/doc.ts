@@ -1,8 +1,9 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { DocumentAccessInfo, DocumentDetail, DocumentInfo, DocumentRuleInfo, DocumentWriter } from '../../ports/document-api.js'
+import type { DocumentDetail, DocumentInfo, DocumentWriter } from '../../ports/document-api.js'
 import { canAsk, confirm } from '../confirm.js'
 import type { Action } from '../context.js'
+import { accessFacts } from '../document-facts.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet } from '../options.js'
 import type { Output } from '../output.js'
@@ -58,21 +59,6 @@ async function printDocument(output: Output, one: DocumentDetail): Promise<void>
 function stateText({ mayWrite, stopped }: DocumentWriter): string {
   if (stopped !== null) return `stopped: ${stopped}`
   return mayWrite ? 'writes' : 'may not write any more'
-}
-
-function accessFacts(access: DocumentAccessInfo | null): [string, string][] {
-  if (access === null) return [['access', 'every member that is in no sandbox may see and write it']]
-  return [
-    ['may see', ruleText(access.see)],
-    ['may write', ruleText(access.write)],
-    ['set by', access.by.name]
-  ]
-}
-
-function ruleText({ members, tier, sandboxes, unsandboxed }: DocumentRuleInfo): string {
-  const places = [...(unsandboxed ? ['in no sandbox'] : []), ...sandboxes.map((one) => `in sandbox ${one}`)]
-  const byTier = tier === null || places.length === 0 ? [] : [`whoever is ${tier} or more powerful, ${places.join(' or ')}`]
-  return [...members.map(({ name }) => name), ...byTier, 'its creator and the owner of the mesh'].join('; ')
 }
 
 /** `doc rm <doc>`: this node keeps it no longer. */
