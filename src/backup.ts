@@ -1,12 +1,13 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type Corestore from 'corestore'
+import Corestore from 'corestore'
 import { NodeError } from './kit/errors.js'
 import { keyFromText } from './kit/ids.js'
 import { isRecord } from './kit/json.js'
 import type { HomePaths } from './config/paths.js'
 import { restoredValue } from './domain/reliable/restored.js'
 import type { BackupInfo, BackupRequest } from './ports/node-api.js'
+import { copyStreams } from './adapters/mesh/document-copy.js'
 import { copyLog } from './adapters/mesh/log-copy.js'
 import { type MeshState, takeOver } from './adapters/mesh/mesh-node.js'
 import { type BackupPart, BackupWriter, readBackup } from './adapters/storage/backup-file.js'
@@ -14,6 +15,7 @@ import { type LedgerOnDisk, openDurableLedger } from './adapters/storage/durable
 import { configDir, filesBelow, homeParts } from './adapters/storage/home-files.js'
 import { encodeCommit, NO_SEAL, readJournal } from './adapters/storage/ledger-record.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
+import { healStore } from './adapters/storage/store-heal.js'
 import { storeError } from './adapters/storage/store-errors.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { freshEpoch, type StoredRecord } from './node-record.js'
@@ -35,6 +37,8 @@ const OF_THE_PROCESS = /^LOCK$|^LOG(\.old.*)?$/
 export interface BackupSources {
   readonly home: HomePaths
   readonly store: Corestore
+  /** Puts a copy of all streams of documents into a directory; false: there are none. */
+  readonly copyDocuments: (dir: string) => Promise<boolean>
   readonly ledger: LedgerOnDisk
   readonly state: MeshState
   readonly nodeId: string
@@ -71,7 +75,10 @@ export async function writeBackup(sources: BackupSources, { file, force = false 
     await addLedger(writer, sources.ledger)
     for await (const part of homeParts(home)) await writer.add(part)
     await copyLog(sources.store, keyFromText(state.key), copy).catch((error: unknown) => Promise.reject(storeError(error, copy)))
-    await addStore(writer, copy)
+    await addStore(writer, copy, 'store')
+    const streams = path.join(home.run, 'backup', 'documents')
+    const hasStreams = await sources.copyDocuments(streams).catch((error: unknown) => Promise.reject(storeError(error, streams)))
+    if (hasStreams) await addStore(writer, streams, 'documents')
     return { file, ...(await writer.finish()), ...manifest }
   } catch (error) {
     await writer.abort()
@@ -94,7 +101,8 @@ export async function backupHome(options: StartOptions, request: BackupRequest):
     const store = await openStore(home.store, { unwind, documents })
     const ledger = await openLedger({ options, unwind }, documents)
     const nodeId = state.chain[0]?.body.nodeKey ?? ''
-    return await writeBackup({ home, store, ledger, state, nodeId, createdAt: clock.now() }, request)
+    const copyDocuments = (dir: string): Promise<boolean> => copyStore(home.documents, dir)
+    return await writeBackup({ home, store, copyDocuments, ledger, state, nodeId, createdAt: clock.now() }, request)
   } catch (error) {
     throw storeError(error, home.home)
   } finally {
@@ -120,6 +128,7 @@ async function restoreTo(home: HomePaths, file: string): Promise<void> {
     await fs.mkdir(staged, { mode: 0o700 })
     await unpack(file, { staged, isShared: configDir(home) === home.home })
     await renew(staged)
+    await renewStreams(staged)
     await place(home)
   } catch (error) {
     await fs.rm(staged, { recursive: true, force: true })
@@ -139,10 +148,10 @@ async function addLedger(writer: BackupWriter, ledger: LedgerOnDisk): Promise<vo
 }
 
 /** Without the file that ties a store to its place: the first start makes one. */
-async function addStore(writer: BackupWriter, dir: string): Promise<void> {
-  for (const { name } of await filesBelow(path.join(dir, 'db'))) {
-    if (OF_THE_PROCESS.test(name)) continue
-    await writer.add({ name: `home/store/db/${name}`, bytes: await fs.readFile(path.join(dir, 'db', name)), mode: 0o600 })
+async function addStore(writer: BackupWriter, dir: string, name: 'store' | 'documents'): Promise<void> {
+  for (const file of await filesBelow(path.join(dir, 'db'))) {
+    if (OF_THE_PROCESS.test(file.name)) continue
+    await writer.add({ name: `home/${name}/db/${file.name}`, bytes: await fs.readFile(path.join(dir, 'db', file.name)), mode: 0o600 })
   }
 }
 
@@ -213,6 +222,31 @@ async function unpackFile({ name, bytes, mode }: BackupPart, { staged, isShared 
   } finally {
     await handle.close()
   }
+}
+
+/** The streams of a store that nobody has open; false: there is no such store. */
+async function copyStore(dir: string, to: string): Promise<boolean> {
+  if ((await fs.stat(path.join(dir, 'db')).catch(() => null)) === null) return false
+  await healStore(dir)
+  const store = new Corestore(dir)
+  try {
+    await store.ready()
+    await copyStreams(store, to)
+  } finally {
+    await store.close()
+  }
+  return true
+}
+
+/** A seed of its own for each home: two that are restored of one backup write different streams of documents. */
+async function renewStreams(dir: string): Promise<void> {
+  const [documents, former] = [path.join(dir, 'documents'), path.join(dir, 'documents.former')]
+  if ((await fs.stat(documents).catch(() => null)) === null) return
+  await fs.rename(documents, former)
+  await copyStore(former, documents)
+  await fs.rm(former, { recursive: true })
+  // It ties a store to its place; the first start makes one.
+  await fs.rm(path.join(documents, 'CORESTORE'), { force: true })
 }
 
 /** Another number for the cores of the mesh, and the mark by which this home takes the place of the former one. */

@@ -140,7 +140,9 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const backup = async (request: BackupRequest): Promise<BackupInfo> => {
     await audit.flush()
     const { home } = options
-    return await writeBackup({ home, store, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt: parts.clock.now() }, request)
+    const createdAt = parts.clock.now()
+    const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
+    return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
   }
   return await serve(parts, { node, mesh, backup })
 }

@@ -165,3 +165,55 @@ function flipped(bytes: Buffer): Buffer {
 function agentFile(id: string): string {
   return `---\nname: ${id}\ndescription: Counts.\na2a:\n  capabilities: [{ id: text.stats, description: Counts. }]\n  runtime: { type: command, command: [cat] }\n---\n`
 }
+
+test('a backup holds the documents: what nobody else has is there again, and the restored node forks no stream', {
+  timeout: 120_000
+}, async (t) => {
+  const mesh = await testMesh(t)
+  const dir = await mesh.dir()
+  const [a, b] = await mesh.meshOf('a', 'b')
+  const set = async (node: TestNode, document: string, text: string): Promise<void> => {
+    const ran = await node.cli(['doc', 'set', document, text])
+    if (ran.code !== 0) throw new Error(ran.stderr)
+  }
+  const reads = (node: TestNode, document: string, text: string): Promise<void> =>
+    untilTrue(async () => (await node.cli(['doc', 'get', document])).stdout === text, `${document} is ${text}`)
+  await set(a, 'shared', 'one')
+  await reads(b, 'shared', 'one')
+  await set(b, 'shared', 'one two')
+  await reads(a, 'shared', 'one two')
+  await b.stop()
+  await set(a, 'alone', 'nobody else has it')
+  const file = await backupOf(a, dir)
+  t.is((await a.cli(['doc', 'get', 'alone'])).stdout, 'nobody else has it', 'the node goes on')
+  // Blocks at places of its stream at which a restored node must not write others.
+  const back = await mesh.start('b', { home: b.home })
+  await set(a, 'shared', 'one two three')
+  await reads(back, 'shared', 'one two three')
+  await a.stop()
+  const cold = path.join(dir, 'cold.backup')
+  const made = await mesh.run(['--home', a.home, 'backup', cold])
+  t.is(made.code, 0, made.stderr)
+  await back.stop()
+
+  const home = path.join(dir, 'again')
+  await restored(mesh, file, home)
+  const again = await mesh.start('a', { home })
+  t.is((await again.cli(['doc', 'get', 'alone'])).stdout, 'nobody else has it')
+  t.is((await again.cli(['doc', 'get', 'shared'])).stdout, 'one two')
+  await set(again, 'shared', 'zero one two')
+  const b2 = await mesh.start('b', { home: b.home })
+  for (const node of [again, b2]) await reads(node, 'shared', 'zero one two three')
+  await reads(b2, 'alone', 'nobody else has it')
+  for (const node of [again, b2]) {
+    t.absent(/conflict/i.test(node.errors()), node.errors())
+    const { problems } = await node.json<{ problems: unknown[] }>(['status'])
+    t.alike(problems, [])
+  }
+  await again.stop()
+
+  const other = path.join(dir, 'cold')
+  await restored(mesh, cold, other)
+  const third = await mesh.start('a', { home: other })
+  t.is((await third.cli(['doc', 'get', 'alone'])).stdout, 'nobody else has it', 'one of a stopped node holds them too')
+})

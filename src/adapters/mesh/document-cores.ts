@@ -8,6 +8,7 @@ import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import { copyStreams } from './document-copy.js'
 import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
@@ -112,6 +113,13 @@ export class DocumentCores implements DocumentStreams {
       await core.clear()
       await core.close()
     }
+  }
+
+  /** Puts a copy of all streams into a directory; false: there is no store of documents yet. See {@link copyStreams}. */
+  async copyTo(dir: string): Promise<boolean> {
+    if (this.#store === null) return false
+    await copyStreams(await this.#store, dir)
+    return true
   }
 
   async close(): Promise<void> {
