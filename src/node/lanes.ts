@@ -6,18 +6,15 @@ import type { ChannelMessage } from '../domain/channel/frames.js'
 import { MAX_NAMED_LANES } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { ReliableFrame } from '../domain/reliable/frame.js'
-import { KEYS, laneText, rangeOf, readMessageKey } from '../domain/reliable/keys.js'
+import { KEYS, laneText } from '../domain/reliable/keys.js'
 import type { Lane } from '../domain/reliable/keys.js'
-import type { Unacked } from '../domain/reliable/lane-sender.js'
-import { messageRecord, senderRecord } from '../domain/reliable/records.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { parseAddress } from './directory.js'
 import { InLane } from './in-lane.js'
 import type { Acknowledged, InLaneParts, LaneRoom } from './in-lane.js'
-import { ledgerEntries } from './ledger-entries.js'
 import { OutLane } from './out-lane.js'
 import type { GivenUp, Outgoing } from './out-lane.js'
+import { storedLanes } from './stored-lanes.js'
 
 /** Messages that may wait for one node; then OVERLOADED. */
 const MAX_WAITING = 10_000
@@ -80,18 +77,9 @@ export class Lanes {
 
   /** Reads what was not acknowledged when this node stopped. @throws NodeError STORE_DAMAGED */
   async open(): Promise<void> {
-    const { ledger } = this.#parts
+    const { ledger, telemetry } = this.#parts
     await this.#nameLedger()
-    const live = new Map<string, (Unacked & { requestId: string | null })[]>()
-    for await (const { key, value } of ledgerEntries(ledger, rangeOf('out'))) {
-      const { lane, seq } = readMessageKey(key)
-      live.set(lane, [...(live.get(lane) ?? []), { seq, ...messageRecord.decode(value) }])
-    }
-    for await (const { key, value } of ledgerEntries(ledger, rangeOf('lane-out'))) {
-      const text = key.slice('lane-out/'.length)
-      const lane = readLane(text)
-      if (lane !== null) this.#addOut(lane, { ...senderRecord.decode(value), live: live.get(text) ?? [] })
-    }
+    for (const { lane, ...stored } of await storedLanes(ledger, telemetry)) this.#addOut(lane, stored)
   }
 
   /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. */
@@ -365,12 +353,6 @@ export class Lanes {
       throw error
     }
   }
-}
-
-/** The lane of such a text; null when it is none. */
-function readLane(text: string): Lane | null {
-  const [source, target] = text.split('>').map(parseAddress)
-  return source === undefined || source === null || target === undefined || target === null ? null : { source, target }
 }
 
 /** One control message names so many lanes at most. */

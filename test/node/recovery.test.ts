@@ -198,3 +198,17 @@ test('what waits for a node that was put out is gone with the next start, when t
   t.is(scene.peer.core.lanes.waiting, 0)
   for (const kind of ['lane-out', 'out', 'out-content']) t.alike(await scene.peer.ledger.list({ ...rangeOf(kind), limit: 10 }), [], kind)
 })
+
+test('a node starts though the record of a message that waits is damaged: it says so, and what waits behind it gets there', async (t) => {
+  const scene = await DurableScene.start(t)
+  scene.here.core.peers.send = () => {}
+  const [bad, good] = [await scene.ask(), await scene.ask()]
+  const [first] = await scene.here.ledger.list({ ...rangeOf('out'), limit: 1 })
+  await scene.here.ledger.commit([{ key: first?.key ?? '', value: new Uint8Array([1, 9, 9]) }])
+  await scene.crashHere()
+  t.ok(scene.here.lines.some((line) => line.includes('damaged')))
+  await scene.link()
+  await scene.world.pass(30_000, 1000)
+  t.is(scene.runsOf(good.requestId), 1)
+  console.error(scene.runsOf(bad.requestId), await scene.task(bad.taskId))
+})
