@@ -221,10 +221,27 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'a request that was canceled while its answer was not taken has no end on disk',
     file: 'src/node/one-request.ts',
-    find: '    if (changes.length > 0) this.#parts.ends.add({ changes, tell: () => {} })\n',
+    find: '    if (this.#told !== null) void this.#finish(this.#told, true)\n',
     put: '',
     test: 'node/durable-requests',
     title: 'a request that is canceled while the answer to it is not taken by a full disk'
+  },
+  {
+    name: 'a cancellation is told while an answer is being recorded',
+    file: 'src/node/one-request.ts',
+    find: '    if (this.#record?.isSettled === true) this.#told ??= answer\n    else void',
+    put: '    void',
+    test: 'node/durable-requests.cancel',
+    title: 'a request that is canceled while its answer is written ends by that answer'
+  },
+  {
+    name: 'what was sent before is called not done by a node that lost its disk',
+    file: 'src/node/callee-requests.ts',
+    find: '  if (isAgain) return ENDINGS.lateInDoubt\n',
+    put: '',
+    test: 'node/durable-requests.late',
+    title:
+      'of what had begun before its node was killed and lost its disk nobody says that nothing was done, when it comes too late a second time'
   },
   {
     name: 'what a node lost with its disk is begun again, though it may not be repeated',

@@ -4,6 +4,8 @@ import { isRecord } from '../kit/json.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
+import { REQUEST_POLICY } from '../domain/reliable/request.js'
+import { retryDelay } from '../domain/reliable/retry-policy.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, responsePayloadSchema, waitingPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload, WaitingPayload } from '../domain/task/payloads.js'
@@ -219,4 +221,9 @@ export function outcomeOf(answer: Answer): CallerOutcome {
   return answer.outcome === 'FAILED'
     ? { status: 'failed', error: answer.error, ...run }
     : { status: 'unknown', error: answer.error, retryAt: null }
+}
+
+/** When a request is asked for again, so long from now at the earliest. */
+export function retryAfter({ clock, chance }: Pick<RequestParts, 'clock' | 'chance'>, ms: number): number {
+  return clock.now() + ms + retryDelay(REQUEST_POLICY, 0, chance())
 }

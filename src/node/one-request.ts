@@ -3,12 +3,10 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
-import { REQUEST_POLICY } from '../domain/reliable/request.js'
-import { retryDelay } from '../domain/reliable/retry-policy.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload } from './asking.js'
+import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload, retryAfter } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { changesOfSending, inDoubt, inputOf } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
@@ -43,7 +41,7 @@ export class OneRequest {
   #awaitsApproval = false
   #settle: (answer: Answer) => void = () => {}
   #isOver = false
-  /** The end that whoever waits is told. */
+  /** The end that whoever waits is told, unless a reply is recorded first. */
   #told: Ended | null = null
   /** null for leases: the swarm keeps their books. */
   readonly #record: CallerRecord | null
@@ -77,7 +75,7 @@ export class OneRequest {
     if (record.tries > 0 && !record.isRepeatable) return this.#waitNoLonger(ENDINGS.interrupted.error, null)
     this.send().catch((error: unknown) => {
       if (record.tries === 0) this.fail(asNodeError(error).toBody())
-      else this.#waitNoLonger(asNodeError(error).toBody(), this.#retryAfter(0))
+      else this.#waitNoLonger(asNodeError(error).toBody(), retryAfter(this.#parts, 0))
     })
   }
 
@@ -199,7 +197,7 @@ export class OneRequest {
     // A swarm gives its leases to another by itself.
     if (!this.#isSent || this.#asking.mayQueue || this.#asking.lease !== undefined) return
     const gone = new NodeError('PEER_OFFLINE', 'the peer is gone while it had the work; the work may still go on').toBody()
-    this.#goneTimer ??= this.#parts.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone, this.#retryAfter(this.#leftMs)))
+    this.#goneTimer ??= this.#parts.clock.after(PATIENCE.goneMs, () => this.#waitNoLonger(gone, retryAfter(this.#parts, this.#leftMs)))
   }
 
   /** Its peer is back, and has a lease's time to say whether it still has it. */
@@ -237,12 +235,18 @@ export class OneRequest {
 
   /** It could not be sent, or can never be answered. */
   fail(error: ErrorBody): void {
-    void this.#finish({ outcome: 'FAILED', error })
+    this.#conclude({ outcome: 'FAILED', error })
   }
 
-  /** Asks the other side to stop; the answer is then a failure with CANCELED. */
+  /** Asks the other side to stop; the answer is then a failure with CANCELED, unless another is being recorded. */
   cancel(): void {
-    void this.#finish({ outcome: 'FAILED', error: new NodeError('CANCELED', 'canceled by its caller').toBody() }, true)
+    this.#conclude({ outcome: 'FAILED', error: new NodeError('CANCELED', 'canceled by its caller').toBody() }, true)
+  }
+
+  /** What a reply says counts once it is recorded: this ends it if that is not. */
+  #conclude(answer: Ended, isUnwanted?: boolean): void {
+    if (this.#record?.isSettled === true) this.#told ??= answer
+    else void this.#finish(answer, isUnwanted)
   }
 
   #takeBack(): void {
@@ -273,7 +277,7 @@ export class OneRequest {
       return this.fail(this.#refusal ?? new NodeError('PEER_OFFLINE', 'the peer did not come back in time; nothing was sent').toBody())
     }
     const why = this.#awaitsApproval ? 'nobody allowed it in time; it was taken back' : 'no answer in time; the work may still go on'
-    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody(), this.#retryAfter(0))
+    this.#waitNoLonger(new NodeError('TIMEOUT', why).toBody(), retryAfter(this.#parts, 0))
   }
 
   /** The outcome is unknown; a late answer still counts. `retryAt` null: its peer never will know, so it is not asked again. */
@@ -291,12 +295,6 @@ export class OneRequest {
     this.#settle({ outcome: 'UNKNOWN', error })
   }
 
-  /** When it is asked for again, so long from now at the earliest. */
-  #retryAfter(ms: number): number {
-    const { clock, chance } = this.#parts
-    return clock.now() + ms + retryDelay(REQUEST_POLICY, 0, chance())
-  }
-
   /** What a reply that came over a lane changes in the ledger, in the commit that acknowledges it. */
   recordReply(header: EnvelopeHeader, payload: unknown): readonly LedgerChange[] {
     const answer = this.#isOver ? null : readReply(header, payload, this)
@@ -308,11 +306,10 @@ export class OneRequest {
     return this.#record.ended(outcomeOf(answer), now)
   }
 
-  /** What a reply says was not recorded: it comes again, unless the request was canceled meanwhile, which is its end then. */
+  /** What a reply says was not recorded: it comes again, unless the request was to end meanwhile. */
   replyNotRecorded(): void {
     this.#record?.notEnded()
-    const changes = this.#told === null ? [] : (this.#record?.ended(outcomeOf(this.#told), this.#parts.clock.now()) ?? [])
-    if (changes.length > 0) this.#parts.ends.add({ changes, tell: () => {} })
+    if (this.#told !== null) void this.#finish(this.#told, true)
   }
 
   #stopGoneTimer(): void {

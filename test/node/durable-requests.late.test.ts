@@ -1,4 +1,4 @@
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
 import type { RequestRecord } from '../../src/domain/reliable/records.js'
 import { DurableScene } from '../support/durable-scene.js'
 import type { FakeNode } from '../support/fake-node.js'
@@ -26,24 +26,28 @@ test('what had begun and may be repeated, but not after its time, ends as unknow
   t.is(scene.runsOf(requestId), 1, 'it is not begun again')
 })
 
-for (const how of ['crashPeer', 'restartPeer'] as const) {
-  test(`of what had begun before its node ${how === 'crashPeer' ? 'was killed' : 'stopped'} and lost its disk nobody says that nothing was done, when it comes too late a second time`, async (t) => {
-    const scene = await DurableScene.start(t)
-    const { taskId, requestId } = await scene.ask({ timeoutMs: 30_000 })
-    await scene.world.pass(1000)
-    t.is(scene.runsOf(requestId), 1)
-    scene.losePeersDisk()
-    await scene[how]()
-    await scene.link()
-    await scene.world.pass(1000)
-    const release = scene.hold('peer', 'next commit')
-    await scene.world.pass(60_000, 1000)
-    release()
-    await scene.world.pass(60_000, 1000)
-    const { state, error } = await scene.task(taskId)
-    t.is(state, 'unknown')
-    t.ok(error?.message.includes('it may have begun'), error?.message)
-  })
+test('of what had begun before its node was killed and lost its disk nobody says that nothing was done, when it comes too late a second time', (t) =>
+  lateAgain(t, 'crashPeer'))
+
+test('of what had begun before its node stopped and lost its disk nobody says that nothing was done, when it comes too late a second time', (t) =>
+  lateAgain(t, 'restartPeer'))
+
+async function lateAgain(t: Assert, how: 'crashPeer' | 'restartPeer'): Promise<void> {
+  const scene = await DurableScene.start(t)
+  const { taskId, requestId } = await scene.ask({ timeoutMs: 30_000 })
+  await scene.world.pass(1000)
+  t.is(scene.runsOf(requestId), 1)
+  scene.losePeersDisk()
+  await scene[how]()
+  await scene.link()
+  await scene.world.pass(1000)
+  const release = scene.hold('peer', 'next commit')
+  await scene.world.pass(60_000, 1000)
+  release()
+  await scene.world.pass(60_000, 1000)
+  const { state, error } = await scene.task(taskId)
+  t.is(state, 'unknown')
+  t.ok(error?.message.includes('it may have begun'), error?.message)
 }
 
 test('what waited for a place when its node was killed, and may not be repeated, was not begun when its time is over', async (t) => {
