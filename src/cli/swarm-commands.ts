@@ -25,6 +25,7 @@ export const SWARM_COMMANDS: readonly CommandSpec[] = [
       { flags: '--justification <text>', about: 'reason for asking a more powerful tier' },
       { flags: '--idempotency-key <key>', about: 'the same key again follows the same swarm' },
       { flags: '--allow-repeat', about: 'do items again that may have begun, though it is not declared safe' },
+      { flags: '--no-takeover', about: 'nobody but this node ever coordinates it, however long it is away' },
       { flags: '--until <command>', about: 'repeat, until this shell command exits 0; what it says goes into the next round' },
       { flags: '--max-rounds <n>', about: 'with --until: rounds at most (default: 10)' },
       { flags: '--yes', about: 'begin what a planner made without asking' },
@@ -41,7 +42,8 @@ export const SWARM_COMMANDS: readonly CommandSpec[] = [
       'The input of an item: a line is {"item": line}, a line of JSON itself, a file {"file": path}, with --attach also',
       '{"text": contents}. --input makes another of them, e.g. \'{"text":"{item}"}\'.',
       '',
-      'A swarm outlives its node: it goes on when the node runs again, see a2a-node swarm watch.',
+      'A swarm outlives its node: among three nodes or more another one that takes part carries it on, else it goes on when',
+      'the node runs again; see a2a-node swarm watch.',
       'Ctrl-C cancels the swarm and waits for its end; a second Ctrl-C quits at once.',
       'Exit codes: 0 completed, 8 partly, 1 failed or canceled.',
       '',
@@ -49,7 +51,11 @@ export const SWARM_COMMANDS: readonly CommandSpec[] = [
     ],
     load: async () => (await import('./commands/swarm-run.js')).runSwarm
   },
-  { name: 'ls', about: 'the swarms this node launched', load: async () => (await import('./commands/swarm.js')).listSwarms },
+  {
+    name: 'ls',
+    about: 'the swarms this node launched or takes part in',
+    load: async () => (await import('./commands/swarm.js')).listSwarms
+  },
   { name: 'show', args: '<id>', about: 'where a swarm stands', load: async () => (await import('./commands/swarm.js')).showSwarm },
   {
     name: 'watch',

@@ -131,7 +131,8 @@ function sharedOf(options: Options): Partial<SwarmRequest> {
     deadlineMs: durationOption(options, 'deadline'),
     justification: textOption(options, 'justification'),
     idempotencyKey: keyOption(options),
-    allowRepeat: isSet(options, 'allowRepeat') ? true : undefined
+    allowRepeat: isSet(options, 'allowRepeat') ? true : undefined,
+    takeover: options['takeover'] === false ? false : undefined
   })
 }
 

@@ -51,6 +51,8 @@ export class SwarmTree {
       this.#total = event.stages.reduce((sum, { items }) => sum + items, 0) || this.#total || event.agents.length
     } else if (event.type === 'stage') Object.assign(this.#branch(event.stage), { status: event.status, reason: event.reason })
     else if (event.type === 'status') this.#isStalled = event.status === 'stalled'
+    // Leases are their coordinator's.
+    else if (event.type === 'coordinator') for (const branch of this.#branches.values()) branch.running.clear()
     else if (event.type === 'lease') {
       const { item, agent, attempt } = event
       this.#branch(event.stage).running.set(item, { item, agent, attempt, since: now, isHeld: false })

@@ -184,7 +184,10 @@ function progressLine(event: SwarmEvent): string | null {
         ? null
         : `stage   ${shown(event.stage, 60)}  ${event.status}${event.reason === '' ? '' : `: ${shown(event.reason, 200)}`}`
     case 'status':
-      return event.status === 'stalled' ? 'stalled nobody is there who could do what waits' : 'goes on somebody is there again'
+      if (event.status === 'running') return 'goes on somebody is there again'
+      return `stalled ${shown(event.reason ?? 'nobody is there who could do what waits', 200)}`
+    case 'coordinator':
+      return `epoch ${event.epoch}  ${event.coordinator === null ? 'nobody coordinates now' : `coordinated by ${shown(event.coordinator, 64)}`}`
     case 'gap':
       return `...     ${plural(event.lost, 'event')} not shown`
     case 'done':

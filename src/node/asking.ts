@@ -71,6 +71,8 @@ export interface Asking {
 /** The lease that a request carries. */
 export interface AskedLease {
   readonly swarm: string
+  /** The coordinator's, where several could coordinate. */
+  readonly epoch?: number
   readonly requestId: string
   readonly attempt: number
   /** Only asks how it stands: what its node never saw is not begun. */
@@ -178,7 +180,20 @@ export function requestPayload(
 ): RequestPayload {
   const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
   const times = { timeoutMs: whole(timeoutMs), ttlMs: whole(ttlMs) }
-  return { requestId, attempt, capability, input, description, swarm: lease?.swarm ?? null, ...times, allowRepeat, isQuery, isAgain }
+  const epoch = lease?.epoch === undefined ? {} : { epoch: lease.epoch }
+  return {
+    requestId,
+    attempt,
+    capability,
+    input,
+    description,
+    swarm: lease?.swarm ?? null,
+    ...epoch,
+    ...times,
+    allowRepeat,
+    isQuery,
+    isAgain
+  }
 }
 
 /** What comes before the answer. */

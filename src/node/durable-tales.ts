@@ -21,11 +21,25 @@ export interface DurableTalesParts {
 /** A change of the ledger, and what is told once it is durable. */
 export interface Tale {
   readonly changes: readonly LedgerChange[]
+  /** Of a swarm with several participants: what they have to accept before, and its index among their records. */
+  readonly record?: { readonly index: number; readonly content: Uint8Array }
   tell(): void
 }
 
+/** Tells what happened once it may be relied on, in order. */
+export interface Tales {
+  /** Begins at once to make it so, and tells behind what was added before. */
+  add(tale: Tale): void
+  /** What it says is known when all before was told. */
+  addLast(make: () => Tale): void
+  /** Resolves when all was told. Never rejects. */
+  told(): Promise<void>
+  /** Nothing is told, or tried again, any more. Resolves when nothing is written. */
+  stop(): Promise<void>
+}
+
 /** Tells what happened once it is durable, in order. While the ledger takes nothing, nothing is told. */
-export class DurableTales {
+export class DurableTales implements Tales {
   readonly #parts: DurableTalesParts
   readonly #stopping = new Abort()
   #told: Promise<void> = Promise.resolve()

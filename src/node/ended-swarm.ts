@@ -48,19 +48,26 @@ export function infoOf(
   }
 }
 
+/** What is told of a swarm, from its beginning on. */
+export function courseOf(head: SwarmHead, telemetry: Telemetry): SwarmCourse {
+  const { id, agents, leftOut } = head
+  const course = new SwarmCourse(telemetry)
+  course.tell({ type: 'swarm', id, agents, leftOut, stages: shownStages(head) })
+  return course
+}
+
 /** A swarm that has ended, as the ledger tells of it. */
 export function endedSwarm(
   head: SwarmHead,
   end: SwarmEnd,
   { rows, telemetry }: { rows: readonly SwarmRow[]; telemetry: Telemetry }
 ): SwarmView {
-  const { id, agents, leftOut } = head
+  const { id } = head
   const { status, counts, durationMs, error } = end
-  const course = new SwarmCourse(telemetry)
+  const course = courseOf(head, telemetry)
   const stages = new SwarmStages(head)
   stages.begin(rows)
   const together = stages.together()
-  course.tell({ type: 'swarm', id, agents, leftOut, stages: shownStages(head) })
   for (const row of rows) course.settled(row)
   if (!stages.isPlain) for (const { id: stage, status: at, reason } of end.stages) course.tell({ type: 'stage', stage, status: at, reason })
   course.tell({ type: 'done', id, status, counts, durationMs, error, ...together })

@@ -82,6 +82,11 @@ export class Lanes {
     for (const { lane, ...stored } of await storedLanes(ledger, telemetry)) this.#addOut(lane, stored)
   }
 
+  /** What this node calls its ledger: under another name it has lost what it had. null until it is open. */
+  get ledgerName(): string | null {
+    return this.#ledgerName
+  }
+
   /** A ledger that was lost, or put back to an older copy, has no name: it gets another one. */
   async #nameLedger(): Promise<void> {
     const known = await this.#parts.ledger.get(KEYS.ledger)

@@ -124,11 +124,12 @@ export class PeerMessages implements PeersHandlers {
     if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
     if (!control.ok) return control.reason
-    this.#onControl(peer, control)
+    if (control.name === 'coordination' || control.name === 'swarm') this.#parts.swarms.seats.onWord(peer, control)
+    else this.#onControl(peer, control)
     return null
   }
 
-  #onControl(peer: NodeId, control: ControlMessage): void {
+  #onControl(peer: NodeId, control: Exclude<ControlMessage, { name: 'coordination' | 'swarm' }>): void {
     const { approvals, lanes, peerCards, lookups, passing, presence, requests, routes, self, swarms, ways, work } = this.#parts
     switch (control.name) {
       case 'cards':

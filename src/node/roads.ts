@@ -1,4 +1,5 @@
-import { NodeError } from '../kit/errors.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { Approvals } from './approvals.js'
 import { Attached } from './attached.js'
@@ -18,6 +19,8 @@ import { Requests } from './requests.js'
 import { sizeOf } from '../kit/size.js'
 import { SwarmBook } from './swarm-book.js'
 import { Swarms } from './swarms.js'
+import type { SwarmWord } from './swarm-seat.js'
+import { SwarmVotes } from './swarm-votes.js'
 import type { Tables } from './tables.js'
 import { Work } from './work.js'
 
@@ -67,6 +70,7 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
     callee,
     commit: (changes) => lanes.commit(changes),
     limits: { ...settings, answerTtlMs },
+    isPast: (peer, swarm, epoch) => swarms.seats.isPast(peer, swarm, epoch),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
       requests.onHeartbeat(self, keys, waiting)
       swarms.onHeartbeat(self, keys)
@@ -96,9 +100,22 @@ function createSwarms(common: Common, { outbox, requests, lanes }: Pick<Roads, '
     outbox,
     requests,
     swarmBook: new SwarmBook(common.ledger, common.hash),
+    swarmVotes: new SwarmVotes(common.ledger, common.hash),
+    ledgerName: () => lanes.ledgerName,
+    tell: (to, message) => tellPeer(common, to, message),
     commit: (changes) => lanes.commit(changes),
     limits: { leaseMs, deadlineMs, defaultTtlMs }
   })
+}
+
+/** What does not get there is said again when it matters. */
+function tellPeer({ peers, telemetry }: Common, to: NodeId, message: SwarmWord): void {
+  if (!peers.isOnline(to)) return
+  try {
+    peers.send(to, { kind: 'control', ...message })
+  } catch (error) {
+    telemetry.log('debug', 'a word to a participant could not be sent', { peer: to, reason: messageOf(error) })
+  }
 }
 
 function createInbox(common: Common, callee: CalleeRequests, later: () => Roads): Inbox {

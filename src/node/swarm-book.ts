@@ -1,10 +1,11 @@
 import { NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import { bytesToText, fromUtf8, utf8 } from '../kit/ids.js'
+import type { NodeId } from '../kit/ids.js'
 import { canonicalJson } from '../kit/json.js'
 import type { Hash } from '../kit/sign.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
-import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS } from '../domain/reliable/swarm-keys.js'
+import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS, SWARM_KINDS } from '../domain/reliable/swarm-keys.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { FinalSwarmStatus, KnownItem } from '../domain/swarm/machine.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
@@ -25,6 +26,7 @@ const VERSION = 1
 /** What a swarm is, and how it ended. Times are unix milliseconds. */
 export interface SwarmHead {
   readonly id: string
+  /** '' at a node that did not launch it. */
   readonly taskId: string
   /** Without its inputs and plan. */
   readonly request: SwarmRequest
@@ -47,6 +49,8 @@ export interface SwarmHead {
   readonly key: { readonly name: string; readonly fingerprint: string } | null
   /** The ledger was put back to an older copy while it ran: nobody here knows what it has done since. */
   readonly isRestored?: boolean
+  /** The nodes that vote on who coordinates it, its launcher first; absent where only the launcher ever does. */
+  readonly voters?: readonly NodeId[]
   /** null while it has not ended. */
   readonly end: SwarmEnd | null
 }
@@ -109,13 +113,13 @@ export class SwarmBook {
     return { name: bytesToText(this.#hash(utf8(key)).subarray(0, NAME_BYTES)), fingerprint }
   }
 
-  /** The changes with which a swarm begins. */
+  /** The changes with which a swarm begins here: launched, or handed over by its launcher (then it is no task of this node). */
   launched(head: SwarmHead, items: readonly SwarmItem[]): LedgerChange[] {
-    const { id, key } = head
+    const { id, key, taskId } = head
     return [
       ...this.#head(head),
       { key: SWARM_KEYS.open(id), value: NO_VALUE },
-      { key: SWARM_KEYS.task(head.taskId), value: utf8(id) },
+      ...(taskId === '' ? [] : [{ key: SWARM_KEYS.task(taskId), value: utf8(id) }]),
       ...(key === null ? [] : [{ key: SWARM_KEYS.key(key.name), value: utf8(id) }]),
       ...items.map((item, index) => ({ key: SWARM_KEYS.item(id, index), value: encodeItem(item) }))
     ]
@@ -201,15 +205,18 @@ export class SwarmBook {
   /** Its results go first: until its head has gone it is found again. */
   async #remove(id: string, expiry: string): Promise<number> {
     let removed = 0
-    for (const kind of ['swarm-result', 'swarm-item', 'swarm-lease'] as const) {
+    for (const kind of SWARM_KINDS) {
       const keys: string[] = []
       for await (const { key } of ledgerEntries(this.#ledger, rangeOfSwarm(kind, id))) keys.push(key)
       for (let at = 0; at < keys.length; at += PAGE) await this.#ledger.commit(removal(keys.slice(at, at + PAGE)))
       removed += keys.length
     }
     const head = await this.get(id).catch(() => null)
-    const also = head === null ? [] : [SWARM_KEYS.task(head.taskId), ...(head.key === null ? [] : [SWARM_KEYS.key(head.key.name)])]
-    const last = [SWARM_KEYS.head(id), SWARM_KEYS.open(id), expiry, ...also]
+    const also =
+      head === null
+        ? []
+        : [...(head.taskId === '' ? [] : [SWARM_KEYS.task(head.taskId)]), ...(head.key === null ? [] : [SWARM_KEYS.key(head.key.name)])]
+    const last = [SWARM_KEYS.head(id), SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id), expiry, ...also]
     await this.#ledger.commit(removal(last))
     return removed + last.length
   }

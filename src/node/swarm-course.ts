@@ -30,8 +30,9 @@ export class SwarmCourse {
     this.#live.emit(event)
   }
 
-  /** An item has its outcome. */
+  /** An item has its outcome. Of one that was told nothing is told again. */
   settled(row: SwarmRow): void {
+    if (this.#rows.has(row.index)) return
     this.#rows.set(row.index, row)
     const { durationMs: _durationMs, ...told } = row.row
     this.tell({ type: 'item', ...told })

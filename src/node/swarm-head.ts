@@ -5,6 +5,7 @@ import type { LeftOut } from '../ports/swarm-api.js'
 import type { Directory } from './directory.js'
 import type { SwarmHead, SwarmItem } from './swarm-book.js'
 import type { SwarmPast } from './swarm-past.js'
+import type { SwarmTerm } from './swarm-term.js'
 import type { Prepared } from './swarm-expansion.js'
 
 /** What making a head needs. */
@@ -27,6 +28,8 @@ export interface SwarmLaunch {
   readonly allowed: readonly (readonly string[])[]
   /** null for a new one. */
   readonly past: SwarmPast | null
+  /** Of a swarm with several participants: the time in which this node coordinates it. */
+  readonly term?: SwarmTerm
 }
 
 /** A swarm that is about to begin, as the ledger will have it. */

@@ -15,6 +15,7 @@ import type { Asked, Requests } from './requests.js'
 import type { SwarmHead, SwarmLease } from './swarm-book.js'
 import { justified } from './swarm-offers.js'
 import { subTaskId } from './swarm-session.js'
+import type { SwarmTerm } from './swarm-term.js'
 
 /** What every agent would answer alike: the item itself is at fault. */
 const FINAL: ReadonlySet<ErrorCode> = new Set(['INVALID_INPUT', 'PAYLOAD_TOO_LARGE'])
@@ -38,6 +39,8 @@ export interface SwarmLeasesParts {
   readonly peers: Pick<Peers, 'isOnline'>
   readonly self: NodeId
   readonly head: SwarmHead
+  /** The time in which this node coordinates, where others could. */
+  readonly term: Pick<SwarmTerm, 'epoch' | 'mark'> | null
   /** What is asked for, and with what input. @throws NodeError when that cannot be made, or was not kept. */
   work(index: number): { readonly capability: string; readonly input: unknown }
   /** What the ledger holds of a lease, from the commit on that lets its request out. */
@@ -191,11 +194,13 @@ export class SwarmLeases {
 
   async #send(held: Held): Promise<Asked> {
     const { lease, isResumed } = held
-    const { requests, self, head, clock, work } = this.#parts
+    const { requests, self, head, clock, work, term } = this.#parts
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
     const target = parseAddress(agent)
     if (target === null) throw new NodeError('AGENT_NOT_FOUND', 'the agent has no address')
+    // Whoever coordinates next has to know that it may have begun.
+    if (term !== null && !isRepeatable && !(await term.mark(lease))) throw new NodeError('CANCELED', 'this node coordinates no more')
     return await requests.ask({
       sender: { agentId: OPERATOR, nodeId: self },
       target,
@@ -207,7 +212,14 @@ export class SwarmLeases {
       mayQueue: false,
       allowRepeat: request.allowRepeat === true,
       // Its node may have lost its disk meanwhile: what may not be repeated is only asked after.
-      lease: { swarm: id, requestId: this.#name(index), attempt, isQuery: isResumed && !isRepeatable, changes: () => this.#recorded(held) }
+      lease: {
+        swarm: id,
+        ...(term === null ? {} : { epoch: term.epoch }),
+        requestId: this.#name(index),
+        attempt,
+        isQuery: isResumed && !isRepeatable,
+        changes: () => this.#recorded(held)
+      }
     })
   }
 

@@ -1,8 +1,13 @@
 import type { Clock } from '../kit/clock.js'
+import type { NodeId } from '../kit/ids.js'
 import { itemSpecs } from '../domain/swarm/expand.js'
+import { leasesFrom } from '../domain/swarm/coordination.js'
+import type { LeaseMark } from '../domain/swarm/handover.js'
 import { createSwarm, restoreSwarm } from '../domain/swarm/machine.js'
 import type { KnownItem, SwarmState } from '../domain/swarm/machine.js'
-import type { SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './swarm-book.js'
+import type { SwarmLease, SwarmRow } from './swarm-book.js'
+import type { SwarmLaunch } from './swarm-head.js'
+import type { SwarmTerm } from './swarm-term.js'
 
 /** What the ledger has of a swarm that goes on. */
 export interface SwarmPast {
@@ -12,7 +17,7 @@ export interface SwarmPast {
 
 /** The lease machine of a swarm, new or going on. */
 export function machineOf(
-  { head, items, past }: { readonly head: SwarmHead; readonly items: readonly SwarmItem[]; readonly past: SwarmPast | null },
+  { head, items, past, term }: Pick<SwarmLaunch, 'head' | 'items' | 'past'> & { readonly term?: Pick<SwarmTerm, 'epoch'> | undefined },
   clock: Clock,
   leaseMs: number
 ): SwarmState {
@@ -26,7 +31,8 @@ export function machineOf(
     maxParallel: request.maxParallel ?? Number.MAX_SAFE_INTEGER,
     retries: request.retries ?? 2,
     deadlineAt: atOf(deadline),
-    leaseMs
+    leaseMs,
+    ...(term === undefined ? {} : { numberedFrom: leasesFrom(term.epoch) })
   }
   const createdAt = Math.min(now, atOf(head.createdAt))
   return past === null ? createSwarm(parts, createdAt) : restoreSwarm(parts, { createdAt, known: knownOf(past, atOf) }, now)
@@ -45,4 +51,11 @@ function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): K
   })
   const isOpen = new Set(rows.map(({ index }) => index))
   return [...ended, ...[...byIndex.values()].filter(({ index }) => !isOpen.has(index))]
+}
+
+/** Leases of what may not be repeated that others gave: nobody else is given them, and their agents are asked how they stand. */
+export function strangeLeases(marks: ReadonlyMap<number, LeaseMark>, self: NodeId): SwarmLease[] {
+  return [...marks].flatMap(([index, { node, agent, attempt, failures }]) =>
+    node === self ? [] : [{ index, agent, attempt, failures, isRepeatable: false }]
+  )
 }

@@ -1,7 +1,8 @@
-import type { ErrorBody } from '../kit/errors.js'
+import { asNodeError } from '../kit/errors.js'
+import type { ErrorBody, NodeError } from '../kit/errors.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { sizeOf } from '../kit/size.js'
-import type { SwarmBook, SwarmRow } from './swarm-book.js'
+import type { SwarmBook, SwarmLease, SwarmRow } from './swarm-book.js'
 
 /** Bytes of what an agent says beside its error that the outcome of the whole swarm repeats. */
 const MAX_DATA_BYTES = 16 * 1024
@@ -18,6 +19,25 @@ export function keptRow(book: SwarmBook, id: string, row: SwarmRow): { readonly 
   } catch {
     const bare = { ...row, row: { ...row.row, error: bareOf(row.row.error) } }
     return { row: bare, change: book.settled(id, bare) }
+  }
+}
+
+/** Why a result cannot be kept; null when it can. */
+export function rowFault(
+  book: SwarmBook,
+  id: string,
+  {
+    lease,
+    shown,
+    result
+  }: { readonly lease: SwarmLease; readonly shown: Pick<SwarmRow['row'], 'stage' | 'item' | 'agent' | 'attempt'>; readonly result: unknown }
+): NodeError | null {
+  try {
+    const row = { ...shown, status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
+    book.settled(id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
+    return null
+  } catch (error) {
+    return asNodeError(error)
   }
 }
 

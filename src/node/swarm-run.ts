@@ -1,21 +1,24 @@
-import { asNodeError, NodeError } from '../kit/errors.js'
+import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { encodePayload } from '../domain/envelope/codec.js'
 import { stepSwarm, swarmStatus } from '../domain/swarm/machine.js'
 import type { RunOutcome, SwarmEffect, SwarmInput, SwarmState } from '../domain/swarm/machine.js'
+import { RECORDS } from '../domain/swarm/record-index.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../ports/swarm-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { isIdempotent } from './callee-requests.js'
 import { parseAddress } from './directory.js'
 import { DurableTales } from './durable-tales.js'
-import { endError, infoOf } from './ended-swarm.js'
+import type { Tales } from './durable-tales.js'
+import { courseOf, endError, infoOf } from './ended-swarm.js'
 import type { SwarmView } from './ended-swarm.js'
 import { stepsFor } from './next-steps.js'
 import type { Peers } from './peers.js'
 import type { Requests } from './requests.js'
 import { sizeOf } from '../kit/size.js'
 import type { SwarmBook, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './swarm-book.js'
-import { SwarmCourse } from './swarm-course.js'
+import type { SwarmCourse } from './swarm-course.js'
 import type { Following } from './swarm-course.js'
 import { SwarmLeases } from './swarm-leases.js'
 import type { SwarmLaunch } from './swarm-head.js'
@@ -25,11 +28,14 @@ import type { SwarmPast } from './swarm-past.js'
 import { sessionOf, subTaskIndex } from './swarm-session.js'
 import type { SwarmSession } from './swarm-session.js'
 import type { SwarmOffersParts } from './swarm-offers.js'
-import { bytesOf, keptRow, repeatedError } from './swarm-rows.js'
+import { bytesOf, keptRow, repeatedError, rowFault } from './swarm-rows.js'
 import { SwarmRecruiting } from './swarm-recruiting.js'
-import { shownStages, SwarmStages } from './swarm-stages.js'
+import { SwarmStages } from './swarm-stages.js'
 import type { StageNews } from './swarm-stages.js'
+import type { SwarmTerm } from './swarm-term.js'
 import type { Survey } from './swarm-survey.js'
+
+const NO_BYTES = new Uint8Array(0)
 
 /** What one swarm needs. */
 export interface SwarmRunParts extends SwarmOffersParts {
@@ -67,21 +73,22 @@ export class SwarmRun implements SwarmView {
   #order = 0
   /** How it ended, once that is durable. */
   #end: SwarmEnd | null = null
-  readonly #tales: DurableTales
+  readonly #tales: Tales
+  readonly #term: SwarmTerm | null
   #isStopped = false
   #shownStatus: SwarmStatus = 'running'
 
-  constructor(parts: SwarmRunParts, { head, items, allowed, past }: SwarmLaunch) {
+  constructor(parts: SwarmRunParts, { head, items, allowed, past, term }: SwarmLaunch) {
     const { telemetry, directory } = parts
     const namer = directory.namer()
     this.head = head
     this.#parts = parts
-    this.#tales = new DurableTales(parts)
+    this.#term = term ?? null
+    this.#tales = term ?? new DurableTales(parts)
     this.#items = items
     this.#names = items.map((one) => (one.pinnedTo === undefined ? one.name : namer(one.name)))
-    this.#state = machineOf({ head, items, past }, parts.clock, parts.limits.leaseMs)
-    this.#course = new SwarmCourse(telemetry)
-    this.#course.tell({ type: 'swarm', id: head.id, agents: head.agents, leftOut: head.leftOut, stages: shownStages(head) })
+    this.#state = machineOf({ head, items, past, term }, parts.clock, parts.limits.leaseMs)
+    this.#course = term?.course ?? courseOf(head, telemetry)
     this.#stages = new SwarmStages(head)
     this.#leases = this.#createLeases()
     this.#recruiting = this.#createRecruiting()
@@ -99,6 +106,11 @@ export class SwarmRun implements SwarmView {
   get status(): SwarmStatus {
     if (this.#end !== null) return this.#end.status
     return this.#recruiting.isRecruiting || this.#state.status !== 'running' ? 'running' : swarmStatus(this.#state)
+  }
+
+  /** How it ended, once that is durable; null until then. */
+  get end(): SwarmEnd | null {
+    return this.#end
   }
 
   /** About how many bytes its results and errors hold. */
@@ -201,9 +213,8 @@ export class SwarmRun implements SwarmView {
 
   /** Where it stands, in full. */
   info(): SwarmInfo {
-    const { head } = this
+    const { head, status } = this
     const { waiting, size } = this.#leases
-    const { status } = this
     return {
       ...infoOf(head, this.#end ?? { ...this.#standing(), status, error: null }),
       running: size - waiting,
@@ -219,6 +230,7 @@ export class SwarmRun implements SwarmView {
       head,
       work: (index) => ({ capability: this.#capability(index), input: this.#stages.input(index, this.#items) }),
       changes: (lease) => [swarmBook.leased(head.id, lease)],
+      term: this.#term,
       fault: (lease, result) => this.#fault(lease, result),
       onInput: (input) => this.#step(input),
       onHeld: (lease, isHeld) => this.#course.tell({ type: 'waiting', ...this.#shown(lease), waitingFor: isHeld ? 'approval' : null })
@@ -272,16 +284,9 @@ export class SwarmRun implements SwarmView {
 
   /** Why a result cannot be taken; null when it can. */
   #fault(lease: SwarmLease, result: unknown): NodeError | null {
-    if (!this.#parts.hasRoom(sizeOf(result))) {
-      return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
-    }
-    try {
-      const row = { ...this.#shown(lease), status: 'completed', result, error: null, durationMs: Number.MAX_SAFE_INTEGER } as const
-      this.#parts.swarmBook.settled(this.head.id, { index: lease.index, order: Number.MAX_SAFE_INTEGER, holder: lease.agent, row })
-      return null
-    } catch (error) {
-      return asNodeError(error)
-    }
+    const { swarmBook, hasRoom } = this.#parts
+    if (hasRoom(sizeOf(result))) return rowFault(swarmBook, this.head.id, { lease, shown: this.#shown(lease), result })
+    return new NodeError('PAYLOAD_TOO_LARGE', 'the results of the swarms take all the memory they may have')
   }
 
   #elapsed(): number {
@@ -295,7 +300,7 @@ export class SwarmRun implements SwarmView {
   }
 
   #step(input: SwarmInput): void {
-    if (this.#isStopped) return
+    if (this.#isStopped || this.#term?.isOn === false) return
     const { effects } = stepSwarm(this.#state, input, this.#parts.clock.monotonic())
     for (const effect of effects) this.#perform(effect)
   }
@@ -352,7 +357,7 @@ export class SwarmRun implements SwarmView {
       row: { ...shown, status, result, error, durationMs }
     })
     this.#bytes += bytesOf(row)
-    this.#tales.add({ changes: [change], tell: () => this.#told(row) })
+    this.#tales.add({ changes: [change], record: { index, content: change.value ?? NO_BYTES }, tell: () => this.#told(row) })
   }
 
   /** An outcome is durable: only now may others be built on it. */
@@ -378,7 +383,7 @@ export class SwarmRun implements SwarmView {
         this.#parts.onEnd(this)
         this.#course.tell({ type: 'done', id: this.head.id, status, counts: end.counts, durationMs, error, ...this.#stages.together() })
       }
-      return { changes, tell }
+      return { changes, record: { index: RECORDS.end(this.head.itemCount), content: encodePayload(end) }, tell }
     })
   }
 
@@ -391,10 +396,5 @@ export class SwarmRun implements SwarmView {
       leftOut: this.#recruiting.leftOut,
       stages: this.#stages.info()
     }
-  }
-
-  /** Why it ended as it did; null while it runs, or when all went well. */
-  get error(): SwarmEnd['error'] {
-    return this.#end?.error ?? null
   }
 }

@@ -3,7 +3,6 @@ import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shown } from '../kit/text.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import { isShortId } from '../domain/routing/names.js'
 import { needsOf } from '../domain/swarm/expand.js'
 import type { RunOutcome } from '../domain/swarm/machine.js'
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from '../ports/swarm-api.js'
@@ -17,9 +16,12 @@ import type { Following } from './swarm-course.js'
 import { checkPrepared, prepare, previewOf } from './swarm-expansion.js'
 import { newHead } from './swarm-head.js'
 import type { Launching, SwarmLaunch } from './swarm-head.js'
-import type { ItemRun } from './swarm-leases.js'
+import { SeatedSwarm } from './seated-swarm.js'
+import { hitOf, runsOf } from './swarm-names.js'
 import { SwarmRun } from './swarm-run.js'
 import type { SwarmRunParts } from './swarm-run.js'
+import { SwarmSeats } from './swarm-seats.js'
+import type { SwarmSeatsParts } from './swarm-seats.js'
 import type { SwarmSession } from './swarm-session.js'
 import { refusedKey, survey } from './swarm-survey.js'
 import type { Survey, SurveyParts } from './swarm-survey.js'
@@ -33,7 +35,10 @@ const KEPT_BYTES = 128 * 1024 * 1024
 const TICK_MS = 500
 
 /** What swarms need. */
-export interface SwarmsParts extends Omit<SwarmRunParts, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>, SurveyParts {
+export interface SwarmsParts
+  extends Omit<SwarmRunParts, 'onEnd' | 'onStatus' | 'hasRoom' | 'peers'>,
+    Omit<SwarmSeatsParts, keyof SwarmRunParts | 'survey' | 'seated' | 'running' | 'add'>,
+    SurveyParts {
   readonly clock: Clock
   readonly tasks: Tasks
   readonly events: NodeEvents
@@ -45,10 +50,15 @@ export interface SwarmPlan extends SwarmRequest {
   readonly furtherCapabilities?: readonly string[]
 }
 
-/** The swarms launched here. Those under way go on from the ledger when this node starts again. */
+/** A swarm in memory: of this node alone, or of several participants. */
+export type SwarmHere = SwarmRun | SeatedSwarm
+
+/** The swarms launched here, and those of others in which this node votes. Those under way go on from the ledger when this node starts again. */
 export class Swarms {
+  /** The seats of this node among the participants of swarms. */
+  readonly seats: SwarmSeats
   readonly #parts: SwarmsParts
-  readonly #runs = new Map<string, SwarmRun>()
+  readonly #runs = new Map<string, SwarmHere>()
   /** By running swarm: addresses of agents that the rules refuse, each on record once. */
   readonly #refused = new Map<string, Set<string>>()
   /** Launches under way, by the name of their idempotency key: one after the other. */
@@ -58,6 +68,14 @@ export class Swarms {
 
   constructor(parts: SwarmsParts) {
     this.#parts = parts
+    this.seats = new SwarmSeats({
+      ...parts,
+      ...this.#hooks(),
+      survey: (head) => this.#survey(head, null),
+      seated: (id) => seatedOf(this.#runs.get(id)),
+      running: () => this.#running().flatMap((run) => seatedOf(run) ?? []),
+      add: (swarm) => void this.#runs.set(swarm.head.id, swarm)
+    })
   }
 
   /** Goes on with the swarms that had not ended when this node stopped. @throws NodeError STORE_DAMAGED */
@@ -68,7 +86,11 @@ export class Swarms {
       if (head === null) continue
       const { items, leases } = await swarmBook.unfinished(id)
       const { task, events } = recordedSwarmTask(head)
-      tasks.restore(task, events)
+      if (head.taskId !== '') tasks.restore(task, events)
+      if (head.voters !== undefined) {
+        await this.seats.resume(head, items)
+        continue
+      }
       const run = this.#run({ head, items, allowed: [], past: { leases, rows: await swarmBook.results(id) } }, new Set())
       // What it has done since the copy was made would be done again.
       if (head.isRestored === true) await run.cancel()
@@ -86,8 +108,7 @@ export class Swarms {
   }
 
   /** Who may take part, by need. */
-  #survey({ id, request, onBehalfOf, stages }: SwarmHead): Survey[] {
-    const refused = this.#refused.get(id) ?? new Set()
+  #survey({ id, request, onBehalfOf, stages }: SwarmHead, refused: Set<string> | null = this.#refused.get(id) ?? null): Survey[] {
     return needsOf(stages).wants.map((wants) => survey(this.#parts, { request, wants, onBehalfOf }, refused))
   }
 
@@ -108,7 +129,7 @@ export class Swarms {
   async launch(
     { furtherCapabilities = [], ...request }: SwarmPlan,
     onBehalfOf?: CertifiedPower,
-    onRun: (run: SwarmRun) => void = () => {}
+    onRun: (run: SwarmHere) => void = () => {}
   ): Promise<string> {
     const capabilities = [request.capability, ...furtherCapabilities]
     const by = onBehalfOf === undefined ? {} : { onBehalfOf }
@@ -152,39 +173,52 @@ export class Swarms {
     checkPrepared(this.#parts, prepared)
     const { items } = prepared
     if (items.length === 0) throw new NodeError('USAGE', 'there are no items to work on')
-    const head = newHead(this.#parts, launching, prepared)
-    await commit(swarmBook.launched(head, items))
+    const allowed = prepared.found.map((one) => one.allowed)
+    const head = this.seats.seatedHead(newHead(this.#parts, launching, prepared), items, allowed.flat())
+    await commit([...swarmBook.launched(head, items), ...this.seats.launchChanges(head)])
     const { capability, goal } = request
     tasks.open({ kind: 'swarm', role: 'caller', agent: capability, capability, description: goal }, head.taskId)
     tasks.working(head.taskId)
     events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
     // It goes on at the next start.
-    if (!this.#isStopped)
-      launching.onRun(this.#run({ head, items, allowed: prepared.found.map((one) => one.allowed), past: null }, refused))
+    if (!this.#isStopped) launching.onRun(this.#begin({ head, items, allowed, past: null }, refused))
     this.#trim(0)
     return head.id
   }
 
+  #begin(launch: SwarmLaunch, refused: Set<string>): SwarmHere {
+    if (launch.head.voters === undefined) return this.#run(launch, refused)
+    this.#refused.set(launch.head.id, refused)
+    return this.seats.launched(launch.head, launch.items)
+  }
+
   #run(launch: SwarmLaunch, refused: Set<string>): SwarmRun {
     const { id } = launch.head
-    const hooks = {
-      onEnd: (ended: SwarmRun) => this.#ended(ended),
-      hasRoom: (bytes: number) => this.#hasRoom(bytes),
-      onStatus: (_run: SwarmRun, status: 'running' | 'stalled') => {
+    this.#refused.set(id, refused)
+    const run = new SwarmRun({ ...this.#parts, ...this.#hooks() }, launch)
+    this.#runs.set(id, run)
+    return run
+  }
+
+  #hooks(): {
+    onEnd(swarm: SwarmHere): void
+    onStatus(swarm: SwarmHere, status: 'running' | 'stalled'): void
+    hasRoom(bytes: number): boolean
+  } {
+    return {
+      onEnd: (swarm) => this.#ended(swarm),
+      hasRoom: (bytes) => this.#hasRoom(bytes),
+      onStatus: ({ head: { id } }, status) => {
         const text = status === 'stalled' ? 'a swarm has nobody who could go on' : 'a swarm goes on'
         this.#parts.events.add('swarm', text, { swarm: id })
       }
     }
-    this.#refused.set(id, refused)
-    const run = new SwarmRun({ ...this.#parts, ...hooks }, launch)
-    this.#runs.set(id, run)
-    return run
   }
 
   /** Stops a swarm; resolves when that is durable. One that has ended stays as it is. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
   async cancel(id: string): Promise<SwarmInfo> {
     const swarm = await this.find(id)
-    if (swarm instanceof SwarmRun) await swarm.cancel()
+    if (swarm instanceof SwarmRun || swarm instanceof SeatedSwarm) await swarm.cancel()
     return swarm.info()
   }
 
@@ -314,23 +348,23 @@ export class Swarms {
     return await this.#parts.swarmBook.purgeExpired(now)
   }
 
-  #ended(run: SwarmRun): void {
+  #ended(run: SwarmHere): void {
     const { tasks, events } = this.#parts
     this.#refused.delete(run.head.id)
     const { counts, status } = run.info()
     events.add('swarm', 'a swarm ended', { swarm: run.head.id, status, ...counts })
-    const outcome = swarmOutcome({ status, counts, error: run.error })
+    const outcome = swarmOutcome({ status, counts, error: run.end?.error ?? null })
     if (outcome.type === 'result') tasks.complete(run.head.taskId, outcome.result)
     else tasks.fail(run.head.taskId, outcome.error)
   }
 
-  #get(id: string): SwarmRun {
+  #get(id: string): SwarmHere {
     const run = this.#runs.get(hitOf(id, [...this.#runs.keys()]))
     if (run === undefined) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
     return run
   }
 
-  #running(): SwarmRun[] {
+  #running(): SwarmHere[] {
     return [...this.#runs.values()].filter((run) => run.isRunning)
   }
 
@@ -354,32 +388,9 @@ export class Swarms {
 
 /** What is to be launched, and who sees it first. */
 interface Launch extends Launching {
-  onRun(run: SwarmRun): void
+  onRun(run: SwarmHere): void
 }
 
-/** The one id that is meant. @throws NodeError SWARM_NOT_FOUND, AMBIGUOUS_NAME. */
-function hitOf(id: string, ids: readonly string[]): string {
-  if (ids.includes(id)) return id
-  const hits = ids.filter((one) => id.length >= 4 && one.startsWith(id))
-  const [hit] = hits
-  if (hits.length > 1)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(id)}" may mean several swarms`, {
-      data: { candidates: hits },
-      next: ['a2a-node swarm ls']
-    })
-  if (hit === undefined || isShortId(id, 'swarm')) throw new NodeError('SWARM_NOT_FOUND', `no swarm "${shown(id)}" on this node`)
-  return hit
-}
-
-/** Runs of items of swarms, as heartbeats name them, by swarm. */
-function runsOf(keys: readonly string[]): Map<string, ItemRun[]> {
-  const all = new Map<string, ItemRun[]>()
-  for (const key of keys) {
-    const [, id, index, attempt] = /^(swarm_[^.#]{1,40})\.(\d{1,9})#(\d{1,9})$/.exec(key) ?? []
-    if (id === undefined) continue
-    const runs = all.get(id) ?? []
-    all.set(id, runs)
-    runs.push({ index: Number(index), attempt: Number(attempt) })
-  }
-  return all
+function seatedOf(swarm: SwarmHere | undefined): SeatedSwarm | undefined {
+  return swarm instanceof SeatedSwarm ? swarm : undefined
 }

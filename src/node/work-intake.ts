@@ -1,4 +1,5 @@
 import { messageOf, NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
 import { defaultCapability } from '../domain/card/card.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { AgentHost } from './agents.js'
@@ -18,6 +19,8 @@ export interface WorkIntakeParts {
   readonly directory: Pick<Directory, 'card'>
   readonly inFlight: Pick<InFlight, 'load'>
   readonly limits: { readonly maxInFlight: number; readonly maxInFlightPerPeer: number }
+  /** Does somebody else coordinate the swarm by now, as far as this node has promised? */
+  isPast(peer: NodeId, swarm: string, epoch: number): boolean
   /** Makes bytes of attachments into base64 text, as agents get them. */
   toAgentJson(value: unknown): unknown
 }
@@ -32,7 +35,9 @@ export class WorkIntake {
 
   /** The payload with its capability named and its input as agents get it, or why it is not taken. */
   check({ peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>, payload: RequestPayload): RequestPayload | NodeError {
-    const { agents, directory, toAgentJson } = this.#parts
+    const { agents, directory, isPast, toAgentJson } = this.#parts
+    if (payload.swarm !== null && payload.epoch !== undefined && isPast(peer, payload.swarm, payload.epoch))
+      return new NodeError('CONFLICT', 'another node coordinates the swarm now')
     if (!this.#hasRoom(peer, sizeOf(payload.input))) return new NodeError('OVERLOADED', 'too many tasks are in flight on this node')
     const { agentId } = recipient
     const card = directory.card(recipient)

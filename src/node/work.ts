@@ -25,10 +25,10 @@ import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
 import { sizeOf } from '../kit/size.js'
 import type { Tasks } from './tasks.js'
-import { WorkIntake } from './work-intake.js'
+import { WorkIntake, type WorkIntakeParts } from './work-intake.js'
 
 /** What doing others' work needs. */
-export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'> {
+export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly peers: Peers

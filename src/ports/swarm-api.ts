@@ -51,6 +51,8 @@ export interface SwarmRequest {
   readonly justification?: string
   /** Items that may have begun are done again, though their capability says that they may not be repeated. */
   readonly allowRepeat?: boolean
+  /** May another node coordinate it when this one stays away? Default true; it takes at least three nodes. */
+  readonly takeover?: boolean
   readonly round?: SwarmRound
   /** 1..256 characters. The same one with the same request names the same swarm, until 24 hours after its end. */
   readonly idempotencyKey?: string
@@ -137,8 +139,13 @@ export type SwarmEvent =
       readonly result: unknown
       readonly error: ErrorBody | null
     }
-  /** It has nobody who could do what waits (`stalled`), or somebody again (`running`). What nobody can do for long has failed. */
-  | { readonly type: 'status'; readonly status: 'running' | 'stalled' }
+  /**
+   * It has nobody who could do what waits, or no majority of its participants (`stalled`; `reason` tells which, when it is the
+   * second), or somebody again (`running`). What nobody can do for long has failed.
+   */
+  | { readonly type: 'status'; readonly status: 'running' | 'stalled'; readonly reason?: string }
+  /** Another participant coordinates it; null: nobody does. Told only of swarms that have several. */
+  | { readonly type: 'coordinator'; readonly coordinator: string | null; readonly epoch: number }
   | { readonly type: 'gap'; readonly lost: number }
   | {
       readonly type: 'done'
@@ -181,6 +188,8 @@ export interface SwarmInfo {
   readonly running: number
   /** Leases that wait for a person of their node. */
   readonly waitingForApproval: number
+  /** Of a swarm that several nodes can coordinate: who does (null: nobody, or it has ended), in which epoch, and who could. Names of nodes. */
+  readonly coordination?: { readonly coordinator: string | null; readonly epoch: number; readonly participants: readonly string[] }
   readonly createdAt: string
   readonly durationMs: number
   /** Why it ended as it did; null while it runs, or when all went well. */

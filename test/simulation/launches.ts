@@ -118,7 +118,8 @@ export class Launches {
 
   /** Has every swarm ended? */
   isOver(places: readonly Place[]): boolean {
-    return places.every(({ name }) => this.#parts.witness.swarms.heads(name).every(({ end }) => end !== null))
+    const { swarms } = this.#parts.witness
+    return places.every(({ name }) => swarms.heads(name).every(({ end, id }) => end !== null || swarms.isBereft(id)))
   }
 
   /** Asks the nodes for the swarms that they said they have. */
@@ -141,6 +142,7 @@ export class Launches {
       if (id === null) continue
       const head = witness.swarms.head(from.name, id)
       const end = head?.end ?? null
+      if (end === null && witness.swarms.isBereft(id)) continue
       if (end === null || view === null) {
         witness.fault(`${id} has no end at ${from.name} at the end`)
         continue

@@ -74,6 +74,8 @@ export class Place {
   losses = 0
   /** How far its wall clock is ahead, in milliseconds. */
   skewMs = 0
+  /** Swarms whose course is witnessed. */
+  readonly #followed = new Set<string>()
   #agents: WitnessedAgent[] = []
   #clock: NodeClock
   readonly #store = new FakeStore()
@@ -123,7 +125,8 @@ export class Place {
         trace.add(this.name, 'has started')
         node.core.tasks.onChange((task) => witness.tells(this.name, task))
         for (const task of node.core.tasks.list().reverse()) witness.tells(this.name, task)
-        for (const { id } of node.core.swarms.list()) this.follow(id, (listener) => node.core.swarms.follow(id, listener))
+        this.#followed.clear()
+        this.look()
         onStarted()
       },
       (error: unknown) => {
@@ -132,9 +135,19 @@ export class Place {
     )
   }
 
-  /** What this process tells of a swarm of its own is witnessed from now on. */
+  /** Follows the swarms that it has, also those of others. */
+  look(): void {
+    const { node } = this
+    if (node === null) return
+    for (const { id } of node.core.swarms.list()) {
+      if (!this.#followed.has(id)) this.follow(id, (listener) => node.core.swarms.follow(id, listener))
+    }
+  }
+
+  /** What this process tells of a swarm is witnessed from now on. */
   follow(id: string, follow: (listener: (event: SwarmEvent) => void) => Following): void {
     const { witness } = this.#parts
+    this.#followed.add(id)
     const tells = (event: SwarmEvent): void => {
       this.#parts.trace.add(this.name, `swarm ${id}: ${textOf(event)}`)
       witness.swarms.tells(this.name, id, event)
@@ -183,6 +196,8 @@ function textOf(event: SwarmEvent): string {
       return `lease ${event.attempt} of ${event.item} to ${event.agent}`
     case 'released':
       return `lease ${event.attempt} of ${event.item} ends: ${event.reason}`
+    case 'coordinator':
+      return `${event.coordinator ?? 'nobody'} coordinates it, epoch ${event.epoch}`
     case 'done':
       return `it is ${event.status}`
     default:

@@ -146,6 +146,7 @@ export class Simulation {
     const place = this.#random.pick(this.#places)
     const other = this.#random.pick(this.#places)
     if (place === null || other === null) return
+    place.look()
     if (deed === 'ask') return this.#questions.ask(place, place === other && this.#random.is(0.8) ? this.#besides(place) : other)
     if (deed === 'part' || deed === 'heal') return this.#part(place, this.#besides(place), deed === 'part')
     const link = this.#random.pick(this.#net.openLinks(place.actor.id, this.#besides(place).actor.id))
@@ -280,8 +281,22 @@ export class Simulation {
 
   /** Has everything ended? */
   #isQuiet(): boolean {
-    const isIdle = this.#places.every(({ node, open }) => node !== null && open.length === 0 && leftOf(node).length === 0)
+    for (const place of this.#places) place.look()
+    const isIdle = this.#places.every(({ node, open }) => node !== null && open.length === 0 && this.#leftOf(node).length === 0)
     return isIdle && this.#questions.isOver && this.#launches.isOver(this.#places)
+  }
+
+  /** What a node has under way. */
+  #leftOf({ core }: FakeNode): string[] {
+    const { running, queued } = core.work.counts()
+    const left = {
+      'requests that wait': core.requests.waitingCount(),
+      'messages on their way': core.lanes.waiting,
+      'runs under way': running + queued,
+      'answers that wait': core.work.unsentCount(),
+      'swarms under way': core.swarms.activeSessions().filter(({ id }) => !this.#witness.swarms.isBereft(id)).length
+    }
+    return Object.entries(left).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
   }
 
   /** Everything has an end, and nothing is left over. */
@@ -292,7 +307,7 @@ export class Simulation {
         witness.fault(`${name} is not there at the end`)
         continue
       }
-      for (const what of leftOf(node)) witness.fault(`at the end ${name} has ${what}`)
+      for (const what of this.#leftOf(node)) witness.fault(`at the end ${name} has ${what}`)
     }
     this.#questions.judge()
     if (!this.#hasSwarms) return
@@ -328,19 +343,6 @@ export class Simulation {
     if (place === undefined) throw new Error('no such node in this world')
     return place
   }
-}
-
-/** What a node has under way. */
-function leftOf({ core }: FakeNode): string[] {
-  const { running, queued } = core.work.counts()
-  const left = {
-    'requests that wait': core.requests.waitingCount(),
-    'messages on their way': core.lanes.waiting,
-    'runs under way': running + queued,
-    'answers that wait': core.work.unsentCount(),
-    'swarms under way': core.swarms.activeSessions().length
-  }
-  return Object.entries(left).flatMap(([what, count]) => (count > 0 ? [`${count} ${what}`] : []))
 }
 
 function pairOf(a: Place, b: Place): string {

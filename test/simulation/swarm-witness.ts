@@ -38,6 +38,11 @@ export class SwarmWitness {
   readonly #onTheirWay = new Map<string, string>()
   /** What was told of items, by `node id item`. */
   readonly #told = new Map<string, string>()
+  /** The same wherever it was told, by `id item`; and how swarms ended, by id. */
+  readonly #accepted = new Map<string, string>()
+  readonly #ends = new Map<string, string>()
+  /** Nodes that lost their disks while they voted in a swarm, by its id. */
+  readonly #losers = new Map<string, { readonly voters: number; readonly nodes: Set<string> }>()
 
   constructor(parts: SwarmWitnessParts) {
     this.#parts = parts
@@ -72,8 +77,20 @@ export class SwarmWitness {
     for (const run of this.#of(node)) run.isOpen = false
   }
 
+  /** Have so many of those that vote in a swarm lost their disks that the others are no majority? Nobody may go on with it then. */
+  isBereft(id: string): boolean {
+    const { voters, nodes } = this.#losers.get(id) ?? { voters: 1, nodes: new Set() }
+    return voters - nodes.size < Math.floor(voters / 2) + 1
+  }
+
   /** The disk of a node is lost. What others have to send again it begins again. */
   lost(node: string): void {
+    for (const { id, voters, end } of this.heads(node)) {
+      if (voters === undefined || end !== null) continue
+      const losers = this.#losers.get(id) ?? { voters: voters.length, nodes: new Set() }
+      this.#losers.set(id, losers)
+      losers.nodes.add(node)
+    }
     for (const run of this.#of(node)) if (this.isOnItsWay(run.task.requestId)) run.isForgotten = true
     for (const known of [this.#heads, this.#leases, this.#rows, this.#keys, this.#onTheirWay, this.#told]) forget(known, node)
   }
@@ -94,7 +111,7 @@ export class SwarmWitness {
     if (kind === 'swarm-result') this.#keepRow(`${node} ${id}/${index}`, value)
   }
 
-  /** A node tells of a swarm of its own: only what its disk holds, and of each item one outcome for good. */
+  /** A node tells of a swarm: only what its disk holds, and of each item one outcome for good. */
   tells(node: string, id: string, event: SwarmEvent): void {
     if (event.type === 'done' && (this.head(node, id)?.end ?? null) === null) this.#fault(`the end of ${id} is told before it is durable`)
     if (event.type !== 'item') return
@@ -104,6 +121,9 @@ export class SwarmWitness {
     const before = this.#told.get(name)
     if (before !== undefined && before !== text) this.#fault(`of ${event.item} of ${id} ${before} was told, and now ${text}`)
     this.#told.set(name, text)
+    const elsewhere = this.#accepted.get(`${id} ${event.item}`) ?? text
+    if (elsewhere !== text) this.#fault(`of ${event.item} of ${id} ${elsewhere} was accepted, and ${text}`)
+    this.#accepted.set(`${id} ${event.item}`, text)
     const row = this.#rowsOf(node, id).find(({ row: { item } }) => item === event.item)
     const { durationMs: _ms, ...kept } = row?.row ?? { durationMs: 0 }
     if (canonicalJson(kept) !== text) this.#fault(`of ${event.item} of ${id} ${text} is told, and its disk has ${canonicalJson(kept)}`)
@@ -149,6 +169,7 @@ export class SwarmWitness {
     if (before !== null && canonicalJson(before) !== canonicalJson(head.end)) this.#fault(`swarm ${name} had ended, and ends otherwise`)
     this.#heads.set(name, head)
     if (head.end === null || before !== null) return
+    this.#compare(name, head)
     const { status, counts } = head.end
     const rows = [...this.#rows].flatMap(([of, { row }]) => (of.startsWith(`${name}/`) ? [row.row.status] : []))
     const completed = rows.filter((one) => one === 'completed').length
@@ -160,6 +181,22 @@ export class SwarmWitness {
     if (status !== verdict) this.#fault(`swarm ${name} is ${status}, and its items say ${verdict}`)
   }
 
+  /** All nodes that vote in a swarm have the same of it in the end. */
+  #compare(name: string, { id, end, voters }: SwarmHead): void {
+    if (voters === undefined) return
+    const rows = [...this.#rows].flatMap(([of, { row }]) => (of.startsWith(`${name}/`) ? [row] : []))
+    const text = canonicalJson({ end, rows: rows.sort((a, b) => a.index - b.index) })
+    if ((this.#ends.get(id) ?? text) !== text) this.#fault(`swarm ${name} ends as ${text}, and elsewhere as ${this.#ends.get(id)}`)
+    this.#ends.set(id, text)
+  }
+
+  /** Is an outcome on a disk final? Where several nodes vote it is once it was told; before, another may take its place. */
+  #isFinal(name: string, item: string): boolean {
+    const [of = ''] = name.split('/')
+    const head = this.#heads.get(of)
+    return head?.voters === undefined || head.end !== null || this.#told.has(`${of} ${item}`)
+  }
+
   #keepLease(name: string, value: Uint8Array | null): void {
     const before = this.#leases.get(name)
     if (value === null) return void this.#leases.delete(name)
@@ -167,17 +204,19 @@ export class SwarmWitness {
     if (before !== undefined && lease.attempt < before.attempt) this.#fault(`the leases of ${name} go back to ${lease.attempt}`)
     if (before?.attempt === lease.attempt && before.agent !== lease.agent) this.#fault(`lease ${lease.attempt} of ${name} has two agents`)
     const row = this.#rows.get(name)?.row.row
-    if (row !== undefined && lease.attempt > row.attempt) this.#fault(`${name} is leased after its outcome`)
+    if (row !== undefined && lease.attempt > row.attempt && this.#isFinal(name, row.item))
+      this.#fault(`${name} is leased after its outcome`)
     this.#leases.set(name, lease)
   }
 
   #keepRow(name: string, value: Uint8Array | null): void {
     const before = this.#rows.get(name)
     if (value === null) return void this.#rows.delete(name)
-    if (before !== undefined && !sameBytes(before.bytes, value)) this.#fault(`the outcome of ${name} changes`)
+    const isOther = before !== undefined && !sameBytes(before.bytes, value)
+    if (isOther && this.#isFinal(name, before.row.row.item)) this.#fault(`the outcome of ${name} changes`)
     const row = read(value) as SwarmRow
     this.#rows.set(name, { row, bytes: value })
-    if (before === undefined) this.#judge(name, row)
+    if (before === undefined || isOther) this.#judge(name, row)
   }
 
   /** An outcome is that of a run of the lease that it names. */

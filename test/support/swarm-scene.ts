@@ -136,9 +136,9 @@ export class SwarmScene {
     return await this.run(mapOf(items, changes))
   }
 
-  /** Launches any swarm, and watches it. */
+  /** Launches any swarm, and watches it. It is the launcher's alone: who else could coordinate is seen in swarm-takeover.test.ts. */
   async run(request: SwarmRequest): Promise<string> {
-    const id = await this.launcher.core.swarms.launch(request)
+    const id = await this.launcher.core.swarms.launch({ takeover: false, ...request })
     await this.watch(id)
     await this.world.settle()
     return id

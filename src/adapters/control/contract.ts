@@ -91,6 +91,7 @@ const swarmRequest: z.ZodType<SwarmRequest> = z.strictObject({
   deadlineMs: duration.exactOptional(),
   justification: justification.exactOptional(),
   allowRepeat: z.boolean().exactOptional(),
+  takeover: z.boolean().exactOptional(),
   idempotencyKey: z.string().min(1).max(256).exactOptional()
 })
 

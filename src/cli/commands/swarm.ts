@@ -56,6 +56,10 @@ function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
   return `${counts.completed} of ${counts.total} done${failuresText(counts)}, ${running} running${held}`
 }
 
+function coordinationText({ coordinator, epoch, participants }: NonNullable<SwarmInfo['coordination']>): string {
+  return `${coordinator ?? 'nobody'}${epoch === 0 ? '' : `, epoch ${epoch}`}; could be ${participants.join(', ')}`
+}
+
 function printSwarm(output: Output, info: SwarmInfo): void {
   output.print(`swarm ${output.paint('bold', shown(info.id))}   ${output.paint(STYLES[info.status], info.status)}`)
   printFacts(output, [
@@ -66,6 +70,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
       ? []
       : info.stages.map((one) => ['sub-task', `${one.id}  ${one.status}${one.reason === '' ? '' : `: ${one.reason}`}`] as const)),
     ['items', itemsText(info)],
+    info.coordination === undefined ? null : ['coordinator', coordinationText(info.coordination)],
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
     info.error === null ? null : ['error', { text: `${info.error.message}  [${info.error.code}]`, style: 'red' }],

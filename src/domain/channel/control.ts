@@ -3,6 +3,8 @@ import { agentIdSchema } from '../card/schema.js'
 import type { ErrorCode } from '../../kit/errors.js'
 import { isKeyText, type NodeId } from '../../kit/ids.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
+import { COORDINATION_SCHEMA } from '../swarm/coordination-message.js'
+import { SEAT_SCHEMA } from '../swarm/seat-message.js'
 
 const Id = z.string().min(1).max(64)
 /** A run of a request: its id, `#` and the attempt. */
@@ -95,7 +97,11 @@ export const CONTROL_SCHEMAS = {
     lanes: z
       .array(z.object({ source: agentIdSchema, target: agentIdSchema, ack: Sequence, messageId: Id.nullable(), ledger: Id.optional() }))
       .max(MAX_NAMED_LANES)
-  })
+  }),
+  /** What participants of a swarm say to each other about who coordinates it. Not bound by tiers. */
+  coordination: COORDINATION_SCHEMA,
+  /** What else they say: what the swarm is, what was accepted, contents. */
+  swarm: SEAT_SCHEMA
 } as const satisfies Record<string, z.ZodType>
 
 /** Name of a control message. */

@@ -16,6 +16,14 @@ export const SWARM_KEYS = {
   lease: (id: string, index: number): string => `swarm-lease/${id}/${padded(index)}`,
   /** The one outcome of an item. */
   result: (id: string, index: number): string => `swarm-result/${id}/${padded(index)}`,
+  /** The seat of this node among its participants. */
+  seat: (id: string): string => `swarm-seat/${id}`,
+  /** What this node granted last, and to whom. */
+  vote: (id: string): string => `swarm-vote/${id}`,
+  /** What this node has on record under an index. */
+  record: (id: string, index: number): string => `swarm-record/${id}/${padded(index)}`,
+  /** The content of a record that is not the outcome of an item. */
+  note: (id: string, index: number): string => `swarm-note/${id}/${padded(index)}`,
   /** When all of it may go. */
   expiry: (expiresAt: number, id: string): string => `swarm-expiry/${padded(expiresAt)}/${id}`
 } as const
@@ -26,8 +34,11 @@ interface Keys {
   readonly to: string
 }
 
-/** The range of what is kept of all items of a swarm under one kind of key. */
-export function rangeOfSwarm(kind: 'swarm-item' | 'swarm-lease' | 'swarm-result', id: string): Keys {
+/** What is kept of a swarm by index. */
+export const SWARM_KINDS = ['swarm-result', 'swarm-item', 'swarm-lease', 'swarm-record', 'swarm-note'] as const
+
+/** The range of what is kept of a swarm under one kind of key. */
+export function rangeOfSwarm(kind: (typeof SWARM_KINDS)[number], id: string): Keys {
   // The character after the slash.
   return { from: `${kind}/${id}/`, to: `${kind}/${id}0` }
 }

@@ -3,16 +3,17 @@ import { isKeyText, type NodeId } from '../../kit/ids.js'
 
 /** Records in one message. */
 export const MAX_RECORDS = 500
-/** One index beyond the items of any swarm. */
-const MAX_INDEX = 10_000
+/** The highest index of a record: of each item its outcome and its mark, and the end of the swarm (see record-index.ts). */
+export const MAX_RECORD_INDEX = 20_000
 
-const Index = z.int().min(0).max(MAX_INDEX)
+const Index = z.int().min(0).max(MAX_RECORD_INDEX)
 const Epoch = z.int().min(0)
 const Digest = z.string().min(1).max(64)
 /** Every message says of which swarm it is; an answer has `run` and `round` of what it answers. */
 const about = { swarm: z.string().min(1).max(64), run: z.string().min(1).max(64), round: z.int().min(0) }
 
-const SCHEMA = z.discriminatedUnion('kind', [
+/** What participants of a swarm say to each other about who coordinates it. */
+export const COORDINATION_SCHEMA = z.discriminatedUnion('kind', [
   /** The sender wants to coordinate, or to go on coordinating, in this epoch. */
   z.strictObject({ ...about, kind: z.literal('ask'), epoch: Epoch }),
   /** It may: its lease counts from when it asked. */
@@ -46,7 +47,7 @@ const SCHEMA = z.discriminatedUnion('kind', [
 ])
 
 /** A message between participants of a swarm about who coordinates it. */
-export type CoordinationMessage = z.infer<typeof SCHEMA>
+export type CoordinationMessage = z.infer<typeof COORDINATION_SCHEMA>
 
 /** The message of one kind. */
 export type MessageOf<K extends CoordinationMessage['kind']> = Extract<CoordinationMessage, { readonly kind: K }>
@@ -62,7 +63,7 @@ export interface Tell {
 export function decodeCoordination(
   body: unknown
 ): { readonly ok: true; readonly message: CoordinationMessage } | { readonly ok: false; readonly reason: string } {
-  const checked = SCHEMA.safeParse(body)
+  const checked = COORDINATION_SCHEMA.safeParse(body)
   if (checked.success) return { ok: true, message: checked.data }
   return { ok: false, reason: `coordination: ${checked.error.issues[0]?.path.join('.') || 'body'} does not fit` }
 }

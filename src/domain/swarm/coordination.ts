@@ -15,6 +15,16 @@ export const VOTER_LEASE_MS = 5600
 export const COORDINATION_PERIOD_MS = 1000
 /** Each further participant in the order of takeover waits so many milliseconds longer before it stands. */
 export const TAKEOVER_STEP_MS = 1000
+/** Leases of one item that one coordinator numbers before the numbers of the next begin. */
+const LEASES_AN_EPOCH = 1000
+/** Epochs after which the numbers of leases begin anew: they have an end in messages. */
+const NUMBERED_EPOCHS = 999
+
+/** From where on the coordinator of an epoch numbers the leases of an item, so that no two leases of it have one number. */
+export function leasesFrom(epoch: number): number {
+  return (Math.max(0, epoch - 1) % NUMBERED_EPOCHS) * LEASES_AN_EPOCH
+}
+
 /** Participants of a swarm that vote, the launcher among them. */
 export const MAX_VOTERS = 64
 

@@ -152,7 +152,7 @@ function lease(state: SwarmState, { index, agent }: Match, { now, effects }: { n
   state.returned.delete(index)
   agent.pinned.delete(index)
   item.status = 'leased'
-  item.attempt++
+  item.attempt = Math.max(item.attempt, state.parts.numberedFrom ?? 0) + 1
   item.agent = agent.address
   item.isRepeatable = agent.needs.get(item.need) ?? true
   barSiblings(state, index)

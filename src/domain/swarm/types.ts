@@ -12,6 +12,8 @@ export interface SwarmParts {
   readonly deadlineAt: number
   /** A lease without a heartbeat for this long goes back. */
   readonly leaseMs: number
+  /** Leases are numbered from the next one on: those of another coordinator have other numbers. Default 0. */
+  readonly numberedFrom?: number
 }
 
 /** One item as a swarm is made of it. */

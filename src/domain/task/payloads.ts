@@ -52,6 +52,8 @@ export const requestPayloadSchema = z.object({
   description: text.default(''),
   /** Set when it is the lease of an item: it ends when its launcher is gone for longer than a lease. */
   swarm: id.nullable().default(null),
+  /** Of the coordinator that gave the lease, where several could: whoever has heard of a higher one does not begin it. */
+  epoch: z.int().min(0).exactOptional(),
   /** Milliseconds from its arrival for which its outcome is waited for; it is not begun after that. */
   timeoutMs: z.number().int().min(1).max(MAX_TTL_MS).default(TTL_MS),
   /** Milliseconds from its arrival after which its caller asks after it no more. */

@@ -21,7 +21,9 @@ const good: ControlMessage[] = [
   { name: 'presence', body: { document: KEY, message: { payload: 'AA==' } } },
   { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } },
   { name: 'greet', body: { lanes: [{ source: 'host', target: 'text', base: 3 }] } },
-  { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } }
+  { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } },
+  { name: 'coordination', body: { kind: 'ask', swarm: 'swarm_1', run: 'run_1', round: 1, epoch: 1 } },
+  { name: 'swarm', body: { kind: 'follow', swarm: 'swarm_1', have: 0, from: 0 } }
 ]
 
 test('every control message of the table is taken as it was sent', (t) => {

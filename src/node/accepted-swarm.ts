@@ -1,0 +1,179 @@
+import { messageOf } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { Clock } from '../kit/clock.js'
+import { decodeEnd, decodeMark, decodeOutcome } from '../domain/swarm/handover.js'
+import type { LeaseMark } from '../domain/swarm/handover.js'
+import { RECORDS, recordKind } from '../domain/swarm/record-index.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { AcceptedRecords } from './accepted-records.js'
+import type { SwarmBook, SwarmEnd, SwarmHead, SwarmRow } from './swarm-book.js'
+import type { ContentName } from './swarm-contents.js'
+import type { SwarmCourse } from './swarm-course.js'
+import { bytesOf } from './swarm-rows.js'
+import type { SwarmVotes } from './swarm-votes.js'
+
+/** What following a swarm needs. */
+export interface AcceptedSwarmParts {
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  readonly swarmBook: SwarmBook
+  readonly swarmVotes: SwarmVotes
+  readonly limits: { readonly defaultTtlMs: number }
+  /** Makes changes of the ledger. @throws NodeError what it refuses. */
+  commit(changes: readonly LedgerChange[]): Promise<void>
+}
+
+/** What is followed. */
+export interface FollowedSwarm {
+  readonly head: SwarmHead
+  readonly course: SwarmCourse
+  /** A content that is here; null for none. @throws NodeError STORE_DAMAGED */
+  content(name: ContentName): Promise<Uint8Array | null>
+  /** Fetches contents, from this node first. */
+  obtain(names: readonly ContentName[], from: NodeId): void
+  /** A content is durable here: it need not be held any more. */
+  release(name: ContentName): void
+  /** All of it is accepted, the end too, and durable here. */
+  onOver(end: SwarmEnd): void
+}
+
+/** What was accepted in a swarm with several participants, as far as this node knows: tells it, and ends with it. */
+export class AcceptedSwarm {
+  /** By index and digest. */
+  readonly records = new AcceptedRecords()
+  readonly #parts: AcceptedSwarmParts
+  readonly #swarm: FollowedSwarm
+  /** Accepted, but the contents are not here yet. */
+  readonly #lacking = new Set<ContentName>()
+  /** Contents are taken one after the other. */
+  #taking: Promise<void> = Promise.resolve()
+  #bytes = 0
+  #isOver = false
+
+  constructor(parts: AcceptedSwarmParts, swarm: FollowedSwarm) {
+    this.#parts = parts
+    this.#swarm = swarm
+  }
+
+  /** About how many bytes the outcomes hold. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Has the end been accepted? */
+  get hasEnd(): boolean {
+    return this.records.get(RECORDS.end(this.#swarm.head.itemCount)) !== undefined
+  }
+
+  /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
+  take(names: readonly ContentName[], from: NodeId): void {
+    for (const name of names) this.#lacking.add(name)
+    if (this.#lacking.size === 0 && !this.hasEnd) return
+    this.#taking = this.#taking
+      .then(() => this.#takeAll(from))
+      .catch((error: unknown) => this.#parts.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
+  }
+
+  /** Resolves when nothing more is taken. Nothing is told after it. */
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#taking
+  }
+
+  /** An item has its outcome. */
+  settled(row: SwarmRow): void {
+    if (!this.#swarm.course.rows.has(row.index)) this.#bytes += bytesOf(row)
+    this.#swarm.course.settled(row)
+  }
+
+  /** The outcomes that were accepted, and what may not be repeated but was leased, by item. @throws NodeError STORE_DAMAGED */
+  async read(accepted: readonly ContentName[]): Promise<{ readonly rows: SwarmRow[]; readonly marks: Map<number, LeaseMark> }> {
+    const rows: SwarmRow[] = []
+    const marks = new Map<number, LeaseMark>()
+    for (const name of accepted) {
+      const kind = recordKind(this.#swarm.head.itemCount, name.index)
+      const content = kind.type === 'end' ? null : await this.#swarm.content(name)
+      if (content === null || kind.type === 'end') continue
+      const row = kind.type === 'outcome' ? decodeOutcome(content) : null
+      const mark = kind.type === 'mark' ? decodeMark(content) : null
+      if (row?.index === name.index) rows.push(row)
+      if (mark !== null) marks.set(kind.item, mark)
+    }
+    return { rows, marks }
+  }
+
+  /** What an ended swarm has accepted is what its ledger has. @throws NodeError STORE_DAMAGED */
+  async recall(): Promise<void> {
+    const { swarmVotes } = this.#parts
+    const { id, itemCount } = this.#swarm.head
+    const kept = await swarmVotes.outcomes(id)
+    const end = await swarmVotes.content(id, RECORDS.end(itemCount), itemCount)
+    if (end !== null) kept.set(RECORDS.end(itemCount), end)
+    const names = [...kept].map(([index, content]) => ({ index, digest: swarmVotes.digest(content) }))
+    this.records.add(names, { total: names.length, epoch: 0 })
+  }
+
+  async #takeAll(from: NodeId): Promise<void> {
+    const taken: { readonly name: ContentName; readonly content: Uint8Array | null }[] = []
+    const changes: LedgerChange[] = []
+    for (const name of this.#lacking) {
+      const kind = recordKind(this.#swarm.head.itemCount, name.index)
+      // That an item was leased concerns its coordinator alone.
+      const content = kind.type === 'mark' ? null : await this.#swarm.content(name)
+      if (content === null && kind.type !== 'mark') continue
+      taken.push({ name, content })
+      if (content !== null) changes.push(...(await this.#missing(name, content)))
+    }
+    // What is told is durable here.
+    if (changes.length > 0) await this.#parts.commit(changes)
+    for (const { name, content } of taken) {
+      if (this.#isOver) return
+      this.#lacking.delete(name)
+      this.#swarm.release(name)
+      const row = content === null || name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
+      if (row?.index === name.index) this.settled(row)
+    }
+    if (this.#lacking.size > 0) this.#swarm.obtain([...this.#lacking], from)
+    else await this.#finishIfOver()
+  }
+
+  /** The change with which the ledger has a content; none when it has it. Another outcome of the item is never accepted any more. */
+  async #missing({ index, digest }: ContentName, content: Uint8Array): Promise<LedgerChange[]> {
+    const { swarmVotes } = this.#parts
+    const { id, itemCount: items } = this.#swarm.head
+    const kept = await swarmVotes.content(id, index, items)
+    return kept !== null && swarmVotes.digest(kept) === digest ? [] : [swarmVotes.contentChange(id, { index, items }, content)]
+  }
+
+  async #finishIfOver(): Promise<void> {
+    const { head, content, onOver } = this.#swarm
+    const index = RECORDS.end(head.itemCount)
+    const digest = this.records.get(index)
+    if (digest === undefined || !this.records.isWhole || this.#isOver) return
+    const bytes = await content({ index, digest })
+    const end = bytes === null ? null : decodeEnd(bytes)
+    if (end === null) return
+    const { swarmBook, commit, clock, limits } = this.#parts
+    const settling = await this.#settling()
+    if (settling === null) return
+    await commit([...settling, ...swarmBook.ended(head, { end, expiresAt: clock.now() + limits.defaultTtlMs })])
+    if (this.#isOver) return
+    this.#isOver = true
+    onOver(end)
+  }
+
+  /** The changes with which the ledger has no outcomes but those that were accepted; null when one has to be taken again. */
+  async #settling(): Promise<LedgerChange[] | null> {
+    const { swarmVotes } = this.#parts
+    const { id, itemCount: items } = this.#swarm.head
+    const changes: LedgerChange[] = []
+    for (const [index, content] of await swarmVotes.outcomes(id)) {
+      const digest = this.records.get(index)
+      if (digest === undefined) changes.push(swarmVotes.contentChange(id, { index, items }, null))
+      // A vote of before may have become durable after it.
+      else if (swarmVotes.digest(content) !== digest) this.#lacking.add({ index, digest })
+    }
+    return this.#lacking.size > 0 ? null : changes
+  }
+}
