@@ -125,6 +125,19 @@ test('a witness of swarms says when an item is begun against its word, and when 
   )
 })
 
+test('a witness of swarms says when nodes that vote in one tell different outcomes of an item', (t) => {
+  const faults: string[] = []
+  const witness = new SwarmWitness({ fault: (what) => faults.push(what), calleeRecord: () => null })
+  const book = new SwarmBook(createMemoryLedger(), (bytes) => bytes)
+  const told = { item: 'i', agent: '-', attempt: 0, status: 'skipped', error: null } as const
+  for (const [node, result] of Object.entries({ a: null, b: null, c: 'other' })) {
+    witness.keeps(node, book.settled('swarm_1', { index: 0, order: 1, holder: '', row: { ...told, result, durationMs: 0 } }))
+    witness.tells(node, 'swarm_1', { type: 'item', ...told, result })
+  }
+  t.is(faults.length, 1)
+  t.ok(faults[0]?.startsWith('of i of swarm_1 ') === true && faults[0].includes('was accepted'))
+})
+
 test('a world asks what it is made to ask', async (t) => {
   let [asked, launched] = [0, 0]
   for (let seed = 1; seed <= 30; seed++) {

@@ -213,10 +213,11 @@ export class SwarmWitness {
     const before = this.#rows.get(name)
     if (value === null) return void this.#rows.delete(name)
     const isOther = before !== undefined && !sameBytes(before.bytes, value)
-    if (isOther && this.#isFinal(name, before.row.row.item)) this.#fault(`the outcome of ${name} changes`)
+    const isFinal = before !== undefined && this.#isFinal(name, before.row.row.item)
+    if (isOther && isFinal) this.#fault(`the outcome of ${name} changes`)
     const row = read(value) as SwarmRow
     this.#rows.set(name, { row, bytes: value })
-    if (before === undefined || isOther) this.#judge(name, row)
+    if (!isFinal && (before === undefined || isOther)) this.#judge(name, row)
   }
 
   /** An outcome is that of a run of the lease that it names. */
