@@ -135,7 +135,7 @@ test('a witness of swarms says when nodes that vote in one tell different outcom
     witness.tells(node, 'swarm_1', { type: 'item', ...told, result })
   }
   t.is(faults.length, 1)
-  t.ok(faults[0]?.startsWith('of i of swarm_1 ') === true && faults[0].includes('was accepted'))
+  t.ok(/^of i of swarm_1 .* was accepted/.test(faults[0] ?? ''))
 })
 
 test('a world asks what it is made to ask', async (t) => {
