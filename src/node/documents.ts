@@ -17,6 +17,7 @@ import { callerAccess, type CallerVerdict, countedStreams, type DocumentCaller, 
 import { DocumentForks, FORKED } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
 import type { NodeEvents } from './events.js'
+import { keptDocument } from './kept-documents.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
 
@@ -104,7 +105,7 @@ export class Documents {
     for (const one of opened) {
       if (one.status !== 'fulfilled') continue
       this.#parts.clock.clear(one.value.idle)
-      await one.value.document.close()
+      await this.#keepAndClose(one.value)
     }
     await this.#own.close()
   }
@@ -207,6 +208,7 @@ export class Documents {
     await this.#own.leave(name)
     await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name] })
     await documents.remove([...keys])
+    await documents.keep(this.idOf(name), null)
     return bytes
   }
 
@@ -243,6 +245,7 @@ export class Documents {
         append: (stream, blocks) => this.#append(name, stream, blocks)
       },
       own,
+      kept: keptDocument(id, { hash, documents, onError: (error) => this.#failed(error) }),
       seal: (block) => this.#seal(id, block),
       open: (bytes) => openBlock(bytes, id),
       onStop: (stop) => this.#onStop(name, stop),
@@ -267,7 +270,13 @@ export class Documents {
     this.#open.delete(name)
     this.#opened.delete(name)
     this.#parts.clock.clear(opened.idle)
-    await opened.document.close()
+    await this.#keepAndClose(opened)
+  }
+
+  /** What cannot be kept is made of the streams again. */
+  async #keepAndClose({ document }: Opened): Promise<void> {
+    await document.keep().catch((error: unknown) => this.#failed(error))
+    await document.close()
   }
 
   /** The view changed: what is followed, and how much of it counts. */

@@ -3,9 +3,12 @@ import { Emitter, type Unsubscribe } from '../kit/events.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
+import type { KeptDocument } from './kept-documents.js'
 
 /** Blocks that are read at once. */
 const READ_BLOCKS = 256
+/** A document is kept once it has so many blocks that what is kept of it does not have. */
+const KEEP_BLOCKS = 256
 const NOTHING = new Uint8Array()
 const NOT_ALLOWED = 'its member may not write'
 
@@ -19,6 +22,8 @@ export interface OpenDocumentParts {
   /** A block as the own stream holds it, and back; null for what is none. */
   seal(block: Uint8Array): Uint8Array
   open(bytes: Uint8Array): Uint8Array | null
+  /** The document as it was kept once. */
+  readonly kept: KeptDocument
   /** A stream ended at a block, and why. */
   onStop(stop: StreamStop): void
   /** The first block of the own stream is there. */
@@ -55,6 +60,9 @@ export class OpenDocument {
   readonly #free: number[] = []
   #clientId: number | null = null
   #own: StreamKey | null
+  #hasBegun = false
+  /** Blocks that what is kept does not have. */
+  #unkept = 0
   #isStale = false
   #isFeeding = false
   #isBuilding = false
@@ -78,6 +86,7 @@ export class OpenDocument {
   /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
   async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     await this.#inTurn(async () => {
+      if (!this.#hasBegun) await this.#begin(counted)
       const before = this.#counted
       this.#counted = counted
       for (const [stream, at] of counted) {
@@ -176,6 +185,15 @@ export class OpenDocument {
     return this.#stops
   }
 
+  /** Keeps it as it is, if what is kept lacks so many blocks. */
+  keep(blocks = KEEP_BLOCKS): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#unkept < blocks || this.#isStale) return
+      await this.#parts.kept.write(this.#replica.snapshot())
+      this.#unkept = 0
+    })
+  }
+
   /** Lets it go, once what was begun is done. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -184,11 +202,39 @@ export class OpenDocument {
   }
 
   #fresh(): Replica {
-    const replica = this.#parts.make(this.#own)
+    return this.#heard(this.#parts.make(this.#own))
+  }
+
+  /** What changes in it is news. */
+  #heard(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (!this.#isBuilding) this.#news.emit({ type: 'update', update, by: this.#writer })
     })
     return replica
+  }
+
+  /** Goes on from what was kept, if all of that counts still and is in the streams; else it is made of the streams. */
+  async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
+    this.#hasBegun = true
+    const snapshot = await this.#parts.kept.read()
+    if (snapshot === null) return
+    const replica = this.#parts.make(this.#own)
+    if (replica.load(snapshot) !== null || !(await this.#holds(replica, counted))) return replica.doc.destroy()
+    this.#replica.doc.destroy()
+    this.#replica = this.#heard(replica)
+    for (const [stream, length] of Object.entries(replica.vectorClock())) this.#next.set(stream, length)
+    // What was heard before it began counts for this replica too.
+    for (const [stream, { at, reason }] of this.#stops) this.#noteStops(replica.stop(stream, at, reason))
+    for (const [stream, end] of replica.ends()) if (end.reason !== NOT_ALLOWED && !this.#stops.has(stream)) this.#stops.set(stream, end)
+  }
+
+  async #holds(replica: Replica, counted: ReadonlyMap<StreamKey, number>): Promise<boolean> {
+    for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
+    for (const [stream, length] of Object.entries(replica.vectorClock())) {
+      if ((counted.get(stream) ?? 0) < length) return false
+      if ((await this.#parts.streams.read(stream, length - 1, 1)).length === 0) return false
+    }
+    return true
   }
 
   /** A limit of the access list may be lifted again, so it is no stop for good. */
@@ -229,6 +275,7 @@ export class OpenDocument {
       throw asNodeError(error)
     }
     this.#next.set(own, (this.#next.get(own) ?? 0) + taken.blocks.length)
+    this.#unkept += taken.blocks.length
     this.#tellWritten()
   }
 
@@ -299,6 +346,7 @@ export class OpenDocument {
     const { outcome, stops } = this.#replica.receive({ stream, index, bytes: this.#parts.open(bytes) ?? NOTHING })
     this.#noteStops(stops)
     if (outcome === 'later') return false
+    if (outcome === 'taken') this.#unkept++
     this.#next.set(stream, index + 1)
     return true
   }

@@ -53,6 +53,10 @@ export interface DocumentStreams {
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
   /** Nothing of a stream that is not followed. */
   size(stream: StreamKey): StreamSize
+  /** What {@link DocumentStreams.keep} kept last of a document, by its id; null: nothing. */
+  kept(document: string): Promise<Uint8Array | null>
+  /** Keeps something of a document beside its streams, for this node alone; null: nothing any more. */
+  keep(document: string, bytes: Uint8Array | null): Promise<void>
   /** Removes all that is here of streams that are followed no more. */
   remove(streams: readonly StreamKey[]): Promise<void>
   close(): Promise<void>

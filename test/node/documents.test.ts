@@ -314,3 +314,18 @@ test('a forked stream is on record once and a problem of the node, until its mem
     t.alike(await problems(node), [])
   }
 })
+
+test('a document with many blocks is kept when its node stops, and no longer once it is forgotten', async (t: Assert) => {
+  const { world, bob } = await scene(t)
+  for (let at = 0; at < 300; at++) await write(bob.api(), `edit ${at}`)
+  const id = bob.core.documents.idOf('notes')
+  t.is(await bob.core.parts.documents.kept(id), null)
+  await bob.core.close()
+  t.ok(((await bob.core.parts.documents.kept(id))?.byteLength ?? 0) > 0)
+  const again = await world.start(bob.actor, { store: bob.store })
+  t.is(await textOn(again), 'edit 299')
+  await write(again.api(), 'after')
+  t.is(await textOn(again), 'after')
+  await again.api().call('documents.forget', { document: 'notes' })
+  t.is(await again.core.parts.documents.kept(id), null)
+})

@@ -5,6 +5,7 @@ import { keyToText, utf8 } from '../../src/kit/ids.js'
 import { Replica } from '../../src/domain/document/replica.js'
 import { editShared, readShared } from '../../src/domain/document/shared-types.js'
 import { openBlock, sealBlock } from '../../src/node/document-road.js'
+import { keptDocument } from '../../src/node/kept-documents.js'
 import { OpenDocument } from '../../src/node/open-document.js'
 import type { DocumentStreams } from '../../src/ports/documents.js'
 import { countingIds } from '../support/counting-ids.js'
@@ -42,6 +43,7 @@ class Writer {
       make: (own) => new Replica({ guid: ID, hash, own }),
       streams,
       own: this.own,
+      kept: keptDocument(ID, { hash, documents: streams, onError: (error) => this.errors.push(error) }),
       seal: (block) => sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 }),
       open: (bytes) => openBlock(bytes, ID),
       onStop: ({ reason }) => this.errors.push(new Error(reason)),
@@ -58,6 +60,7 @@ class Writer {
   async stop(): Promise<void> {
     const { document } = this
     this.document = null
+    await document?.keep(1)
     await this.#streams?.close()
     await document?.close()
   }

@@ -107,6 +107,18 @@ export function tell(replica: Replica, writers: readonly Writer[]): StreamStop[]
   return writers.flatMap(({ key, blocks }) => blocks.flatMap((bytes, index) => replica.receive({ stream: key, index, bytes }).stops))
 }
 
+/** A document whose next edits have this clientID, with all that these streams say. */
+export function forger(clientID: number, writers: readonly Writer[] = []): { doc: Y.Doc; take(): Uint8Array[] } {
+  const doc = new Y.Doc()
+  const updates: Uint8Array[] = []
+  const replica = replicaOf(null)
+  tell(replica, writers)
+  Y.applyUpdate(doc, stateOf(replica))
+  doc.clientID = clientID
+  doc.on('update', (update: Uint8Array) => updates.push(update))
+  return { doc, take: () => updates.splice(0) }
+}
+
 /** Four members that edit, hear of each other now and then, and publish after each edit. */
 export function written(edits: readonly Edit[]): Writer[] {
   const writers = ['ann', 'bob', 'cem', 'dee'].map((name) => writer(name))

@@ -109,6 +109,15 @@ class MemoryStreams implements DocumentStreams {
     return Promise.resolve({ stream, blocks: this.#held.get(stream)?.length ?? 0, isWhole: true })
   }
 
+  kept(document: string): Promise<Uint8Array | null> {
+    return Promise.resolve(this.#held.get(`kept/${document}`)?.[0] ?? null)
+  }
+
+  keep(document: string, bytes: Uint8Array | null): Promise<void> {
+    this.#held.set(`kept/${document}`, bytes === null ? [] : [bytes])
+    return Promise.resolve()
+  }
+
   append(stream: string, blocks: readonly Uint8Array[]): Promise<number> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'closed'))
     const held = [...(this.#held.get(stream) ?? []), ...blocks]

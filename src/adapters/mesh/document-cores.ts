@@ -22,6 +22,8 @@ export interface DocumentCoresParts {
   readonly telemetry: Telemetry
 }
 
+/** Name of what is kept of a document. */
+const KEPT = 'kept'
 const NOTHING: StreamSize = { blocks: 0, bytes: 0 }
 
 interface Followed {
@@ -105,6 +107,25 @@ export class DocumentCores implements DocumentStreams {
     return this.#followed.get(stream)?.core.size() ?? NOTHING
   }
 
+  async kept(document: string): Promise<Uint8Array | null> {
+    const core = await this.#keeper(document)
+    try {
+      const bytes = await core.getUserData(KEPT)
+      return bytes === null || bytes.byteLength === 0 ? null : bytes
+    } finally {
+      await core.close()
+    }
+  }
+
+  async keep(document: string, bytes: Uint8Array | null): Promise<void> {
+    const core = await this.#keeper(document)
+    try {
+      await core.setUserData(KEPT, bytes ?? new Uint8Array())
+    } finally {
+      await core.close()
+    }
+  }
+
   async remove(streams: readonly StreamKey[]): Promise<void> {
     for (const stream of streams) {
       await this.#own.get(stream)?.close()
@@ -129,6 +150,13 @@ export class DocumentCores implements DocumentStreams {
     await this.#forks?.close()
     await Promise.all([...this.#followed.values()].map(({ core }) => core.close()))
     await store?.close()
+  }
+
+  /** A core that nobody knows and nothing is appended to; what is kept lies beside it, in the database of the streams. */
+  async #keeper(document: string): Promise<Hypercore> {
+    const core = (await this.#open()).get({ name: `kept/${document}`, active: false })
+    await core.ready()
+    return core
   }
 
   #core(stream: StreamKey): DocumentCore {

@@ -206,14 +206,27 @@ export class Replica {
     return Y.encodeStateAsUpdate(this.doc)
   }
 
-  /** The document and how far it follows each stream, as bytes (format v2 of Yjs inside). */
+  /** Streams that ended, as far as this replica knows. */
+  ends(): ReadonlyMap<StreamKey, StreamEnd> {
+    return new Map([...this.#streams.values()].flatMap(({ key, end }) => (end === null ? [] : [[key, end] as const])))
+  }
+
+  /**
+   * The document and what its streams have left here, as bytes (format v2 of Yjs inside). Blocks that wait are not in it. Not of a
+   * replica that is to be made anew.
+   */
   snapshot(): Uint8Array {
-    const streams = [...this.#streams.values()].map(({ key, applied, end }) => ({
-      key,
-      length: applied,
-      sessions: this.#ids.sessionsOf(key),
-      end
-    }))
+    const clockOf = (client: number): number => Y.getState(this.doc.store, client)
+    const streams = [...this.#streams.values()].map((stream) => {
+      const { length, opened, clients } = stream.past(clockOf)
+      return {
+        key: stream.key,
+        length,
+        opened: [...opened],
+        clients: clients.map((one) => ({ ...one, runs: steps(one.runs) })),
+        end: stream.end
+      }
+    })
     return encodeSnapshot({ guid: this.doc.guid, streams: streams.sort((a, b) => (a.key < b.key ? -1 : 1)) }, this.doc)
   }
 
@@ -232,17 +245,15 @@ export class Replica {
   }
 
   #follow({ streams }: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
-    for (const { key, sessions } of streams) this.#ids.open(key, sessions)
+    for (const { key, opened } of streams) this.#ids.open(key, opened.length)
     if ([...state.clocks.keys()].some((client) => this.#ids.ownerOf(client) === null)) return 'a snapshot with a clientID of nobody'
-    for (const { key, length, end } of streams) {
-      const stream = new DocumentStream(key, this.#ids, length)
+    for (const { key, length, opened, clients, end } of streams) {
+      const past = { length, opened, clients: clients.map((one) => ({ ...one, runs: sums(one.runs) })) }
+      const stream = new DocumentStream(key, this.#ids, past)
       stream.end = end
       this.#streams.set(key, stream)
     }
     Y.applyUpdateV2(this.doc, state.update, FROM_STREAMS)
-    for (const [client, clock] of state.clocks) {
-      this.#streams.get(this.#ids.ownerOf(client) ?? '')?.restore(client, clock, runsOf(this.doc, client))
-    }
     return null
   }
 
@@ -344,10 +355,12 @@ export class Replica {
   }
 }
 
-/** The clocks of a clientID at which what it wrote does not go on behind the clock before. */
-function runsOf(doc: Y.Doc, client: number): number[] {
-  const structs = doc.store.clients.get(client) ?? []
-  const goesOn = (struct: Y.Item | Y.GC): boolean =>
-    struct instanceof Y.Item && struct.origin?.client === client && struct.origin.clock === struct.id.clock - 1
-  return structs.filter((struct) => !goesOn(struct)).map(({ id }) => id.clock)
+/** Rising numbers as the first one and how much each is further on than the one before: short ones. And back. */
+function steps(numbers: readonly number[]): number[] {
+  return numbers.map((number, place) => number - (numbers[place - 1] ?? 0))
+}
+
+function sums(numbers: readonly number[]): number[] {
+  let sum = 0
+  return numbers.map((step) => (sum += step))
 }

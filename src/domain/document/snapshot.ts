@@ -15,9 +15,11 @@ const HeadSchema = z.object({
     .array(
       z.object({
         key: z.custom<string>(isKeyText),
-        /** Blocks that are in the snapshot. */
+        /** Blocks that are in the snapshot, and which of them opened each session. */
         length: Length,
-        sessions: Length.max(MAX_SESSIONS),
+        opened: z.array(Length).max(MAX_SESSIONS),
+        /** Of each of its clientIDs how far it got, and where its runs begin: the first one, then how much further on each. */
+        clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length) })),
         /** How the stream ended; null while it goes on. */
         end: z.object({ at: Length, reason: z.string().max(256) }).nullable()
       })

@@ -29,6 +29,18 @@ export interface StreamEnd {
   readonly reason: string
 }
 
+/** What the blocks of a stream have left of it in a replica. */
+export interface StreamPast {
+  /** How many blocks that were. */
+  readonly length: number
+  /** The block that opened each of its sessions. */
+  readonly opened: readonly number[]
+  /** How far each of its clientIDs got, and where its runs begin, rising. */
+  readonly clients: readonly { readonly client: number; readonly clock: number; readonly runs: readonly number[] }[]
+}
+
+const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
+
 /**
  * One member's stream as a replica follows it. Whether a block counts depends on the stream alone (never on what other
  * streams hold or when they came), so that every replica ends it at the same block.
@@ -42,7 +54,6 @@ export class DocumentStream {
   readonly waiting: CheckedBlock[] = []
   #waitingBytes = 0
   readonly #ids: ClientIds
-  readonly #from: number
   /** Sessions that blocks have announced, and the block that announced each. */
   #announced = 0
   readonly #openedAt = new Map<number, number>()
@@ -52,12 +63,26 @@ export class DocumentStream {
   /** For each of its clientIDs the clocks at which a run begins: text that was written on and on, each piece behind the one before. */
   readonly #runs = new Map<number, number[]>()
 
-  constructor(key: StreamKey, ids: ClientIds, applied = 0) {
+  constructor(key: StreamKey, ids: ClientIds, past: StreamPast = NO_PAST) {
     this.key = key
     this.#ids = ids
-    this.applied = applied
-    this.#from = applied
-    this.#announced = applied === 0 ? 0 : ids.sessionsOf(key)
+    this.applied = past.length
+    this.#announced = past.opened.length
+    for (const [session, block] of past.opened.entries()) this.#openedAt.set(session, block)
+    for (const { client, clock, runs } of past.clients) {
+      this.#next.set(client, clock)
+      this.#runs.set(client, [...runs])
+    }
+  }
+
+  /** What its applied blocks have left of it, to begin another one with. `clockOf`: how far a clientID of its is in the document. */
+  past(clockOf: (client: number) => number): StreamPast {
+    const opened = [...this.#openedAt.values()].filter((block) => block < this.applied)
+    const clients = [...this.#next.keys()].map((client) => {
+      const clock = clockOf(client)
+      return { client, clock, runs: (this.#runs.get(client) ?? []).filter((begin) => begin < clock) }
+    })
+    return { length: this.applied, opened, clients: clients.filter(({ clock }) => clock > 0).sort((a, b) => a.client - b.client) }
   }
 
   /** Sessions that its blocks have announced. */
@@ -85,12 +110,6 @@ export class DocumentStream {
     return this.#next.get(client) ?? 0
   }
 
-  /** Takes over how far a clientID got and where its runs begin, from a snapshot. */
-  restore(client: number, clock: number, runs: readonly number[]): void {
-    this.#next.set(client, clock)
-    this.#runs.set(client, [...runs])
-  }
-
   /**
    * Is the right one of a crossing in the run of the left one, so before it? Yjs puts such an item wherever it happens to have
    * cut the run, so replicas would differ; nobody who writes with Yjs makes one.
@@ -100,9 +119,9 @@ export class DocumentStream {
     return begin !== undefined && begin <= right
   }
 
-  /** The block that opened a session; of one that a snapshot had already, the first one behind it. */
+  /** The block that opened a session. */
   openedAt(session: number): number {
-    return this.#openedAt.get(session) ?? this.#from
+    return this.#openedAt.get(session) ?? 0
   }
 
   /** Checks the next block, but for whose clientIDs it writes with. */

@@ -5,7 +5,7 @@ import Corestore from 'corestore'
 import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
-import { utf8 } from '../../../src/kit/ids.js'
+import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
 import type { FollowedStream } from '../../../src/ports/documents.js'
 import { actor } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
@@ -171,4 +171,22 @@ test('a stream of this node that was put back is told of once others have more o
   await link(t, ['ann', older], ['bob', bob])
   await older.until(() => older.cores.size(stream).blocks === 3)
   t.alike([...older.fetched], [stream])
+})
+
+test('what is kept of a document is there after a restart, and is replaced whole', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const ann = new Side(t, path.join(dir, 'ann'))
+  t.is(await ann.cores.kept('doc'), null)
+  const large = new Uint8Array(3_000_000).fill(7)
+  await ann.cores.keep('doc', utf8('first'))
+  await ann.cores.keep('doc', large)
+  await ann.cores.keep('other', utf8('other'))
+  await ann.cores.close()
+  const again = new Side(t, path.join(dir, 'ann'))
+  const kept = await again.cores.kept('doc')
+  t.is(kept?.byteLength, large.byteLength)
+  t.ok(kept?.every((byte) => byte === 7))
+  await again.cores.keep('doc', null)
+  t.is(await again.cores.kept('doc'), null)
+  t.is(fromUtf8((await again.cores.kept('other')) ?? new Uint8Array()), 'other')
 })

@@ -1,26 +1,25 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import * as Y from 'yjs'
 import { encodeBlock } from '../../../src/domain/document/block.js'
 import { clientIdOf } from '../../../src/domain/document/client-ids.js'
-import { arbEdits, mixed, publish, replicaOf, settled, stateOf, tell, type Writer, writer, written } from '../../support/documents.js'
+import {
+  arbEdits,
+  forger,
+  mixed,
+  publish,
+  replicaOf,
+  settled,
+  stateOf,
+  tell,
+  type Writer,
+  writer,
+  written
+} from '../../support/documents.js'
 import { holds } from '../../support/holds.js'
 import { hash } from '../../support/membership.js'
 
 const arbChoices = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 40 })
-
-/** A document whose next edits have this clientID, with all that these streams say. */
-function forger(clientID: number, writers: readonly Writer[] = []): { doc: Y.Doc; take(): Uint8Array[] } {
-  const doc = new Y.Doc()
-  const updates: Uint8Array[] = []
-  const replica = replicaOf(null)
-  tell(replica, writers)
-  Y.applyUpdate(doc, stateOf(replica))
-  doc.clientID = clientID
-  doc.on('update', (update: Uint8Array) => updates.push(update))
-  return { doc, take: () => updates.splice(0) }
-}
 
 test('Feature: a2a-mcp-protocols, Property 28: CRDT concurrent update confluence', async (t) => {
   await holds(
@@ -40,24 +39,6 @@ test('Feature: a2a-mcp-protocols, Property 28: CRDT concurrent update confluence
       }
     }),
     300
-  )
-})
-
-test('a replica begun with a snapshot and told the rest is equal, byte for byte, to one that was told all', async (t) => {
-  await holds(
-    t,
-    fc.property(arbEdits(), arbChoices, fc.nat(), (edits, choices, cut) => {
-      const order = mixed(written(edits), choices)
-      const early = replicaOf(null)
-      for (const block of order.slice(0, cut % (order.length + 1))) early.receive(block)
-      const late = replicaOf(null)
-      assert.equal(late.load(early.snapshot()), null)
-      assert.deepEqual(late.vectorClock(), early.vectorClock())
-      for (const block of order) late.receive(block)
-      const whole = settled(order)
-      assert.deepEqual(stateOf(late), stateOf(whole))
-      assert.deepEqual(Buffer.from(late.snapshot()), Buffer.from(whole.snapshot()))
-    })
   )
 })
 
@@ -342,31 +323,6 @@ test('a document that is full takes nothing more, from nobody, and says so', (t)
   t.alike(outcomes, ['taken', 'taken', 'taken', 'later'])
   t.ok(small.counts().isFull)
   t.alike(small.vectorClock(), { [ann.key]: 3 })
-})
-
-test('a snapshot that is garbage, of another document or with clientIDs of nobody is refused, and changes nothing', async (t) => {
-  const ann = writer('ann')
-  ann.replica.doc.getText('text').insert(0, 'text')
-  publish(ann)
-  const good = ann.replica.snapshot()
-  await holds(
-    t,
-    fc.property(fc.nat(), fc.integer({ min: 0, max: 255 }), (at, value) => {
-      const bad = Uint8Array.from(good)
-      bad[at % bad.byteLength] = value
-      const replica = replicaOf(null)
-      if (replica.load(bad) !== null) assert.equal(stateOf(replica).byteLength, 2)
-    }),
-    1000
-  )
-  const nobody = replicaOf(null)
-  nobody.doc.clientID = 5
-  nobody.doc.getText('text').insert(0, 'text')
-  t.is(replicaOf(null).load(nobody.snapshot()), 'a snapshot with a clientID of nobody')
-  t.is(replicaOf(null).load(new Uint8Array()), 'a snapshot is malformed')
-  const replica = replicaOf(null)
-  tell(replica, [ann])
-  t.is(replica.load(good), 'the replica has begun already')
 })
 
 test('an observer that throws is no fault of the stream that it watches', (t) => {
