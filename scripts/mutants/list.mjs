@@ -8,6 +8,7 @@ import { POLICY_MUTANTS } from './policy.mjs'
 import { RECORD_MUTANTS } from './records.mjs'
 import { RELIABLE_MUTANTS } from './reliable.mjs'
 import { SWARM_MUTANTS } from './swarms.mjs'
+import { TAKEOVER_MUTANTS } from './takeover.mjs'
 
 /** A property of the specification by its number. */
 const property = (number) => `Feature: a2a-mcp-protocols, Property ${number}:`
@@ -375,5 +376,6 @@ export const MUTANTS = [
   ...PLACES_MUTANTS,
   ...RECORD_MUTANTS,
   ...RELIABLE_MUTANTS,
-  ...SWARM_MUTANTS
+  ...SWARM_MUTANTS,
+  ...TAKEOVER_MUTANTS
 ]

@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
-import type { SwarmInfo } from '../../src/ports/swarm-api.js'
+import type { SwarmInfo, SwarmResults } from '../../src/ports/swarm-api.js'
 import { agentDefinition, capability, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 import { MortalLedger } from '../support/durable-scene.js'
@@ -15,6 +16,8 @@ interface Member {
 class Scene {
   readonly world: World
   readonly members: Member[] = []
+  /** Runs that were begun anywhere, by the item's request id. */
+  readonly begun: string[] = []
 
   private constructor(t: Assert) {
     this.world = new World(t)
@@ -22,10 +25,10 @@ class Scene {
 
   static async start(t: Assert, names: readonly string[] = ['b', 'c']): Promise<Scene> {
     const scene = new Scene(t)
-    const first = { agent: define(), ledger: new MortalLedger() }
+    const first = { agent: define(scene.begun), ledger: new MortalLedger() }
     scene.members.push({ ...first, node: await scene.world.owner({ agents: [first.agent], ledger: first.ledger }) })
     for (const name of names) {
-      const made = { agent: define(), ledger: new MortalLedger() }
+      const made = { agent: define(scene.begun), ledger: new MortalLedger() }
       scene.members.push({ ...made, node: await scene.world.member(name, { agents: [made.agent], ledger: made.ledger }) })
     }
     await scene.world.link(...scene.members.map(({ node }) => node))
@@ -54,6 +57,42 @@ class Scene {
     await this.world.settle()
   }
 
+  /** Its process starts again, with what was on its disk unless that is lost. */
+  async restart(member: Member, isLost = false): Promise<void> {
+    member.ledger = isLost ? new MortalLedger() : member.ledger
+    member.agent = define(this.begun)
+    const { store, actor } = member.node
+    member.node = await this.world.start(actor, { store, ledger: member.ledger, agents: [member.agent] })
+    await this.link(member)
+  }
+
+  /** Links a node with all others. */
+  async link(member: Member): Promise<void> {
+    for (const other of this.members) {
+      const isApart = other !== member && !this.world.net.isConnected(member.node.id, other.node.id)
+      if (isApart && !other.ledger.isDead) this.world.net.connect(member.node.id, other.node.id)
+    }
+    await this.world.settle()
+  }
+
+  async cut(member: Member): Promise<void> {
+    for (const other of this.members) if (other !== member) this.world.net.disconnect(member.node.id, other.node.id)
+    await this.world.settle()
+  }
+
+  async rows(member: Member, id: string): Promise<SwarmResults['results']> {
+    return (await member.node.core.swarms.find(id)).results().results
+  }
+
+  /** All that are there have the same results; gives them. */
+  async same(id: string, members: readonly Member[] = this.members): Promise<SwarmResults> {
+    const all = await Promise.all(members.map(async ({ node }) => (await node.core.swarms.find(id)).results()))
+    for (const one of all) assert.deepEqual(one, all[0])
+    const [first] = all
+    if (first === undefined) throw new Error('no members')
+    return first
+  }
+
   async pass(ms: number, members: readonly Member[] = this.members): Promise<void> {
     for (let left = ms; left > 0; left -= 500) {
       this.finishRuns(members)
@@ -62,9 +101,12 @@ class Scene {
   }
 }
 
-function define(): FakeAgent {
+function define(begun: string[]): FakeAgent {
   const capabilities = [capability('work.again'), capability('work.once', { idempotent: false })]
-  return new FakeAgent(agentDefinition('w', { capabilities, concurrency: 1 }))
+  return new FakeAgent(agentDefinition('w', { capabilities, concurrency: 1 }), ({ requestId }) => {
+    begun.push(requestId)
+    return null
+  })
 }
 
 test('the launcher is killed for good mid-swarm: another participant finishes it, and the third has the same results', async (t) => {
@@ -92,4 +134,119 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
       one,
       'what was told stays'
     )
+})
+
+test('what may not be repeated and was leased by the launcher that is gone ends as unknown; nothing is begun twice, all else is done', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
+  await scene.pass(1500)
+  t.ok((await scene.info(a, id)).running > 0)
+  await scene.kill(a)
+  await scene.pass(90_000, [b, c])
+  const { status, results } = await scene.same(id, [b, c])
+  t.is(status, 'partial')
+  const unknown = results.filter((one) => one.status === 'unknown').length
+  t.ok(unknown >= 1 && unknown <= 4, `${unknown} were leased`)
+  t.is(results.filter((one) => one.status === 'completed').length, 12 - unknown)
+  t.is(new Set(scene.begun).size, scene.begun.length, 'none was begun twice')
+})
+
+test('a coordinator that is cut off has nothing accepted any more, whatever its own agent does; when it is back it has what the others accepted', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(40))
+  await scene.pass(2000)
+  await scene.cut(a)
+  const before = (await scene.rows(a, id)).length
+  await scene.pass(5500)
+  t.is((await scene.rows(a, id)).length, before, 'not while its lease lasts')
+  await scene.pass(8000)
+  t.is((await scene.rows(a, id)).length, before, 'nor after it')
+  t.is((await scene.info(a, id)).status, 'stalled')
+  const elsewhere = await scene.info(b, id)
+  t.ok(elsewhere.counts.completed > before, 'the majority goes on')
+  t.is((await scene.info(c, id)).coordination?.coordinator, elsewhere.coordination?.coordinator)
+  await scene.link(a)
+  await scene.pass(60_000)
+  const { status, results } = await scene.same(id)
+  t.is(status, 'completed')
+  t.is(results.length, 40)
+  t.is(a.node.core.tasks.list().find(({ kind }) => kind === 'swarm')?.state, 'completed', 'its task is done, too')
+})
+
+test('a worker does not begin what a coordinator of a lower epoch leases', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(40))
+  await scene.pass(1000)
+  await scene.cut(a)
+  await scene.pass(8000, [b, c])
+  t.ok(((await scene.info(c, id)).coordination?.epoch ?? 0) > 1)
+  await scene.link(a)
+  const begun = scene.begun.length
+  const ask = async (epoch: number): Promise<string> => {
+    const asked = await a.node.core.requests.ask({
+      sender: { agentId: 'operator', nodeId: a.node.id },
+      target: { agentId: 'w', nodeId: c.node.id },
+      capability: 'work.again',
+      input: 1,
+      description: '',
+      timeoutMs: 1000,
+      mayQueue: false,
+      lease: { swarm: id, epoch, requestId: `${id}.39`, attempt: epoch, isQuery: false, changes: () => [] }
+    })
+    const answer = scene.world.pass(2000).then(() => asked.answer)
+    const { outcome, ...rest } = await answer
+    return 'error' in rest ? rest.error.code : outcome
+  }
+  t.is(await ask(1), 'CONFLICT')
+  t.absent(scene.begun.slice(begun).includes(`${id}.39`))
+})
+
+test('a participant that lost its disk votes only when it has learned what it may have promised; the swarm goes on, and all have the same', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(40))
+  await scene.pass(2000)
+  await scene.kill(c)
+  await scene.restart(c, true)
+  await scene.pass(2000)
+  t.is((await scene.info(a, id)).coordination?.coordinator, 'owner')
+  t.is((await scene.info(c, id)).coordination?.epoch, 0, 'it has granted nothing yet')
+  await scene.pass(8000)
+  await scene.kill(a)
+  await scene.pass(60_000, [b, c])
+  const { status, results } = await scene.same(id, [b, c])
+  t.is(status, 'completed', 'with the launcher gone, that vote was needed')
+  t.is(results.length, 40)
+})
+
+test('the launcher comes back when all is over: it has the end and the results that the others have', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(12))
+  await scene.pass(1500)
+  await scene.kill(a)
+  await scene.pass(40_000, [b, c])
+  await scene.restart(a)
+  await scene.pass(3000)
+  const { status, results } = await scene.same(id)
+  t.is(status, 'completed')
+  t.is(results.length, 12)
+  t.ok((await scene.info(a, id)).counts.completed === 12)
+})
+
+test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const pinned = await a.node.core.swarms.launch(mapOf(3, { takeover: false }))
+  await scene.pass(3000)
+  t.is((await scene.info(a, pinned)).status, 'completed')
+  t.is((await scene.info(a, pinned)).coordination, undefined)
+  await scene.cut(c)
+  const small = await a.node.core.swarms.launch(mapOf(3))
+  await scene.pass(3000)
+  t.is((await scene.info(a, small)).status, 'completed')
+  t.alike(b.node.core.swarms.list(), [])
 })

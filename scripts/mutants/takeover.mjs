@@ -1,0 +1,47 @@
+// One-line faults in how nodes follow the rule of coordination. Part of the list in list.mjs.
+
+const test = 'node/swarm-takeover'
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const TAKEOVER_MUTANTS = [
+  {
+    name: 'a coordinator accepts without a lease: an outcome is told before a majority has it',
+    file: 'src/node/swarm-term.ts',
+    find: 'if ((await accepted) && !this.#isOver) tell()',
+    put: 'tell()',
+    test,
+    title: 'a coordinator that is cut off has nothing accepted any more'
+  },
+  {
+    name: 'a worker begins leases of any epoch',
+    file: 'src/node/swarm-seats.ts',
+    find: 'epoch < swarm.epoch',
+    put: 'epoch < 0',
+    test,
+    title: 'a worker does not begin what a coordinator of a lower epoch leases'
+  },
+  {
+    name: 'what may not be repeated is leased before a majority knows of it',
+    file: 'src/node/swarm-leases.ts',
+    find: 'term !== null && !isRepeatable && !(await',
+    put: 'term !== null && isRepeatable && !(await',
+    test,
+    title: 'what may not be repeated and was leased by the launcher that is gone'
+  },
+  {
+    name: 'a node that lost its disk votes as if it never had',
+    file: 'src/node/swarm-seats.ts',
+    find: "this.#seat(ledger === null ? 'invited' : 'lost')",
+    put: "this.#seat(ledger === '' ? 'lost' : 'invited')",
+    test,
+    title: 'a participant that lost its disk votes only when'
+  },
+  {
+    name: 'what was never accepted stays with the results',
+    file: 'src/node/accepted-swarm.ts',
+    find: 'if (content !== null) changes.push(...(await this.#missing(name, content)))',
+    put: 'if (content === null) changes.push()',
+    test,
+    title: 'a coordinator that is cut off has nothing accepted any more'
+  }
+]
