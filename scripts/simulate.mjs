@@ -29,11 +29,11 @@ async function one(seed) {
 /** A thread's share of the worlds: every so many-th. Tells the fault of each, or null. */
 async function share({ from, to, step }) {
   const { faultOf } = await import(WORLDS)
-  for (let seed = from; seed < to; seed += step) parentPort.postMessage(await faultOf(seed))
+  for (let seed = from; seed < to; seed += step) parentPort.postMessage(await faultOf(seed), [])
 }
 
 /** Several worlds, up to the first fault. */
-function many({ from, count }) {
+async function many({ from, count }) {
   const start = performance.now()
   let done = 0
   const tell = () => console.log(`${done} worlds, ${((done * 1000) / (performance.now() - start)).toFixed(1)} worlds/s`)
@@ -43,19 +43,21 @@ function many({ from, count }) {
     { length: step },
     (_, at) => new Worker(fileURLToPath(import.meta.url), { workerData: { from: from + at, to: from + count, step } })
   )
-  return new Promise((resolve, reject) => {
-    for (const thread of threads) {
-      thread.on('error', reject)
-      thread.on('message', (fault) => {
-        done++
-        if (fault !== null || done === count) resolve(fault)
-      })
-    }
-  }).finally(async () => {
+  try {
+    return await new Promise((resolve, reject) => {
+      for (const thread of threads) {
+        thread.on('error', reject)
+        thread.on('message', (fault) => {
+          done++
+          if (fault !== null || done === count) resolve(fault)
+        })
+      }
+    })
+  } finally {
     clearInterval(timer)
     tell()
     await Promise.all(threads.map((thread) => thread.terminate()))
-  })
+  }
 }
 
 async function main() {
