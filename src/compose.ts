@@ -286,6 +286,7 @@ function agentSource({ options, clock, telemetry }: StartParts, compileSchema: C
     runDir: home.run,
     grants: config.agents.grants,
     starters: config.agents.starters,
+    env: { ...process.env, A2A_NODE_HOME: home.home },
     clock,
     compileSchema,
     log: (level, message, fields) => telemetry.log(level, message, fields)

@@ -11,6 +11,8 @@ export interface AgentTask {
   readonly capability: string
   /** The goal or reason, for people and language models; '' when there is none. */
   readonly description: string
+  /** The swarm that it is part of, whose document has the same name; null: of none. */
+  readonly swarm: string | null
   /** JSON (bytes of attachments already as base64 text), checked against the capability's schema. */
   readonly input: unknown
 }

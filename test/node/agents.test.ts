@@ -44,6 +44,7 @@ async function hosted(t: Assert, agents: readonly HostedAgent[]): Promise<Hosted
           attempt: 1,
           capability: options.capability ?? `${agentId}.do`,
           description: '',
+          swarm: null,
           input
         },
         { signal: options.signal ?? new Abort(), onStart: () => Promise.resolve(), onProgress: () => {} }

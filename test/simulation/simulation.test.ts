@@ -51,6 +51,7 @@ test('a witness says when a request runs twice at once or against its word, when
     attempt: 1,
     capability: 'slow.once',
     description: '',
+    swarm: null,
     input: { ask: 1, mayRepeat: false }
   }
   witness.begins('a', task)
@@ -99,7 +100,15 @@ test('a witness of swarms says when an item is begun against its word, and when 
   const faults: string[] = []
   const witness = new SwarmWitness({ fault: (what) => faults.push(what), calleeRecord: () => null })
   const book = new SwarmBook(createMemoryLedger(), (bytes) => bytes)
-  const task = { taskId: 't', requestId: 'swarm_1.0', attempt: 1, capability: 'c', description: '', input: { ask: 1, mayRepeat: false } }
+  const task = {
+    taskId: 't',
+    requestId: 'swarm_1.0',
+    attempt: 1,
+    capability: 'c',
+    description: '',
+    swarm: 'swarm_1',
+    input: { ask: 1, mayRepeat: false }
+  }
   const run = witness.begins('b', task)
   witness.killed('b')
   witness.begins('c', { ...task, attempt: 2 })

@@ -30,7 +30,7 @@ export interface CommandSpec {
   readonly type: 'command'
   /** Program and arguments; arguments may hold `{input.path}`. */
   readonly command: readonly string[]
-  /** Variables beside PATH, HOME, LANG and TMPDIR. */
+  /** Variables beside PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME. */
   readonly env: Readonly<Record<string, string>>
   /** Absolute working directory. Default: the directory of the agent file. */
   readonly cwd: string
@@ -41,7 +41,7 @@ export interface ModuleSpec {
   readonly type: 'module'
   /** Absolute path of the module. */
   readonly path: string
-  /** Variables beside PATH, HOME, LANG and TMPDIR. */
+  /** Variables beside PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME. */
   readonly env: Readonly<Record<string, string>>
 }
 

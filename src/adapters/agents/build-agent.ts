@@ -11,7 +11,7 @@ import type { ProcessGroups } from './process-groups.js'
 export interface AgentParts {
   readonly groups: ProcessGroups
   readonly clock: Clock
-  /** The node's own environment, from which PATH, HOME, LANG and TMPDIR are taken. */
+  /** The node's own environment, from which PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME are taken. */
   readonly env: Environment
   readonly log: AgentLog
 }

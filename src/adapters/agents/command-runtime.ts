@@ -28,7 +28,7 @@ export interface CommandParts {
   /** Bytes of stdout at most. */
   readonly maxOutputBytes: number
   readonly groups: ProcessGroups
-  /** The node's own environment, from which PATH, HOME, LANG and TMPDIR are taken. */
+  /** The node's own environment, from which PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME are taken. */
   readonly env: Environment
 }
 
@@ -101,8 +101,8 @@ export class CommandRuntime implements Runtime {
   }
 }
 
-function taskLine({ taskId, requestId, attempt, capability, description, input }: AgentTask): string {
-  return `${JSON.stringify({ taskId, requestId, attempt, capability, description, input })}\n`
+function taskLine({ taskId, requestId, attempt, capability, description, swarm, input }: AgentTask): string {
+  return `${JSON.stringify({ taskId, requestId, attempt, capability, description, swarm, input })}\n`
 }
 
 function readProgress(line: string, context: RuntimeContext): void {

@@ -19,7 +19,7 @@ export interface ModuleParts {
   /** Bytes of a result (as JSON) at most. */
   readonly maxOutputBytes: number
   readonly groups: ProcessGroups
-  /** The node's own environment, from which PATH, HOME, LANG and TMPDIR are taken. */
+  /** The node's own environment, from which PATH, HOME, LANG, TMPDIR and A2A_NODE_HOME are taken. */
   readonly env: Environment
   /** Where `ctx.log` writes. */
   readonly log: (message: string) => void

@@ -72,6 +72,7 @@ export async function runAgentFile(options: RunFileOptions): Promise<RunFileRepo
     attempt: 1,
     capability: capability.id,
     description: options.description ?? '',
+    swarm: null,
     input
   }
   const outcome = checkOutput(await runOnce(agentFile, task, options), capability, compileSchema)

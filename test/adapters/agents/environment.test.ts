@@ -1,9 +1,9 @@
 import test from 'brittle'
 import { agentEnvironment } from '../../../src/adapters/agents/environment.js'
 
-test('an agent sees PATH, HOME, LANG, TMPDIR and what its file names, nothing else', (t) => {
-  const own = { PATH: '/bin', HOME: '/h', LANG: 'C', TMPDIR: '/t', AWS_SECRET: 'x', NODE_OPTIONS: '--inspect' }
-  t.alike(agentEnvironment(own, { CI: '1' }), { PATH: '/bin', HOME: '/h', LANG: 'C', TMPDIR: '/t', CI: '1' })
+test('an agent sees PATH, HOME, LANG, TMPDIR, the home of its node and what its file names, nothing else', (t) => {
+  const own = { PATH: '/bin', HOME: '/h', LANG: 'C', TMPDIR: '/t', A2A_NODE_HOME: '/n', AWS_SECRET: 'x', NODE_OPTIONS: '--inspect' }
+  t.alike(agentEnvironment(own, { CI: '1' }), { PATH: '/bin', HOME: '/h', LANG: 'C', TMPDIR: '/t', A2A_NODE_HOME: '/n', CI: '1' })
 })
 
 test('the file has the last word, and what the node does not have is not made up', (t) => {

@@ -2,7 +2,7 @@ import type { AgentRun, AgentTask } from '../../../src/ports/agent-runtime.js'
 
 /** A task with ids that tests can recognise. */
 export function taskOf(capability: string, input: unknown): AgentTask {
-  return { taskId: 'task_1', requestId: 'req_1', attempt: 1, capability, description: 'a test', input }
+  return { taskId: 'task_1', requestId: 'req_1', attempt: 1, capability, description: 'a test', swarm: null, input }
 }
 
 /** What a run is given, and what it reported so far. */
