@@ -76,8 +76,8 @@ function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['docum
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */
-function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): DocumentDetail {
-  return documentDetail(node, node.documents.find(document, by), by)
+async function showDocument(node: NodeCore, { document }: Params<'documents.show'>, by: DocumentCaller): Result<'documents.show'> {
+  return documentDetail(node, await found(node, document, by), by)
 }
 
 /** Creates a document, or finds the one of that name. @throws NodeError INVALID_INPUT, FORBIDDEN, TIMEOUT */
@@ -89,6 +89,7 @@ async function createDocument(
   const { log, clock } = node.parts
   if (name.length > DOCUMENT_NAME_MAX || cleanName(name.slice(0, 64)) === null || shown(name, DOCUMENT_NAME_MAX) !== name)
     throw new NodeError('INVALID_INPUT', `a document has a name of 1 to ${DOCUMENT_NAME_MAX} characters on one line`)
+  await node.swarmDocuments.ensure(name)
   const isThere = log.view().documents.has(name)
   if (!isThere) {
     mustBeWhole(node, by)
@@ -106,7 +107,7 @@ async function restrictDocument(
   by: DocumentCaller
 ): Result<'documents.restrict'> {
   const { log, documents } = node.parts
-  const { record } = node.documents.find(document, by)
+  const { record } = await found(node, document, by)
   if (!node.documents.access(record, by).mayRestrict)
     throw new NodeError('FORBIDDEN', 'only the creator of a document and the owner of the mesh say who may see and write it')
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
@@ -118,7 +119,7 @@ async function restrictDocument(
 
 /** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function readDocument(node: NodeCore, params: Params<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
-  const known = node.documents.find(params.document, by)
+  const known = await found(node, params.document, by)
   const { readShared } = await import('../domain/document/shared-types.js')
   const root = rootOf(params)
   return await node.documents.with(known.record.name, async (open) => {
@@ -129,7 +130,7 @@ async function readDocument(node: NodeCore, params: Params<'documents.read'>, by
 
 /** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE */
 async function editDocument(node: NodeCore, { document, edit }: Params<'documents.edit'>, by: DocumentCaller): Result<'documents.edit'> {
-  const known = writable(node, document, by)
+  const known = writable(node, await found(node, document, by), by)
   const { editShared, readShared } = await import('../domain/document/shared-types.js')
   const root = rootOf(edit)
   return await node.documents.with(known.record.name, async (open) => {
@@ -158,7 +159,7 @@ async function applyToDocument(
   { document, session, update }: Params<'documents.apply'>,
   by: DocumentCaller
 ): Result<'documents.apply'> {
-  await node.documentSessions.apply(session, writable(node, document, by).record.name, update)
+  await node.documentSessions.apply(session, writable(node, node.documents.find(document, by), by).record.name, update)
   return { applied: true }
 }
 
@@ -172,9 +173,14 @@ async function tellPresence(
   return { told: true }
 }
 
-/** The document, for who may write it. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN */
-function writable(node: NodeCore, document: string, by: DocumentCaller): KnownDocument {
-  const known = node.documents.find(document, by)
+/** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
+async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<KnownDocument> {
+  await node.swarmDocuments.ensure(document)
+  return node.documents.find(document, by)
+}
+
+/** The same document, for who may write it. @throws NodeError FORBIDDEN */
+function writable(node: NodeCore, known: KnownDocument, by: DocumentCaller): KnownDocument {
   if (node.documents.access(known.record, by).mayWrite) return known
   throw new NodeError('FORBIDDEN', `the document ${shown(known.record.name)} may be read here, not written`)
 }
@@ -196,7 +202,7 @@ async function watchDocument(
   params: Params<'documents.read'>,
   { by, push }: { readonly by: DocumentCaller; readonly push: (item: DocumentReading) => void }
 ): Promise<Unsubscribe> {
-  const known = node.documents.find(params.document, by)
+  const known = await found(node, params.document, by)
   const { readShared } = await import('../domain/document/shared-types.js')
   const root = rootOf(params)
   const { document, release } = await node.documents.hold(known.record.name)
@@ -222,12 +228,12 @@ async function watchDocument(
 }
 
 /** Pushes what a program needs that holds a document. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
-function watchLive(
+async function watchLive(
   node: NodeCore,
   ...[document, by, push]: [string, DocumentCaller, (event: DocumentLiveEvent) => void]
 ): Promise<Unsubscribe> {
-  const { record } = node.documents.find(document, by)
-  return node.documentSessions.open(record.name, node.documents.access(record, by).mayWrite, push)
+  const { record } = await found(node, document, by)
+  return await node.documentSessions.open(record.name, node.documents.access(record, by).mayWrite, push)
 }
 
 function rootOf({ type, root }: DocumentRoot): string {

@@ -107,6 +107,11 @@ export class InFlight {
     return [...(this.#byPeer.get(peer)?.values() ?? [])]
   }
 
+  /** The peer of a piece of a swarm; null: there is none. */
+  leaderOf(swarm: string): NodeId | null {
+    return this.all().find(({ payload }) => payload.swarm === swarm)?.peer ?? null
+  }
+
   /** Every piece, peer by peer. */
   byPeer(): readonly (readonly [NodeId, readonly Piece[]])[] {
     return [...this.#byPeer].map(([peer, pieces]) => [peer, [...pieces.values()]])
@@ -134,7 +139,13 @@ export function keyOf({ sender, recipient }: Incoming, { requestId, attempt }: R
 
 /** What its agent gets. */
 export function taskOf({ taskId, payload, record }: Piece): AgentTask {
-  const { requestId, attempt, capability, description, input } = payload
+  const { requestId, attempt, capability, description, swarm, input } = payload
   // Each run after one that ended with its node is a further attempt.
-  return { taskId, requestId, attempt: attempt + (record?.tries ?? 0), capability: capability ?? '', description, input }
+  return { taskId, requestId, attempt: attempt + (record?.tries ?? 0), capability: capability ?? '', description, swarm, input }
+}
+
+/** Ends work that nobody wants any more: it is stopped, and not answered. */
+export function giveUp(piece: Piece): void {
+  piece.isAwaited = false
+  piece.abort.abort()
 }

@@ -20,6 +20,7 @@ import type { Passing } from './passing.js'
 import type { Presence } from './presence.js'
 import type { Requests } from './requests.js'
 import type { Routes } from './routes.js'
+import type { SwarmDocuments } from './swarm-documents.js'
 import type { Swarms } from './swarms.js'
 import type { Ways } from './ways.js'
 import type { Work } from './work.js'
@@ -47,6 +48,7 @@ export interface PeerMessagesParts {
   readonly ways: Ways
   readonly passing: Passing
   readonly documentSessions: DocumentSessions
+  readonly swarmDocuments: SwarmDocuments
 }
 
 /** Passes what comes from peers to those whom it concerns. */
@@ -159,6 +161,8 @@ export class PeerMessages implements PeersHandlers {
         return presence.onLinkedTo(peer, control.body)
       case 'presence':
         return this.#parts.documentSessions.onPresence(peer, control.body)
+      case 'swarm-document':
+        return this.#parts.swarmDocuments.onAsked(peer, control.body)
       case 'greet':
         return lanes.onGreet(peer, control.body)
       case 'ack':

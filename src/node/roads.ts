@@ -20,6 +20,7 @@ import { sizeOf } from '../kit/size.js'
 import { SwarmBook } from './swarm-book.js'
 import { Swarms } from './swarms.js'
 import type { SwarmWord } from './swarm-seat.js'
+import { SwarmDocuments } from './swarm-documents.js'
 import { SwarmVotes } from './swarm-votes.js'
 import type { Tables } from './tables.js'
 import { Work } from './work.js'
@@ -37,6 +38,7 @@ export interface Roads {
   readonly swarms: Swarms
   readonly attached: Attached
   readonly approvals: Approvals
+  readonly swarmDocuments: SwarmDocuments
   readonly channels: Channels
   readonly negotiations: Negotiations
 }
@@ -77,7 +79,8 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
     }
   })
   const approvals: Approvals = new Approvals({ ...common, inbox, outbox, work, requests, swarms, limits: settings })
-  const roads: Roads = { inbox, lanes, outbox, requests, work, swarms, attached, approvals, channels, negotiations }
+  const swarmDocuments = new SwarmDocuments({ ...common, outbox, streams: parts.documents, swarms, work })
+  const roads: Roads = { inbox, lanes, outbox, requests, work, swarms, swarmDocuments, attached, approvals, channels, negotiations }
   return roads
 }
 

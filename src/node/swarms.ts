@@ -100,11 +100,14 @@ export class Swarms {
   /** Begins to watch leases and deadlines. */
   start(): void {
     this.#timer = this.#parts.clock.every(TICK_MS, () => {
-      for (const run of this.#running()) {
-        run.tick(this.#survey(run.head))
-      }
+      for (const run of this.#running()) run.tick(this.#survey(run.head))
       this.#showHeld()
     })
+  }
+
+  /** The head of a swarm in memory: launched here, or one in which this node has a seat. */
+  headOf(id: string): SwarmHead | undefined {
+    return this.#runs.get(id)?.head
   }
 
   /** Who may take part, by need. */

@@ -18,7 +18,7 @@ import { threadOf } from './incoming.js'
 import type { Incoming, Thread } from './incoming.js'
 import { ENDINGS, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
-import { InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
+import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Piece } from './in-flight.js'
 import type { Peers } from './peers.js'
 import { Replies } from './replies.js'
@@ -94,6 +94,9 @@ export class Work {
     const response = isUnknown ? responseOf(payload, ENDINGS.interrupted) : responseOf(payload, ENDINGS.stopped)
     await this.#answer(threads, response, changes)
   }
+
+  /** Who gave this node what it does for a swarm; null: it does nothing. */
+  leaderOf = (swarm: string): NodeId | null => this.#inFlight.leaderOf(swarm)
 
   /** Runs under way, also of agents that were removed meanwhile, and tasks that wait for an agent. */
   counts(): { running: number; queued: number } {
@@ -392,9 +395,3 @@ interface Claimed {
 
 /** What a notification asks, beside its id and input. */
 const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
-
-/** Ends work that nobody wants any more: it is stopped, and not answered. */
-function giveUp(piece: Piece): void {
-  piece.isAwaited = false
-  piece.abort.abort()
-}
