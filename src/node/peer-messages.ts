@@ -102,10 +102,9 @@ export class PeerMessages implements PeersHandlers {
   }
 
   isInUse(peer: NodeId): boolean {
-    const { channels, conversations, lanes, passing, requests } = this.#parts
-    return (
-      lanes.load(peer).count > 0 || conversations.isOpenWith(peer) || requests.has(peer) || channels.has(peer) || passing.isOpenWith(peer)
-    )
+    const { channels, conversations, lanes, passing, requests, swarms } = this.#parts
+    const isAsked = lanes.load(peer).count > 0 || conversations.isOpenWith(peer) || requests.has(peer)
+    return isAsked || channels.has(peer) || passing.isOpenWith(peer) || swarms.seats.has(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {

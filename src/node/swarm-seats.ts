@@ -104,6 +104,11 @@ export class SwarmSeats {
     return { ledger: this.#parts.ledgerName() ?? '', state, seated: {} }
   }
 
+  /** Does a peer vote in a swarm that has not ended here? */
+  has(peer: NodeId): boolean {
+    return this.#parts.running().some(({ head }) => head.voters?.includes(peer) === true)
+  }
+
   /** Is a lease of an epoch void, since this node has granted a higher one? */
   isPast(peer: NodeId, id: string, epoch: number): boolean {
     const swarm = this.#parts.seated(id)

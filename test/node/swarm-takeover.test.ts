@@ -116,6 +116,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
   await scene.pass(3000)
   const before = await scene.info(a, id)
   t.is(before.coordination?.coordinator, 'owner')
+  t.ok(b.node.core.swarms.seats.has(c.node.id), 'while they vote their link is in use')
   t.ok(before.counts.completed > 0 && before.counts.completed < 30, `${before.counts.completed} done`)
   const told = (await a.node.core.swarms.find(id)).results().results
   await scene.kill(a)
@@ -126,6 +127,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
     t.is(status, 'completed')
     t.is(counts.completed, 30)
   }
+  t.absent(b.node.core.swarms.seats.has(c.node.id))
   const results = (await b.node.core.swarms.find(id)).results()
   t.alike(results, (await c.node.core.swarms.find(id)).results())
   for (const one of told)
