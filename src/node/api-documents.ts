@@ -66,7 +66,7 @@ export function documentWatches(by: DocumentCaller): {
   return {
     'documents.list': ['read', (node, _params, { push }) => watchDocuments(node, by, push), 'newest'],
     'documents.read': ['read', (node, params, { push }) => watchDocument(node, params, { by, push }), 'newest'],
-    'documents.live': ['read', (node, { document }, { push }) => watchLive(node, document, by, push), 'all']
+    'documents.live': ['read', (node, params, { push }) => watchLive(node, params, { by, push }), 'all']
   }
 }
 
@@ -230,10 +230,12 @@ async function watchDocument(
 /** Pushes what a program needs that holds a document. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
 async function watchLive(
   node: NodeCore,
-  ...[document, by, push]: [string, DocumentCaller, (event: DocumentLiveEvent) => void]
+  { document, clientId }: DocumentWatches['documents.live']['params'],
+  { by, push }: { readonly by: DocumentCaller; readonly push: (event: DocumentLiveEvent) => void }
 ): Promise<Unsubscribe> {
   const { record } = await found(node, document, by)
-  return await node.documentSessions.open(record.name, node.documents.access(record, by).mayWrite, push)
+  const { mayWrite } = node.documents.access(record, by)
+  return await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, push })
 }
 
 function rootOf({ type, root }: DocumentRoot): string {

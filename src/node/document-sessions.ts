@@ -41,6 +41,13 @@ interface Session {
   push(event: DocumentLiveEvent): void
 }
 
+/** How a session begins. */
+interface Opening extends Pick<Session, 'push'> {
+  readonly mayWrite: boolean
+  /** The one that it had before; null for none. */
+  readonly clientId: number | null
+}
+
 /** The channel of a document over which presence is told. */
 interface Room {
   readonly id: string
@@ -60,11 +67,11 @@ export class DocumentSessions {
   }
 
   /** Opens a session: pushes the whole document, then what changes. Returns how to end it. @throws NodeError as opening a document does */
-  async open(name: string, mayWrite: boolean, push: Session['push']): Promise<() => void> {
+  async open(name: string, { mayWrite, clientId: wish, push }: Opening): Promise<() => void> {
     const { documents, ids } = this.#parts
     const { document, release } = await documents.hold(name)
     try {
-      const clientId = mayWrite ? await document.openSession() : null
+      const clientId = mayWrite ? await document.openSession(wish) : null
       const session: Session = { id: ids.next('doc'), name, document, clientId, presence: new Map(), push }
       const stop = await this.#begin(session)
       this.#sessions.set(session.id, session)

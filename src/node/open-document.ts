@@ -58,6 +58,8 @@ export class OpenDocument {
   readonly #given = new Set<number>()
   /** ClientIDs of sessions that are over: a new one that begins with the whole document may go on with one. */
   readonly #free: number[] = []
+  /** Those of them that were given to another program than the first. */
+  readonly #reused = new Set<number>()
   #clientId: number | null = null
   #own: StreamKey | null
   #hasBegun = false
@@ -142,10 +144,13 @@ export class OpenDocument {
     })
   }
 
-  /** A clientID for a program; nobody else has it until it is given back. @throws NodeError FORBIDDEN, OVERLOADED */
-  openSession(): Promise<number> {
+  /**
+   * A clientID for a program; nobody else has it until it is given back. `wish`: the one that it had once, if nobody else had
+   * it since. @throws NodeError FORBIDDEN, OVERLOADED
+   */
+  openSession(wish: number | null = null): Promise<number> {
     return this.#inTurn(async () => {
-      const clientId = this.#free.pop() ?? this.#replica.openSession()
+      const clientId = this.#again(wish) ?? this.#another(wish) ?? this.#replica.openSession()
       // Announced before anybody writes with it.
       await this.#publish()
       this.#given.add(clientId)
@@ -277,6 +282,23 @@ export class OpenDocument {
     this.#next.set(own, (this.#next.get(own) ?? 0) + taken.blocks.length)
     this.#unkept += taken.blocks.length
     this.#tellWritten()
+  }
+
+  /** After a restart no session goes on: a clientID of this node that was not given since belongs to who asks for it. */
+  #again(wish: number | null): number | null {
+    if (wish === null || wish === this.#clientId || this.#given.has(wish) || this.#reused.has(wish) || !this.#replica.isOwn(wish))
+      return null
+    const place = this.#free.indexOf(wish)
+    if (place !== -1) this.#free.splice(place, 1)
+    return wish
+  }
+
+  /** Not the one that was wished for: who asks would take it for its own still. */
+  #another(wish: number | null): number | null {
+    const place = this.#free.findLastIndex((clientId) => clientId !== wish)
+    const [clientId = null] = place === -1 ? [] : this.#free.splice(place, 1)
+    if (clientId !== null) this.#reused.add(clientId)
+    return clientId
   }
 
   #tellWritten(): void {

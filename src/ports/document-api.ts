@@ -186,5 +186,9 @@ export interface DocumentWatches {
   'documents.list': { params: Record<string, never>; item: { readonly documents: readonly DocumentInfo[] } }
   /** The value, again whenever it changed; a reader that is behind gets the newest only. */
   'documents.read': { params: { readonly document: string } & DocumentRoot; item: DocumentReading }
-  'documents.live': { params: { readonly document: string }; item: DocumentLiveEvent }
+  /**
+   * `clientId`: that of a session of before which is over, for a program that has edits which it could not send any more. It is
+   * given again unless another program has it, or had it since the node started; then the session has another one.
+   */
+  'documents.live': { params: { readonly document: string; readonly clientId?: number }; item: DocumentLiveEvent }
 }

@@ -199,7 +199,7 @@ export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params'
   'approvals.list': none,
   'documents.list': none,
   'documents.read': reading,
-  'documents.live': z.strictObject({ document }),
+  'documents.live': z.strictObject({ document, clientId: z.int().positive().exactOptional() }),
   'swarm.watch': z.strictObject({ id: ref }),
   'node.events': z.strictObject({ follow: z.boolean().exactOptional() })
 }

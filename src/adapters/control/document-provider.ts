@@ -35,8 +35,8 @@ type Listener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => vo
 /**
  * Keeps a Y.Doc equal to a document of a running node, and shares presence (y-protocols): what editors and bindings of Yjs
  * take for a provider. It sets the clientID of the doc, so begin with an empty Y.Doc and edit it once it is synced. When the
- * node goes away it tries again; what was edited meanwhile is sent if the node still knows the session's clientID, else the
- * provider ends with CONFLICT, as it does when the document is begun anew for everybody: then take a new Y.Doc.
+ * node goes away it tries again and sends what was edited meanwhile. It cannot when another program has got its clientID since;
+ * then the provider ends with CONFLICT, as it does when the document is begun anew for everybody: then take a new Y.Doc.
  */
 export class DocumentProvider {
   readonly doc: Y.Doc
@@ -48,6 +48,8 @@ export class DocumentProvider {
   readonly #ending = new AbortController()
   readonly #over: Promise<void>
   #session: Opening | null = null
+  /** Of the last session. */
+  #clientId: number | null = null
   #unsent: Uint8Array[] = []
   #isPresenceDue = false
   #sending: Promise<void> = Promise.resolve()
@@ -135,7 +137,8 @@ export class DocumentProvider {
   async #follow(): Promise<NodeError> {
     const { signal } = this.#ending
     if (this.#options.create === true) await this.#api.call('documents.create', { name: this.name }, { signal })
-    for await (const line of this.#api.watch('documents.live', { document: this.name }, { signal })) {
+    const wish = this.#clientId === null ? {} : { clientId: this.#clientId }
+    for await (const line of this.#api.watch('documents.live', { document: this.name, ...wish }, { signal })) {
       if (line.type === 'open') this.#begin(line)
       else if (line.type === 'update') Y.applyUpdate(this.doc, line.update, this)
       else if (line.type === 'awareness') applyAwarenessUpdate(this.awareness, line.update, this)
@@ -148,6 +151,9 @@ export class DocumentProvider {
   #begin(opening: Opening): void {
     const { clientId, update } = opening
     const vector = Y.encodeStateVectorFromUpdate(update)
+    if (this.#unsent.length > 0 && this.#clientId !== null && this.#clientId !== clientId)
+      throw begunAnew('another program goes on with the session whose edits were not sent')
+    this.#clientId = clientId
     // A binding may edit while it is told of the state. But where that has more of this very clientID, Yjs would take another.
     if (clientId !== null && !hasNewsOf(clientId, this.doc, vector)) this.#takeClientId(clientId)
     Y.applyUpdate(this.doc, update, this)

@@ -191,6 +191,11 @@ export class Replica {
     return clientIdOf({ stream: own, number }, hash)
   }
 
+  /** Is it the clientID of a session of this node? */
+  isOwn(clientId: number): boolean {
+    return this.#options.own !== null && this.#ids.ownerOf(clientId) === this.#options.own
+  }
+
   /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
   takeBlocks(): LocalBlocks {
     const { own } = this.#options
