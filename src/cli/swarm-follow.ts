@@ -4,25 +4,47 @@ import { EXIT } from './exit-codes.js'
 import type { Launched } from './swarm-steps.js'
 import { STATUS_EXITS, SwarmView } from './swarm-view.js'
 
+/** No timer is longer. */
+const LONGEST_MS = 2 ** 31 - 1
+
 type Known = ConstructorParameters<typeof SwarmView>[1]
 
-/** Follows a swarm to its end and shows it; gives the exit code of its status. */
+/**
+ * Follows a swarm to its end and shows it; gives the exit code of its status. One that nobody coordinates is followed until its
+ * time is over: nobody can end it then.
+ */
 export async function followSwarm(context: CommandContext, id: string, known: Known): Promise<number> {
   const view = new SwarmView(context.output, known)
+  const overdue = new AbortController()
+  let timer: NodeJS.Timeout | undefined
   try {
-    for await (const event of context.api().watch('swarm.watch', { id })) {
+    for await (const event of context.api().watch('swarm.watch', { id }, { signal: overdue.signal })) {
       view.take(event)
+      if (event.type === 'status') {
+        clearTimeout(timer)
+        if (event.status === 'stalled' && event.reason !== undefined) {
+          const { deadlineAt } = await context.api().call('swarm.show', { id })
+          timer = setTimeout(() => overdue.abort(), Math.min(LONGEST_MS, Math.max(0, Date.parse(deadlineAt) - Date.now())))
+        }
+      }
       if (event.type !== 'done') continue
       if (!context.output.json) await view.summary(event)
       return STATUS_EXITS[event.status]
     }
   } catch (error) {
+    if (overdue.signal.aborted) throw left(id)
     if (error instanceof NodeError && error.code === 'NODE_NOT_RUNNING') throw stopped(id)
     throw error
   } finally {
+    clearTimeout(timer)
     view.close()
   }
-  throw stopped(id)
+  throw overdue.signal.aborted ? left(id) : stopped(id)
+}
+
+function left(id: string): NodeError {
+  const message = `the time of swarm ${id} is over, and nobody coordinates it: it ends when a majority of its participants can reach each other`
+  return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`] })
 }
 
 function stopped(id: string): NodeError {

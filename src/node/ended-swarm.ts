@@ -23,11 +23,11 @@ export function endError({ isRestored }: SwarmHead, status: SwarmEnd['status'], 
 
 /** Where a swarm stands; no lease of it is live. */
 export function infoOf(
-  { id, request, createdAt }: SwarmHead,
+  { id, request, createdAt, deadline }: SwarmHead,
   { status, counts, durationMs, participants, leftOut, stages, error }: Omit<SwarmEnd, 'status'> & Pick<SwarmInfo, 'status'>
 ): SwarmInfo {
   const { goal, capability, strategy } = request
-  const at = { createdAt: new Date(createdAt).toISOString(), durationMs }
+  const at = { createdAt: new Date(createdAt).toISOString(), deadlineAt: new Date(deadline).toISOString(), durationMs }
   const { round } = request
   const loop = round === undefined ? {} : { round: { number: round.number, first: round.first ?? id } }
   return {

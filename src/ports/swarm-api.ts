@@ -191,6 +191,8 @@ export interface SwarmInfo {
   /** Of a swarm that several nodes can coordinate: who does (null: nobody, or it has ended), in which epoch, and who could. Names of nodes. */
   readonly coordination?: { readonly coordinator: string | null; readonly epoch: number; readonly participants: readonly string[] }
   readonly createdAt: string
+  /** What is not done by then is given up. */
+  readonly deadlineAt: string
   readonly durationMs: number
   /** Why it ended as it did; null while it runs, or when all went well. */
   readonly error: ErrorBody | null

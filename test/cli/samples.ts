@@ -103,6 +103,7 @@ export function swarm(status: SwarmInfo['status'] = 'completed'): SwarmInfo {
     running: 0,
     waitingForApproval: 0,
     createdAt: AT,
+    deadlineAt: AT,
     durationMs: 4200,
     error: null
   }

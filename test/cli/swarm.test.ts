@@ -310,3 +310,17 @@ test('the key and the permission to repeat are sent; what may have been done is 
   t.absent(ran.stdout.includes('printf'))
   t.absent((await run([...RUN, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })).stdout.includes('printf'))
 })
+
+test('a swarm that nobody coordinates is followed until its time is over, then the command says so', async (t: Assert) => {
+  const { fake, run } = await fakeHome(t, { swarms: [swarm('stalled')] })
+  let isLeft = false
+  fake.watch = async function* (_name, _params, options) {
+    yield { type: 'status', status: 'stalled', reason: 'no majority' } as never
+    await new Promise<void>((resolve) => (options as { signal?: AbortSignal }).signal?.addEventListener('abort', () => resolve()))
+    isLeft = true
+  }
+  const ran = await run(['swarm', 'watch', 'swarm_fake'])
+  t.is(ran.code, 6)
+  t.ok(ran.stderr.includes('nobody coordinates it'), ran.stderr)
+  t.ok(isLeft)
+})
