@@ -18,7 +18,8 @@ async function run(
 
 test('stdin is one line of compact JSON with the task, then its end', async (t: Assert) => {
   const result = resultOf(await run(t, ['sh', '-c', 'cat; echo END'], { input: { a: ['x'] } }))
-  const line = '{"taskId":"task_1","requestId":"req_1","attempt":1,"capability":"subject.do","description":"a test","input":{"a":["x"]}}'
+  const line =
+    '{"taskId":"task_1","requestId":"req_1","attempt":1,"capability":"subject.do","description":"a test","swarm":null,"input":{"a":["x"]}}'
   t.is(result, `${line}\nEND`)
 })
 

@@ -22,6 +22,7 @@ const good: ControlMessage[] = [
   { name: 'undelivered', body: { origin: KEY, to: KEY, id: 'm1', code: 'PEER_OFFLINE', rule: 'hops: a way', left: 8 } },
   { name: 'greet', body: { lanes: [{ source: 'host', target: 'text', base: 3 }] } },
   { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } },
+  { name: 'swarm-document', body: { swarm: 'swarm_1' } },
   { name: 'coordination', body: { kind: 'ask', swarm: 'swarm_1', run: 'run_1', round: 1, epoch: 1 } },
   { name: 'swarm', body: { kind: 'follow', swarm: 'swarm_1', have: 0, from: 0 } }
 ]
