@@ -4,6 +4,7 @@ import { messageRecord } from '../../src/domain/reliable/records.js'
 import { sameBytes } from '../../src/kit/bytes.js'
 import { canonicalJson } from '../../src/kit/json.js'
 import type { SwarmHead, SwarmLease, SwarmRow } from '../../src/node/swarm-book.js'
+import type { SeatRecord } from '../../src/node/swarm-votes.js'
 import type { AgentOutcome, AgentTask } from '../../src/ports/agent-runtime.js'
 import type { LedgerChange } from '../../src/ports/ledger.js'
 import type { SwarmEvent } from '../../src/ports/swarm-api.js'
@@ -41,8 +42,10 @@ export class SwarmWitness {
   /** The same wherever it was told, by `id item`; and how swarms ended, by id. */
   readonly #accepted = new Map<string, string>()
   readonly #ends = new Map<string, string>()
-  /** Nodes that lost their disks while they voted in a swarm, by its id. */
-  readonly #losers = new Map<string, { readonly voters: number; readonly nodes: Set<string> }>()
+  /** Nodes that lost their disks while they voted in a swarm, by its id; and whether its launcher is one of them. */
+  readonly #losers = new Map<string, { readonly voters: number; readonly nodes: Set<string>; isLaunchers: boolean }>()
+  /** What disks say of seats, by `node id`. */
+  readonly #seats = new Map<string, SeatRecord['state']>()
 
   constructor(parts: SwarmWitnessParts) {
     this.#parts = parts
@@ -77,22 +80,27 @@ export class SwarmWitness {
     for (const run of this.#of(node)) run.isOpen = false
   }
 
-  /** Have so many of those that vote in a swarm lost their disks that the others are no majority? Nobody may go on with it then. */
+  /**
+   * Have so many of those that vote in a swarm lost their disks that the others are no majority? Nobody may go on with it then.
+   * Seats are given by the launcher alone: when it has lost its disk, only those that have one are left.
+   */
   isBereft(id: string): boolean {
-    const { voters, nodes } = this.#losers.get(id) ?? { voters: 1, nodes: new Set() }
-    return voters - nodes.size < Math.floor(voters / 2) + 1
+    const { voters, nodes, isLaunchers } = this.#losers.get(id) ?? { voters: 1, nodes: new Set(), isLaunchers: false }
+    const seats = [...this.#seats].filter(([name, state]) => name.endsWith(` ${id}`) && state === 'open')
+    return (isLaunchers ? seats.length : voters - nodes.size) < Math.floor(voters / 2) + 1
   }
 
   /** The disk of a node is lost. What others have to send again it begins again. */
   lost(node: string): void {
-    for (const { id, voters, end } of this.heads(node)) {
+    for (const { id, voters, end, taskId } of this.heads(node)) {
       if (voters === undefined || end !== null) continue
-      const losers = this.#losers.get(id) ?? { voters: voters.length, nodes: new Set() }
+      const losers = this.#losers.get(id) ?? { voters: voters.length, nodes: new Set(), isLaunchers: false }
       this.#losers.set(id, losers)
       losers.nodes.add(node)
+      losers.isLaunchers ||= taskId !== ''
     }
     for (const run of this.#of(node)) if (this.isOnItsWay(run.task.requestId)) run.isForgotten = true
-    for (const known of [this.#heads, this.#leases, this.#rows, this.#keys, this.#onTheirWay, this.#told]) forget(known, node)
+    for (const known of [this.#heads, this.#leases, this.#rows, this.#keys, this.#onTheirWay, this.#told, this.#seats]) forget(known, node)
   }
 
   /** Does a disk hold a message of a request, as one that was not acknowledged? */
@@ -107,6 +115,7 @@ export class SwarmWitness {
     if (kind === 'out') this.#keepMessage(name, value)
     if (kind === 'swarm' && value !== null) this.#keepHead(`${node} ${id}`, (read(value) as { readonly head: SwarmHead }).head)
     if (kind === 'swarm-key' && value !== null) this.#keepKey(name, value)
+    if (kind === 'swarm-seat' && value !== null) this.#seats.set(`${node} ${id}`, (read(value) as SeatRecord).state)
     if (kind === 'swarm-lease') this.#keepLease(`${node} ${id}/${index}`, value)
     if (kind === 'swarm-result') this.#keepRow(`${node} ${id}/${index}`, value)
   }
