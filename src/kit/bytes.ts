@@ -12,6 +12,11 @@ export function fromBase64(text: string): Uint8Array | null {
   return toBase64(bytes) === text ? bytes : null
 }
 
+/** Bytes one after the other, as one. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
+  return b4a.concat([...parts])
+}
+
 /** Are they the same bytes? */
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return b4a.equals(a, b)

@@ -1,4 +1,4 @@
-import { fromBase64, toBase64 } from '../kit/bytes.js'
+import { concatBytes, fromBase64, toBase64 } from '../kit/bytes.js'
 import type { Clock } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
 import { MAX_CONTENT_BYTES, MAX_PIECES, PIECE_BYTES } from '../domain/swarm/seat-message.js'
@@ -25,10 +25,14 @@ interface Wanted extends ContentName {
   /** Whom to ask, one after the other. */
   readonly sources: readonly NodeId[]
   tries: number
+  /** Who was asked last: pieces of it come from nobody else. */
+  asked: NodeId | null
   askedAt: number
-  /** As far as it has come; null before its first piece. */
-  bytes: Uint8Array | null
+  /** As far as it has come, and how many bytes that is. */
+  chunks: Uint8Array[]
   at: number
+  /** How many it is said to have. */
+  bytes: number
 }
 
 /** What contents need. */
@@ -77,7 +81,8 @@ export class SwarmContents {
   want(names: readonly ContentName[], sources: readonly NodeId[]): void {
     const fresh = names.filter((name) => !this.#here.has(keyOf(name)) && !this.#wanted.has(keyOf(name)))
     for (const name of fresh) {
-      this.#wanted.set(keyOf(name), { ...name, sources, tries: 0, askedAt: Number.NEGATIVE_INFINITY, bytes: null, at: 0 })
+      const none = { tries: 0, asked: null, askedAt: Number.NEGATIVE_INFINITY, chunks: [], at: 0, bytes: 0 }
+      this.#wanted.set(keyOf(name), { ...name, sources, ...none })
     }
     if (fresh.length > 0) this.tick()
   }
@@ -94,6 +99,9 @@ export class SwarmContents {
     for (const one of due) {
       const source = one.sources[one.tries++ % Math.max(1, one.sources.length)]
       if (source === undefined) continue
+      // Who says how large it is may be wrong: nobody goes on from where another was.
+      if (one.asked !== source) this.#anew(one)
+      one.asked = source
       one.askedAt = this.#parts.now()
       byNode.set(source, [...(byNode.get(source) ?? []), one])
     }
@@ -107,38 +115,45 @@ export class SwarmContents {
     }
   }
 
-  /** Takes pieces: of what was asked for, and with `isWelcome` also whole ones that were not. True: some content is whole now. */
+  /** Takes pieces of what was asked for, and with `isWelcome` also whole contents that were not. True: some content is whole now. */
   take(from: NodeId, pieces: readonly Piece[], isWelcome: boolean): boolean {
     let isWhole = false
     for (const piece of pieces) {
       const wanted = this.#wanted.get(keyOf(piece))
       const data = fromBase64(piece.data)
       if (data === null || piece.bytes > MAX_CONTENT_BYTES) continue
-      if (wanted !== undefined) isWhole = this.#grow(wanted, { from, piece, data }) || isWhole
+      if (wanted?.asked === from) isWhole = this.#grow(wanted, piece, data) || isWhole
       else if (isWelcome && data.byteLength === piece.bytes && this.#bytes + piece.bytes <= MAX_PUSHED_BYTES) {
-        if (this.#parts.digest(data) === piece.digest) this.put(piece, data)
+        if (this.#parts.digest(data) !== piece.digest) continue
+        this.put(piece, data)
+        isWhole ||= wanted !== undefined
       }
     }
     return isWhole
   }
 
-  #grow(wanted: Wanted, { from, piece, data }: { from: NodeId; piece: Piece; data: Uint8Array }): boolean {
-    if (piece.at !== wanted.at || piece.at + data.byteLength > piece.bytes || (data.byteLength === 0 && piece.bytes > 0)) return false
-    if (wanted.bytes !== null && wanted.bytes.byteLength !== piece.bytes) return false
-    wanted.bytes ??= new Uint8Array(piece.bytes)
-    wanted.bytes.set(data, piece.at)
-    wanted.at += data.byteLength
-    if (wanted.at < piece.bytes) {
+  #grow(wanted: Wanted, piece: Piece, data: Uint8Array): boolean {
+    const at = wanted.at + data.byteLength
+    if (piece.at !== wanted.at || at > piece.bytes || (data.byteLength === 0 && piece.bytes > 0)) return false
+    if (piece.at > 0 && piece.bytes !== wanted.bytes) return this.#anew(wanted)
+    wanted.chunks.push(data)
+    wanted.at = at
+    wanted.bytes = piece.bytes
+    if (at < piece.bytes) {
       wanted.askedAt = this.#parts.now()
-      this.#parts.ask(from, [{ index: wanted.index, digest: wanted.digest, at: wanted.at }])
+      if (wanted.asked !== null) this.#parts.ask(wanted.asked, [{ index: wanted.index, digest: wanted.digest, at }])
       return false
     }
-    if (this.#parts.digest(wanted.bytes) === wanted.digest) {
-      this.put(wanted, wanted.bytes)
-      return true
-    }
-    // Somebody gave bytes of another: from the beginning, of the next one.
-    Object.assign(wanted, { bytes: null, at: 0 })
+    // Memory is taken for what came, never for what was announced.
+    const content = concatBytes(wanted.chunks)
+    if (this.#parts.digest(content) !== wanted.digest) return this.#anew(wanted)
+    this.put(wanted, content)
+    return true
+  }
+
+  /** It begins from its beginning. */
+  #anew(wanted: Wanted): false {
+    Object.assign(wanted, { chunks: [], at: 0 })
     return false
   }
 }

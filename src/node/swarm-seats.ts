@@ -46,6 +46,8 @@ export interface SwarmSeatsParts extends Omit<SeatedSwarmParts, 'isPutOut'> {
 interface Fetching {
   readonly from: NodeId
   readonly digest: string
+  /** What the launcher knows of this node's ledger. */
+  readonly ledger: string | null
   readonly contents: SwarmContents
 }
 
@@ -172,20 +174,14 @@ export class SwarmSeats {
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
     if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#makeRoom())) return
     const contents = contentsOf(this.#parts, id)
-    this.#fetching.set(id, { from: peer, digest, contents })
-    this.#ledgerOf.set(id, ledger)
+    this.#fetching.set(id, { from: peer, digest, ledger, contents })
     contents.want([{ index: PLAN_INDEX, digest }], [peer])
   }
-
-  /** What the launchers of plans on their way know of this node's ledger. */
-  readonly #ledgerOf = new Map<string, string | null>()
 
   /** The oldest goes: its launcher offers again. */
   #makeRoom(): boolean {
     const oldest = this.#fetching.keys().next()
-    if (oldest.done === true) return false
-    this.#ledgerOf.delete(oldest.value)
-    return this.#fetching.delete(oldest.value)
+    return oldest.done !== true && this.#fetching.delete(oldest.value)
   }
 
   #seated(peer: NodeId, swarm: SeatedSwarm): void {
@@ -201,10 +197,8 @@ export class SwarmSeats {
     if (fetching === undefined || fetching.from !== peer) return false
     if (!fetching.contents.take(peer, pieces, false)) return true
     const bytes = fetching.contents.get({ index: PLAN_INDEX, digest: fetching.digest })
-    const ledger = this.#ledgerOf.get(id) ?? null
     this.#fetching.delete(id)
-    this.#ledgerOf.delete(id)
-    if (bytes !== undefined) await this.#take({ id, peer, ledger, bytes })
+    if (bytes !== undefined) await this.#take({ id, peer, ledger: fetching.ledger, bytes })
     return true
   }
 

@@ -1,4 +1,5 @@
 import type { NodeId } from '../kit/ids.js'
+import { PIECE_BYTES } from '../domain/swarm/seat-message.js'
 import type { SeatMessageOf } from '../domain/swarm/seat-message.js'
 import { SwarmContents, pieceOf, piecesMessages } from './swarm-contents.js'
 import type { ContentName, Piece } from './swarm-contents.js'
@@ -11,6 +12,8 @@ export class SwarmShelf {
   readonly #head: SwarmHead
   /** What is here, but not durable yet. */
   readonly contents: SwarmContents
+  /** What was read last, and is larger than a piece: whoever asks for it asks again and again. */
+  #last: (ContentName & { readonly content: Uint8Array }) | null = null
 
   constructor(parts: SwarmSeatParts, head: SwarmHead) {
     const { clock, swarmVotes, tell } = parts
@@ -27,9 +30,12 @@ export class SwarmShelf {
   async content(name: ContentName): Promise<Uint8Array | null> {
     const here = this.contents.get(name)
     if (here !== undefined) return here
+    if (this.#last?.index === name.index && this.#last.digest === name.digest) return this.#last.content
     const { swarmVotes } = this.#parts
     const kept = await swarmVotes.content(this.#head.id, name.index, this.#head.itemCount)
-    return kept !== null && swarmVotes.digest(kept) === name.digest ? kept : null
+    if (kept === null || swarmVotes.digest(kept) !== name.digest) return null
+    if (kept.byteLength > PIECE_BYTES) this.#last = { ...name, content: kept }
+    return kept
   }
 
   /** Fetches contents: of this node first, unless it is this very one. */

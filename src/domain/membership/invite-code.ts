@@ -1,4 +1,5 @@
 import c from 'compact-encoding'
+import { concatBytes } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import { bytesFromText, bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
@@ -37,7 +38,7 @@ export function encodeInviteCode(code: InviteCode, hash: Hash): string {
   const fault = codeFault(code)
   if (fault !== null) throw new NodeError('CONFIG_INVALID', `no invite code can be made: ${fault}`)
   const body = encodeBody(code)
-  return bytesToText(concat(body, hash(body).subarray(0, CHECKSUM_BYTES)))
+  return bytesToText(concatBytes([body, hash(body).subarray(0, CHECKSUM_BYTES)]))
 }
 
 /** Reads a code that a person typed or pasted: white space is left out, case does not matter. Never throws. */
@@ -86,9 +87,9 @@ function isPort(port: number): boolean {
 
 function encodeBody({ network, bootstrap, localPort, invite }: InviteCode): Uint8Array {
   const port = c.encode(c.uint16, localPort ?? 0)
-  const addresses = bootstrap.map(utf8).map((bytes) => concat(Uint8Array.of(bytes.byteLength), bytes))
+  const addresses = bootstrap.map(utf8).map((bytes) => concatBytes([Uint8Array.of(bytes.byteLength), bytes]))
   const head = Uint8Array.of(VERSION, INVITE_NETWORKS.indexOf(network), bootstrap.length)
-  return concat(head, ...addresses, port, c.encode(c.uint16, invite.byteLength), invite)
+  return concatBytes([head, ...addresses, port, c.encode(c.uint16, invite.byteLength), invite])
 }
 
 function decodeBody(body: Uint8Array): InviteCode | null {
@@ -107,14 +108,4 @@ function take(state: { start: number; end: number; buffer: Uint8Array | null }, 
   // Past the end it comes out short, which the last check of the caller finds.
   state.start += length
   return state.buffer?.slice(state.start - length, state.start) ?? new Uint8Array(0)
-}
-
-function concat(...parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.byteLength, 0))
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.byteLength
-  }
-  return whole
 }
