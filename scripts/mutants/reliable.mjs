@@ -324,6 +324,14 @@ export const RELIABLE_MUTANTS = [
     title: 'a request that is canceled while its node looks it up'
   },
   {
+    name: 'what was removed a moment ago, and is there again, is taken for new',
+    file: 'src/adapters/storage/ledger-store.ts',
+    find: 'if (isNew && value !== null && !values.has(key) &&',
+    put: 'if (isNew && value !== null &&',
+    test: 'adapters/storage/ledger-store',
+    title: 'what is known to be new may come and go any number of times, before, while and after it is written'
+  },
+  {
     name: 'the number of commits is kept elsewhere only when the ledger closes',
     file: 'src/adapters/storage/durable-ledger.ts',
     find: 'this.#marking ??= this.#markSoon()',

@@ -99,8 +99,8 @@ export class OutLane {
     const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
     const commit = this.#parts.commit([
       ...changes,
-      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ ...known, requestId }) },
-      { key: KEYS.content(messageId), value: envelope },
+      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ ...known, requestId }), isNew: true },
+      { key: KEYS.content(messageId), value: envelope, isNew: true },
       { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }
     ])
     this.#recording.set(seq, commit)

@@ -64,14 +64,18 @@ export class RequestBook {
     const name = this.name(after)
     const here = indexKeys(name, after)
     const were = before === null ? [] : indexKeys(name, before)
-    const changes: LedgerChange[] = [{ key: KEYS.request(name), value: requestRecord.encode(after) }]
+    // The keys with its name; another attempt may have the others.
+    const isNew = before === null
+    const changes: LedgerChange[] = [{ key: KEYS.request(name), value: requestRecord.encode(after), isNew }]
     for (const key of were) if (!here.includes(key)) changes.push({ key, value: null })
     for (const key of here)
-      if (!were.includes(key)) changes.push({ key, value: NAMED.some((kind) => key.startsWith(kind)) ? utf8(name) : NO_VALUE })
+      if (!were.includes(key))
+        changes.push(NAMED.some((kind) => key.startsWith(kind)) ? { key, value: utf8(name) } : { key, value: NO_VALUE, isNew })
     if (before !== null && before.expiresAt !== after.expiresAt) changes.push({ key: KEYS.expiry(before.expiresAt, name), value: null })
     // What else is to be removed with it need not be looked for then.
-    if (changes.length > 1 || before === null) changes.push({ key: KEYS.expiry(after.expiresAt, name), value: utf8(here.join('\n')) })
-    if (input !== undefined) changes.push({ key: KEYS.input(name), value: input })
+    if (changes.length > 1 || before === null)
+      changes.push({ key: KEYS.expiry(after.expiresAt, name), value: utf8(here.join('\n')), isNew })
+    if (input !== undefined) changes.push({ key: KEYS.input(name), value: input, isNew })
     // Nobody runs it again.
     else if (SETTLED.has(after.status)) changes.push({ key: KEYS.input(name), value: null })
     if (result !== undefined) changes.push({ key: KEYS.result(name), value: result })

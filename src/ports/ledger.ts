@@ -5,6 +5,8 @@ export interface LedgerChange {
   /** 1 to 512 printable ASCII characters without the space; keys are ordered by their characters. */
   readonly key: string
   readonly value: Uint8Array | null
+  /** Whoever makes it knows that the key has no value: what is removed soon after need never get to the disk. Default false. */
+  readonly isNew?: boolean
 }
 
 /** A key and its value. */

@@ -47,12 +47,12 @@ export function encodeCommit(
   c.uint.encode(body, promised)
   c.uint.encode(body, changes.length)
   const held: LedgerChange[] = []
-  for (const { key, value } of changes) {
+  for (const { key, value, isNew = false } of changes) {
     c.uint.encode(body, key.length)
     body.start += record.write(key, body.start, 'latin1')
     c.bool.encode(body, value !== null)
     if (value !== null) c.buffer.encode(body, value)
-    held.push({ key, value: value === null ? null : record.subarray(body.start - value.byteLength, body.start) })
+    held.push({ key, value: value === null ? null : record.subarray(body.start - value.byteLength, body.start), isNew })
   }
   record.writeUInt32LE(mark, 0)
   record.writeUInt32LE(state.end, 4)

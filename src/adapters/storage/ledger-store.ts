@@ -2,7 +2,7 @@ import path from 'node:path'
 import RocksDB from 'rocksdb-native'
 import type { RocksReadBatch } from 'rocksdb-native'
 import { rangeOf } from '../../domain/reliable/keys.js'
-import type { LedgerEntry, LedgerRange } from '../../ports/ledger.js'
+import type { LedgerChange, LedgerEntry, LedgerRange } from '../../ports/ledger.js'
 import { KnownKeys } from './known-keys.js'
 import type { JournalCommit } from './ledger-record.js'
 
@@ -26,6 +26,8 @@ const LOOKED_UP = rangeOf('request')
 interface Waiting {
   /** null: removed. */
   readonly values: Map<string, Uint8Array | null>
+  /** Those of the keys that the store has nothing under. */
+  readonly fresh: Set<string>
   bytes: number
   /** Number of the last commit that is in it. */
   last: number
@@ -85,9 +87,20 @@ export class LedgerStore {
   /** Takes the changes of commits that the journal holds. Their values are its own from then on. */
   take(commits: readonly JournalCommit[]): void {
     for (const { number, changes } of commits) {
-      for (const { key, value } of changes) set(this.#waiting, key, value)
+      for (const change of changes) this.#change(change)
       this.#waiting.last = number
     }
+  }
+
+  #change({ key, value, isNew = false }: LedgerChange): void {
+    const { values, fresh } = this.#waiting
+    if (value === null && fresh.delete(key)) {
+      this.#waiting.bytes -= values.get(key)?.byteLength ?? 0
+      values.delete(key)
+      return
+    }
+    if (isNew && value !== null && !values.has(key) && this.#leaving?.values.has(key) !== true) fresh.add(key)
+    set(this.#waiting, key, value)
   }
 
   /** Writes what waits. @throws what the store says; then it waits on. */
@@ -232,7 +245,7 @@ function isLookedUp(key: string): boolean {
 }
 
 function nothing(last: number): Waiting {
-  return { values: new Map(), bytes: 0, last }
+  return { values: new Map(), fresh: new Set(), bytes: 0, last }
 }
 
 function set(waiting: Waiting, key: string, value: Uint8Array | null): void {

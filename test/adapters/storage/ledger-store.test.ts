@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
 import { LedgerStore } from '../../../src/adapters/storage/ledger-store.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import type { LedgerChange } from '../../../src/ports/ledger.js'
@@ -45,3 +46,44 @@ test('requests that are looked up in vain by the thousand are found all the same
     await store.write()
   }
 })
+
+test('what is known to be new may come and go any number of times, before, while and after it is written', async (t) => {
+  const key = fc.constantFrom('k/1', 'k/2', 'k/3')
+  const change = fc.record({ key, value: fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null }), isSaid: fc.boolean() })
+  const step = fc.oneof({ weight: 6, arbitrary: change }, fc.constantFrom('write' as const, 'written' as const))
+  let fresh = 0
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+    const store = await opened(t)
+    const expected = new Map<string, Uint8Array>()
+    const isSame = async (): Promise<boolean> => {
+      const entries = await store.list({ from: 'k/', to: 'k0', limit: 10 })
+      const read = await Promise.all(['k/1', 'k/2', 'k/3'].map((one) => store.get(one)))
+      const known = ['k/1', 'k/2', 'k/3'].map((one) => expected.get(one) ?? null)
+      return textOf(read) === textOf(known) && textOf(entries.map(({ value }) => value)) === textOf(known.filter((one) => one !== null))
+    }
+    let writing = Promise.resolve()
+    for (const one of steps) {
+      if (one === 'write') writing = store.write()
+      else if (one === 'written') await writing
+      else {
+        const isNew = one.isSaid && !expected.has(one.key)
+        take(store, [{ key: one.key, value: one.value, isNew }])
+        if (one.value === null) expected.delete(one.key)
+        else expected.set(one.key, one.value)
+        fresh += isNew ? 1 : 0
+      }
+      if (!(await isSame())) return false
+    }
+    await writing
+    await store.write()
+    const isWell = await isSame()
+    await store.close()
+    return isWell
+  })
+  await fc.assert(property, { numRuns: 150 })
+  t.ok(fresh > 100, 'some were new')
+})
+
+function textOf(values: readonly (Uint8Array | null)[]): string {
+  return JSON.stringify(values.map((value) => (value === null ? null : [...value])))
+}
