@@ -43,6 +43,14 @@ export interface Piece {
   lostAt: number | null
 }
 
+/** A request that is about to be in flight, or to be answered without that. */
+export interface Claim {
+  readonly peer: NodeId
+  readonly key: string
+  /** Where its answer goes, also to those that join. */
+  readonly threads: Thread[]
+}
+
 /** The pieces of work in flight, by the peer who asked. */
 export class InFlight {
   readonly #byPeer = new Map<NodeId, Map<string, Piece>>()
@@ -66,21 +74,21 @@ export class InFlight {
     return this.#byPeer.get(peer)?.has(key) === true || this.#claims.has(claimText(peer, key))
   }
 
-  /** From now on the same request joins, until it is in flight or released. Returns those that it is answered to. */
-  claim(peer: NodeId, key: string, thread: Thread): Thread[] {
+  /** From now on the same request joins, until it is in flight or released. */
+  claim(peer: NodeId, key: string, thread: Thread): Claim {
     const threads = [thread]
     this.#claims.set(claimText(peer, key), threads)
-    return threads
+    return { peer, key, threads }
   }
 
   /** It does not get in flight. */
-  release(peer: NodeId, key: string): void {
+  release({ peer, key }: Pick<Claim, 'peer' | 'key'>): void {
     this.#claims.delete(claimText(peer, key))
   }
 
   /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
   add(piece: Piece): void {
-    this.release(piece.peer, piece.key)
+    this.release(piece)
     if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
     const ofPeer = this.#byPeer.get(piece.peer) ?? new Map<string, Piece>()
     this.#byPeer.set(piece.peer, ofPeer.set(piece.key, piece))
@@ -133,7 +141,10 @@ export function nameOf({ payload: { requestId, attempt } }: Piece): string {
 }
 
 /** Another agent, peer or attempt is other work. */
-export function keyOf({ sender, recipient }: Incoming, { requestId, attempt }: RequestPayload): string {
+export function keyOf(
+  { sender, recipient }: Pick<Incoming, 'sender' | 'recipient'>,
+  { requestId, attempt }: Pick<RequestPayload, 'requestId' | 'attempt'>
+): string {
   return `${addressText(sender)} ${recipient.agentId} ${workKey(requestId, attempt)}`
 }
 

@@ -19,7 +19,7 @@ import type { Incoming, Thread } from './incoming.js'
 import { ENDINGS, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
-import type { Piece } from './in-flight.js'
+import type { Claim, Piece } from './in-flight.js'
 import type { Peers } from './peers.js'
 import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
@@ -129,8 +129,7 @@ export class Work {
     if (joined !== 'new') return this.#repeated(thread, joined)
     // It claims nothing: what it asks after may begin at any moment.
     if (payload.isQuery) return void this.#tell(incoming, payload)
-    const threads = this.#inFlight.claim(incoming.peer, key, thread)
-    const request = { incoming, key, payload, threads }
+    const request = { incoming, payload, claim: this.#inFlight.claim(incoming.peer, key, thread) }
     if (incoming.recorded === undefined) this.#take(request, null)
     else void this.#look(request, incoming.recorded.name)
   }
@@ -141,10 +140,13 @@ export class Work {
     try {
       const standing = await this.#parts.callee.standing(incoming, name, payload)
       if ('record' in standing) this.#take(request, standing.record)
-      else this.#release(request, standing.response, standing.changes)
+      else
+        void this.#conclude(request.claim, (thread, at) =>
+          this.#replies.respond(thread, standing.response, at === 0 ? standing.changes : [])
+        )
     } catch (error) {
       this.#notLookedUp(payload, error)
-      this.#release(request, responseOf(payload, ENDINGS.unreadable))
+      void this.#conclude(request.claim, (thread) => this.#replies.respond(thread, responseOf(payload, ENDINGS.unreadable)))
     }
   }
 
@@ -167,21 +169,21 @@ export class Work {
     return null
   }
 
-  #release({ incoming, key, threads }: Claimed, response: unknown, changes: readonly LedgerChange[] = []): void {
-    this.#inFlight.release(incoming.peer, key)
-    void this.#answer(threads, response, changes)
+  /** Ends what was claimed. Further copies join until its end is on record: they would find that it has none, and be run. */
+  async #conclude(claim: Claim, end: (thread: Thread, at: number) => Promise<void>): Promise<void> {
+    for (const [at, thread] of claim.threads.entries()) await end(thread, at)
+    this.#inFlight.release(claim)
   }
 
   /** Runs a request that nothing speaks against, under its claim. */
-  #take({ incoming, key, payload: asked, threads }: Claimed, record: RequestRecord | null): void {
+  #take({ incoming, payload: asked, claim }: Claimed, record: RequestRecord | null): void {
     // Also while the ledger was asked.
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#intake.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
-      return void this.#run(this.#open(incoming, { key, payload, isNotification: false, threads, record }))
-    this.#inFlight.release(incoming.peer, key)
-    const end = (thread: Thread): void => (payload === null ? this.withdraw(thread) : this.refuse(thread, payload.toBody()))
-    threads.forEach(end)
+      return void this.#run(this.#open(incoming, { ...claim, payload, isNotification: false, record }))
+    const replies = this.#replies
+    void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
   }
 
   /** The first thread's answer and the changes are one commit. */
@@ -243,7 +245,13 @@ export class Work {
 
   /** Ends what was recorded before this node started and is not taken up again. Never rejects. */
   async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
-    await this.#replies.respond(thread, responseOf(record, ending), this.#parts.callee.endBefore(record, ending))
+    const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
+    if (this.#inFlight.join(peer, key, thread) !== 'new') return
+    const response = responseOf(record, ending)
+    const changes = this.#parts.callee.endBefore(record, ending)
+    await this.#conclude(this.#inFlight.claim(peer, key, thread), (one, at) =>
+      this.#replies.respond(one, response, at === 0 ? changes : [])
+    )
   }
 
   /** Nobody waits for what was asked any more. */
@@ -388,9 +396,8 @@ export class Work {
 
 interface Claimed {
   readonly incoming: Incoming
-  readonly key: string
   readonly payload: RequestPayload
-  readonly threads: Thread[]
+  readonly claim: Claim
 }
 
 /** What a notification asks, beside its id and input. */

@@ -87,6 +87,32 @@ test('an end that cannot be recorded now is recorded and told when it can', asyn
   t.is(scene.begun.length, 1)
 })
 
+test('while the end of a request cannot be recorded no further copy of it is run, also when the clock says meanwhile that there is time', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId, requestId } = await scene.ask({ timeoutMs: 60_000 })
+  await scene.world.pass(1000)
+  scene.fill('peer', true)
+  scene.peersSkewMs = 120_000
+  await scene.crashPeer()
+  await scene.link()
+  await scene.world.pass(2000, 500)
+  t.alike(
+    scene.peer.core.tasks.list().map(({ state }) => state),
+    ['unknown'],
+    'its time seems to be over'
+  )
+  scene.peersSkewMs = 0
+  await scene.world.pass(20_000, 500)
+  scene.fill('peer', false)
+  for (let left = 60; left > 0; left--) {
+    scene.finish()
+    await scene.world.pass(1000)
+  }
+  t.is(scene.runsOf(requestId), 1)
+  t.is((await scene.task(taskId)).state, 'unknown')
+  t.is((await scene.peer.core.book.lasting(1))[0]?.status, 'unknown')
+})
+
 test('a node may begin so many lanes: it cannot fill the ledger with them, and those it has go on', async (t) => {
   const scene = await DurableScene.start(t)
   const { here, peer, world } = scene

@@ -7,6 +7,7 @@ import { NodeError } from '../../src/kit/errors.js'
 import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'
 import { agentDefinition, capability, FakeAgent } from './fake-agents.js'
 import { type FakeNode, World } from './fake-node.js'
+import { NodeClock } from '../simulation/node-clock.js'
 
 /** A ledger in memory whose process can be killed: what it holds at that moment is left, and nothing more gets into it. */
 export class MortalLedger implements Ledger {
@@ -92,6 +93,8 @@ export class DurableScene {
   agent!: FakeAgent
   /** Every task that any process of the peer was given. */
   readonly begun: FakeAgent['tasks'] = []
+  /** How far the wall clock of the peer is ahead, in milliseconds. */
+  peersSkewMs = 0
   /** Runs that ended by themselves, by request. */
   readonly done: string[] = []
   readonly #concurrency: number
@@ -106,9 +109,13 @@ export class DurableScene {
     const scene = new DurableScene(t, concurrency)
     scene.agent = scene.#define()
     scene.here = await scene.world.member('here', { ledger: scene.#ledgers.here })
-    scene.peer = await scene.world.member('peer', { agents: [scene.agent], ledger: scene.#ledgers.peer })
+    scene.peer = await scene.world.member('peer', { agents: [scene.agent], ledger: scene.#ledgers.peer, parts: scene.#partsOfPeer })
     await scene.link()
     return scene
+  }
+
+  get #partsOfPeer(): { readonly clock: NodeClock } {
+    return { clock: new NodeClock(this.world.clock, () => this.peersSkewMs) }
   }
 
   #define(): FakeAgent {
@@ -189,7 +196,8 @@ export class DurableScene {
   async #startPeer(policy = ''): Promise<void> {
     const { peer, world } = this
     this.agent = this.#define()
-    this.peer = await world.start(peer.actor, { store: peer.store, ledger: this.#ledgers.peer, agents: [this.agent], policy })
+    const [ledger, agents, parts] = [this.#ledgers.peer, [this.agent], this.#partsOfPeer]
+    this.peer = await world.start(peer.actor, { store: peer.store, ledger, agents, policy, parts })
     await world.settle()
   }
 
