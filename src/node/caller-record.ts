@@ -61,10 +61,15 @@ export class CallerRecord {
     return this.#book.input(this.#book.name(this.#current))
   }
 
-  /** It waits, and is not with its node. The first time it takes its input along. Nothing for one that has an end. */
-  waiting(now: number, input: () => unknown): readonly LedgerChange[] {
+  /** It waits, and is not with its node, which may have refused it. The first time it takes its input along. Nothing for one that has an end. */
+  waiting(now: number, input: () => unknown, refusal: ErrorBody | null): readonly LedgerChange[] {
     if (this.isSettled) return []
-    return this.#change({ status: 'pending', tries: 0, updatedAt: now }, input)
+    return this.#change({ status: 'pending', tries: 0, updatedAt: now, error: refusal === null ? null : keptOf(refusal) }, input)
+  }
+
+  /** Why its node did not do it, as far as it waits for that now, or did. */
+  get refusal(): ErrorBody | null {
+    return this.#current.status === 'pending' ? this.#current.error : null
   }
 
   /** It is sent once more. The first time it takes its input along. */
@@ -75,6 +80,12 @@ export class CallerRecord {
   /** Is its outcome, which is not known, to be asked for by now? */
   isDue(now: number): boolean {
     return !this.#isAsking && isDue(this.#current, now)
+  }
+
+  /** Its node is linked again. */
+  peerIsBack(now: number): void {
+    const { retryAt } = stepCaller(this.#current, { type: 'back' }, { now }).request
+    this.#current = { ...this.#current, retryAt }
   }
 
   /** It is asked for again: null before its time, and while that is being done. `chance` in [0, 1). */

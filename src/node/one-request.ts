@@ -54,6 +54,7 @@ export class OneRequest {
     this.#record = record
     this.#heard = new HeardOf(parts.clock, parts.limits.leaseMs)
     this.#copies = new Copies(record?.current.tries ?? 0)
+    this.#refusal = record?.refusal ?? null
     this.answer = new Promise((resolve) => {
       this.#settle = resolve
     })
@@ -130,7 +131,7 @@ export class OneRequest {
 
   /** Makes it durable as one that waits. @throws NodeError what the ledger refuses. */
   async keep(): Promise<void> {
-    const changes = this.#record?.waiting(this.#parts.clock.now(), () => this.#asking.input) ?? []
+    const changes = this.#record?.waiting(this.#parts.clock.now(), () => this.#asking.input, null) ?? []
     await this.#parts.lanes.commit(changes)
   }
 
@@ -203,6 +204,7 @@ export class OneRequest {
   /** Its peer is back, and has a lease's time to say whether it still has it. */
   peerIsBack(): void {
     this.#stopGoneTimer()
+    this.#record?.peerIsBack(this.#parts.clock.now())
     this.#heard.isBack()
     this.#note((tasks, id) => tasks.waitFor(id, null))
   }
@@ -302,7 +304,7 @@ export class OneRequest {
     const now = this.#parts.clock.now()
     if (isOfOneCopy(answer) && !this.#copies.isLast) return []
     // Its peer has forgotten it: whoever takes it up after a crash has to send it again.
-    if (isNotDone(answer) && this.mayWait) return this.#record.waiting(now, () => this.#asking.input)
+    if (isNotDone(answer) && this.mayWait) return this.#record.waiting(now, () => this.#asking.input, answer.error)
     return this.#record.ended(outcomeOf(answer), now)
   }
 
@@ -353,7 +355,7 @@ export class OneRequest {
     this.#isSent = false
     this.#heard.forget()
     conversations.end(this.#thread)
-    void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input) ?? [])
+    void this.#commit(this.#record?.waiting(clock.now(), () => this.#asking.input, error) ?? [])
     this.#note((tasks, id) => tasks.waitFor(id, error.code === 'PEER_OFFLINE' ? 'peer' : 'slot'))
     onNoRoom(this)
   }

@@ -99,6 +99,20 @@ test('of a request of this very node that was with its agent nobody says after a
   t.is((await shown()).state, 'completed')
 })
 
+test('of a request that a stopping node gave back nobody says after a restart of its caller that nothing was sent', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { taskId, requestId } = await scene.ask({ timeoutMs: 30_000 })
+  await scene.world.pass(1000)
+  await scene.restartPeer()
+  await scene.link()
+  t.is((await recordAt(scene.here))?.tries, 0, 'its node has given it back')
+  await scene.crashHere()
+  t.is(scene.runsOf(requestId), 1)
+  await scene.world.pass(60_000, 1000)
+  const { state, error } = await scene.task(taskId)
+  t.alike([state, error?.message], ['failed', 'the node that had it was stopped, which ended the work'])
+})
+
 test('a run after a kill, or after a stop, is a further attempt of the same task, as both nodes show it, also after their restarts', async (t) => {
   for (const end of ['crashPeer', 'restartPeer'] as const) {
     const scene = await DurableScene.start(t)

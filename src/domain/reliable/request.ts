@@ -71,6 +71,8 @@ export type CallerInput =
   | { readonly type: 'outcome'; readonly outcome: 'completed' | 'failed' | 'unknown' }
   /** Time passed. `chance` in [0, 1). */
   | { readonly type: 'tick'; readonly chance: number }
+  /** Its callee is linked again: what was asked for in vain as often as it may be is asked for once more. */
+  | { readonly type: 'back' }
 
 /** What the owner of a request does next. */
 export type CallerEffect =
@@ -95,6 +97,8 @@ export function stepCaller(
 ): { readonly request: CallerRequest; readonly effects: readonly CallerEffect[] } {
   if (SETTLED.has(request.status)) return { request, effects: [] }
   if (input.type === 'outcome') return told(request, input.outcome)
+  if (input.type === 'back')
+    return { request: isExhausted(request, policy) && now < request.expiresAt ? { ...request, retryAt: now } : request, effects: [] }
   if (request.status === 'pending') {
     if (now < request.deadline) return { request, effects: [] }
     const next = { ...request, status: 'unknown' as const, updatedAt: now }
@@ -110,6 +114,10 @@ export function stepCaller(
 export function isDue(request: CallerRequest, now: number): boolean {
   // A clock that was put back since cannot tell how long it has waited.
   return request.status === 'unknown' && request.retryAt !== null && (now >= request.retryAt || now < request.updatedAt)
+}
+
+function isExhausted({ status, retryAt, tries }: CallerRequest, { maxAttempts }: RetryPolicy): boolean {
+  return status === 'unknown' && retryAt === null && tries >= maxAttempts
 }
 
 function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {

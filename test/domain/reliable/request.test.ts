@@ -206,6 +206,28 @@ test('the waits between tries at most double up to a minute; the fifth try is th
   t.is(request.status, 'unknown')
 })
 
+test('what was asked for in vain as often as it may be is asked for once more each time that its node is back', (t) => {
+  let request = ask({ isRepeatable: false, deadline: 100, expiresAt: 10_000_000, updatedAt: 0 })
+  let now = 100
+  for (const tick of [1, 2, 3, 4, 5]) {
+    t.is(stepCaller(request, { type: 'back' }, { now }).request, request, `not before try ${tick}`)
+    request = stepCaller(request, { type: 'tick', chance: 0.5 }, { now }).request
+    now = request.retryAt ?? now
+  }
+  for (const tries of [6, 7]) {
+    t.absent(isDue(request, now + 1_000_000))
+    request = stepCaller(request, { type: 'back' }, { now }).request
+    t.ok(isDue(request, now))
+    const step = stepCaller(request, { type: 'tick', chance: 0.5 }, { now })
+    t.alike(step.effects, [{ type: 'send', kind: 'query' }])
+    t.is(step.request.tries, tries)
+    request = step.request
+  }
+  t.is(stepCaller(request, { type: 'back' }, { now: 10_000_000 }).request, request, 'not once it has expired')
+  const settled = stepCaller(request, { type: 'outcome', outcome: 'completed' }, { now }).request
+  t.is(stepCaller(settled, { type: 'back' }, { now }).request, settled)
+})
+
 test('nothing is asked for any more once it has expired', (t) => {
   const request = ask({ isRepeatable: true, deadline: 100, expiresAt: 2000, updatedAt: 0 })
   const { request: next } = stepCaller(request, { type: 'tick', chance: 0.9 }, { now: 100 })
