@@ -324,6 +324,22 @@ export const RELIABLE_MUTANTS = [
     title: 'a request that is canceled while its node looks it up'
   },
   {
+    name: 'a request whose end waits for the disk is run once more when it comes again',
+    file: 'src/node/work.ts',
+    find: '    for (const [at, thread] of claim.threads.entries()) await end(thread, at)',
+    put: '    this.#inFlight.release(claim)\n    for (const [at, thread] of claim.threads.entries()) await end(thread, at)',
+    test: 'node/work.durable',
+    title: 'while the end of a request cannot be recorded no further copy of it is run'
+  },
+  {
+    name: 'a caller that was restarted has forgotten that its request was given back',
+    file: 'src/node/caller-record.ts',
+    find: "return this.#current.status === 'pending' ? this.#current.error : null",
+    put: 'return null',
+    test: 'node/durable-requests.late',
+    title: 'of a request that a stopping node gave back nobody says after a restart of its caller that nothing was sent'
+  },
+  {
     name: 'what was removed a moment ago, and is there again, is taken for new',
     file: 'src/adapters/storage/ledger-store.ts',
     find: 'if (isNew && value !== null && !values.has(key) &&',

@@ -43,5 +43,21 @@ export const TAKEOVER_MUTANTS = [
     put: 'if (content === null) changes.push()',
     test,
     title: 'a coordinator that is cut off has nothing accepted any more'
+  },
+  {
+    name: 'who takes over tells what is accepted before it is durable there',
+    file: 'src/node/swarm-seat.ts',
+    find: 'if (this.#unstored > 0 || !isCoordinating',
+    put: 'if (!isCoordinating',
+    test: 'node/swarm-takeover',
+    title: 'who takes over tells nothing of what was accepted before it is durable there'
+  },
+  {
+    name: 'that items were leased counts among what a participant waits for',
+    file: 'src/node/accepted-records.ts',
+    find: '!isMark(this.#items, index) && !this.#digests',
+    put: '!this.#digests',
+    test: 'node/accepted-records',
+    title: 'who heard that items were leased knows no more than who did not'
   }
 ]

@@ -1,13 +1,23 @@
 import { MAX_RECORDS } from '../domain/swarm/coordination-message.js'
+import { isMark } from '../domain/swarm/record-index.js'
 import type { SeatMessageOf } from '../domain/swarm/seat-message.js'
 import type { ContentName } from './swarm-contents.js'
 
-/** What this node knows to be accepted in one swarm: final, whoever coordinates. */
+/**
+ * What this node knows to be accepted in one swarm: final, whoever coordinates. That items were leased is left out: it concerns
+ * coordinators alone, who read it from the others' votes, and it goes with the end.
+ */
 export class AcceptedRecords {
+  readonly #items: number
   readonly #digests = new Map<number, string>()
   /** How many there are, by the highest word of it. */
   #total = 0
   #epoch = 0
+
+  /** `items`: of the swarm. */
+  constructor(items: number) {
+    this.#items = items
+  }
 
   /** How many are known. */
   get size(): number {
@@ -29,14 +39,9 @@ export class AcceptedRecords {
     return this.#digests.get(index)
   }
 
-  /** Indexes that are accepted. */
-  get indexes(): IterableIterator<number> {
-    return this.#digests.keys()
-  }
-
   /** Notes what is accepted, and gives what was not known. */
   add(names: readonly ContentName[], { total, epoch }: { readonly total: number; readonly epoch: number }): ContentName[] {
-    const fresh = names.filter(({ index }) => !this.#digests.has(index))
+    const fresh = names.filter(({ index }) => !isMark(this.#items, index) && !this.#digests.has(index))
     for (const { index, digest } of fresh) this.#digests.set(index, digest)
     this.#total = Math.max(this.#total, total, this.#digests.size)
     this.#epoch = Math.max(this.#epoch, epoch)

@@ -3,7 +3,7 @@ import type { NodeId } from '../kit/ids.js'
 import type { Clock } from '../kit/clock.js'
 import { decodeEnd, decodeMark, decodeOutcome } from '../domain/swarm/handover.js'
 import type { LeaseMark } from '../domain/swarm/handover.js'
-import { RECORDS, recordKind } from '../domain/swarm/record-index.js'
+import { isMark, RECORDS, recordKind } from '../domain/swarm/record-index.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { AcceptedRecords } from './accepted-records.js'
@@ -41,7 +41,7 @@ export interface FollowedSwarm {
 /** What was accepted in a swarm with several participants, as far as this node knows: tells it, and ends with it. */
 export class AcceptedSwarm {
   /** By index and digest. */
-  readonly records = new AcceptedRecords()
+  readonly records: AcceptedRecords
   readonly #parts: AcceptedSwarmParts
   readonly #swarm: FollowedSwarm
   /** Accepted, but the contents are not here yet. */
@@ -54,6 +54,7 @@ export class AcceptedSwarm {
   constructor(parts: AcceptedSwarmParts, swarm: FollowedSwarm) {
     this.#parts = parts
     this.#swarm = swarm
+    this.records = new AcceptedRecords(swarm.head.itemCount)
   }
 
   /** About how many bytes the outcomes hold. */
@@ -68,7 +69,7 @@ export class AcceptedSwarm {
 
   /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
   take(names: readonly ContentName[], from: NodeId): void {
-    for (const name of names) this.#lacking.add(name)
+    for (const name of names) if (!isMark(this.#swarm.head.itemCount, name.index)) this.#lacking.add(name)
     if (this.#lacking.size === 0 && !this.hasEnd) return
     this.#taking = this.#taking
       .then(() => this.#takeAll(from))
@@ -115,15 +116,13 @@ export class AcceptedSwarm {
   }
 
   async #takeAll(from: NodeId): Promise<void> {
-    const taken: { readonly name: ContentName; readonly content: Uint8Array | null }[] = []
+    const taken: { readonly name: ContentName; readonly content: Uint8Array }[] = []
     const changes: LedgerChange[] = []
     for (const name of this.#lacking) {
-      const kind = recordKind(this.#swarm.head.itemCount, name.index)
-      // That an item was leased concerns its coordinator alone.
-      const content = kind.type === 'mark' ? null : await this.#swarm.content(name)
-      if (content === null && kind.type !== 'mark') continue
+      const content = await this.#swarm.content(name)
+      if (content === null) continue
       taken.push({ name, content })
-      if (content !== null) changes.push(...(await this.#missing(name, content)))
+      changes.push(...(await this.#missing(name, content)))
     }
     // What is told is durable here.
     if (changes.length > 0) await this.#parts.commit(changes)
@@ -131,7 +130,7 @@ export class AcceptedSwarm {
       if (this.#isOver) return
       this.#lacking.delete(name)
       this.#swarm.release(name)
-      const row = content === null || name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
+      const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
       if (row?.index === name.index) this.settled(row)
     }
     if (this.#lacking.size > 0) this.#swarm.obtain([...this.#lacking], from)

@@ -313,16 +313,9 @@ export class SeatedSwarm implements SwarmView {
   #onAccepted(epoch: number, accepted: readonly ContentName[]): void {
     const { self, tell } = this.#parts
     const { records } = this.#accepted
-    records.add(accepted, { total: 0, epoch })
-    const body: SeatMessageOf<'accepted'> = {
-      kind: 'accepted',
-      swarm: this.head.id,
-      epoch,
-      total: records.size,
-      items: [...accepted],
-      next: null
-    }
-    for (const node of this.#voters) if (node !== self) tell(node, { name: 'swarm', body })
+    const items = records.add(accepted, { total: 0, epoch })
+    const body = { kind: 'accepted', swarm: this.head.id, epoch, total: records.size, items, next: null } as const
+    if (items.length > 0) for (const node of this.#voters) if (node !== self) tell(node, { name: 'swarm', body })
     this.#term?.onAccepted(accepted)
   }
 
@@ -342,7 +335,7 @@ export class SeatedSwarm implements SwarmView {
       for (const row of rows) this.#accepted.settled(row)
       const seat = this.#seat
       const course = this.#course
-      const known = new Set(this.#accepted.records.indexes)
+      const known = new Set(accepted.map(({ index }) => index))
       const term = new SwarmTerm({ ...this.#parts, seat, course, epoch, items: itemCount, accepted: known })
       const own = leases.filter(({ index }) => (marks.get(index)?.node ?? self) === self)
       const past = { rows, leases: [...own, ...strangeLeases(marks, self)] }

@@ -70,6 +70,8 @@ export class SwarmSeat {
   /** What is still to be done, in order. */
   readonly #effects: (VoterEffect | CandidateEffect)[] = []
   #isPerforming = false
+  /** What its voter has on record that is not durable yet: so many stores. */
+  #unstored = 0
   /** What is to be proposed with the next message. */
   #proposed: ContentName[] = []
   /** It coordinates, but contents of what was accepted are still missing. */
@@ -214,6 +216,7 @@ export class SwarmSeat {
 
   #perform(effects: readonly (VoterEffect | CandidateEffect)[]): void {
     this.#effects.push(...effects)
+    this.#unstored += effects.filter(({ type }) => type === 'store').length
     if (!this.#isPerforming) void this.#performAll()
   }
 
@@ -251,7 +254,7 @@ export class SwarmSeat {
     const { epoch, accepted } = this.#beginning
     const missing = accepted.filter(({ index, digest }) => this.#voter.records.get(index)?.digest !== digest)
     if (missing.length > 0) return this.#complete(missing, epoch)
-    if (!isCoordinating(this.#candidate, this.#parts.clock.monotonic())) return
+    if (this.#unstored > 0 || !isCoordinating(this.#candidate, this.#parts.clock.monotonic())) return
     this.#beginning = null
     this.#seating.onBegin(epoch, accepted)
   }
@@ -277,6 +280,7 @@ export class SwarmSeat {
     try {
       await commit(swarmVotes.changes(coordination.swarm, effect, contents))
       for (const name of names) this.#contents.drop(name)
+      this.#unstored--
       this.#tryBegin()
     } catch (error) {
       telemetry.count('errors', 'ledger')

@@ -239,6 +239,63 @@ test('the launcher comes back when all is over: it has the end and the results t
   t.ok((await scene.info(a, id)).counts.completed === 12)
 })
 
+test('who was away while it ended, and knows of leases that nobody speaks of any more, has the end of those who were started again since', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
+  await scene.pass(1500)
+  t.ok((await scene.info(c, id)).counts.completed > 0)
+  await scene.cut(c)
+  await scene.pass(1000, [a, b])
+  const cancelled = a.node.core.swarms.cancel(id)
+  await scene.pass(2000, [a, b])
+  await cancelled
+  for (const one of [a, b]) {
+    await scene.kill(one)
+    await scene.restart(one)
+  }
+  await scene.link(c)
+  await scene.pass(5000)
+  t.is((await scene.same(id)).status, 'canceled')
+})
+
+test('who takes over tells nothing of what was accepted before it is durable there', async (t) => {
+  const scene = await Scene.start(t)
+  const [a] = scene.members as [Member, Member, Member]
+  const id = await a.node.core.swarms.launch(mapOf(30))
+  const { head } = (await a.node.core.swarms.find(id)) as unknown as { readonly head: { readonly voters: readonly string[] } }
+  await scene.pass(1000)
+  // The first that takes over, which has missed what was accepted.
+  const next = scene.members.find(({ node }) => node.id === head.voters[1]) ?? a
+  const rest = scene.members.filter((one) => one !== a && one !== next)
+  await scene.cut(next)
+  await scene.pass(2500, [a, ...rest])
+  const { ledger } = next
+  const commit = ledger.commit.bind(ledger)
+  let go = (): void => {}
+  let isHeld = false
+  const gate = new Promise<void>((resolve) => (go = resolve))
+  ledger.commit = async (changes) => {
+    if (changes.some(({ key }) => key.startsWith('swarm-record/'))) {
+      isHeld = true
+      await gate
+    }
+    await commit(changes)
+  }
+  const before = (await scene.rows(next, id)).length
+  await scene.kill(a)
+  await scene.link(next)
+  for (let left = 60; left > 0 && !isHeld; left--) await scene.world.pass(500)
+  t.ok(isHeld, 'it takes over')
+  await scene.world.pass(3000, 500)
+  t.is((await scene.rows(next, id)).length, before)
+  go()
+  await scene.world.pass(2000, 500)
+  t.ok((await scene.rows(next, id)).length > before, 'now it tells')
+  await scene.pass(60_000, [next, ...rest])
+  t.is((await scene.same(id, [next, ...rest])).status, 'completed')
+})
+
 test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {
   const scene = await Scene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]

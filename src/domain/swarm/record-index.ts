@@ -19,3 +19,8 @@ export function recordKind(items: number, index: number): RecordKind {
   if (index < items) return { type: 'outcome', item: index }
   return index === items ? { type: 'end' } : { type: 'mark', item: index - items - 1 }
 }
+
+/** Is the record of an index the mark of an item? */
+export function isMark(items: number, index: number): boolean {
+  return recordKind(items, index).type === 'mark'
+}
