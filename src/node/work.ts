@@ -140,13 +140,10 @@ export class Work {
     try {
       const standing = await this.#parts.callee.standing(incoming, name, payload)
       if ('record' in standing) this.#take(request, standing.record)
-      else
-        void this.#conclude(request.claim, (thread, at) =>
-          this.#replies.respond(thread, standing.response, at === 0 ? standing.changes : [])
-        )
+      else void this.#conclude(request.claim, this.#respond(standing.response, standing.changes))
     } catch (error) {
       this.#notLookedUp(payload, error)
-      void this.#conclude(request.claim, (thread) => this.#replies.respond(thread, responseOf(payload, ENDINGS.unreadable)))
+      void this.#conclude(request.claim, this.#respond(responseOf(payload, ENDINGS.unreadable)))
     }
   }
 
@@ -186,10 +183,15 @@ export class Work {
     void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
   }
 
-  /** The first thread's answer and the changes are one commit. */
   async #answer(threads: readonly Thread[], response: unknown, changes: readonly LedgerChange[]): Promise<void> {
+    const respond = this.#respond(response, changes)
     // While the ledger takes nothing further ones join.
-    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? changes : [])
+    for (const [at, thread] of threads.entries()) await respond(thread, at)
+  }
+
+  /** Answers one of several threads: the first one's answer and the changes are one commit. */
+  #respond(response: unknown, changes: readonly LedgerChange[] = []): (thread: Thread, at: number) => Promise<void> {
+    return (thread, at) => this.#replies.respond(thread, response, at === 0 ? changes : [])
   }
 
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
@@ -247,11 +249,8 @@ export class Work {
   async end(thread: Thread, record: RequestRecord, ending: Ending): Promise<void> {
     const [peer, key] = [thread.recipient.nodeId, keyOf({ sender: thread.recipient, recipient: thread.sender }, record)]
     if (this.#inFlight.join(peer, key, thread) !== 'new') return
-    const response = responseOf(record, ending)
-    const changes = this.#parts.callee.endBefore(record, ending)
-    await this.#conclude(this.#inFlight.claim(peer, key, thread), (one, at) =>
-      this.#replies.respond(one, response, at === 0 ? changes : [])
-    )
+    const respond = this.#respond(responseOf(record, ending), this.#parts.callee.endBefore(record, ending))
+    await this.#conclude(this.#inFlight.claim(peer, key, thread), respond)
   }
 
   /** Nobody waits for what was asked any more. */

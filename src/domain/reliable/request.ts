@@ -116,8 +116,8 @@ export function isDue(request: CallerRequest, now: number): boolean {
   return request.status === 'unknown' && request.retryAt !== null && (now >= request.retryAt || now < request.updatedAt)
 }
 
-function isExhausted({ status, retryAt, tries }: CallerRequest, { maxAttempts }: RetryPolicy): boolean {
-  return status === 'unknown' && retryAt === null && tries >= maxAttempts
+function isExhausted(request: CallerRequest, { maxAttempts }: RetryPolicy): boolean {
+  return request.status === 'unknown' && request.retryAt === null && request.tries >= maxAttempts
 }
 
 function told(request: CallerRequest, outcome: 'completed' | 'failed' | 'unknown'): ReturnType<typeof stepCaller> {
