@@ -1,6 +1,8 @@
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { isRecord } from '../kit/json.js'
 import { defaultCapability } from '../domain/card/card.js'
+import { requestPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { AgentHost } from './agents.js'
 import type { Directory } from './directory.js'
@@ -23,6 +25,15 @@ export interface WorkIntakeParts {
   isPast(peer: NodeId, swarm: string, epoch: number): boolean
   /** Makes bytes of attachments into base64 text, as agents get them. */
   toAgentJson(value: unknown): unknown
+}
+
+/** What a notification asks, beside its id and input. */
+const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })
+
+/** What a notification asks: the agent's default capability, for nobody who waits. */
+export function oneWay({ header, payload }: Pick<Incoming, 'header' | 'payload'>): RequestPayload {
+  const input = isRecord(payload) && 'input' in payload ? payload.input : payload
+  return { ...ONE_WAY, requestId: header.id, input }
 }
 
 /** Which work this node takes: what there is room for, and what its agent can begin with. */

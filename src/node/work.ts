@@ -2,12 +2,11 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { isRecord } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
 import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
-import { readRequest, requestPayloadSchema, workKey } from '../domain/task/payloads.js'
+import { readRequest, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -25,7 +24,7 @@ import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
 import { sizeOf } from '../kit/size.js'
 import type { Tasks } from './tasks.js'
-import { WorkIntake, type WorkIntakeParts } from './work-intake.js'
+import { oneWay, WorkIntake, type WorkIntakeParts } from './work-intake.js'
 
 /** What doing others' work needs. */
 export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'> {
@@ -196,8 +195,7 @@ export class Work {
 
   /** A one-way message: the agent does its default capability when the input fits; nobody waits. False: nothing runs. */
   onNotification(incoming: Incoming): boolean {
-    const input = isRecord(incoming.payload) && 'input' in incoming.payload ? incoming.payload.input : incoming.payload
-    const asked = { ...ONE_WAY, requestId: incoming.header.id, input }
+    const asked = oneWay(incoming)
     // The id is the peer's own choice: without a name of its own it could pass for a request, or for another notification.
     const key = `notification ${keyOf(incoming, asked)}`
     if (this.#inFlight.has(incoming.peer, key)) return false
@@ -398,6 +396,3 @@ interface Claimed {
   readonly payload: RequestPayload
   readonly claim: Claim
 }
-
-/** What a notification asks, beside its id and input. */
-const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).parse({ attempt: 1, capability: null })

@@ -82,9 +82,10 @@ export class SwarmWitness {
 
   /**
    * Have so many of those that vote in a swarm lost their disks that the others are no majority? Nobody may go on with it then.
-   * Seats are given by the launcher alone: when it has lost its disk, only those that have one are left.
+   * Seats are given by the launcher alone: when it has lost its disk, only those that have one are left. Whoever has the end tells it.
    */
   isBereft(id: string): boolean {
+    if ([...this.#heads.values()].some((head) => head.id === id && head.end !== null)) return false
     const { voters, nodes, isLaunchers } = this.#losers.get(id) ?? { voters: 1, nodes: new Set(), isLaunchers: false }
     const seats = [...this.#seats].filter(([name, state]) => name.endsWith(` ${id}`) && state === 'open')
     return (isLaunchers ? seats.length : voters - nodes.size) < Math.floor(voters / 2) + 1
@@ -92,8 +93,8 @@ export class SwarmWitness {
 
   /** The disk of a node is lost. What others have to send again it begins again. */
   lost(node: string): void {
-    for (const { id, voters, end, taskId } of this.heads(node)) {
-      if (voters === undefined || end !== null) continue
+    for (const { id, voters, taskId } of this.heads(node)) {
+      if (voters === undefined) continue
       const losers = this.#losers.get(id) ?? { voters: voters.length, nodes: new Set(), isLaunchers: false }
       this.#losers.set(id, losers)
       losers.nodes.add(node)
