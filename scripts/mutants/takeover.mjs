@@ -39,8 +39,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'what was never accepted stays with the results',
     file: 'src/node/accepted-swarm.ts',
-    find: 'if (content !== null) changes.push(...(await this.#missing(name, content)))',
-    put: 'if (content === null) changes.push()',
+    find: 'changes.push(...(await this.#missing(name, content)))',
+    put: 'changes.push()',
     test,
     title: 'a coordinator that is cut off has nothing accepted any more'
   },
