@@ -59,5 +59,21 @@ export const TAKEOVER_MUTANTS = [
     put: '!this.#digests',
     test: 'node/accepted-records',
     title: 'who heard that items were leased knows no more than who did not'
+  },
+  {
+    name: 'who only takes part in swarms forgets none of them',
+    file: 'src/node/swarms.ts',
+    find: '    else tasks.fail(run.head.taskId, outcome.error)\n    this.#trim(0)',
+    put: '    else tasks.fail(run.head.taskId, outcome.error)',
+    test: 'node/swarm-takeover',
+    title: 'who only takes part in swarms keeps the newest hundred in memory'
+  },
+  {
+    name: 'what was accepted while its coordinator stepped back is never told there',
+    file: 'src/node/accepted-swarm.ts',
+    find: 'index < head.itemCount && !course.rows.has(index)',
+    put: 'index < 0 && !course.rows.has(index)',
+    test: 'node/accepted-swarm',
+    title: 'what was accepted while its coordinator stepped back, and was not told by it, is told'
   }
 ]

@@ -39,6 +39,11 @@ export class AcceptedRecords {
     return this.#digests.get(index)
   }
 
+  /** All that are known. */
+  get names(): ContentName[] {
+    return [...this.#digests].map(([index, digest]) => ({ index, digest }))
+  }
+
   /** Notes what is accepted, and gives what was not known. */
   add(names: readonly ContentName[], { total, epoch }: { readonly total: number; readonly epoch: number }): ContentName[] {
     const fresh = names.filter(({ index }) => !isMark(this.#items, index) && !this.#digests.has(index))

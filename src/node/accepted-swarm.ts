@@ -76,6 +76,15 @@ export class AcceptedSwarm {
       .catch((error: unknown) => this.#parts.telemetry.log('warn', 'what was accepted could not be kept', { reason: messageOf(error) }))
   }
 
+  /** Takes what is known to be accepted but was not told: whoever coordinated here had no time for it. */
+  takeUntold(self: NodeId): void {
+    const { head, course } = this.#swarm
+    this.take(
+      this.records.names.filter(({ index }) => index < head.itemCount && !course.rows.has(index)),
+      self
+    )
+  }
+
   /** Resolves when nothing more is taken. Nothing is told after it. */
   async stop(): Promise<void> {
     this.#isOver = true

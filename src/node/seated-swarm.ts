@@ -361,7 +361,7 @@ export class SeatedSwarm implements SwarmView {
     this.#run = null
     this.#term = null
     void run?.stop()
-    void term?.stop()
+    void term?.stop().then(() => this.#accepted.takeUntold(this.#parts.self))
     if (run !== null) this.#parts.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.head.id })
     this.#tell()
   }

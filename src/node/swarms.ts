@@ -185,7 +185,6 @@ export class Swarms {
     events.add('swarm', 'a swarm was launched', { swarm: head.id, capability, items: items.length })
     // It goes on at the next start.
     if (!this.#isStopped) launching.onRun(this.#begin({ head, items, allowed, past: null }, refused))
-    this.#trim(0)
     return head.id
   }
 
@@ -359,6 +358,7 @@ export class Swarms {
     const outcome = swarmOutcome({ status, counts, error: run.end?.error ?? null })
     if (outcome.type === 'result') tasks.complete(run.head.taskId, outcome.result)
     else tasks.fail(run.head.taskId, outcome.error)
+    this.#trim(0)
   }
 
   #get(id: string): SwarmHere {

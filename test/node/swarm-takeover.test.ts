@@ -296,6 +296,23 @@ test('who takes over tells nothing of what was accepted before it is durable the
   t.is((await scene.same(id, [next, ...rest])).status, 'completed')
 })
 
+test('who only takes part in swarms keeps the newest hundred in memory; of all others its ledger tells', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b] = [scene.at(0), scene.at(1)]
+  const ids: string[] = []
+  for (let at = 0; at < 103; at++) {
+    ids.push(await a.node.core.swarms.launch(mapOf(1)))
+    await scene.pass(1500)
+  }
+  await scene.pass(3000)
+  const [first = ''] = ids
+  for (const member of [a, b]) {
+    t.is(member.node.core.swarms.list().length, 100)
+    t.is((await scene.info(member, first)).status, 'completed')
+  }
+  t.is((await scene.same(first, [a, b])).results.length, 1)
+})
+
 test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {
   const scene = await Scene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
