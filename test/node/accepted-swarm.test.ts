@@ -53,5 +53,6 @@ test('what was accepted while its coordinator stepped back, and was not told by 
     ['item 0', 'item 1'],
     'each once'
   )
-  t.alike(await swarmVotes.content('swarm_1', 1, 3), contents.get(1), 'and is durable before')
+  const kept = await swarmVotes.content('swarm_1', 1, 3)
+  t.is(kept === null ? '' : swarmVotes.digest(kept), names[1]?.digest, 'and is durable before')
 })
