@@ -75,5 +75,37 @@ export const TAKEOVER_MUTANTS = [
     put: 'index < 0 && !course.rows.has(index)',
     test: 'node/accepted-swarm',
     title: 'what was accepted while its coordinator stepped back, and was not told by it, is told'
+  },
+  {
+    name: 'a participant that has learned again what it lost abstains at every start',
+    file: 'src/node/seated-swarm.ts',
+    find: "if (this.#record.state !== 'lost') return",
+    put: "if (this.#record.state !== 'open') return",
+    test,
+    title: 'a participant that has learned again what it lost votes after its next start'
+  },
+  {
+    name: 'a seat is kept though its records have expired',
+    file: 'src/node/swarms.ts',
+    find: 'run.head.expiresAt <= now) await run.expire()',
+    put: 'run.head.expiresAt < 0) await run.expire()',
+    test,
+    title: 'a swarm without a majority is let go when all that is known of it expires'
+  },
+  {
+    name: 'an accepted outcome that is not there is passed over by who takes over',
+    file: 'src/node/accepted-swarm.ts',
+    find: 'if (mark === null && row?.index !== name.index) throw',
+    put: 'if (mark === null && row?.index === -1) throw',
+    test,
+    title: 'who cannot read what was accepted leaves it to another to coordinate'
+  },
+  {
+    name: 'who cannot go on with a swarm holds on to it',
+    file: 'src/node/seated-swarm.ts',
+    find: '      this.#ableAt = this.#parts.clock.monotonic() + UNABLE_MS',
+    put: '      if (this.#ableAt < 0) return',
+    test,
+    title: 'who cannot read what was accepted leaves it to another to coordinate'
   }
 ]

@@ -1,4 +1,4 @@
-import { messageOf } from '../kit/errors.js'
+import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import type { Clock } from '../kit/clock.js'
 import { decodeEnd, decodeMark, decodeOutcome } from '../domain/swarm/handover.js'
@@ -45,7 +45,7 @@ export class AcceptedSwarm {
   readonly #parts: AcceptedSwarmParts
   readonly #swarm: FollowedSwarm
   /** Accepted, but the contents are not here yet. */
-  readonly #lacking = new Set<ContentName>()
+  readonly #lacking = new Map<number, ContentName>()
   /** Contents are taken one after the other. */
   #taking: Promise<void> = Promise.resolve()
   #bytes = 0
@@ -69,7 +69,7 @@ export class AcceptedSwarm {
 
   /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
   take(names: readonly ContentName[], from: NodeId): void {
-    for (const name of names) if (!isMark(this.#swarm.head.itemCount, name.index)) this.#lacking.add(name)
+    for (const name of names) if (!isMark(this.#swarm.head.itemCount, name.index)) this.#lacking.set(name.index, name)
     if (this.#lacking.size === 0 && !this.hasEnd) return
     this.#taking = this.#taking
       .then(() => this.#takeAll(from))
@@ -103,11 +103,13 @@ export class AcceptedSwarm {
     const marks = new Map<number, LeaseMark>()
     for (const name of accepted) {
       const kind = recordKind(this.#swarm.head.itemCount, name.index)
-      const content = kind.type === 'end' ? null : await this.#swarm.content(name)
-      if (content === null || kind.type === 'end') continue
-      const row = kind.type === 'outcome' ? decodeOutcome(content) : null
-      const mark = kind.type === 'mark' ? decodeMark(content) : null
-      if (row?.index === name.index) rows.push(row)
+      if (kind.type === 'end') continue
+      const content = await this.#swarm.content(name)
+      const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
+      const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
+      // Without it an item that has its outcome would be done once more.
+      if (mark === null && row?.index !== name.index) throw new NodeError('STORE_DAMAGED', 'an outcome that was accepted is not there')
+      if (row !== null) rows.push(row)
       if (mark !== null) marks.set(kind.item, mark)
     }
     return { rows, marks }
@@ -127,7 +129,7 @@ export class AcceptedSwarm {
   async #takeAll(from: NodeId): Promise<void> {
     const taken: { readonly name: ContentName; readonly content: Uint8Array }[] = []
     const changes: LedgerChange[] = []
-    for (const name of this.#lacking) {
+    for (const name of this.#lacking.values()) {
       const content = await this.#swarm.content(name)
       if (content === null) continue
       taken.push({ name, content })
@@ -137,12 +139,12 @@ export class AcceptedSwarm {
     if (changes.length > 0) await this.#parts.commit(changes)
     for (const { name, content } of taken) {
       if (this.#isOver) return
-      this.#lacking.delete(name)
+      this.#lacking.delete(name.index)
       this.#swarm.release(name)
       const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
       if (row?.index === name.index) this.settled(row)
     }
-    if (this.#lacking.size > 0) this.#swarm.obtain([...this.#lacking], from)
+    if (this.#lacking.size > 0) this.#swarm.obtain([...this.#lacking.values()], from)
     else await this.#finishIfOver()
   }
 
@@ -180,7 +182,7 @@ export class AcceptedSwarm {
       const digest = this.records.get(index)
       if (digest === undefined) changes.push(swarmVotes.contentChange(id, { index, items }, null))
       // A vote of before may have become durable after it.
-      else if (swarmVotes.digest(content) !== digest) this.#lacking.add({ index, digest })
+      else if (swarmVotes.digest(content) !== digest) this.#lacking.set(index, { index, digest })
     }
     return this.#lacking.size > 0 ? null : changes
   }

@@ -38,7 +38,10 @@ export function planOf(
 export class SeatOffers {
   readonly #parts: SwarmSeatParts
   readonly #offering: SeatOffering
+  /** What is durable of it. */
   #seat: SeatRecord
+  /** The same with what is being recorded. */
+  #next: SeatRecord
   /** Those that said that they vote. */
   readonly #open = new Set<NodeId>()
   readonly #askedAt = new Map<NodeId, number>()
@@ -48,7 +51,7 @@ export class SeatOffers {
   constructor(parts: SwarmSeatParts, offering: SeatOffering) {
     this.#parts = parts
     this.#offering = offering
-    this.#seat = offering.seat
+    this.#seat = this.#next = offering.seat
   }
 
   /** Do so many vote that the launcher may stand? Who once had a seat counts: it goes on from its disk. */
@@ -75,22 +78,25 @@ export class SeatOffers {
   /** A participant has the plan. */
   async seated(from: NodeId, { ledger, isOpen }: SeatMessageOf<'seated'>): Promise<void> {
     if (!this.#offering.voters.includes(from)) return
-    const known = this.#seat.seated[from]
-    if (known === undefined) {
-      this.#seat = { ...this.#seat, seated: { ...this.#seat.seated, [from]: ledger } }
-      const { swarmVotes, commit, telemetry } = this.#parts
-      try {
-        await commit([swarmVotes.seatChange(this.#offering.head.id, this.#seat)])
-      } catch (error) {
-        // It is asked again.
-        const { [from]: _from, ...seated } = this.#seat.seated
-        this.#seat = { ...this.#seat, seated }
-        return telemetry.log('warn', 'a seat could not be recorded', { reason: messageOf(error) })
-      }
-      return await this.#offer(from)
-    }
+    if (this.#next.seated[from] === undefined) return await this.#record(from, ledger)
     if (isOpen) this.#open.add(from)
     if (this.#open.size === this.#offering.voters.length - 1) this.#plan = null
+  }
+
+  /** No seat is offered under a name that a crash would forget: who then lost its ledger would pass for one that never voted. */
+  async #record(node: NodeId, ledger: string): Promise<void> {
+    const { swarmVotes, commit, telemetry } = this.#parts
+    const next = { ...this.#next, seated: { ...this.#next.seated, [node]: ledger } }
+    this.#next = next
+    try {
+      await commit([swarmVotes.seatChange(this.#offering.head.id, next)])
+      this.#seat = next
+      await this.#offer(node)
+    } catch (error) {
+      // It is asked again.
+      this.#next = this.#seat
+      telemetry.log('warn', 'a seat could not be recorded', { reason: messageOf(error) })
+    }
   }
 
   /** The pieces of the plan that a participant asks for. */

@@ -18,6 +18,7 @@ import type { ContentName } from './swarm-contents.js'
 import type { Following, SwarmCourse } from './swarm-course.js'
 import type { ItemRun } from './swarm-leases.js'
 import { strangeLeases } from './swarm-past.js'
+import { SwarmFollowing } from './swarm-following.js'
 import { NO_MAJORITY, SwarmNews } from './swarm-news.js'
 import { SwarmRun } from './swarm-run.js'
 import type { SwarmRunParts } from './swarm-run.js'
@@ -31,8 +32,8 @@ import type { SeatRecord } from './swarm-votes.js'
 
 /** A vote that could not be recorded is opened again after so many milliseconds. */
 const REOPEN_MS = 1000
-/** Who does not coordinate asks what was accepted every so many milliseconds. */
-const FOLLOW_MS = 1000
+/** Who cannot read what was accepted leaves it to others to coordinate for so many milliseconds. */
+const UNABLE_MS = 60_000
 
 /** What a swarm with several participants needs. */
 export interface SeatedSwarmParts extends Omit<SwarmRunParts, 'onStatus' | 'onEnd'>, SwarmSeatParts {
@@ -62,6 +63,7 @@ export class SeatedSwarm implements SwarmView {
   readonly #course: SwarmCourse
   readonly #shelf: SwarmShelf
   readonly #accepted: AcceptedSwarm
+  readonly #following: SwarmFollowing
   readonly #offers: SeatOffers | null
   #record: SeatRecord
   #seat: SwarmSeat | null = null
@@ -72,7 +74,8 @@ export class SeatedSwarm implements SwarmView {
   #end: SwarmEnd | null
   #isStopped = false
   #timer: Timer | null = null
-  #followedAt = Number.NEGATIVE_INFINITY
+  /** It does not stand before this. */
+  #ableAt = Number.NEGATIVE_INFINITY
   readonly #news: SwarmNews
 
   constructor(parts: SeatedSwarmParts, { head, items, seat }: Seating) {
@@ -98,6 +101,7 @@ export class SeatedSwarm implements SwarmView {
         this.#tellEnd(end)
       }
     })
+    this.#following = new SwarmFollowing(parts, { swarm: head.id, voters: this.#voters, accepted: this.#accepted })
     this.#offers = isLauncher ? new SeatOffers(parts, offering) : null
   }
 
@@ -118,6 +122,7 @@ export class SeatedSwarm implements SwarmView {
       onBegin: (epoch, accepted) => void this.#begin(epoch, accepted),
       onAccepted: (epoch, accepted) => this.#onAccepted(epoch, accepted),
       onEnded: () => this.#leave(),
+      onStored: () => void this.#recovered(),
       onFailed: () => this.#reopen(generation)
     })
     this.#seat.standing(false)
@@ -131,6 +136,16 @@ export class SeatedSwarm implements SwarmView {
     if (this.#record.state !== 'invited') return
     this.#record = record
     this.open({ type: 'fresh' })
+  }
+
+  /** What was lost has been learned again, and is durable: the next start goes on from there. */
+  async #recovered(): Promise<void> {
+    if (this.#record.state !== 'lost') return
+    const { commit, swarmVotes, telemetry } = this.#parts
+    this.#record = { ...this.#record, state: 'open' }
+    await commit([swarmVotes.seatChange(this.head.id, this.#record)]).catch((error: unknown) =>
+      telemetry.log('warn', 'that a vote was learned again could not be recorded', { reason: messageOf(error) })
+    )
   }
 
   /** It had ended before: this is what came of it. */
@@ -194,15 +209,16 @@ export class SeatedSwarm implements SwarmView {
     this.#offers?.tick()
     this.#shelf.contents.tick()
     this.#stand(found)
-    this.#follow()
+    if (!this.isHere) this.#following.tick(this.#seat?.coordinator.node ?? null)
     this.#run?.tick(found)
     this.#tell()
   }
 
   #stand(found: readonly Survey[]): void {
     const [launcher] = this.#voters
+    const isAble = this.#parts.clock.monotonic() >= this.#ableAt
     const isWelcome = launcher !== undefined && !this.#parts.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
-    this.#seat?.standing(this.#offers === null ? isWelcome : this.#offers.hasMajority)
+    this.#seat?.standing(isAble && (this.#offers === null ? isWelcome : this.#offers.hasMajority))
     this.#seat?.tick()
   }
 
@@ -218,6 +234,15 @@ export class SeatedSwarm implements SwarmView {
     throw new NodeError('CONFLICT', coordinator === null ? NO_MAJORITY : `the swarm is coordinated by ${coordinator}: cancel it there`, {
       data: { coordinator }
     })
+  }
+
+  /** Its records are about to go, and nobody coordinates it: whoever has more of it goes on without this node. */
+  async expire(): Promise<void> {
+    await this.stop()
+    const error = new NodeError('TIMEOUT', `${NO_MAJORITY}, until all that is known of it expired`).toBody()
+    const end = { ...standingOf(this.#parts, this.#view), status: 'failed', error } as const
+    this.#ended(end)
+    this.#tellEnd(end)
   }
 
   async stop(): Promise<void> {
@@ -282,40 +307,18 @@ export class SeatedSwarm implements SwarmView {
   }
 
   /** Somebody asks what was accepted. */
-  async onFollow(from: NodeId, { swarm, have, from: index }: SeatMessageOf<'follow'>): Promise<void> {
-    const { records } = this.#accepted
-    if (this.#end !== null && records.size === 0) await this.#accepted.recall()
-    if (!this.isHere && this.#end === null) return
-    if (have < records.size) this.#parts.tell(from, { name: 'swarm', body: records.page(swarm, index) })
+  async onFollow(from: NodeId, message: SeatMessageOf<'follow'>): Promise<void> {
+    if (this.#end !== null && this.#accepted.records.size === 0) await this.#accepted.recall()
+    if (this.#end !== null || this.#seat?.isCoordinating === true) this.#following.answer(from, message)
   }
 
   /** The coordinator, or who saw the end, says what was accepted. */
-  onAcceptedThere(from: NodeId, { swarm, epoch, total, items, next }: SeatMessageOf<'accepted'>): void {
-    if (this.#end !== null || this.isHere) return
-    const { records } = this.#accepted
-    this.#accepted.take(records.add(items, { total, epoch }), from)
-    if (next !== null) this.#parts.tell(from, { name: 'swarm', body: { kind: 'follow', swarm, have: records.size, from: next } })
-  }
-
-  #follow(): void {
-    const { clock, self, tell } = this.#parts
-    const now = clock.monotonic()
-    if (this.isHere || now - this.#followedAt < FOLLOW_MS) return
-    this.#followedAt = now
-    const coordinator = this.#seat?.coordinator.node ?? null
-    const asked = coordinator === null || coordinator === self ? this.#voters.filter((node) => node !== self) : [coordinator]
-    const { isWhole, size } = this.#accepted.records
-    const have = isWhole ? size : 0
-    for (const node of asked) tell(node, { name: 'swarm', body: { kind: 'follow', swarm: this.head.id, have, from: 0 } })
-    this.#accepted.take([], self)
+  onAcceptedThere(from: NodeId, message: SeatMessageOf<'accepted'>): void {
+    if (this.#end === null && !this.isHere) this.#following.heard(from, message)
   }
 
   #onAccepted(epoch: number, accepted: readonly ContentName[]): void {
-    const { self, tell } = this.#parts
-    const { records } = this.#accepted
-    const items = records.add(accepted, { total: 0, epoch })
-    const body = { kind: 'accepted', swarm: this.head.id, epoch, total: records.size, items, next: null } as const
-    if (items.length > 0) for (const node of this.#voters) if (node !== self) tell(node, { name: 'swarm', body })
+    this.#following.announce(epoch, accepted)
     this.#term?.onAccepted(accepted)
   }
 
@@ -333,10 +336,8 @@ export class SeatedSwarm implements SwarmView {
       const { items, leases } = await swarmBook.unfinished(id)
       if (isOver() || this.#seat === null) return
       for (const row of rows) this.#accepted.settled(row)
-      const seat = this.#seat
-      const course = this.#course
       const known = new Set(accepted.map(({ index }) => index))
-      const term = new SwarmTerm({ ...this.#parts, seat, course, epoch, items: itemCount, accepted: known })
+      const term = new SwarmTerm({ ...this.#parts, seat: this.#seat, course: this.#course, epoch, items: itemCount, accepted: known })
       const own = leases.filter(({ index }) => (marks.get(index)?.node ?? self) === self)
       const past = { rows, leases: [...own, ...strangeLeases(marks, self)] }
       this.#term = term
@@ -351,6 +352,10 @@ export class SeatedSwarm implements SwarmView {
       this.#tell()
     } catch (error) {
       telemetry.log('error', 'a swarm could not be read', { swarm: id, reason: messageOf(error) })
+      if (isOver()) return
+      this.#ableAt = this.#parts.clock.monotonic() + UNABLE_MS
+      this.#seat?.close()
+      this.#reopen(generation)
     }
   }
 
@@ -361,7 +366,9 @@ export class SeatedSwarm implements SwarmView {
     this.#run = null
     this.#term = null
     void run?.stop()
-    void term?.stop().then(() => this.#accepted.takeUntold(this.#parts.self))
+    void (term?.stop() ?? Promise.resolve()).then(() => {
+      if (this.#end === null) this.#accepted.takeUntold(this.#parts.self)
+    })
     if (run !== null) this.#parts.telemetry.log('info', 'this node coordinates a swarm no more', { swarm: this.head.id })
     this.#tell()
   }

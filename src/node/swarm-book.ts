@@ -202,9 +202,14 @@ export class SwarmBook {
     return purged
   }
 
-  /** Its results go first: until its head has gone it is found again. */
+  /**
+   * What it promised goes first, at once: a part of that would pass for all of it. Then its results: until its head has gone it is
+   * found again.
+   */
   async #remove(id: string, expiry: string): Promise<number> {
-    let removed = 0
+    const promised = [SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id)]
+    await this.#ledger.commit(removal(promised))
+    let removed = promised.length
     for (const kind of SWARM_KINDS) {
       const keys: string[] = []
       for await (const { key } of ledgerEntries(this.#ledger, rangeOfSwarm(kind, id))) keys.push(key)
@@ -216,7 +221,7 @@ export class SwarmBook {
       head === null
         ? []
         : [...(head.taskId === '' ? [] : [SWARM_KEYS.task(head.taskId)]), ...(head.key === null ? [] : [SWARM_KEYS.key(head.key.name)])]
-    const last = [SWARM_KEYS.head(id), SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id), expiry, ...also]
+    const last = [SWARM_KEYS.head(id), expiry, ...also]
     await this.#ledger.commit(removal(last))
     return removed + last.length
   }

@@ -9,8 +9,9 @@ import type { SwarmVotes } from './swarm-votes.js'
 const MAX_PUSHED_BYTES = 8 * 1024 * 1024
 /** Bytes of pieces that one message carries. */
 const MESSAGE_BYTES = 48 * 1024
-/** What was asked for and did not come is asked for again, of the next one, after so many milliseconds. */
+/** What was asked for and did not come is asked for again, of the next one, after so many milliseconds; doubled each time, so often. */
 const AGAIN_MS = 1000
+const DOUBLINGS = 5
 
 /** A content by what it is of and what it is called. */
 export interface ContentName {
@@ -90,7 +91,7 @@ export class SwarmContents {
   /** Asks for what did not come. */
   tick(): void {
     const now = this.#parts.now()
-    const due = [...this.#wanted.values()].filter(({ askedAt }) => now - askedAt >= AGAIN_MS)
+    const due = [...this.#wanted.values()].filter(({ askedAt, tries }) => now - askedAt >= AGAIN_MS * 2 ** Math.min(tries - 1, DOUBLINGS))
     this.#ask(due.slice(0, 4 * MAX_PIECES))
   }
 

@@ -55,6 +55,8 @@ export interface SwarmSeating {
   onAccepted(epoch: number, accepted: readonly ContentName[]): void
   /** It coordinates no more. */
   onEnded(): void
+  /** What it promised is durable. */
+  onStored(): void
   /** What it said could not be made durable: it has to be opened anew. */
   onFailed(): void
 }
@@ -281,6 +283,7 @@ export class SwarmSeat {
       await commit(swarmVotes.changes(coordination.swarm, effect, contents))
       for (const name of names) this.#contents.drop(name)
       this.#unstored--
+      this.#seating.onStored()
       this.#tryBegin()
     } catch (error) {
       telemetry.count('errors', 'ledger')

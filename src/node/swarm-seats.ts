@@ -27,6 +27,8 @@ const MAX_SEATS_A_PEER = 64
 const MAX_SEATS = 256
 /** Plans that are fetched at once. */
 const MAX_PLANS = 4
+/** One of which nothing came for so many milliseconds makes room for another. */
+const PLAN_IDLE_MS = 5000
 
 /** What seats need. */
 export interface SwarmSeatsParts extends Omit<SeatedSwarmParts, 'isPutOut'> {
@@ -49,6 +51,8 @@ interface Fetching {
   /** What the launcher knows of this node's ledger. */
   readonly ledger: string | null
   readonly contents: SwarmContents
+  /** When something of it came, or it was begun: monotonic. */
+  heardAt: number
 }
 
 /** The seats of this node in swarms, its own and those of others: takes them, and hands on what participants say. */
@@ -174,14 +178,15 @@ export class SwarmSeats {
     if (before?.digest === digest && before.from === peer) return before.contents.tick()
     if (isFull || (before === undefined && this.#fetching.size >= MAX_PLANS && !this.#makeRoom())) return
     const contents = contentsOf(this.#parts, id)
-    this.#fetching.set(id, { from: peer, digest, ledger, contents })
+    this.#fetching.set(id, { from: peer, digest, ledger, contents, heardAt: this.#parts.clock.monotonic() })
     contents.want([{ index: PLAN_INDEX, digest }], [peer])
   }
 
-  /** The oldest goes: its launcher offers again. */
+  /** One of which nothing comes goes: its launcher offers again. */
   #makeRoom(): boolean {
-    const oldest = this.#fetching.keys().next()
-    return oldest.done !== true && this.#fetching.delete(oldest.value)
+    const since = this.#parts.clock.monotonic() - PLAN_IDLE_MS
+    const idle = [...this.#fetching].find(([, { heardAt }]) => heardAt <= since)
+    return idle !== undefined && this.#fetching.delete(idle[0])
   }
 
   #seated(peer: NodeId, swarm: SeatedSwarm): void {
@@ -195,6 +200,7 @@ export class SwarmSeats {
     const { swarm: id, pieces } = message
     const fetching = this.#fetching.get(id)
     if (fetching === undefined || fetching.from !== peer) return false
+    fetching.heardAt = this.#parts.clock.monotonic()
     if (!fetching.contents.take(peer, pieces, false)) return true
     const bytes = fetching.contents.get({ index: PLAN_INDEX, digest: fetching.digest })
     this.#fetching.delete(id)

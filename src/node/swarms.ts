@@ -347,6 +347,7 @@ export class Swarms {
 
   /** Removes what has expired by now from the ledger; the number of keys. */
   async purgeExpired(now: number): Promise<number> {
+    for (const run of this.#running()) if (run instanceof SeatedSwarm && run.head.expiresAt <= now) await run.expire()
     return await this.#parts.swarmBook.purgeExpired(now)
   }
 

@@ -14,14 +14,14 @@ interface Asked extends ContentName {
   readonly at: number
 }
 
-function scene(): { contents: SwarmContents; asked: Asked[]; pass(): void } {
+function scene(): { contents: SwarmContents; asked: Asked[]; pass(ms?: number): void } {
   let now = 0
   const asked: Asked[] = []
   const ask = (to: NodeId, wants: readonly (ContentName & { at: number })[]): void =>
     void asked.push(...wants.map((want) => ({ to, ...want })))
   const contents = new SwarmContents({ now: () => now, digest, ask })
-  const pass = (): void => {
-    now += 1000
+  const pass = (ms = 32_000): void => {
+    now += ms
     contents.tick()
   }
   return { contents, asked, pass }
@@ -88,6 +88,22 @@ test('a content that one of its sources lies about comes from another', (t) => {
     { numRuns: 300 }
   )
   t.pass('whatever the first of three says')
+})
+
+test('a content comes though each of its pieces takes longer than it is waited for at first', (t) => {
+  const { contents, asked, pass } = scene()
+  const content = bytes(4 * PIECE_BYTES)
+  const name = { index: 3, digest: digest(content) }
+  contents.want([name], [ann, bob, cyd])
+  const onTheirWay: { readonly dueAt: number; readonly of: Asked }[] = []
+  let now = 0
+  for (; now < 60_000 && contents.get(name) === undefined; now += 100) {
+    for (const of of asked.splice(0)) onTheirWay.push({ dueAt: now + 1500, of })
+    for (const { of } of onTheirWay.filter(({ dueAt }) => dueAt === now)) contents.take(of.to, [pieceOf(name, content, of.at)], false)
+    pass(100)
+  }
+  t.is(digest(contents.get(name) ?? new Uint8Array()), name.digest)
+  t.ok(now < 15_000, `after ${now} ms`)
 })
 
 test('a whole content that nobody asked for is taken from whom it is welcome, when it is what it says', (t) => {

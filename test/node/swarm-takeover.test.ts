@@ -313,6 +313,62 @@ test('who only takes part in swarms keeps the newest hundred in memory; of all o
   t.is((await scene.same(first, [a, b])).results.length, 1)
 })
 
+test('a participant that has learned again what it lost votes after its next start as one that never lost it', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(60))
+  await scene.pass(2000)
+  await scene.kill(c)
+  await scene.restart(c, true)
+  await scene.pass(12_000)
+  t.is((await scene.info(c, id)).coordination?.epoch, 1, 'it has learned')
+  await scene.kill(c)
+  await scene.kill(a)
+  await scene.restart(c)
+  await scene.pass(90_000, [b, c])
+  t.is((await scene.same(id, [b, c])).status, 'completed', 'with the launcher gone, that vote was needed')
+})
+
+test('a swarm without a majority is let go when all that is known of it expires', async (t) => {
+  const scene = await Scene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(30))
+  await scene.pass(2000)
+  const { head } = (await b.node.core.swarms.find(id)) as unknown as { readonly head: { readonly expiresAt: number } }
+  await scene.kill(a)
+  await scene.kill(c)
+  await scene.pass(10_000, [b])
+  t.is((await scene.info(b, id)).status, 'stalled')
+  await b.node.core.swarms.purgeExpired(head.expiresAt - 1)
+  t.is((await scene.info(b, id)).status, 'stalled')
+  await b.node.core.swarms.purgeExpired(head.expiresAt)
+  t.is((await scene.info(b, id)).status, 'failed')
+  t.absent(b.node.core.swarms.seats.has(c.node.id), 'it has no seat in it any more')
+  t.alike(
+    (await b.ledger.list({ from: 'swarm', to: 'swarn', limit: 10 })).map(({ key }) => key),
+    []
+  )
+})
+
+test('who cannot read what was accepted leaves it to another to coordinate', async (t) => {
+  const scene = await Scene.start(t)
+  const [a] = scene.members as [Member, Member, Member]
+  const id = await a.node.core.swarms.launch(mapOf(40))
+  const { head } = (await a.node.core.swarms.find(id)) as unknown as { readonly head: { readonly voters: readonly string[] } }
+  await scene.pass(2000)
+  const next = scene.members.find(({ node }) => node.id === head.voters[1]) ?? a
+  const rest = scene.members.filter((one) => one !== a)
+  const { ledger } = next
+  const get = ledger.get.bind(ledger)
+  ledger.get = (key) => (key.startsWith('swarm-result/') ? Promise.resolve(null) : get(key))
+  await scene.kill(a)
+  await scene.pass(40_000, rest)
+  ledger.get = get
+  await scene.pass(40_000, rest)
+  t.is((await scene.same(id, rest)).status, 'completed')
+  t.is((await scene.info(next, id)).coordination?.epoch, 3, 'the second that took over')
+})
+
 test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {
   const scene = await Scene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
