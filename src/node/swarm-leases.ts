@@ -14,6 +14,7 @@ import type { Peers } from './peers.js'
 import type { Asked, Requests } from './requests.js'
 import type { SwarmHead, SwarmLease } from './swarm-book.js'
 import { justified } from './swarm-offers.js'
+import type { PastLease } from './swarm-past.js'
 import { subTaskId } from './swarm-session.js'
 import type { SwarmTerm } from './swarm-term.js'
 
@@ -61,8 +62,10 @@ export interface ItemRun {
 
 interface Held {
   readonly lease: SwarmLease
-  /** It was given by the launcher's process before this one. */
+  /** It was given by the launcher's process before this one, or by whoever coordinated before. */
   readonly isResumed: boolean
+  /** Its agent may have been asked by another node: what it says to this one may tell nothing of that. */
+  readonly isStrange: boolean
   asked: Asked | null
   isAsking: boolean
   isHeld: boolean
@@ -90,12 +93,12 @@ export class SwarmLeases {
 
   /** Asks the agent of a new lease. */
   begin(lease: SwarmLease): void {
-    this.#ask(this.#hold(lease, false))
+    this.#ask(this.#hold(lease, { isResumed: false, isStrange: false }))
   }
 
   /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
-  resume(lease: SwarmLease): void {
-    const held = this.#hold(lease, true)
+  resume({ isStrange = false, ...lease }: PastLease): void {
+    const held = this.#hold(lease, { isResumed: true, isStrange })
     // What agents of this very node did has ended with it.
     if (this.#nodeOf(lease) === this.#parts.self) this.#lost(held, ENDINGS.interrupted.error)
   }
@@ -155,8 +158,8 @@ export class SwarmLeases {
     return held === undefined || held.lease.attempt !== attempt || this.#nodeOf(held.lease) !== peer ? null : held
   }
 
-  #hold(lease: SwarmLease, isResumed: boolean): Held {
-    const held = { lease, isResumed, asked: null, isAsking: false, isHeld: false }
+  #hold(lease: SwarmLease, from: Pick<Held, 'isResumed' | 'isStrange'>): Held {
+    const held = { lease, ...from, asked: null, isAsking: false, isHeld: false }
     this.#held.set(lease.index, held)
     return held
   }
@@ -234,6 +237,7 @@ export class SwarmLeases {
     held.isAsking = false
     if (this.#isStopped) return
     const isLater = NOT_BEGUN.has(error.code) || NOT_RECORDED.has(error.code)
+    if (!isLater && isInDoubt(held)) return this.#lost(held, error)
     if (!isLater) return this.#failed(held, error)
     // Until its time is over it may be asked again: see `tick`.
     if (!held.isResumed) this.#parts.onInput({ type: 'busy', ...held.lease })
@@ -247,6 +251,7 @@ export class SwarmLeases {
     if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
     // Nor does what it says now tell what it did for the process before.
     if (BROKEN_OFF.has(error.code) || (held.isResumed && NOT_BEGUN.has(error.code))) return this.#lost(held, error)
+    if (isInDoubt(held) && (held.isStrange || isRefusal(error.code))) return this.#lost(held, error)
     if (NOT_BEGUN.has(error.code)) return this.#parts.onInput({ type: 'busy', ...held.lease })
     this.#failed(held, error)
   }
@@ -277,4 +282,9 @@ export class SwarmLeases {
   #kept(lease: SwarmLease, { data, ...bare }: ErrorBody): ErrorBody {
     return data === undefined || this.#parts.fault(lease, data) !== null ? bare : { ...bare, data }
   }
+}
+
+/** May a run have begun before, which must not be repeated? Its agent was only asked how it stands, so not to have been asked proves nothing. */
+function isInDoubt({ isResumed, lease }: Held): boolean {
+  return isResumed && !lease.isRepeatable
 }

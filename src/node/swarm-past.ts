@@ -9,9 +9,15 @@ import type { SwarmLease, SwarmRow } from './swarm-book.js'
 import type { SwarmLaunch } from './swarm-head.js'
 import type { SwarmTerm } from './swarm-term.js'
 
+/** A lease that was given before. */
+export interface PastLease extends SwarmLease {
+  /** It is not this node's ledger that tells of it, so its agent may never have been asked by this node. Default: false. */
+  readonly isStrange?: boolean
+}
+
 /** What the ledger has of a swarm that goes on. */
 export interface SwarmPast {
-  readonly leases: readonly SwarmLease[]
+  readonly leases: readonly PastLease[]
   readonly rows: readonly SwarmRow[]
 }
 
@@ -39,7 +45,7 @@ export function machineOf(
 }
 
 function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): KnownItem[] {
-  const known = ({ leasedAt, ...lease }: SwarmLease): KnownItem => ({
+  const known = ({ leasedAt, isStrange: _isStrange, ...lease }: PastLease): KnownItem => ({
     ...lease,
     status: null,
     ...(leasedAt === undefined ? {} : { leasedAt: atOf(leasedAt) })
@@ -54,8 +60,8 @@ function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): K
 }
 
 /** Leases of what may not be repeated that others gave: nobody else is given them, and their agents are asked how they stand. */
-export function strangeLeases(marks: ReadonlyMap<number, LeaseMark>, self: NodeId): SwarmLease[] {
+export function strangeLeases(marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
   return [...marks].flatMap(([index, { node, agent, attempt, failures }]) =>
-    node === self ? [] : [{ index, agent, attempt, failures, isRepeatable: false }]
+    node === self ? [] : [{ index, agent, attempt, failures, isRepeatable: false, isStrange: true }]
   )
 }

@@ -196,6 +196,17 @@ test('a worker that lost its disk as well does not begin again what may not be r
   t.is(scene.begun.length, 4)
 })
 
+test('a launcher whose questions are refused after a restart gives what may not be repeated to nobody else', async (t) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.launch(4, ONCE)
+  const [worker] = scene.workers
+  await scene.crash()
+  worker?.node.policy.write('rules:\n  - { to: { agent: w }, decision: deny }\n')
+  await scene.finish(id)
+  t.alike((await scene.rows(id)).map(({ status }) => status).sort(), ['completed', 'completed', 'unknown', 'unknown'])
+  t.is(scene.begun.length, 4)
+})
+
 test('what may not be repeated is done to its end though its launcher is away for long, and its result counts', async (t) => {
   const scene = await SwarmScene.start(t)
   const id = await scene.launch(2, ONCE)
