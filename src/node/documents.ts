@@ -335,11 +335,8 @@ export class Documents {
 
   #onStop(name: string, { stream, at, reason }: StreamStop): void {
     const { events, log, telemetry } = this.#parts
-    const source =
-      log
-        .view()
-        .documents.get(name)
-        ?.streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
+    const streams = log.view().documents.get(name)?.streams ?? []
+    const source = streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
     telemetry.log('warn', 'updates of a document are skipped', {
       code: 'CRDT_DESERIALIZATION_FAILED',
       source,
@@ -354,9 +351,10 @@ export class Documents {
       stream,
       at
     })
+    this.#leaveOwn(stream, reason)
   }
 
-  /** This node's home runs twice, or its store was put back. */
+  /** What would be written to it counts nowhere: this node's home runs twice, its store was put back, or others end the stream. */
   #leaveOwn(stream: StreamKey, reason: string): void {
     const name = this.#own.nameOf(stream)
     if (name === null) return

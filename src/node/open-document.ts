@@ -130,7 +130,7 @@ export class OpenDocument {
 
   /**
    * Edits the document as this node. Resolves when the edit is durable here.
-   * @throws NodeError FORBIDDEN, OVERLOADED; PAYLOAD_TOO_LARGE for what is too large to be told to others; what `change` throws
+   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for what is too large to be told to others; what `change` throws
    */
   edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
     return this.#inTurn(async () => {
@@ -173,7 +173,7 @@ export class OpenDocument {
     })
   }
 
-  /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, OVERLOADED, PAYLOAD_TOO_LARGE */
+  /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
   write(update: Uint8Array, session: string): Promise<void> {
     return this.#inTurn(async () => {
       this.#mustHaveRoom()
@@ -250,6 +250,8 @@ export class OpenDocument {
   }
 
   #mustHaveRoom(): void {
+    if (this.#own !== null && this.#stops.has(this.#own))
+      throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
     if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
   }
 

@@ -173,6 +173,23 @@ test('what cannot be read in a stream is skipped and logged with its source, and
   t.is(await textOn(bob), 'good and more')
 })
 
+test('a node whose own stream ended goes on with another, and what it writes then counts everywhere', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  const program = new Program(t, bob.api())
+  await world.settle()
+  await program.type(0, 'before. ')
+  await world.settle()
+  const streamsOf = (): string[] => (world.log.model.view().documents.get('notes')?.streams ?? []).map(({ coreKey }) => coreKey)
+  const [stream = ''] = streamsOf()
+  await bob.core.parts.documents.append(stream, [utf8('garbage')])
+  await world.settle()
+  await write(bob.api(), 'before. after. ')
+  await program.type(0, 'typed. ')
+  await world.settle()
+  for (const node of [ann, bob]) t.is(await textOn(node), 'typed. before. after. ')
+  t.is(streamsOf().length, 2)
+})
+
 test('a document that is forgotten is gone here, stays with others, and comes back when it is opened', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await write(ann.api(), 'kept by bob')

@@ -1,9 +1,16 @@
 import { BLOCK_LIMITS, encodeBlock } from './block.js'
-import type { DocumentStream } from './stream.js'
+import type { CheckedBlock, DocumentStream } from './stream.js'
 import { UPDATE_LIMITS } from './update.js'
 
 /** Blocks to append in this order, or why what was edited here can never be told to others. Then the replica is worth nothing: make a new one of the streams. */
 export type LocalBlocks = { readonly ok: true; readonly blocks: readonly Uint8Array[] } | { readonly ok: false; readonly reason: string }
+
+interface TakeOptions {
+  /** Sessions of this node that are open. */
+  readonly sessions: number
+  /** Why others would end the stream at a block of it that was noted as its last; null if they would not. */
+  faultOf(block: CheckedBlock): string | null
+}
 
 /** What this node edited and has not put into its stream yet. */
 export class LocalEdits {
@@ -14,12 +21,13 @@ export class LocalEdits {
     this.#updates.push(update)
   }
 
-  /** All that was noted, as blocks of the own stream; each goes through the checks that others put it through. */
-  take(stream: DocumentStream, sessions: number): LocalBlocks {
+  /** All that was noted, as blocks of the own stream; each goes through the checks that others put it through. `faultOf`: those that need the whole document. */
+  take(stream: DocumentStream, { sessions, faultOf }: TakeOptions): LocalBlocks {
     const blocks: Uint8Array[] = []
     const groups = grouped(this.#updates.splice(0))
     // A session is announced before anybody uses it, else its clientID could be given to two.
     if (groups.length === 0 && sessions > stream.announced) groups.push([])
+    if (stream.end !== null && groups.length > 0) return { ok: false, reason: 'the stream of this node ended' }
     for (const updates of groups) {
       const bytes = encodeBlock({ sessions, updates })
       const reading = stream.check(bytes)
@@ -27,6 +35,8 @@ export class LocalEdits {
       if (!reading.ok || fault !== null) return { ok: false, reason: fault ?? 'a block is malformed' }
       const isNext = stream.waiting.length === 0
       stream.push(reading.block)
+      const misfit = faultOf(reading.block)
+      if (misfit !== null) return { ok: false, reason: misfit }
       // Behind blocks that wait it waits as well; that it is in the document already does no harm.
       if (isNext) stream.shift()
       blocks.push(bytes)

@@ -5,7 +5,7 @@ import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from './snapshot.js'
 import { type CheckedBlock, DocumentStream, type StreamEnd } from './stream.js'
-import { readUpdate } from './update.js'
+import { readUpdate, type UpdateContents } from './update.js'
 import { blocker, gapFilling } from './needs.js'
 
 /** Largest document in bytes, as one update of Yjs. */
@@ -65,6 +65,7 @@ export interface ReplicaCounts {
   readonly isFull: boolean
 }
 
+const REVERSED = 'an update whose left and right are the wrong way round'
 const CLASH = 'its clientID is that of another'
 /** Marks what comes from streams, so that it is not taken for an edit of this node. */
 const FROM_STREAMS = Symbol('from streams')
@@ -162,7 +163,7 @@ export class Replica {
 
   /**
    * Writes an update (v1) of a program of this node into the document, as if it had been edited here. It must have the
-   * clientID of a session of this node. Returns why it is refused, or null.
+   * clientID of a session of this node, and what was written before must have been taken. Returns why it is refused, or null.
    */
   write(bytes: Uint8Array): string | null {
     const reading = readUpdate(bytes)
@@ -172,6 +173,7 @@ export class Replica {
     if (writes !== null && this.#ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
     if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
     if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update that stands on what is not there'
+    if (this.#isReversed(reading.update)) return REVERSED
     if (this.isFull()) return 'the document is full'
     Y.applyUpdate(this.doc, bytes)
     return null
@@ -201,7 +203,8 @@ export class Replica {
     const { own } = this.#options
     const stream = own === null ? null : this.#streamOf(own)
     if (stream === null) return { ok: true, blocks: [] }
-    const taken = this.#edits.take(stream, this.#ids.sessionsOf(stream.key))
+    const faultOf = (block: CheckedBlock): string | null => (this.#hasReversed(block) ? REVERSED : null)
+    const taken = this.#edits.take(stream, { sessions: this.#ids.sessionsOf(stream.key), faultOf })
     if (!taken.ok) this.#isVoid = true
     return taken
   }
@@ -302,9 +305,9 @@ export class Replica {
       isMoving = false
       for (const stream of this.#streams.values()) {
         for (let block = stream.waiting[0]; block !== undefined && this.#isReady(block); block = stream.waiting[0]) {
-          if (this.#isReversed(block)) {
+          if (this.#hasReversed(block)) {
             stream.drop()
-            stops.push(this.#end(stream, { at: stream.applied, reason: 'an update whose left and right are the wrong way round' }))
+            stops.push(this.#end(stream, { at: stream.applied, reason: REVERSED }))
             isMoving = true
             break
           }
@@ -333,9 +336,15 @@ export class Replica {
     return false
   }
 
-  #isReversed({ updates }: CheckedBlock): boolean {
-    const crossings = updates.flatMap(({ contents }) => contents.crossings)
-    return crossings.some((crossing) => this.#streams.get(this.#ids.ownerOf(crossing.client) ?? '')?.isReversed(crossing) === true)
+  #hasReversed({ updates }: CheckedBlock): boolean {
+    return updates.some(({ contents }) => this.#isReversed(contents))
+  }
+
+  #isReversed({ crossings, breaks, writes }: UpdateContents): boolean {
+    return crossings.some((crossing) => {
+      const stream = this.#streams.get(this.#ids.ownerOf(crossing.client) ?? '')
+      return stream?.isReversed(crossing, crossing.client === writes?.client ? breaks : []) === true
+    })
   }
 
   #onceOwnerOf(client: number): StreamKey | null {

@@ -112,10 +112,12 @@ export class DocumentStream {
 
   /**
    * Is the right one of a crossing in the run of the left one, so before it? Yjs puts such an item wherever it happens to have
-   * cut the run, so replicas would differ; nobody who writes with Yjs makes one.
+   * cut the run, so replicas would differ; nobody who writes with Yjs makes one. `breaks`: those of the update itself,
+   * if it writes with that clientID: it may be in no block yet.
    */
-  isReversed({ client, left, right }: Crossing): boolean {
-    const begin = this.#runs.get(client)?.findLast((clock) => clock <= left)
+  isReversed({ client, left, right }: Crossing, breaks: readonly number[] = []): boolean {
+    const isBefore = (clock: number): boolean => clock <= left
+    const begin = breaks.findLast(isBefore) ?? this.#runs.get(client)?.findLast(isBefore)
     return begin !== undefined && begin <= right
   }
 

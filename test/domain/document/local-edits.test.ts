@@ -1,0 +1,71 @@
+import test from 'brittle'
+import { utf8 } from '../../../src/kit/ids.js'
+import { forger, publish, replicaOf, stateOf, tell, writer } from '../../support/documents.js'
+
+/** An update of this clientID: a text behind and before clocks of its own. */
+function between(client: number, { clock, left, right, text }: { clock: number; left: number; right: number; text: string }): Uint8Array {
+  const id = (at: number): number[] => [...varUint(client), ...varUint(at)]
+  return Uint8Array.from([1, 1, ...varUint(client), ...varUint(clock), 0xc4, ...id(left), ...id(right), text.length, ...utf8(text), 0])
+}
+
+function varUint(value: number): number[] {
+  return value < 128 ? [value] : [(value % 128) + 128, ...varUint(Math.floor(value / 128))]
+}
+
+test('what others would end the stream of this node for is not written into it: left and right the wrong way round', (t) => {
+  const ann = writer('ann')
+  const text = ann.replica.doc.getText('text')
+  const client = ann.replica.doc.clientID
+  text.insert(0, 'abcdef')
+  publish(ann)
+  const write = (left: number, right: number): string | null => ann.replica.write(between(client, { clock: 6, left, right, text: 'Z' }))
+  t.is(write(4, 2), 'an update whose left and right are the wrong way round')
+  t.is(text.toJSON(), 'abcdef')
+  t.is(write(4, 5), null)
+  publish(ann)
+  t.is(text.toJSON(), 'abcdeZf')
+  const replica = replicaOf(null)
+  t.alike(tell(replica, [ann]), [])
+  t.alike(stateOf(replica), stateOf(ann.replica))
+})
+
+test('what a program writes in one piece before what it just wrote is taken, here and elsewhere', (t) => {
+  const ann = writer('ann')
+  const session = ann.replica.openSession()
+  publish(ann)
+  const program = forger(session)
+  const text = program.doc.getText('text')
+  text.insert(0, 'abc')
+  program.doc.transact(() => {
+    text.insert(0, 'X')
+    text.insert(1, 'Y')
+    text.insert(1, 'Z')
+  })
+  for (const update of program.take()) {
+    t.is(ann.replica.write(update), null)
+    publish(ann)
+  }
+  const replica = replicaOf(null)
+  t.alike(tell(replica, [ann]), [])
+  t.is(replica.doc.getText('text').toJSON(), 'XZYabc')
+})
+
+test('what turns the wrong way round only where it goes on from what is known is told to nobody', (t) => {
+  const ann = writer('ann')
+  const client = ann.replica.doc.clientID
+  ann.replica.doc.getText('text').insert(0, 'abcdef')
+  publish(ann)
+  // Clock 5 is known: of this only what follows is new, behind clock 5 and before clock 2.
+  t.is(ann.replica.write(between(client, { clock: 5, left: 1, right: 2, text: 'YZ' })), null)
+  t.alike(ann.replica.takeBlocks(), { ok: false, reason: 'an update whose left and right are the wrong way round' })
+})
+
+test('nothing is put into a stream of this node that ended', (t) => {
+  const ann = writer('ann')
+  ann.replica.doc.getText('text').insert(0, 'a')
+  publish(ann)
+  ann.replica.stop(ann.key, 1, 'two tales')
+  t.alike(ann.replica.takeBlocks(), { ok: true, blocks: [] })
+  ann.replica.doc.getText('text').insert(0, 'b')
+  t.alike(ann.replica.takeBlocks(), { ok: false, reason: 'the stream of this node ended' })
+})
