@@ -1,124 +1,9 @@
-import assert from 'node:assert/strict'
-import test, { type Assert } from 'brittle'
-import type { SwarmInfo, SwarmResults } from '../../src/ports/swarm-api.js'
-import { agentDefinition, capability, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
-import { MortalLedger } from '../support/durable-scene.js'
+import test from 'brittle'
 import { mapOf } from '../support/swarm-scene.js'
-
-interface Member {
-  node: FakeNode
-  agent: FakeAgent
-  ledger: MortalLedger
-}
-
-/** Three nodes, each linked with each and with an agent `w`, that may be killed. */
-class Scene {
-  readonly world: World
-  readonly members: Member[] = []
-  /** Runs that were begun anywhere, by the item's request id. */
-  readonly begun: string[] = []
-
-  private constructor(t: Assert) {
-    this.world = new World(t)
-  }
-
-  static async start(t: Assert, names: readonly string[] = ['b', 'c']): Promise<Scene> {
-    const scene = new Scene(t)
-    const first = { agent: define(scene.begun), ledger: new MortalLedger() }
-    scene.members.push({ ...first, node: await scene.world.owner({ agents: [first.agent], ledger: first.ledger }) })
-    for (const name of names) {
-      const made = { agent: define(scene.begun), ledger: new MortalLedger() }
-      scene.members.push({ ...made, node: await scene.world.member(name, { agents: [made.agent], ledger: made.ledger }) })
-    }
-    await scene.world.link(...scene.members.map(({ node }) => node))
-    return scene
-  }
-
-  at(index: number): Member {
-    const member = this.members[index]
-    if (member === undefined) throw new Error('no such member')
-    return member
-  }
-
-  /** Who takes over from the launcher, and who does then. */
-  rest(id: string): [Member, Member] {
-    const voters = this.at(0).node.core.swarms.headOf(id)?.voters ?? []
-    const [next, other] = voters.slice(1).flatMap((voter) => this.members.filter(({ node }) => node.id === voter))
-    if (next === undefined || other === undefined) throw new Error('they do not vote')
-    return [next, other]
-  }
-
-  /** Every agent does what it has. */
-  finishRuns(members: readonly Member[] = this.members): void {
-    for (const { agent } of members) for (const run of [...agent.open]) run.end({ ok: true, result: run.task.input })
-  }
-
-  async info(member: Member, id: string): Promise<SwarmInfo> {
-    return (await member.node.core.swarms.find(id)).info()
-  }
-
-  async kill(member: Member): Promise<void> {
-    for (const other of this.members) if (other !== member) this.world.net.disconnect(member.node.id, other.node.id)
-    member.ledger = member.ledger.kill()
-    await member.node.core.close()
-    await this.world.settle()
-  }
-
-  /** Its process starts again, with what was on its disk unless that is lost. */
-  async restart(member: Member, isLost = false): Promise<void> {
-    member.ledger = isLost ? new MortalLedger() : member.ledger
-    member.agent = define(this.begun)
-    const { store, actor } = member.node
-    member.node = await this.world.start(actor, { store, ledger: member.ledger, agents: [member.agent] })
-    await this.link(member)
-  }
-
-  /** Links a node with all others. */
-  async link(member: Member): Promise<void> {
-    for (const other of this.members) {
-      const isApart = other !== member && !this.world.net.isConnected(member.node.id, other.node.id)
-      if (isApart && !other.ledger.isDead) this.world.net.connect(member.node.id, other.node.id)
-    }
-    await this.world.settle()
-  }
-
-  async cut(member: Member): Promise<void> {
-    for (const other of this.members) if (other !== member) this.world.net.disconnect(member.node.id, other.node.id)
-    await this.world.settle()
-  }
-
-  async rows(member: Member, id: string): Promise<SwarmResults['results']> {
-    return (await member.node.core.swarms.find(id)).results().results
-  }
-
-  /** All that are there have the same results; gives them. */
-  async same(id: string, members: readonly Member[] = this.members): Promise<SwarmResults> {
-    const all = await Promise.all(members.map(async ({ node }) => (await node.core.swarms.find(id)).results()))
-    for (const one of all) assert.deepEqual(one, all[0])
-    const [first] = all
-    if (first === undefined) throw new Error('no members')
-    return first
-  }
-
-  async pass(ms: number, members: readonly Member[] = this.members): Promise<void> {
-    for (let left = ms; left > 0; left -= 500) {
-      this.finishRuns(members)
-      await this.world.pass(500)
-    }
-  }
-}
-
-function define(begun: string[]): FakeAgent {
-  const capabilities = [capability('work.again'), capability('work.once', { idempotent: false })]
-  return new FakeAgent(agentDefinition('w', { capabilities, concurrency: 1 }), ({ requestId }) => {
-    begun.push(requestId)
-    return null
-  })
-}
+import { type Member, VotersScene } from '../support/voters-scene.js'
 
 test('the launcher is killed for good mid-swarm: another participant finishes it, and the third has the same results', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(30))
   await scene.pass(3000)
@@ -147,7 +32,7 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
 })
 
 test('what may not be repeated and was leased by the launcher that is gone ends as unknown; nothing is begun twice, all else is done', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
   await scene.pass(1500)
@@ -164,7 +49,7 @@ test('what may not be repeated and was leased by the launcher that is gone ends 
 
 test('who takes over and may not ask after what may not be repeated gives it to nobody else: it ends as unknown', async (t) => {
   for (const whose of ['its own rules', 'those of the agent'] as const) {
-    const scene = await Scene.start(t)
+    const scene = await VotersScene.start(t)
     const [a] = scene.members as [Member, Member, Member]
     const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
     const [next, other] = scene.rest(id)
@@ -183,7 +68,7 @@ test('who takes over and may not ask after what may not be repeated gives it to 
 })
 
 test('a coordinator that is cut off has nothing accepted any more, whatever its own agent does; when it is back it has what the others accepted', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(40))
   await scene.pass(2000)
@@ -206,7 +91,7 @@ test('a coordinator that is cut off has nothing accepted any more, whatever its 
 })
 
 test('a worker does not begin what a coordinator of a lower epoch leases', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(40))
   await scene.pass(1000)
@@ -235,7 +120,7 @@ test('a worker does not begin what a coordinator of a lower epoch leases', async
 })
 
 test('a participant that lost its disk votes only when it has learned what it may have promised; the swarm goes on, and all have the same', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(40))
   await scene.pass(2000)
@@ -253,7 +138,7 @@ test('a participant that lost its disk votes only when it has learned what it ma
 })
 
 test('the launcher comes back when all is over: it has the end and the results that the others have', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(12))
   await scene.pass(1500)
@@ -268,7 +153,7 @@ test('the launcher comes back when all is over: it has the end and the results t
 })
 
 test('who was away while it ended, and knows of leases that nobody speaks of any more, has the end of those who were started again since', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
   await scene.pass(1500)
@@ -288,7 +173,7 @@ test('who was away while it ended, and knows of leases that nobody speaks of any
 })
 
 test('who takes over tells nothing of what was accepted before it is durable there', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a] = scene.members as [Member, Member, Member]
   const id = await a.node.core.swarms.launch(mapOf(30))
   const [next, other] = scene.rest(id)
@@ -323,7 +208,7 @@ test('who takes over tells nothing of what was accepted before it is durable the
 })
 
 test('who only takes part in swarms keeps the newest hundred in memory; of all others its ledger tells', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b] = [scene.at(0), scene.at(1)]
   const ids: string[] = []
   for (let at = 0; at < 103; at++) {
@@ -340,7 +225,7 @@ test('who only takes part in swarms keeps the newest hundred in memory; of all o
 })
 
 test('a participant that has learned again what it lost votes after its next start as one that never lost it', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(60))
   await scene.pass(2000)
@@ -356,7 +241,7 @@ test('a participant that has learned again what it lost votes after its next sta
 })
 
 test('a swarm without a majority is let go when all that is known of it expires', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const id = await a.node.core.swarms.launch(mapOf(30))
   await scene.pass(2000)
@@ -377,7 +262,7 @@ test('a swarm without a majority is let go when all that is known of it expires'
 })
 
 test('who cannot read what was accepted leaves it to another to coordinate', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a] = scene.members as [Member, Member, Member]
   const id = await a.node.core.swarms.launch(mapOf(40))
   const { head } = (await a.node.core.swarms.find(id)) as unknown as { readonly head: { readonly voters: readonly string[] } }
@@ -396,7 +281,7 @@ test('who cannot read what was accepted leaves it to another to coordinate', asy
 })
 
 test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {
-  const scene = await Scene.start(t)
+  const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
   const pinned = await a.node.core.swarms.launch(mapOf(3, { takeover: false }))
   await scene.pass(3000)
