@@ -1,4 +1,4 @@
-import type * as Y from 'yjs'
+import * as Y from 'yjs'
 import { isWellFormed } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import { canonicalJson, jsonFault } from '../../kit/json.js'
@@ -17,12 +17,21 @@ export type SharedEdit =
   | { readonly type: 'list'; readonly list: readonly unknown[] }
   | { readonly type: 'list'; readonly splice: { readonly at: number; readonly remove: number; readonly insert: readonly unknown[] } }
 
+type Root = NonNullable<ReturnType<Y.Doc['share']['get']>>
+
+const TYPES = { text: Y.Text, map: Y.Map, list: Y.Array } as const
+
 /**
- * The value of a shared type: text, object or list; empty when nothing was written.
+ * The value of a shared type: text, object or list; empty when nothing was written. The document stays as it is.
  * @throws NodeError CONFLICT when the name is that of another type
  */
 export function readShared(doc: Y.Doc, type: SharedType, root: string): unknown {
-  return sharedOf(doc, type, root).toJSON()
+  const found = doc.share.get(root)
+  if (found !== undefined && !isOpen(found)) return sharedOf(doc, type, root).toJSON()
+  if (found !== undefined) mustHold(found, type)
+  // Asked for what others wrote, Yjs makes it that type for good. So it is read through one of which the document knows nothing.
+  const { _start = null, _map = new Map(), _length = 0 } = found ?? {}
+  return Object.assign(new TYPES[type](), { doc, _start, _map, _length }).toJSON()
 }
 
 /** Makes one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for what a document cannot hold, and places that are not there */
@@ -35,12 +44,37 @@ export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
 }
 
 function sharedOf(doc: Y.Doc, type: SharedType, root: string): Y.Text | Y.Map<unknown> | Y.Array<unknown> {
+  const found = doc.share.get(root)
+  if (found !== undefined && isOpen(found)) mustHold(found, type)
   try {
     if (type === 'text') return doc.getText(root)
     return type === 'map' ? doc.getMap(root) : doc.getArray(root)
   } catch (cause) {
-    throw new NodeError('CONFLICT', `the document has something else than a ${type} under this name`, { cause })
+    throw somethingElse(type, cause)
   }
+}
+
+/** Did nobody say here yet what it is? */
+function isOpen(found: Root): boolean {
+  return found.constructor === Y.AbstractType
+}
+
+/** What holds nothing may become anything. */
+function mustHold({ _map, _start }: Root, type: SharedType): void {
+  const held = new Set<SharedType>()
+  for (const { deleted } of _map.values()) if (!deleted) held.add('map')
+  for (let item = _start; item !== null; item = item.right) if (!item.deleted) for (const one of canHold(item.content)) held.add(one)
+  if (held.size > 0 && !held.has(type)) throw somethingElse(type)
+}
+
+function canHold(content: Y.Item['content']): readonly SharedType[] {
+  if (content instanceof Y.ContentType) return ['text', 'list']
+  const isOfText = content instanceof Y.ContentString || content instanceof Y.ContentEmbed || content instanceof Y.ContentFormat
+  return isOfText ? ['text'] : ['list']
+}
+
+function somethingElse(type: SharedType, cause?: unknown): NodeError {
+  return new NodeError('CONFLICT', `the document has something else than a ${type} under this name`, { cause })
 }
 
 function faultOf(edit: SharedEdit): string | null {

@@ -71,3 +71,37 @@ test('a part of a text is replaced, and places that are not there are refused', 
   await failsWith(t, 'CONFLICT', () => readShared(doc, 'map', 'text'))
   t.is(readShared(doc, 'text', 'text'), 'hello you')
 })
+
+test('what others wrote is read as what it is, and reading it as something else neither changes it nor leaves anything behind', async (t: Assert) => {
+  const values = { text: 'hello', map: { a: 1 }, list: [1, 'b'] } as const
+  const types = ['text', 'map', 'list'] as const
+  const { docs } = pair((doc) => {
+    for (const type of types) editShared(doc, type, { type, [type]: values[type] } as never)
+    doc.getText('bare').insertEmbed(0, { image: 1 })
+    doc.getArray('nested').push([new Y.Map()])
+    doc.getText('emptied').insert(0, 'x')
+    doc.getText('emptied').delete(0, 1)
+  })
+  const [, other] = docs
+  const roots = [...other.share.keys()]
+  for (const root of types) {
+    for (const type of types) {
+      if (type === root) continue
+      await failsWith(t, 'CONFLICT', () => readShared(other, type, root))
+      await failsWith(t, 'CONFLICT', () => editShared(other, root, { type, [type]: values[type] } as never))
+    }
+    t.alike(readShared(other, root, root), values[root])
+  }
+  await failsWith(t, 'CONFLICT', () => readShared(other, 'list', 'bare'))
+  t.is(readShared(other, 'text', 'bare'), '')
+  t.alike(readShared(other, 'list', 'nested'), [{}])
+  for (const root of ['emptied', 'made-up'])
+    t.alike([readShared(other, 'text', root), readShared(other, 'map', root), readShared(other, 'list', root)], ['', {}, []])
+  t.alike([...other.share.keys()], roots)
+  t.ok(
+    [...other.share.values()].every((type) => type.constructor === Y.AbstractType),
+    'nothing was decided'
+  )
+  editShared(other, 'text', { type: 'text', text: 'hello you' })
+  t.is(readShared(other, 'text', 'text'), 'hello you')
+})
