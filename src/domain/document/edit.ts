@@ -1,25 +1,71 @@
 import type * as Y from 'yjs'
 import { sequenceDiff } from './sequence-diff.js'
 
+/** A part of a text to be replaced; places count the UTF-16 units that are read of it. */
+interface TextPart {
+  readonly at: number
+  readonly remove: number
+  readonly insert: string
+}
+
 /**
  * Makes a shared text equal to `target` by the smallest change, so that what others write elsewhere at the same time stays.
- * One transaction; a text with formatting keeps that of what stays. `target` must have no lone
- * surrogates: on their way to others they would become U+FFFD.
+ * One transaction; a text with formatting keeps that of what stays, and all that is embedded, which is not read, stays too.
+ * `target` must have no lone surrogates: on their way to others they would become U+FFFD.
  */
 export function editText(text: Y.Text, target: string): void {
   // By code points: a surrogate pair is never split.
   const old = Array.from(text.toJSON())
   const next = Array.from(target)
-  const hunks = sequenceDiff(old, next)
-  if (hunks.length === 0) return
-  const delta: { retain?: number; delete?: number; insert?: string }[] = []
+  let read = 0
   let at = 0
-  for (const { at: place, remove, from, to } of hunks) {
-    const kept = old.slice(at, place).join('').length
-    if (kept > 0) delta.push({ retain: kept })
-    if (remove > 0) delta.push({ delete: old.slice(place, place + remove).join('').length })
-    if (to > from) delta.push({ insert: next.slice(from, to).join('') })
+  const parts = sequenceDiff(old, next).map(({ at: place, remove, from, to }) => {
+    const removed = old.slice(place, place + remove).join('').length
+    read += old.slice(at, place).join('').length
+    const part = { at: read, remove: removed, insert: next.slice(from, to).join('') }
+    read += removed
     at = place + remove
+    return part
+  })
+  replaceParts(text, parts)
+}
+
+/** Replaces parts of a text of a document, first to last, which do not overlap. One transaction; what is embedded in it stays. */
+export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
+  const embeds = embedsOf(text)
+  let read = 0
+  let place = 0
+  const pass = (to: number, isRemoved: boolean): void => {
+    const go = (end: number): void => {
+      if (isRemoved) text.delete(place, end - read)
+      else place += end - read
+      read = end
+    }
+    // What stands in for text behind something embedded stands behind it too.
+    while (embeds[0] !== undefined && embeds[0] < to + (isRemoved ? 0 : 1)) {
+      go(embeds[0])
+      embeds.shift()
+      place++
+    }
+    go(to)
   }
-  text.applyDelta(delta)
+  text.doc?.transact(() => {
+    for (const { at, remove, insert } of parts) {
+      pass(at, false)
+      pass(at + remove, true)
+      text.insert(place, insert)
+      place += insert.length
+    }
+  })
+}
+
+/** Where something is embedded, in order: how much text is before it. */
+function embedsOf(text: Y.Text): number[] {
+  const embeds: number[] = []
+  let read = 0
+  for (const { insert } of text.toDelta() as { readonly insert: unknown }[]) {
+    if (typeof insert === 'string') read += insert.length
+    else embeds.push(read)
+  }
+  return embeds
 }

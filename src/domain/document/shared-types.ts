@@ -2,13 +2,13 @@ import * as Y from 'yjs'
 import { isWellFormed } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import { canonicalJson, jsonFault } from '../../kit/json.js'
-import { editText } from './edit.js'
+import { editText, replaceParts } from './edit.js'
 import { sequenceDiff } from './sequence-diff.js'
 
 /** The shared types of a document that are read and edited by name. */
 export type SharedType = 'text' | 'map' | 'list'
 
-/** A change of one shared type: all of it made equal to something, or a part replaced. Texts count UTF-16 units. */
+/** A change of one shared type: all of it made equal to something, or a part replaced. Texts count the UTF-16 units that are read of them. */
 export type SharedEdit =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'text'; readonly splice: { readonly at: number; readonly remove: number; readonly insert: string } }
@@ -94,10 +94,8 @@ function valueOf(edit: Exclude<SharedEdit, { readonly type: 'text' }>): unknown 
 
 function textEdit(text: Y.Text, edit: SharedEdit & { readonly type: 'text' }): void {
   if ('text' in edit) return editText(text, edit.text)
-  const { at, remove, insert } = edit.splice
-  mustFit(at, remove, text.length)
-  text.delete(at, remove)
-  text.insert(at, insert)
+  mustFit(edit.splice.at, edit.splice.remove, text.toJSON().length)
+  replaceParts(text, [edit.splice])
 }
 
 function mapEdit(map: Y.Map<unknown>, edit: SharedEdit & { readonly type: 'map' }): void {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
-import { editText } from '../../../src/domain/document/edit.js'
+import { editText, replaceParts } from '../../../src/domain/document/edit.js'
 import { MAX_DIFFERENCES, sequenceDiff } from '../../../src/domain/document/sequence-diff.js'
 import { holds } from '../../support/holds.js'
 
@@ -82,4 +82,51 @@ test('what another wrote elsewhere at the same time stays when a text is set', a
     }),
     300
   )
+})
+
+/** Something embedded at each of these places of a text. */
+function withEmbeds(value: string, places: readonly number[]): Y.Text {
+  const { text } = textOf(value)
+  for (const [number, place] of [...places].sort((a, b) => b - a).entries()) text.insertEmbed(Math.min(place, value.length), { number })
+  return text
+}
+
+function embeddedIn(text: Y.Text): unknown[] {
+  return (text.toDelta() as { insert: unknown }[]).flatMap(({ insert }) => (typeof insert === 'string' ? [] : [insert]))
+}
+
+test('what is embedded in a text stays where it was when the text around it is set', async (t) => {
+  await holds(
+    t,
+    fc.property(arbText, arbText, fc.array(fc.nat({ max: 40 }), { maxLength: 5 }), (old, target, places) => {
+      // Not within a character.
+      const text = withEmbeds(
+        old,
+        places.map((place) => Array.from(old).slice(0, place).join('').length)
+      )
+      const embedded = embeddedIn(text)
+      editText(text, target)
+      assert.equal(text.toJSON(), target)
+      assert.deepEqual(embeddedIn(text), embedded)
+    }),
+    500
+  )
+  const image = { insert: { number: 0 } }
+  const setTo = (target: string): unknown => {
+    const text = withEmbeds('abcd', [2])
+    editText(text, target)
+    return text.toDelta()
+  }
+  t.alike(setTo('abcX'), [{ insert: 'ab' }, image, { insert: 'cX' }])
+  t.alike(setTo('aXcd'), [{ insert: 'aX' }, image, { insert: 'cd' }])
+  t.alike(setTo(''), [image])
+})
+
+test('a part of a text is replaced where it is read, beside what is embedded', (t) => {
+  const text = withEmbeds('abcd', [2])
+  replaceParts(text, [{ at: 3, remove: 1, insert: 'X' }])
+  t.alike(text.toDelta(), [{ insert: 'ab' }, { insert: { number: 0 } }, { insert: 'cX' }])
+  replaceParts(text, [{ at: 1, remove: 2, insert: 'Y' }])
+  t.is(text.toJSON(), 'aYX')
+  t.alike(embeddedIn(text), [{ number: 0 }])
 })
