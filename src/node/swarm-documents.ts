@@ -1,6 +1,7 @@
 import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { canonicalJson } from '../kit/json.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import { MAX_LISTED } from '../domain/document/access.js'
 import type { EntryBody, MembershipView } from '../domain/membership/types.js'
@@ -100,7 +101,9 @@ export class SwarmDocuments {
     const access = { see: rule, write: rule, serial: (before?.serial ?? 0) + 1 }
     if (record === undefined) return { kind: 'document', mesh: mesh.id, name, access, at: clock.now() }
     // What somebody made of its rules since is theirs.
-    if (record.creator !== self || before?.see.members.length !== before?.write.members.length) return null
+    const asMade = canonicalJson({ ...rule, members: before?.see.members ?? [] })
+    const isOurs = record.creator === self && record.access?.by === self
+    if (!isOurs || [before?.see, before?.write].some((one) => canonicalJson(one) !== asMade)) return null
     const lengths = Object.fromEntries(record.streams.map(({ coreKey }) => [coreKey, streams.size(coreKey).blocks]))
     return { kind: 'document-access', mesh: mesh.id, name, access, lengths }
   }

@@ -81,6 +81,31 @@ test('who takes part later is let into the document', async (t) => {
   await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(other, swarm))
 })
 
+test('a rule that somebody set for the document of a swarm stays as it is, whoever takes part later', async (t) => {
+  const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
+  await write({ world }, worker, swarm, 'early')
+  const rules = [
+    [owner, { members: ['worker'] }, { members: ['worker'] }],
+    [launcher, { tier: 'L1' }, { tier: 'L1' }]
+  ] as const
+  const agent = new FakeAgent(agentDefinition('v', { capabilities: [capability('work.again')] }))
+  const late = await world.member('late', { agents: [agent] })
+  await world.link(owner, launcher, worker, other, late)
+  await world.pass(5000, 500)
+  t.is(agent.tasks[0]?.swarm, swarm)
+  for (const [by, see, may] of rules) {
+    const restricted = by.api().call('documents.restrict', { document: swarm, see, write: may })
+    await world.settle()
+    await restricted
+    await world.settle()
+    const set = launcher.core.parts.log.view().documents.get(swarm)?.access
+    t.is(set?.by, by.id)
+    forgeControl(late, launcher, { name: 'swarm-document', body: { swarm } })
+    await world.settle()
+    t.alike(launcher.core.parts.log.view().documents.get(swarm)?.access, set)
+  }
+})
+
 test('a document of a swarm that does not come is not there, and nobody waits longer', async (t) => {
   const { world, swarm, launcher, worker } = await scene(t)
   world.net.disconnect(launcher.id, worker.id)
