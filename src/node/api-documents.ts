@@ -18,7 +18,7 @@ import type {
   DocumentWatches,
   DocumentWriter
 } from '../ports/document-api.js'
-import { memberAccess, type DocumentCaller } from './document-access.js'
+import { knownLengths, memberAccess, type DocumentCaller } from './document-access.js'
 import type { KnownDocument } from './documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
@@ -100,7 +100,7 @@ async function createDocument(
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
 }
 
-/** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, TIMEOUT, PEER_NOT_FOUND */
+/** Sets who may see and write. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, CONFLICT, TIMEOUT, PEER_NOT_FOUND */
 async function restrictDocument(
   node: NodeCore,
   { document, see, write }: Params<'documents.restrict'>,
@@ -111,8 +111,7 @@ async function restrictDocument(
   if (!node.documents.access(record, by).mayRestrict)
     throw new NodeError('FORBIDDEN', 'only the creator of a document and the owner of the mesh say who may see and write it')
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
-  // Of who loses the right to write, what is here now stays.
-  const lengths = Object.fromEntries(record.streams.map(({ coreKey }) => [coreKey, documents.size(coreKey).blocks]))
+  const lengths = await knownLengths(documents, record)
   await log.submit({ kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths }, LOG_TIMEOUT_MS)
   return documentDetail(node, node.documents.find(record.name, by), by)
 }

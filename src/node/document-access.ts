@@ -5,6 +5,7 @@ import type { StreamKey } from '../domain/document/client-ids.js'
 import { memberOf } from '../domain/membership/fold-document.js'
 import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
 import type { Tier } from '../domain/routing/tier.js'
+import type { DocumentStreams } from '../ports/documents.js'
 
 /** Who asks this node for something: as weak as what it speaks for. */
 export interface DocumentCaller {
@@ -48,6 +49,19 @@ export function callerAccess(
 /** How many blocks of each stream of a document count. */
 export function countedStreams(view: MembershipView, document: DocumentRecord): Map<StreamKey, number> {
   return new Map(document.streams.map(({ coreKey }) => [coreKey, countedBlocks(view, document, coreKey)]))
+}
+
+/**
+ * How long each stream of a document is known to be, to be signed with an access list: of who loses the right to write, so much
+ * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing.
+ * @throws NodeError CONFLICT when a stream cannot be opened
+ */
+export async function knownLengths(
+  documents: Pick<DocumentStreams, 'length'>,
+  { streams }: Pick<DocumentRecord, 'streams'>
+): Promise<Record<StreamKey, number>> {
+  const lengths = streams.map(async ({ coreKey }) => [coreKey, await documents.length(coreKey)] as const)
+  return Object.fromEntries(await Promise.all(lengths))
 }
 
 function guarded(view: MembershipView, { creator, access }: DocumentRecord): Parameters<typeof accessOf>[0] {

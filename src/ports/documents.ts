@@ -53,6 +53,11 @@ export interface DocumentStreams {
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
   /** Nothing of a stream that is not followed. */
   size(stream: StreamKey): StreamSize
+  /**
+   * Blocks that a stream is known to have, as its writer signed it, whether they are here or not; also of one that is not followed.
+   * @throws NodeError CONFLICT when it cannot be opened
+   */
+  length(stream: StreamKey): Promise<number>
   /** What {@link DocumentStreams.keep} kept last of a document, by its id; null: nothing. */
   kept(document: string): Promise<Uint8Array | null>
   /** Keeps something of a document beside its streams, for this node alone; null: nothing any more. */

@@ -222,6 +222,16 @@ test('who is in a sandbox has no part in documents of others, unless a list name
   await failsWith(t, 'FORBIDDEN', () => write(cat.api(), 'mine'))
 })
 
+test('who restricts a document that it forgot takes away the text of nobody', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  await write(bob.api(), 'of bob')
+  await world.settle()
+  await ann.api().call('documents.forget', { document: 'notes' })
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: null } })
+  await world.settle()
+  for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of bob')
+})
+
 test('what was refused counts again once its member may write again', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   // Ann has heard nothing of it when she leaves bob out.

@@ -68,6 +68,8 @@ class MemoryStreams implements DocumentStreams {
   readonly #onChange: () => void
   #followed = new Map<string, FollowedStream>()
   #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
+  /** Of those that were removed. */
+  readonly #lengths = new Map<string, number>()
   #isClosed = false
 
   constructor(node: NodeId, held: Held, { net, onChange }: { readonly net: Pick<FakeNet, 'moved'>; onChange(): void }) {
@@ -137,8 +139,15 @@ class MemoryStreams implements DocumentStreams {
     return { blocks: blocks.length, bytes: blocks.reduce((sum, { byteLength }) => sum + byteLength, 0) }
   }
 
+  length(stream: string): Promise<number> {
+    return Promise.resolve(Math.max(this.#lengths.get(stream) ?? 0, this.#held.get(stream)?.length ?? 0))
+  }
+
   remove(streams: readonly string[]): Promise<void> {
-    for (const stream of streams) this.#held.delete(stream)
+    for (const stream of streams) {
+      this.#lengths.set(stream, this.#held.get(stream)?.length ?? 0)
+      this.#held.delete(stream)
+    }
     return Promise.resolve()
   }
 

@@ -75,6 +75,12 @@ export class DocumentCore {
     return { blocks: this.#core?.contiguousLength ?? 0, bytes: this.#core?.byteLength ?? 0 }
   }
 
+  /** Blocks that it is known to have, here or not; null when it cannot be opened. */
+  async length(): Promise<number | null> {
+    await this.#opening
+    return this.#core?.length ?? null
+  }
+
   /** Removes its blocks. */
   async clear(): Promise<void> {
     await this.#opening

@@ -107,6 +107,15 @@ export class DocumentCores implements DocumentStreams {
     return this.#followed.get(stream)?.core.size() ?? NOTHING
   }
 
+  async length(stream: StreamKey): Promise<number> {
+    const followed = this.#followed.get(stream)?.core
+    const core = followed ?? this.#core(stream)
+    const length = await core.length()
+    if (followed === undefined) await core.close()
+    if (length === null) throw new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
+    return length
+  }
+
   async kept(document: string): Promise<Uint8Array | null> {
     const core = await this.#keeper(document)
     try {

@@ -95,6 +95,26 @@ test('what is written goes to those who may have it, and from them on when its w
   t.alike(await cat.cores.read(stream, 1, 9), [utf8('two')])
 })
 
+test('how long a stream is, is known though it is just being opened, was removed or is not followed', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const ann = new Side(t, path.join(dir, 'ann'))
+  const { stream } = await ann.cores.own('doc')
+  t.is(await ann.cores.length(stream), 0)
+  await ann.cores.append(stream, [utf8('one'), utf8('two')])
+  ann.cores.follow([everybody(stream)])
+  t.is(await ann.cores.length(stream), 2)
+  ann.cores.follow([])
+  await ann.cores.remove([stream])
+  t.is(await ann.cores.length(stream), 2)
+  await ann.cores.close()
+  const again = new Side(t, path.join(dir, 'ann'))
+  again.cores.follow([everybody(stream)])
+  t.is(again.cores.size(stream).blocks, 0)
+  t.is(await again.cores.length(stream), 2)
+  await again.cores.close()
+  await t.exception(again.cores.length(actor('nobody').id), /cannot be opened/)
+})
+
 test('a peer that may not have a stream gets nothing of it, whatever it opens by its key', async (t: Assert) => {
   const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
   const [hidden, open] = [(await ann.cores.own('hidden')).stream, (await ann.cores.own('open')).stream]
