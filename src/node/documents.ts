@@ -308,7 +308,9 @@ export class Documents {
     if (record === undefined) return
     const counted = countedStreams(view, record)
     for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
-    await document.follow(own === null || counted.has(own) ? counted : counted.set(own, Number.POSITIVE_INFINITY))
+    // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
+    const { mayWrite } = memberAccess(view, record, this.#parts.self)
+    await document.follow(own === null || counted.has(own) ? counted : counted.set(own, mayWrite ? Number.POSITIVE_INFINITY : 0))
   }
 
   #onBlocks(stream: StreamKey): void {

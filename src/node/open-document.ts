@@ -150,6 +150,7 @@ export class OpenDocument {
    */
   openSession(wish: number | null = null): Promise<number> {
     return this.#inTurn(async () => {
+      this.#mustWrite()
       const clientId = this.#again(wish) ?? this.#another(wish) ?? this.#replica.openSession()
       // Announced before anybody writes with it.
       await this.#publish()
@@ -173,7 +174,7 @@ export class OpenDocument {
     })
   }
 
-  /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
+  /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
   write(update: Uint8Array, session: string): Promise<void> {
     return this.#inTurn(async () => {
       this.#mustHaveRoom()
@@ -250,9 +251,15 @@ export class OpenDocument {
   }
 
   #mustHaveRoom(): void {
-    if (this.#own !== null && this.#stops.has(this.#own))
-      throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    this.#mustWrite()
     if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
+  }
+
+  /** The right to write may have been lost since somebody asked for it. */
+  #mustWrite(): void {
+    const own = this.#own ?? ''
+    if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
+    if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
   }
 
   #inTurn<T>(job: () => Promise<T>): Promise<T> {
@@ -266,7 +273,6 @@ export class OpenDocument {
 
   /** Puts what was edited into the own stream. */
   async #publish(): Promise<void> {
-    const { streams, seal } = this.#parts
     const own = this.#own
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
@@ -275,7 +281,7 @@ export class OpenDocument {
     }
     if (own === null || taken.blocks.length === 0) return
     try {
-      await streams.append(own, taken.blocks.map(seal))
+      await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
     } catch (error) {
       // It is in the replica and will never be in the stream.
       await this.#undo()

@@ -222,6 +222,18 @@ test('who is in a sandbox has no part in documents of others, unless a list name
   await failsWith(t, 'FORBIDDEN', () => write(cat.api(), 'mine'))
 })
 
+test('who loses the right to write before its stream is in the log shows its text no longer than others do', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  world.log.isWritable = false
+  await write(bob.api(), 'of bob')
+  t.is(await textOn(bob), 'of bob')
+  await world.settle()
+  world.log.isWritable = true
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { tier: null } })
+  await world.settle()
+  t.is(await textOn(bob), '')
+})
+
 test('who restricts a document that it forgot takes away the text of nobody', async (t: Assert) => {
   const { world, owner, ann, bob } = await scene(t)
   await write(bob.api(), 'of bob')

@@ -150,6 +150,22 @@ test('what was kept and counts no longer, or is in no stream, is left alone', as
   t.alike(await stateOf(await scene.open(t)), await madeAnew(t, scene), 'streams that were put back')
 })
 
+test('what is written once the right to write is lost, is refused, and taken when it is given again', async (t: Assert) => {
+  const scene = await Scene.of(t, 2)
+  const document = await scene.open(t)
+  const session = await document.openSession()
+  const edit = (): Promise<unknown> => document.edit((doc) => doc.getText('text').insert(0, 'x'))
+  // The new list is in the queue before the edit.
+  const lost = document.follow(new Map([[scene.own, 2]]))
+  for (const attempt of [edit(), document.openSession(), document.openSession(session), document.write(new Uint8Array([0, 0]), 'one')])
+    await t.exception(attempt, /may not write/)
+  await lost
+  t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and what announced the session')
+  await document.follow(new Map([[scene.own, EVERYTHING]]))
+  await edit()
+  t.is(await document.read(({ doc }) => doc.getText('text').toJSON()), 'x01')
+})
+
 test('a stream with two tales counts for nothing in what was kept either', async (t: Assert) => {
   const scene = await Scene.of(t, 40)
   await scene.keep(t)
