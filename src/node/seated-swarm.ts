@@ -17,7 +17,7 @@ import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow } from './swarm-book.js'
 import type { ContentName } from './swarm-contents.js'
 import type { Following, SwarmCourse } from './swarm-course.js'
 import type { ItemRun } from './swarm-leases.js'
-import { strangeLeases } from './swarm-past.js'
+import { leasesBefore } from './swarm-past.js'
 import { SwarmFollowing } from './swarm-following.js'
 import { NO_MAJORITY, SwarmNews } from './swarm-news.js'
 import { SwarmRun } from './swarm-run.js'
@@ -338,8 +338,7 @@ export class SeatedSwarm implements SwarmView {
       for (const row of rows) this.#accepted.settled(row)
       const known = new Set(accepted.map(({ index }) => index))
       const term = new SwarmTerm({ ...this.#parts, seat: this.#seat, course: this.#course, epoch, items: itemCount, accepted: known })
-      const own = leases.filter(({ index }) => (marks.get(index)?.node ?? self) === self)
-      const past = { rows, leases: [...own, ...strangeLeases(marks, self)] }
+      const past = { rows, leases: leasesBefore(leases, marks, self) }
       this.#term = term
       telemetry.log('info', 'this node coordinates a swarm', { swarm: id, epoch, accepted: rows.length })
       const hooks = {

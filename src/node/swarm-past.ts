@@ -59,9 +59,16 @@ function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): K
   return [...ended, ...[...byIndex.values()].filter(({ index }) => !isOpen.has(index))]
 }
 
-/** Leases of what may not be repeated that others gave: nobody else is given them, and their agents are asked how they stand. */
-export function strangeLeases(marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
-  return [...marks].flatMap(([index, { node, agent, attempt, failures }]) =>
-    node === self ? [] : [{ index, agent, attempt, failures, isRepeatable: false, isStrange: true }]
+/**
+ * The leases of a swarm that this node goes on to coordinate: those that its ledger has and it gave last, and by the marks
+ * what else may not be repeated. Nobody else is given those, also where this node's ledger has lost its own: their agents
+ * are asked how they stand.
+ */
+export function leasesBefore(kept: readonly SwarmLease[], marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
+  const own = kept.filter(({ index }) => (marks.get(index)?.node ?? self) === self)
+  const isOwn = new Set(own.map(({ index }) => index))
+  const strange = [...marks].flatMap(([index, { agent, attempt, failures }]) =>
+    isOwn.has(index) ? [] : [{ index, agent, attempt, failures, isRepeatable: false, isStrange: true }]
   )
+  return [...own, ...strange]
 }
