@@ -27,7 +27,9 @@ async function writeAlone(mesh: TestMesh, home: string, id: string): Promise<voi
   await alone.stop()
 }
 
-test('a forked member is shown by `peers` and `status` with what to do, and nothing but data comes to the stdout of a node', async (t) => {
+test('a forked member is shown by `peers` and `status` with what to do, and nothing but data comes to the stdout of a node', {
+  timeout: 120_000
+}, async (t) => {
   const mesh = await testMesh(t)
   const [first, b] = await twoAdmins(mesh)
   await first.stop()
