@@ -78,24 +78,34 @@ export class SeatOffers {
   /** A participant has the plan. */
   async seated(from: NodeId, { ledger, isOpen }: SeatMessageOf<'seated'>): Promise<void> {
     if (!this.#offering.voters.includes(from)) return
-    if (this.#next.seated[from] === undefined) return await this.#record(from, ledger)
+    if (this.#next.seated[from] === undefined) {
+      const isRecorded = await this.#record({ ...this.#next, seated: { ...this.#next.seated, [from]: ledger } })
+      return isRecorded ? await this.#offer(from) : undefined
+    }
     if (isOpen) this.#open.add(from)
     if (this.#open.size === this.#offering.voters.length - 1) this.#plan = null
   }
 
-  /** No seat is offered under a name that a crash would forget: who then lost its ledger would pass for one that never voted. */
-  async #record(node: NodeId, ledger: string): Promise<void> {
+  /** What this node had lost of its vote is learned again, and durable. */
+  async relearned(): Promise<void> {
+    await this.#record({ ...this.#next, state: 'open' })
+  }
+
+  /**
+   * Nothing is offered by what a crash would forget: who then lost its ledger would pass for one that never voted. False: it
+   * could not be recorded; it is asked again.
+   */
+  async #record(next: SeatRecord): Promise<boolean> {
     const { swarmVotes, commit, telemetry } = this.#parts
-    const next = { ...this.#next, seated: { ...this.#next.seated, [node]: ledger } }
     this.#next = next
     try {
       await commit([swarmVotes.seatChange(this.#offering.head.id, next)])
       this.#seat = next
-      await this.#offer(node)
+      return true
     } catch (error) {
-      // It is asked again.
       this.#next = this.#seat
       telemetry.log('warn', 'a seat could not be recorded', { reason: messageOf(error) })
+      return false
     }
   }
 

@@ -143,6 +143,8 @@ export class SeatedSwarm implements SwarmView {
     if (this.#record.state !== 'lost') return
     const { commit, swarmVotes, telemetry } = this.#parts
     this.#record = { ...this.#record, state: 'open' }
+    // A launcher's says more, which its offers know.
+    if (this.#offers !== null) return await this.#offers.relearned()
     await commit([swarmVotes.seatChange(this.head.id, this.#record)]).catch((error: unknown) =>
       telemetry.log('warn', 'that a vote was learned again could not be recorded', { reason: messageOf(error) })
     )
@@ -216,9 +218,8 @@ export class SeatedSwarm implements SwarmView {
 
   #stand(found: readonly Survey[]): void {
     const [launcher] = this.#voters
-    const isAble = this.#parts.clock.monotonic() >= this.#ableAt
     const isWelcome = launcher !== undefined && !this.#parts.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
-    this.#seat?.standing(isAble && (this.#offers === null ? isWelcome : this.#offers.hasMajority))
+    this.#seat?.standing(this.#parts.clock.monotonic() >= this.#ableAt && (this.#offers === null ? isWelcome : this.#offers.hasMajority))
     this.#seat?.tick()
   }
 

@@ -11,7 +11,7 @@ import type { MemberLog } from '../ports/mesh.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
 import { parseAddress } from './directory.js'
-import { memberAccess } from './document-access.js'
+import { knownLengths, memberAccess } from './document-access.js'
 import type { Peers } from './peers.js'
 import { survey, type SurveyParts } from './swarm-survey.js'
 import type { Swarms } from './swarms.js'
@@ -26,7 +26,7 @@ export interface SwarmDocumentsParts extends SurveyParts {
   readonly telemetry: Telemetry
   readonly log: MemberLog
   readonly peers: Pick<Peers, 'isOnline' | 'send'>
-  readonly streams: Pick<DocumentStreams, 'size'>
+  readonly streams: Pick<DocumentStreams, 'length'>
   readonly swarms: Pick<Swarms, 'headOf'>
   readonly work: Pick<Work, 'leaderOf'>
 }
@@ -82,15 +82,15 @@ export class SwarmDocuments {
   async #makeNow(name: string, participants: readonly NodeId[]): Promise<void> {
     const { log, telemetry } = this.#parts
     try {
-      const entry = this.#entry(name, participants)
+      const entry = await this.#entry(name, participants)
       if (entry !== null) await log.submit(entry, PATIENCE_MS)
     } catch (error) {
       telemetry.log('warn', 'the document of a swarm could not be made', { swarm: name, reason: messageOf(error) })
     }
   }
 
-  /** Makes the document, or lets those in who take part since. null: there is nothing to do. */
-  #entry(name: string, participants: readonly NodeId[]): EntryBody | null {
+  /** Makes the document, or lets those in who take part since. null: there is nothing to do. @throws NodeError CONFLICT as {@link knownLengths} */
+  async #entry(name: string, participants: readonly NodeId[]): Promise<EntryBody | null> {
     const { clock, log, self, streams } = this.#parts
     const { mesh, documents } = log.view()
     const record = documents.get(name)
@@ -104,8 +104,7 @@ export class SwarmDocuments {
     const asMade = canonicalJson({ ...rule, members: before?.see.members ?? [] })
     const isOurs = record.creator === self && record.access?.by === self
     if (!isOurs || [before?.see, before?.write].some((one) => canonicalJson(one) !== asMade)) return null
-    const lengths = Object.fromEntries(record.streams.map(({ coreKey }) => [coreKey, streams.size(coreKey).blocks]))
-    return { kind: 'document-access', mesh: mesh.id, name, access, lengths }
+    return { kind: 'document-access', mesh: mesh.id, name, access, lengths: await knownLengths(streams, record) }
   }
 
   /** Resolves when it is so, or after a while. */

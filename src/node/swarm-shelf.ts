@@ -12,8 +12,8 @@ export class SwarmShelf {
   readonly #head: SwarmHead
   /** What is here, but not durable yet. */
   readonly contents: SwarmContents
-  /** What was read last, and is larger than a piece: whoever asks for it asks again and again. */
-  #last: (ContentName & { readonly content: Uint8Array }) | null = null
+  /** What is being given away piece by piece: whoever asks for it asks again and again. */
+  #given: (ContentName & { readonly content: Uint8Array }) | null = null
 
   constructor(parts: SwarmSeatParts, head: SwarmHead) {
     const { clock, swarmVotes, tell } = parts
@@ -30,12 +30,9 @@ export class SwarmShelf {
   async content(name: ContentName): Promise<Uint8Array | null> {
     const here = this.contents.get(name)
     if (here !== undefined) return here
-    if (this.#last?.index === name.index && this.#last.digest === name.digest) return this.#last.content
     const { swarmVotes } = this.#parts
     const kept = await swarmVotes.content(this.#head.id, name.index, this.#head.itemCount)
-    if (kept === null || swarmVotes.digest(kept) !== name.digest) return null
-    if (kept.byteLength > PIECE_BYTES) this.#last = { ...name, content: kept }
-    return kept
+    return kept !== null && swarmVotes.digest(kept) === name.digest ? kept : null
   }
 
   /** Fetches contents: of this node first, unless it is this very one. */
@@ -49,9 +46,19 @@ export class SwarmShelf {
   async give(to: NodeId, wants: SeatMessageOf<'want'>['wants'], more: readonly Piece[]): Promise<void> {
     const pieces = [...more]
     for (const one of wants) {
-      const content = one.index < 0 ? null : await this.content(one)
+      const content = one.index < 0 ? null : await this.#piecemeal(one)
       if (content !== null && one.at < Math.max(1, content.byteLength)) pieces.push(pieceOf(one, content, one.at))
     }
     for (const body of piecesMessages(this.#head.id, pieces)) this.#parts.tell(to, { name: 'swarm', body })
+  }
+
+  /** A content of which a piece is asked for: it is read once for all of them, and let go with the last. */
+  async #piecemeal(one: ContentName & { readonly at: number }): Promise<Uint8Array | null> {
+    const isGiven = this.#given?.index === one.index && this.#given.digest === one.digest
+    const content = isGiven ? (this.#given?.content ?? null) : await this.content(one)
+    if (content === null) return null
+    if (one.at + PIECE_BYTES < content.byteLength) this.#given = { index: one.index, digest: one.digest, content }
+    else if (isGiven) this.#given = null
+    return content
   }
 }
