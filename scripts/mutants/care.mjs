@@ -4,6 +4,7 @@ const KILLED = 'what a restore that was cut off left goes before the next one be
 const FORGED = 'a backup that was cut, changed or added to anywhere is refused'
 const FORKED = 'a member that signed two blocks at one place is found and told of, nothing of it is taken, and all others go on'
 const EQUAL = 'two tales that are equally long are found as well, and who took the other one comes to the view that the owner signed'
+const LONGER = 'who has the longer of two tales finds the shorter one at a node that knows of both'
 const STILL = 'a log that stands still behind what its owner signed, or differs from it, takes the signed view; one that goes on does not'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
@@ -99,10 +100,18 @@ export const CARE_MUTANTS = [
   {
     name: 'two tales that are equally long are not compared',
     file: 'src/adapters/mesh/writer-cores.ts',
-    find: 'if (peer.remoteLength === core.length)',
-    put: 'if (peer.remoteLength > core.length)',
+    find: 'peer.remoteLength <= core.length',
+    put: 'peer.remoteLength < core.length',
     test: 'adapters/mesh/quarantine',
     title: EQUAL
+  },
+  {
+    name: 'a longer tale is not compared with a shorter one',
+    file: 'src/adapters/mesh/writer-cores.ts',
+    find: 'peer.remoteLength <= core.length',
+    put: 'peer.remoteLength === core.length',
+    test: 'adapters/mesh/writer-cores',
+    title: LONGER
   },
   {
     name: 'a view that differs from the signed one stays',

@@ -179,6 +179,22 @@ export const RELIABLE_MUTANTS = [
     title: 'that nobody can say whether it was done stays so'
   },
   {
+    name: 'a lane whose record is damaged takes numbers that are in use',
+    file: 'src/node/stored-lanes.ts',
+    find: '(messages.at(-1)?.seq ?? 0) + 1',
+    put: '1',
+    test: 'node/recovery',
+    title: 'what waits on a lane whose record is damaged gets there, with what is asked after it'
+  },
+  {
+    name: 'what has expired by a clock that jumped is removed at once',
+    file: 'src/node/recovery.ts',
+    find: '    if (this.#hasJumped()) return\n',
+    put: '',
+    test: 'node/recovery',
+    title: 'a clock that is set forward for a while, and back, takes nothing away before its time; one that stays does'
+  },
+  {
     name: 'a node waits for the card of a sender that was put out',
     file: 'src/node/recovery.ts',
     find: '!directory.isPutOut(source.nodeId) && ',

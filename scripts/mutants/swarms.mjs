@@ -175,8 +175,8 @@ export const SWARM_MUTANTS = [
   {
     name: 'a coordinator accepts without a lease',
     file: 'src/domain/swarm/coordination-candidate.ts',
-    find: "state.phase === 'asking' || now < leaseEnd(state)) return []",
-    put: "state.phase === 'asking' || now > 0) return []",
+    find: "state.phase === 'asking' || now < leaseEnd(state) ?",
+    put: "state.phase === 'asking' || now > 0 ?",
     test: 'domain/swarm/coordination-candidate',
     title: 'whoever has no lease any more accepts nothing, whatever a majority has on record'
   },

@@ -78,7 +78,7 @@ export const TAKEOVER_MUTANTS = [
   },
   {
     name: 'a participant that has learned again what it lost abstains at every start',
-    file: 'src/node/seated-swarm.ts',
+    file: 'src/node/own-seat.ts',
     find: "if (this.#record.state !== 'lost') return",
     put: "if (this.#record.state !== 'open') return",
     test,
@@ -103,9 +103,57 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'who cannot go on with a swarm holds on to it',
     file: 'src/node/seated-swarm.ts',
-    find: '      this.#ableAt = this.#parts.clock.monotonic() + UNABLE_MS',
-    put: '      if (this.#ableAt < 0) return',
+    find: 'if (!isOver()) this.#seat?.retreat()',
+    put: 'if (isOver()) this.#seat?.retreat()',
     test,
     title: 'who cannot read what was accepted leaves it to another to coordinate'
+  },
+  {
+    name: 'a late vote takes the place of the outcome that was told',
+    file: 'src/node/swarm-seat.ts',
+    find: 'content === undefined || this.#seating.isVoid(name)',
+    put: 'content === undefined',
+    test: 'node/swarm-seat',
+    title: 'a vote that becomes durable late does not take the place of the outcome that was told meanwhile'
+  },
+  {
+    name: 'plans that are offered push out those that are on their way',
+    file: 'src/node/swarm-seats.ts',
+    find: 'heardAt <= since',
+    put: 'heardAt > since - PLAN_IDLE_MS',
+    test: 'node/swarm-seats',
+    title: 'more large plans than there is room for all come, however often each is offered again meanwhile'
+  },
+  {
+    name: 'the wish to cancel a swarm that nobody coordinates is forgotten',
+    file: 'src/node/seated-swarm.ts',
+    find: 'if (this.#wish.isOpen) this.onCancel()',
+    put: 'if (!this.#wish.isOpen) this.onCancel()',
+    test: 'node/swarm-cancel',
+    title: 'a swarm that is canceled while nobody coordinates it says so'
+  },
+  {
+    name: 'a swarm is canceled after its deadline because somebody once wished it',
+    file: 'src/node/cancel-wish.ts',
+    find: 'return this.#isWanted && this.#isTimely',
+    put: 'return this.#isWanted',
+    test: 'node/swarm-cancel',
+    title: 'the wish to cancel a swarm is given up with its deadline'
+  },
+  {
+    name: 'who waits for a content that nobody can give keeps its lease for ever',
+    file: 'src/node/swarm-seat.ts',
+    find: 'now - this.#way.since >= STUCK_MS',
+    put: 'now < this.#way.since',
+    test,
+    title: 'who takes over and waits for what nobody can give, though one had it, lets another try'
+  },
+  {
+    name: 'who has all but the contents of what was accepted waits for those for ever',
+    file: 'src/node/swarm-seat.ts',
+    find: "phase === 'settling' || this.#beginning !== null",
+    put: "phase === 'settling'",
+    test,
+    title: 'who takes over and waits for what nobody can give, though a majority had it, lets another try'
   }
 ]

@@ -1,4 +1,6 @@
 import { NodeError } from '../kit/errors.js'
+import { shown } from '../kit/text.js'
+import type { SwarmInfo } from '../ports/swarm-api.js'
 import type { CommandContext } from './context.js'
 import { EXIT } from './exit-codes.js'
 import type { Launched } from './swarm-steps.js'
@@ -53,6 +55,12 @@ function stopped(id: string): NodeError {
   })
 }
 
+/** What becomes of the wish to cancel a swarm that only others can cancel. */
+export function cancelingText({ coordination }: Pick<SwarmInfo, 'coordination'>): string {
+  const coordinator = coordination?.coordinator ?? null
+  return coordinator === null ? 'it will be canceled when a majority is back' : `it will be canceled by ${shown(coordinator, 64)}`
+}
+
 /** Follows a swarm that this command launched: Ctrl-C cancels it and waits for its end, a second one quits at once. */
 export async function followOwnSwarm(context: CommandContext, id: string, launched: Launched): Promise<number> {
   let isCanceled = false
@@ -63,6 +71,9 @@ export async function followOwnSwarm(context: CommandContext, id: string, launch
     context
       .api()
       .call('swarm.cancel', { id })
+      .then((info) => {
+        if (info.willBeCanceled === true) context.output.note(cancelingText(info))
+      })
       .catch((error: unknown) => {
         context.output.note(`it could not be canceled: ${error instanceof Error ? error.message : String(error)}`)
       })

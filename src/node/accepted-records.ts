@@ -39,6 +39,11 @@ export class AcceptedRecords {
     return this.#digests.get(index)
   }
 
+  /** Is something else accepted under its index? Then it never is. */
+  isVoid({ index, digest }: ContentName): boolean {
+    return (this.#digests.get(index) ?? digest) !== digest
+  }
+
   /** All that are known. */
   get names(): ContentName[] {
     return [...this.#digests].map(([index, digest]) => ({ index, digest }))

@@ -10,7 +10,7 @@ import { AcceptedRecords } from './accepted-records.js'
 import type { SwarmBook, SwarmEnd, SwarmHead, SwarmRow } from './swarm-book.js'
 import type { ContentName } from './swarm-contents.js'
 import type { SwarmCourse } from './swarm-course.js'
-import { bytesOf } from './swarm-rows.js'
+import type { SwarmShelf } from './swarm-shelf.js'
 import type { SwarmVotes } from './swarm-votes.js'
 
 /** What following a swarm needs. */
@@ -28,12 +28,7 @@ export interface AcceptedSwarmParts {
 export interface FollowedSwarm {
   readonly head: SwarmHead
   readonly course: SwarmCourse
-  /** A content that is here; null for none. @throws NodeError STORE_DAMAGED */
-  content(name: ContentName): Promise<Uint8Array | null>
-  /** Fetches contents, from this node first. */
-  obtain(names: readonly ContentName[], from: NodeId): void
-  /** A content is durable here: it need not be held any more. */
-  release(name: ContentName): void
+  readonly shelf: Pick<SwarmShelf, 'content' | 'contents' | 'obtain'>
   /** All of it is accepted, the end too, and durable here. */
   onOver(end: SwarmEnd): void
 }
@@ -48,7 +43,6 @@ export class AcceptedSwarm {
   readonly #lacking = new Map<number, ContentName>()
   /** Contents are taken one after the other. */
   #taking: Promise<void> = Promise.resolve()
-  #bytes = 0
   #isOver = false
 
   constructor(parts: AcceptedSwarmParts, swarm: FollowedSwarm) {
@@ -57,14 +51,21 @@ export class AcceptedSwarm {
     this.records = new AcceptedRecords(swarm.head.itemCount)
   }
 
-  /** About how many bytes the outcomes hold. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
   /** Has the end been accepted? */
   get hasEnd(): boolean {
     return this.records.get(RECORDS.end(this.#swarm.head.itemCount)) !== undefined
+  }
+
+  /** Notes what is accepted, and gives what was not known. What else was proposed in its place is let go. */
+  learn(names: readonly ContentName[], said: { readonly total: number; readonly epoch: number }): ContentName[] {
+    const fresh = this.records.add(names, said)
+    if (fresh.length > 0) this.#swarm.shelf.contents.keep((name) => !this.records.isVoid(name))
+    return fresh
+  }
+
+  /** It has ended: what was not accepted by now never is. */
+  close(): void {
+    this.#swarm.shelf.contents.keep(({ index, digest }) => this.records.get(index) === digest)
   }
 
   /** Takes what is accepted, and what was lacking, as far as the contents are here; the others are fetched. */
@@ -91,12 +92,6 @@ export class AcceptedSwarm {
     await this.#taking
   }
 
-  /** An item has its outcome. */
-  settled(row: SwarmRow): void {
-    if (!this.#swarm.course.rows.has(row.index)) this.#bytes += bytesOf(row)
-    this.#swarm.course.settled(row)
-  }
-
   /** The outcomes that were accepted, and what may not be repeated but was leased, by item. @throws NodeError STORE_DAMAGED */
   async read(accepted: readonly ContentName[]): Promise<{ readonly rows: SwarmRow[]; readonly marks: Map<number, LeaseMark> }> {
     const rows: SwarmRow[] = []
@@ -104,7 +99,7 @@ export class AcceptedSwarm {
     for (const name of accepted) {
       const kind = recordKind(this.#swarm.head.itemCount, name.index)
       if (kind.type === 'end') continue
-      const content = await this.#swarm.content(name)
+      const content = await this.#swarm.shelf.content(name)
       const row = content === null || kind.type === 'mark' ? null : decodeOutcome(content)
       const mark = content === null || kind.type === 'outcome' ? null : decodeMark(content)
       // Without it an item that has its outcome would be done once more.
@@ -123,14 +118,14 @@ export class AcceptedSwarm {
     const end = await swarmVotes.content(id, RECORDS.end(itemCount), itemCount)
     if (end !== null) kept.set(RECORDS.end(itemCount), end)
     const names = [...kept].map(([index, content]) => ({ index, digest: swarmVotes.digest(content) }))
-    this.records.add(names, { total: names.length, epoch: 0 })
+    this.learn(names, { total: names.length, epoch: 0 })
   }
 
   async #takeAll(from: NodeId): Promise<void> {
     const taken: { readonly name: ContentName; readonly content: Uint8Array }[] = []
     const changes: LedgerChange[] = []
     for (const name of this.#lacking.values()) {
-      const content = await this.#swarm.content(name)
+      const content = await this.#swarm.shelf.content(name)
       if (content === null) continue
       taken.push({ name, content })
       changes.push(...(await this.#missing(name, content)))
@@ -140,11 +135,12 @@ export class AcceptedSwarm {
     for (const { name, content } of taken) {
       if (this.#isOver) return
       this.#lacking.delete(name.index)
-      this.#swarm.release(name)
+      // It is durable here.
+      this.#swarm.shelf.contents.drop(name)
       const row = name.index >= this.#swarm.head.itemCount ? null : decodeOutcome(content)
-      if (row?.index === name.index) this.settled(row)
+      if (row?.index === name.index) this.#swarm.course.settled(row)
     }
-    if (this.#lacking.size > 0) this.#swarm.obtain([...this.#lacking.values()], from)
+    if (this.#lacking.size > 0) this.#swarm.shelf.obtain([...this.#lacking.values()], from)
     else await this.#finishIfOver()
   }
 
@@ -157,11 +153,11 @@ export class AcceptedSwarm {
   }
 
   async #finishIfOver(): Promise<void> {
-    const { head, content, onOver } = this.#swarm
+    const { head, shelf, onOver } = this.#swarm
     const index = RECORDS.end(head.itemCount)
     const digest = this.records.get(index)
     if (digest === undefined || !this.records.isWhole || this.#isOver) return
-    const bytes = await content({ index, digest })
+    const bytes = await shelf.content({ index, digest })
     const end = bytes === null ? null : decodeEnd(bytes)
     if (end === null) return
     const { swarmBook, commit, clock, limits } = this.#parts

@@ -171,6 +171,8 @@ function policyCalls(node: NodeCore, { name: by, tier, sandboxId }: Principal): 
 }
 
 type Push<T> = (value: T) => void
+/** Ends a watch; with an error when it cannot go on. */
+type End = (error?: unknown) => void
 /** `newest`: each value is the whole, so a reader that is behind needs only the last one. */
 type WatchTable = {
   readonly [N in WatchName]: readonly [Scope, Watch<N>, 'newest' | 'all']
@@ -179,7 +181,7 @@ type WatchTable = {
 type Watch<N extends WatchName> = (
   node: NodeCore,
   params: Watches[N]['params'],
-  to: { readonly push: Push<Watches[N]['item']>; readonly end: () => void }
+  to: { readonly push: Push<Watches[N]['item']>; readonly end: End }
 ) => Unsubscribe | Promise<Unsubscribe>
 
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
@@ -298,12 +300,12 @@ export function createApi(host: ApiHost, principal: Principal): NodeApi {
 
 /** An iterable that begins to listen when it is read, and stops when its reader, its source or the signal ends it. */
 async function* watching<T>(
-  open: (push: Push<T>, end: () => void) => Unsubscribe | Promise<Unsubscribe>,
+  open: (push: Push<T>, end: End) => Unsubscribe | Promise<Unsubscribe>,
   queue: AsyncQueue<T>
 ): AsyncGenerator<T> {
   const stopListening = await open(
     (value) => queue.push(value),
-    () => queue.end()
+    (error) => queue.end(error === undefined ? null : asNodeError(error))
   )
   try {
     yield* queue

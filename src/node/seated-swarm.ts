@@ -8,10 +8,12 @@ import { RECORDS } from '../domain/swarm/record-index.js'
 import type { SeatMessageOf } from '../domain/swarm/seat-message.js'
 import type { SwarmEvent, SwarmInfo, SwarmResults, SwarmStatus } from '../ports/swarm-api.js'
 import { AcceptedSwarm } from './accepted-swarm.js'
+import { CancelWish } from './cancel-wish.js'
 import { courseOf, infoOf } from './ended-swarm.js'
 import type { SwarmView } from './ended-swarm.js'
 import { followedSession, stagesOf, standingOf } from './followed-view.js'
 import type { FollowedView } from './followed-view.js'
+import { OwnSeat } from './own-seat.js'
 import { SeatOffers } from './seat-offers.js'
 import type { SwarmEnd, SwarmHead, SwarmItem, SwarmRow } from './swarm-book.js'
 import type { ContentName } from './swarm-contents.js'
@@ -32,8 +34,6 @@ import type { SeatRecord } from './swarm-votes.js'
 
 /** A vote that could not be recorded is opened again after so many milliseconds. */
 const REOPEN_MS = 1000
-/** Who cannot read what was accepted leaves it to others to coordinate for so many milliseconds. */
-const UNABLE_MS = 60_000
 
 /** What a swarm with several participants needs. */
 export interface SeatedSwarmParts extends Omit<SwarmRunParts, 'onStatus' | 'onEnd'>, SwarmSeatParts {
@@ -52,6 +52,7 @@ export interface Seating {
   /** Without their inputs. */
   readonly items: readonly SwarmItem[]
   readonly seat: SeatRecord
+  readonly isCancelWished: boolean
 }
 
 /** A swarm with several participants, as one of them sees it: it votes, follows who coordinates, and coordinates itself when it is to. */
@@ -64,8 +65,9 @@ export class SeatedSwarm implements SwarmView {
   readonly #shelf: SwarmShelf
   readonly #accepted: AcceptedSwarm
   readonly #following: SwarmFollowing
+  readonly #wish: CancelWish
   readonly #offers: SeatOffers | null
-  #record: SeatRecord
+  readonly #place: OwnSeat
   #seat: SwarmSeat | null = null
   #run: SwarmRun | null = null
   #term: SwarmTerm | null = null
@@ -74,16 +76,13 @@ export class SeatedSwarm implements SwarmView {
   #end: SwarmEnd | null
   #isStopped = false
   #timer: Timer | null = null
-  /** It does not stand before this. */
-  #ableAt = Number.NEGATIVE_INFINITY
   readonly #news: SwarmNews
 
-  constructor(parts: SeatedSwarmParts, { head, items, seat }: Seating) {
+  constructor(parts: SeatedSwarmParts, { head, items, seat, isCancelWished }: Seating) {
     this.head = head
     this.#voters = head.voters ?? []
     this.#parts = parts
     this.#items = items.map(({ name, pinnedTo }) => ({ name, ...(pinnedTo === undefined ? {} : { pinnedTo }) }))
-    this.#record = seat
     this.#end = head.end
     this.#course = courseOf(head, parts.telemetry)
     this.#news = new SwarmNews(parts, { course: this.#course, onStatus: (status) => parts.onStatus(this, status) })
@@ -93,16 +92,16 @@ export class SeatedSwarm implements SwarmView {
     this.#accepted = new AcceptedSwarm(parts, {
       head,
       course: this.#course,
-      content: (name) => this.#shelf.content(name),
-      obtain: (names, from) => this.#shelf.obtain(names, from),
-      release: (name) => this.#shelf.contents.drop(name),
+      shelf: this.#shelf,
       onOver: (end) => {
         this.#ended(end)
         this.#tellEnd(end)
       }
     })
-    this.#following = new SwarmFollowing(parts, { swarm: head.id, voters: this.#voters, accepted: this.#accepted })
+    this.#wish = new CancelWish(parts, { head, course: this.#course, isWanted: isCancelWished })
+    this.#following = new SwarmFollowing(parts, { swarm: head.id, voters: this.#voters, accepted: this.#accepted, wish: this.#wish })
     this.#offers = isLauncher ? new SeatOffers(parts, offering) : null
+    this.#place = new OwnSeat(parts, { swarm: head.id, record: seat, offers: this.#offers })
   }
 
   /** Begins to vote. */
@@ -115,14 +114,14 @@ export class SeatedSwarm implements SwarmView {
     this.#seat = new SwarmSeat(this.#parts, {
       coordination,
       items,
-      contents: this.#shelf.contents,
-      obtain: (names, from) => this.#shelf.obtain(names, from),
+      shelf: this.#shelf,
+      isVoid: (name) => this.#accepted.records.isVoid(name),
       run: ids.next('run'),
       start,
       onBegin: (epoch, accepted) => void this.#begin(epoch, accepted),
       onAccepted: (epoch, accepted) => this.#onAccepted(epoch, accepted),
       onEnded: () => this.#leave(),
-      onStored: () => void this.#recovered(),
+      onStored: () => void this.#place.recovered(),
       onFailed: () => this.#reopen(generation)
     })
     this.#seat.standing(false)
@@ -130,29 +129,12 @@ export class SeatedSwarm implements SwarmView {
 
   /** The launcher knows of the seat now. */
   async confirm(ledger: string): Promise<void> {
-    if (this.#record.state !== 'invited' || this.#record.ledger !== ledger) return
-    const record = { ...this.#record, state: 'open' } as const
-    await this.#parts.commit([this.#parts.swarmVotes.seatChange(this.head.id, record)])
-    if (this.#record.state !== 'invited') return
-    this.#record = record
-    this.open({ type: 'fresh' })
-  }
-
-  /** What was lost has been learned again, and is durable: the next start goes on from there. */
-  async #recovered(): Promise<void> {
-    if (this.#record.state !== 'lost') return
-    const { commit, swarmVotes, telemetry } = this.#parts
-    this.#record = { ...this.#record, state: 'open' }
-    // A launcher's says more, which its offers know.
-    if (this.#offers !== null) return await this.#offers.relearned()
-    await commit([swarmVotes.seatChange(this.head.id, this.#record)]).catch((error: unknown) =>
-      telemetry.log('warn', 'that a vote was learned again could not be recorded', { reason: messageOf(error) })
-    )
+    if (await this.#place.confirm(ledger)) this.open({ type: 'fresh' })
   }
 
   /** It had ended before: this is what came of it. */
   recall(rows: readonly SwarmRow[]): void {
-    for (const row of rows) this.#accepted.settled(row)
+    for (const row of rows) this.#course.settled(row)
     if (this.#end !== null) this.#tellEnd(this.#end)
   }
 
@@ -182,7 +164,7 @@ export class SeatedSwarm implements SwarmView {
   }
 
   get bytes(): number {
-    return this.#accepted.bytes
+    return Math.max(this.#course.bytes, this.#run?.bytes ?? 0)
   }
 
   get isHeld(): boolean {
@@ -219,28 +201,38 @@ export class SeatedSwarm implements SwarmView {
   #stand(found: readonly Survey[]): void {
     const [launcher] = this.#voters
     const isWelcome = launcher !== undefined && !this.#parts.isPutOut(launcher) && found.every(({ allowed }) => allowed.length > 0)
-    this.#seat?.standing(this.#parts.clock.monotonic() >= this.#ableAt && (this.#offers === null ? isWelcome : this.#offers.hasMajority))
+    this.#seat?.standing(this.#offers === null ? isWelcome : this.#offers.hasMajority)
     this.#seat?.tick()
   }
 
   #tell(): void {
-    this.#news.look(this.#seat?.coordinator ?? { node: null, epoch: 0 }, this.isHere)
+    this.#news.look(this.#seat?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY }, this.isHere)
   }
 
-  /** Stops it, where it is coordinated. @throws NodeError CONFLICT elsewhere */
+  /**
+   * Stops it, or has it stopped by who coordinates it: that may take a while, or wait for a majority, so it need not have ended
+   * when this resolves. @throws NodeError CONFLICT when its time is over; what the ledger refuses.
+   */
   async cancel(): Promise<void> {
     if (this.#end !== null) return
-    if (this.#run !== null && this.isHere) return await this.#run.cancel()
-    const { coordinator } = this.#news.coordinator
-    throw new NodeError('CONFLICT', coordinator === null ? NO_MAJORITY : `the swarm is coordinated by ${coordinator}: cancel it there`, {
-      data: { coordinator }
-    })
+    // Also here: this node may lose its lease before the end is accepted.
+    await this.#wish.make()
+    const { node = null } = this.#seat?.coordinator ?? {}
+    if (this.isHere) await this.#run?.cancel()
+    else this.#following.ask(node)
+    if (this.isRunning && node !== null) await this.#wish.heeded()
+  }
+
+  /** A participant wishes it canceled. */
+  onCancel(): void {
+    if (this.isHere) void this.#run?.cancel()
   }
 
   /** Its records are about to go, and nobody coordinates it: whoever has more of it goes on without this node. */
   async expire(): Promise<void> {
+    const { lack = NO_MAJORITY } = this.#seat?.coordinator ?? {}
     await this.stop()
-    const error = new NodeError('TIMEOUT', `${NO_MAJORITY}, until all that is known of it expired`).toBody()
+    const error = new NodeError('TIMEOUT', `${lack}, until all that is known of it expired`).toBody()
     const end = { ...standingOf(this.#parts, this.#view), status: 'failed', error } as const
     this.#ended(end)
     this.#tellEnd(end)
@@ -251,6 +243,7 @@ export class SeatedSwarm implements SwarmView {
     this.#generation++
     this.#parts.clock.clear(this.#timer)
     this.#seat?.close()
+    this.#wish.stop()
     await this.#run?.stop()
     await this.#accepted.stop()
   }
@@ -276,9 +269,11 @@ export class SeatedSwarm implements SwarmView {
 
   info(): SwarmInfo {
     const { coordinator, epoch } = this.#seat === null ? { coordinator: null, epoch: this.#accepted.records.epoch } : this.#news.coordinator
-    const coordination = { coordinator, epoch, participants: this.#voters.map((node) => this.#parts.directory.ref(node).name) }
-    if (this.#run !== null && this.#end === null) return { ...this.#run.info(), status: this.status, coordination }
-    return { ...infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null }), coordination }
+    const participants = this.#voters.map((node) => this.#parts.directory.ref(node).name)
+    const wished = this.isRunning && this.#wish.isOpen ? { willBeCanceled: true as const } : {}
+    const more = { coordination: { coordinator, epoch, participants }, ...wished }
+    if (this.#run !== null && this.#end === null) return { ...this.#run.info(), status: this.status, ...more }
+    return { ...infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null }), ...more }
   }
 
   get #view(): FollowedView {
@@ -329,14 +324,14 @@ export class SeatedSwarm implements SwarmView {
     const generation = ++this.#generation
     const isOver = (): boolean => generation !== this.#generation || this.#end !== null
     const { id, itemCount } = this.head
-    this.#accepted.records.add(accepted, { total: 0, epoch })
+    this.#accepted.learn(accepted, { total: 0, epoch })
     try {
       const { rows, marks } = await this.#accepted.read(accepted)
       if (isOver()) return
       if (this.#accepted.hasEnd) return this.#accepted.take(accepted, self)
       const { items, leases } = await swarmBook.unfinished(id)
       if (isOver() || this.#seat === null) return
-      for (const row of rows) this.#accepted.settled(row)
+      for (const row of rows) this.#course.settled(row)
       const known = new Set(accepted.map(({ index }) => index))
       const term = new SwarmTerm({ ...this.#parts, seat: this.#seat, course: this.#course, epoch, items: itemCount, accepted: known })
       const past = { rows, leases: leasesBefore(leases, marks, self) }
@@ -349,13 +344,11 @@ export class SeatedSwarm implements SwarmView {
       const isNew = rows.length + past.leases.length === 0
       const allowed = this.#parts.survey(this.head).map((one) => one.allowed)
       this.#run = new SwarmRun({ ...this.#parts, ...hooks }, { head: this.head, items, allowed, past: isNew ? null : past, term })
+      if (this.#wish.isOpen) this.onCancel()
       this.#tell()
     } catch (error) {
       telemetry.log('error', 'a swarm could not be read', { swarm: id, reason: messageOf(error) })
-      if (isOver()) return
-      this.#ableAt = this.#parts.clock.monotonic() + UNABLE_MS
-      this.#seat?.close()
-      this.#reopen(generation)
+      if (!isOver()) this.#seat?.retreat()
     }
   }
 
@@ -377,10 +370,9 @@ export class SeatedSwarm implements SwarmView {
     this.#leave()
     this.#seat = null
     if (this.#isStopped || generation > this.#generation) return
-    const { clock, swarmVotes } = this.#parts
-    this.#timer = clock.after(REOPEN_MS, () => {
-      swarmVotes.stored(this.head.id).then(
-        (stored) => this.open(this.#record.state === 'lost' ? { type: 'lost' } : { type: 'restarted', stored }),
+    this.#timer = this.#parts.clock.after(REOPEN_MS, () => {
+      this.#place.start().then(
+        (start) => this.open(start),
         () => this.#reopen(this.#generation)
       )
     })
@@ -395,6 +387,7 @@ export class SeatedSwarm implements SwarmView {
     this.#end = end
     this.#seat?.close()
     this.#seat = null
+    this.#accepted.close()
     this.#parts.onEnd(this)
   }
 }

@@ -11,7 +11,7 @@ import { ledgerEntries } from './ledger-entries.js'
 /** A message that is not acknowledged, as the ledger has it. */
 type Stored = Unacked & { readonly requestId: string | null }
 
-/** The sending ends of lanes that a ledger holds. @throws NodeError STORE_DAMAGED: the number of a next message is not known */
+/** The sending ends of lanes that a ledger holds. */
 export async function storedLanes(
   ledger: Ledger,
   telemetry: Telemetry
@@ -27,20 +27,40 @@ export async function storedLanes(
   for await (const { key, value } of ledgerEntries(ledger, rangeOf('lane-out'))) {
     const text = key.slice(KEYS.sender('').length)
     const lane = readLane(text)
-    if (lane !== null) lanes.push({ lane, ...senderRecord.decode(value), live: live.get(text) ?? [] })
+    const messages = live.get(text) ?? []
+    if (lane !== null) lanes.push({ lane, next: Math.max(readNext(value, telemetry), (messages.at(-1)?.seq ?? 0) + 1), live: messages })
   }
   return lanes
 }
 
-/** One damaged record must not hold up its lane: nothing is sent in its place. */
+/**
+ * Number of the next message of a lane; 1 when that is damaged. Its receiver says what it has before anything is sent, and where
+ * that is more the lane is numbered anew from there, as after the loss of a disk.
+ */
+function readNext(value: Uint8Array, telemetry: Telemetry): number {
+  const what = 'the record of a lane is damaged: it begins anew'
+  return unlessDamaged(() => senderRecord.decode(value).next, { instead: 1, what, telemetry })
+}
+
+/** Nothing is sent in the place of a damaged one. */
 function readMessage(seq: number, value: Uint8Array, telemetry: Telemetry): Stored {
+  const instead = { messageId: `damaged ${seq}`, requestId: null, bytes: 0, expiresAt: 0, isVoid: true }
+  const what = `the record of message ${seq} of a lane is damaged: it is not sent`
+  return { seq, ...unlessDamaged(() => messageRecord.decode(value), { instead, what, telemetry }) }
+}
+
+/** One damaged record must hold up neither its lane nor the start of the node. */
+function unlessDamaged<T>(
+  read: () => T,
+  { instead, what, telemetry }: { readonly instead: T; readonly what: string; readonly telemetry: Telemetry }
+): T {
   try {
-    return { seq, ...messageRecord.decode(value) }
+    return read()
   } catch (error) {
     if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
     telemetry.count('errors', 'ledger')
-    telemetry.log('error', 'the record of a message is damaged: it is not sent', { number: seq })
-    return { seq, messageId: `damaged ${seq}`, requestId: null, bytes: 0, expiresAt: 0, isVoid: true }
+    telemetry.log('error', what)
+    return instead
   }
 }
 

@@ -138,11 +138,19 @@ export class SwarmBook {
   /** The changes with which a swarm ends: its inputs and leases go. */
   ended(head: SwarmHead, after: { readonly end: SwarmEnd; readonly expiresAt: number }): LedgerChange[] {
     const { id, itemCount, expiresAt } = head
+    const always = [SWARM_KEYS.open(id), SWARM_KEYS.cancel(id), SWARM_KEYS.expiry(expiresAt, id)]
     const gone = Array.from({ length: itemCount }, (_, index) => [SWARM_KEYS.item(id, index), SWARM_KEYS.lease(id, index)]).flat()
-    return [
-      ...[SWARM_KEYS.open(id), SWARM_KEYS.expiry(expiresAt, id), ...gone].map((key) => ({ key, value: null })),
-      ...this.#head({ ...head, ...after })
-    ]
+    return [...[...always, ...gone].map((key) => ({ key, value: null })), ...this.#head({ ...head, ...after })]
+  }
+
+  /** The change with which somebody here wishes a swarm canceled; it goes with its end. */
+  cancelWished(id: string): LedgerChange {
+    return { key: SWARM_KEYS.cancel(id), value: NO_VALUE }
+  }
+
+  /** Does somebody here wish it canceled? @throws NodeError STORE_DAMAGED */
+  async isCancelWished(id: string): Promise<boolean> {
+    return (await this.#ledger.get(SWARM_KEYS.cancel(id))) !== null
   }
 
   /** A swarm by its id; null for none. @throws NodeError STORE_DAMAGED */
@@ -207,7 +215,7 @@ export class SwarmBook {
    * found again.
    */
   async #remove(id: string, expiry: string): Promise<number> {
-    const promised = [SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id)]
+    const promised = [SWARM_KEYS.open(id), SWARM_KEYS.seat(id), SWARM_KEYS.vote(id), SWARM_KEYS.cancel(id)]
     await this.#ledger.commit(removal(promised))
     let removed = promised.length
     for (const kind of SWARM_KINDS) {

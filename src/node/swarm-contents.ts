@@ -48,17 +48,23 @@ export interface ContentsParts {
 /** Contents of one swarm that are here, but not durable yet, and those that are fetched from others, piece by piece. */
 export class SwarmContents {
   readonly #parts: ContentsParts
-  readonly #here = new Map<string, Uint8Array>()
+  readonly #here = new Map<string, { readonly name: ContentName; readonly content: Uint8Array }>()
   readonly #wanted = new Map<string, Wanted>()
   #bytes = 0
+  #moved = 0
 
   constructor(parts: ContentsParts) {
     this.#parts = parts
   }
 
+  /** Rises with every piece that came. */
+  get moved(): number {
+    return this.#moved
+  }
+
   /** A content that is here; undefined for none. */
   get(name: ContentName): Uint8Array | undefined {
-    return this.#here.get(keyOf(name))
+    return this.#here.get(keyOf(name))?.content
   }
 
   /** It is here from now on. */
@@ -66,16 +72,22 @@ export class SwarmContents {
     const key = keyOf(name)
     this.#wanted.delete(key)
     if (this.#here.has(key)) return
-    this.#here.set(key, content)
+    this.#here.set(key, { name, content })
     this.#bytes += content.byteLength
   }
 
   /** It is durable, or nobody needs it. */
   drop(name: ContentName): void {
     const key = keyOf(name)
-    this.#bytes -= this.#here.get(key)?.byteLength ?? 0
+    this.#bytes -= this.#here.get(key)?.content.byteLength ?? 0
     this.#here.delete(key)
     this.#wanted.delete(key)
+  }
+
+  /** Lets all others go, and fetches them no more. */
+  keep(isOfUse: (name: ContentName) => boolean): void {
+    const names = [...this.#here.values()].map(({ name }) => name)
+    for (const name of [...names, ...this.#wanted.values()]) if (!isOfUse(name)) this.drop(name)
   }
 
   /** Fetches contents from the first of some nodes that has them. */
@@ -138,6 +150,7 @@ export class SwarmContents {
     if (piece.at !== wanted.at || at > piece.bytes || (data.byteLength === 0 && piece.bytes > 0)) return false
     if (piece.at > 0 && piece.bytes !== wanted.bytes) return this.#anew(wanted)
     wanted.chunks.push(data)
+    this.#moved++
     wanted.at = at
     wanted.bytes = piece.bytes
     if (at < piece.bytes) {

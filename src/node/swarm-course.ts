@@ -4,6 +4,7 @@ import type { Unsubscribe } from '../kit/events.js'
 import type { SwarmCounts, SwarmEvent, SwarmResults } from '../ports/swarm-api.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { SwarmRow } from './swarm-book.js'
+import { bytesOf } from './swarm-rows.js'
 
 /** Under what each outcome counts. */
 const FATES = { completed: 'completed', failed: 'failed', unknown: 'failed', skipped: 'skipped', canceled: 'skipped' } as const
@@ -19,6 +20,7 @@ export class SwarmCourse {
   readonly #events: SwarmEvent[] = []
   readonly #live: Emitter<SwarmEvent>
   readonly #rows = new Map<number, SwarmRow>()
+  #bytes = 0
 
   constructor(telemetry: Telemetry) {
     this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
@@ -34,6 +36,7 @@ export class SwarmCourse {
   settled(row: SwarmRow): void {
     if (this.#rows.has(row.index)) return
     this.#rows.set(row.index, row)
+    this.#bytes += bytesOf(row)
     const { durationMs: _durationMs, ...told } = row.row
     this.tell({ type: 'item', ...told })
   }
@@ -41,6 +44,11 @@ export class SwarmCourse {
   /** What has happened so far, and a subscription to what comes. */
   follow(listener: (event: SwarmEvent) => void): Following {
     return { past: [...this.#events], stop: this.#live.on(listener) }
+  }
+
+  /** About how many bytes the outcomes that were told hold. */
+  get bytes(): number {
+    return this.#bytes
   }
 
   /** By index of the item. */

@@ -1,13 +1,13 @@
 import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { canonicalJson } from '../kit/json.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import { MAX_LISTED } from '../domain/document/access.js'
 import type { EntryBody, MembershipView } from '../domain/membership/types.js'
 import { needsOf } from '../domain/swarm/expand.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
+import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
 import { parseAddress } from './directory.js'
@@ -17,6 +17,8 @@ import { survey, type SurveyParts } from './swarm-survey.js'
 import type { Swarms } from './swarms.js'
 import type { Work } from './work.js'
 
+/** Name of the stored document of those whose rules somebody set. */
+const STORED = 'swarm-documents'
 /** How long a document is waited for, in milliseconds. */
 const PATIENCE_MS = 10_000
 
@@ -25,6 +27,7 @@ export interface SwarmDocumentsParts extends SurveyParts {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly log: MemberLog
+  readonly store: NodeStore
   readonly peers: Pick<Peers, 'isOnline' | 'send'>
   readonly streams: Pick<DocumentStreams, 'length'>
   readonly swarms: Pick<Swarms, 'headOf'>
@@ -39,6 +42,7 @@ export class SwarmDocuments {
   readonly #parts: SwarmDocumentsParts
   /** Those that are being made. */
   readonly #making = new Map<string, Promise<void>>()
+  #handedOver: Promise<Set<string>> | null = null
 
   constructor(parts: SwarmDocumentsParts) {
     this.#parts = parts
@@ -55,6 +59,15 @@ export class SwarmDocuments {
     if (leader === null || !peers.isOnline(leader)) return
     peers.send(leader, { kind: 'control', name: 'swarm-document', body: { swarm: name } })
     await this.#until(isThere)
+  }
+
+  /** Somebody at this node sets the rules of a document. If it is that of a swarm, who takes part in it later changes them no more. */
+  async handOver(name: string): Promise<void> {
+    if (this.#parts.swarms.headOf(name) === undefined) return
+    const names = await this.#theirs()
+    if (names.has(name)) return
+    names.add(name)
+    await this.#parts.store.write(STORED, [...names])
   }
 
   /** A peer asks for the document of a swarm. Never throws. */
@@ -100,11 +113,23 @@ export class SwarmDocuments {
     const rule = { members, maxTier: null, sandboxes: [], unsandboxed: false }
     const access = { see: rule, write: rule, serial: (before?.serial ?? 0) + 1 }
     if (record === undefined) return { kind: 'document', mesh: mesh.id, name, access, at: clock.now() }
-    // What somebody made of its rules since is theirs.
-    const asMade = canonicalJson({ ...rule, members: before?.see.members ?? [] })
-    const isOurs = record.creator === self && record.access?.by === self
-    if (!isOurs || [before?.see, before?.write].some((one) => canonicalJson(one) !== asMade)) return null
+    // What somebody made of its rules since is theirs, whatever it looks like.
+    const isOurs = record.creator === self && record.access?.by === self && !(await this.#theirs()).has(name)
+    if (!isOurs) return null
     return { kind: 'document-access', mesh: mesh.id, name, access, lengths: await knownLengths(streams, record) }
+  }
+
+  /** Names of those whose rules were set at this node. */
+  #theirs(): Promise<Set<string>> {
+    this.#handedOver ??= this.#parts.store.read<string[]>(STORED).then(
+      (names) => new Set(names),
+      (error: unknown) => {
+        // Who asks next reads it again.
+        this.#handedOver = null
+        throw error
+      }
+    )
+    return this.#handedOver
   }
 
   /** Resolves when it is so, or after a while. */

@@ -10,6 +10,9 @@ const STALLED_AFTER_MS = 3000
 /** Why a swarm with several participants stands still. */
 export const NO_MAJORITY = 'nobody coordinates it: it goes on when a majority of its participants can reach each other'
 
+/** The same at a node that a majority let coordinate, and that could not get what was accepted before. */
+export const NO_CONTENTS = `${NO_MAJORITY}, and give each other all that they accepted before`
+
 /** What telling who coordinates needs. */
 export interface SwarmNewsParts {
   readonly clock: Clock
@@ -31,6 +34,8 @@ export class SwarmNews {
   #coordinator: string | null = null
   #epoch = 0
   #status: 'running' | 'stalled' = 'running'
+  /** As it was told last. */
+  #lack = ''
 
   constructor(parts: SwarmNewsParts, of: SwarmNewsOf) {
     this.#parts = parts
@@ -48,8 +53,8 @@ export class SwarmNews {
     return { coordinator: this.#coordinator, epoch: this.#epoch }
   }
 
-  /** Looks again. `isHere`: this node has begun to coordinate, and tells by itself how the work stands. */
-  look({ node, epoch }: { readonly node: NodeId | null; readonly epoch: number }, isHere: boolean): void {
+  /** Looks again. `lack`: why it stands still when nobody coordinates. `isHere`: this node has begun to, and tells by itself how the work stands. */
+  look({ node, epoch, lack }: { readonly node: NodeId | null; readonly epoch: number; readonly lack: string }, isHere: boolean): void {
     const { clock, directory } = this.#parts
     const { course, onStatus } = this.#of
     const coordinator = node === null ? null : directory.ref(node).name
@@ -58,9 +63,11 @@ export class SwarmNews {
     this.#coordinator = coordinator
     this.#epoch = epoch
     const status = !isHere && clock.monotonic() - this.#coordinatedAt >= STALLED_AFTER_MS ? 'stalled' : 'running'
-    if (status === this.#status) return
+    if (status === this.#status && (status === 'running' || lack === this.#lack)) return
+    const isChange = status !== this.#status
     this.#status = status
-    course.tell({ type: 'status', status, ...(status === 'stalled' ? { reason: NO_MAJORITY } : {}) })
-    onStatus(status)
+    this.#lack = lack
+    course.tell({ type: 'status', status, ...(status === 'stalled' ? { reason: lack } : {}) })
+    if (isChange) onStatus(status)
   }
 }

@@ -13,10 +13,14 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { pieceOf, piecesMessages } from './swarm-contents.js'
 import type { ContentName, SwarmContents } from './swarm-contents.js'
+import { NO_CONTENTS, NO_MAJORITY } from './swarm-news.js'
+import type { SwarmShelf } from './swarm-shelf.js'
 import type { SwarmVotes, VoteStore } from './swarm-votes.js'
 
 /** Messages that wait for contents. */
 const MAX_HELD = 64
+/** A coordinator that gets no further with what was accepted before lets go after so many milliseconds. */
+const STUCK_MS = 60_000
 /** Contents up to so many bytes go to the others before they are asked to have them on record. */
 const PUSHED_BYTES = 16 * 1024
 
@@ -43,10 +47,9 @@ export interface SwarmSeating {
   readonly coordination: Coordination
   /** Items of the swarm. */
   readonly items: number
-  /** What is here, but not durable yet. */
-  readonly contents: SwarmContents
-  /** Fetches contents: of this node first, unless it is this very one. */
-  obtain(names: readonly ContentName[], from: NodeId): void
+  /** Is another outcome accepted? A vote of before may still come, and must not take its place. */
+  isVoid(name: ContentName): boolean
+  readonly shelf: Pick<SwarmShelf, 'contents' | 'obtain' | 'moved'>
   /** An id that no other start of it has had. */
   readonly run: string
   readonly start: VoterStart
@@ -78,6 +81,8 @@ export class SwarmSeat {
   #proposed: ContentName[] = []
   /** It coordinates, but contents of what was accepted are still missing. */
   #beginning: { readonly epoch: number; readonly accepted: readonly ContentName[] } | null = null
+  /** How far it had come on its way to coordinate when that changed last, and when that was. */
+  #way: { readonly mark: string | null; readonly since: number } = { mark: null, since: 0 }
   #isClosed = false
 
   constructor(parts: SwarmSeatParts, seating: SwarmSeating) {
@@ -89,7 +94,7 @@ export class SwarmSeat {
     this.#seating = seating
     this.#voter = openVoter(making, start, now)
     this.#candidate = openCandidate(making, now)
-    this.#contents = seating.contents
+    this.#contents = seating.shelf.contents
   }
 
   /** May items be leased, and outcomes accepted, by this node now? */
@@ -102,10 +107,12 @@ export class SwarmSeat {
     return coordinationStatus(this.#candidate, this.#voter, this.#parts.clock.monotonic())
   }
 
-  /** Whom this node takes for the coordinator, null for nobody, and the highest epoch that it knows of. */
-  get coordinator(): { readonly node: NodeId | null; readonly epoch: number } {
+  /** Whom this node takes for the coordinator, null for nobody, why nobody does then, and the highest epoch that it knows of. */
+  get coordinator(): { readonly node: NodeId | null; readonly epoch: number; readonly lack: string } {
     const { epoch, candidate } = this.#voter
-    return { node: this.status === 'stalled' ? null : candidate, epoch: Math.max(epoch, this.#candidate.knownEpoch) }
+    const { knownEpoch, retreats } = this.#candidate
+    const lack = retreats === 0 ? NO_MAJORITY : NO_CONTENTS
+    return { node: this.status === 'stalled' ? null : candidate, epoch: Math.max(epoch, knownEpoch), lack }
   }
 
   /** The highest epoch that this node has granted. */
@@ -119,6 +126,12 @@ export class SwarmSeat {
     this.#vote({ type: 'tick' })
     this.#stand({ type: 'tick', voter: this.#voter })
     this.#tryBegin()
+    this.#watchWay()
+  }
+
+  /** What was accepted before cannot be read here: another may try. */
+  retreat(): void {
+    this.#stand({ type: 'retreat' })
   }
 
   /** May this node reach the remaining agents? */
@@ -132,7 +145,7 @@ export class SwarmSeat {
     const missing = this.#missing(from, message)
     if (missing.length > 0) {
       this.#hold(from, message)
-      return this.#seating.obtain(missing, from)
+      return this.#seating.shelf.obtain(missing, from)
     }
     this.#vote({ type: 'message', from, message })
     this.#stand({ type: 'message', from, message })
@@ -163,6 +176,17 @@ export class SwarmSeat {
     this.#isClosed = true
   }
 
+  /** Contents that nobody has, or can read, would hold it up for ever. */
+  #watchWay(): void {
+    const now = this.#parts.clock.monotonic()
+    const { phase, epoch, readings, accepted } = this.#candidate
+    const isOnItsWay = phase === 'reading' || phase === 'settling' || this.#beginning !== null
+    const read = [...readings.values()].map(({ from, records }) => `${from} ${records.size}`)
+    const mark = isOnItsWay ? [epoch, phase, accepted.size, this.#unstored, this.#seating.shelf.moved, ...read].join() : null
+    if (mark !== this.#way.mark) this.#way = { mark, since: now }
+    else if (isOnItsWay && now - this.#way.since >= STUCK_MS) this.retreat()
+  }
+
   /** What is said again takes the place of what was said before. */
   #hold(from: NodeId, message: CoordinationMessage): void {
     const isSame = (one: { readonly from: NodeId; readonly message: CoordinationMessage }): boolean =>
@@ -183,6 +207,7 @@ export class SwarmSeat {
       ({ index, digest }) =>
         index < parts.coordination.itemCount &&
         this.#voter.records.get(index)?.digest !== digest &&
+        !this.#seating.isVoid({ index, digest }) &&
         this.#contents.get({ index, digest }) === undefined
     )
   }
@@ -266,7 +291,7 @@ export class SwarmSeat {
     const { swarm } = this.#seating.coordination
     const away = missing.filter((name) => this.#contents.get(name) === undefined)
     const items = missing.filter((name) => this.#contents.get(name) !== undefined).slice(0, MAX_RECORDS)
-    if (away.length > 0) this.#seating.obtain(away, this.#parts.self)
+    if (away.length > 0) this.#seating.shelf.obtain(away, this.#parts.self)
     const message = { kind: 'record', swarm, run: this.#seating.run, round: 0, epoch, items } as const
     if (items.length > 0) this.receive(this.#parts.self, message)
   }
@@ -277,7 +302,9 @@ export class SwarmSeat {
     const names = effect.records.map(([index, { digest }]) => ({ index, digest }))
     const contents = names.flatMap((name) => {
       const content = this.#contents.get(name)
-      return content === undefined ? [] : [swarmVotes.contentChange(coordination.swarm, { index: name.index, items }, content)]
+      return content === undefined || this.#seating.isVoid(name)
+        ? []
+        : [swarmVotes.contentChange(coordination.swarm, { index: name.index, items }, content)]
     })
     try {
       await commit(swarmVotes.changes(coordination.swarm, effect, contents))

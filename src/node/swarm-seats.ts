@@ -86,7 +86,7 @@ export class SwarmSeats {
 
   /** The first seat of a swarm that this node has just launched. */
   launched(head: SwarmHead, items: readonly SwarmItem[]): SeatedSwarm {
-    const swarm = new SeatedSwarm(this.#asMade, { head, items, seat: this.#seat('open') })
+    const swarm = new SeatedSwarm(this.#asMade, { head, items, seat: this.#seat('open'), isCancelWished: false })
     this.#parts.add(swarm)
     swarm.open({ type: 'fresh' })
     swarm.tick(this.#parts.survey(head))
@@ -95,11 +95,12 @@ export class SwarmSeats {
 
   /** Goes on with a seat after this node was started again. @throws NodeError STORE_DAMAGED */
   async resume(head: SwarmHead, items: readonly SwarmItem[]): Promise<SeatedSwarm> {
-    const { swarmVotes } = this.#parts
+    const { swarmBook, swarmVotes } = this.#parts
+    const isCancelWished = await swarmBook.isCancelWished(head.id)
     const kept = (await swarmVotes.seat(head.id)) ?? this.#seat('lost')
     // A ledger that was put back to an older copy has forgotten what it promised.
     const seat: SeatRecord = kept.ledger === this.#parts.ledgerName() ? kept : { ...kept, ...this.#seat('lost'), seated: kept.seated }
-    const swarm = new SeatedSwarm(this.#asMade, { head, items, seat })
+    const swarm = new SeatedSwarm(this.#asMade, { head, items, seat, isCancelWished })
     this.#parts.add(swarm)
     if (seat.state === 'lost') swarm.open({ type: 'lost' })
     if (seat.state === 'open') swarm.open({ type: 'restarted', stored: await swarmVotes.stored(head.id) })
@@ -148,6 +149,8 @@ export class SwarmSeats {
         return swarm.onPieces(peer, message)
       case 'follow':
         return await swarm.onFollow(peer, message)
+      case 'cancel':
+        return swarm.onCancel()
       case 'accepted':
         return swarm.onAcceptedThere(peer, message)
     }
@@ -158,7 +161,7 @@ export class SwarmSeats {
     const head = await this.#parts.swarmBook.get(id)
     const known = this.#parts.seated(id)
     if (known !== undefined || head === null || head.end === null || head.voters?.includes(peer) !== true) return known
-    const swarm = new SeatedSwarm(this.#asMade, { head, items: [], seat: this.#seat('open') })
+    const swarm = new SeatedSwarm(this.#asMade, { head, items: [], seat: this.#seat('open'), isCancelWished: false })
     swarm.recall(await this.#parts.swarmBook.results(id))
     this.#parts.add(swarm)
     return swarm
@@ -233,7 +236,7 @@ export class SwarmSeats {
     const seat = this.#seat(ledger === null ? 'invited' : 'lost')
     await commit([...swarmBook.launched(head, plan.items), swarmVotes.seatChange(id, seat)])
     if (this.#parts.seated(id) !== undefined) return
-    const swarm = new SeatedSwarm(this.#asMade, { head, items: plan.items, seat })
+    const swarm = new SeatedSwarm(this.#asMade, { head, items: plan.items, seat, isCancelWished: false })
     this.#parts.add(swarm)
     if (seat.state === 'lost') swarm.open({ type: 'lost' })
     this.#seated(peer, swarm)

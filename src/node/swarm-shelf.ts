@@ -14,6 +14,7 @@ export class SwarmShelf {
   readonly contents: SwarmContents
   /** What is being given away piece by piece: whoever asks for it asks again and again. */
   #given: (ContentName & { readonly content: Uint8Array }) | null = null
+  #pieces = 0
 
   constructor(parts: SwarmSeatParts, head: SwarmHead) {
     const { clock, swarmVotes, tell } = parts
@@ -24,6 +25,11 @@ export class SwarmShelf {
       digest: (content) => swarmVotes.digest(content),
       ask: (to, wants) => tell(to, { name: 'swarm', body: { kind: 'want', swarm: head.id, wants } })
     })
+  }
+
+  /** Rises with every piece that came or was given. */
+  get moved(): number {
+    return this.contents.moved + this.#pieces
   }
 
   /** A content, durable or not; null when it is not here. @throws NodeError STORE_DAMAGED */
@@ -49,6 +55,7 @@ export class SwarmShelf {
       const content = one.index < 0 ? null : await this.#piecemeal(one)
       if (content !== null && one.at < Math.max(1, content.byteLength)) pieces.push(pieceOf(one, content, one.at))
     }
+    this.#pieces += pieces.length
     for (const body of piecesMessages(this.#head.id, pieces)) this.#parts.tell(to, { name: 'swarm', body })
   }
 

@@ -190,6 +190,11 @@ export interface SwarmInfo {
   readonly waitingForApproval: number
   /** Of a swarm that several nodes can coordinate: who does (null: nobody, or it has ended), in which epoch, and who could. Names of nodes. */
   readonly coordination?: { readonly coordinator: string | null; readonly epoch: number; readonly participants: readonly string[] }
+  /**
+   * Somebody at this node asked to cancel it, and nobody has done so yet: whoever coordinates it will, or, while nobody does, once
+   * a majority of its participants can reach each other; at its deadline it ends anyway. Absent else.
+   */
+  readonly willBeCanceled?: true
   readonly createdAt: string
   /** What is not done by then is given up. */
   readonly deadlineAt: string

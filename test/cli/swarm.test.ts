@@ -272,6 +272,36 @@ test('a second Ctrl-C quits without waiting', async (t: Assert) => {
   t.is(sent.size, 2)
 })
 
+test('a swarm that nobody here can cancel says what becomes of the wish', async (t: Assert) => {
+  const coordination = { coordinator: null, epoch: 3, participants: ['laptop', 'gpu-box'] }
+  const wished = { ...swarm('stalled'), willBeCanceled: true, coordination } as const
+  const { run, fake } = await fakeHome(t, { swarms: [wished], swarmEvents: [], calls: { 'swarm.cancel': () => wished } })
+  const text = 'it will be canceled when a majority is back'
+  const ran = await run(['swarm', 'cancel', 'swarm_fake'])
+  t.alike([ran.code, ran.stdout], [0, `swarm swarm_fake is stalled: ${text}\n`])
+  t.is((JSON.parse((await run(['swarm', 'cancel', 'swarm_fake', '--json'])).stdout) as typeof wished).willBeCanceled, true)
+  t.ok((await run(['swarm', 'show', 'swarm_fake'])).stdout.includes(text))
+  let go: () => void = () => {}
+  const told = new Promise<void>((resolve) => (go = resolve))
+  const events = swarmEvents('canceled')
+  fake.watch = async function* () {
+    yield events[0]
+    await told
+    yield events.slice(-1)[0]
+  }
+  let sent = false
+  const stopped = await run([...RUN], {
+    onStderr: (line, kill) => {
+      if (line.includes(text)) go()
+      if (sent || !line.includes('swarm swarm_fake')) return
+      sent = true
+      kill('SIGINT')
+    }
+  })
+  t.is(stopped.code, 130)
+  t.ok(stopped.stderr.includes(text))
+})
+
 test('swarm ls, show, results and cancel', async (t: Assert) => {
   const { run } = await fakeHome(t, { swarms: [swarm()] })
   t.ok((await run(['swarm', 'ls'])).stdout.includes('swarm_fake  completed  2/2'))

@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import type { DocumentRuleRequest } from '../../src/ports/document-api.js'
 import { agentDefinition, capability, FakeAgent } from '../support/fake-agents.js'
 import { failsWith } from '../support/fails.js'
 import { type FakeNode, World } from '../support/fake-node.js'
@@ -81,11 +82,15 @@ test('who takes part later is let into the document', async (t) => {
   await failsWith(t, 'DOCUMENT_NOT_FOUND', () => read(other, swarm))
 })
 
+const only = (member: string): DocumentRuleRequest => ({ members: [member], tier: null, sandboxes: [], unsandboxed: false })
+
 test('a rule that somebody set for the document of a swarm stays as it is, whoever takes part later', async (t) => {
   const { world, owner, swarm, launcher, worker, other } = await scene(t, null, 6)
   await write({ world }, worker, swarm, 'early')
   const rules = [
     [owner, { members: ['worker'] }, { members: ['worker'] }],
+    // As the launcher's node made it, but shorter.
+    [launcher, only('worker'), only('worker')],
     [launcher, { tier: 'L1' }, { tier: 'L1' }]
   ] as const
   const agent = new FakeAgent(agentDefinition('v', { capabilities: [capability('work.again')] }))
@@ -104,6 +109,7 @@ test('a rule that somebody set for the document of a swarm stays as it is, whoev
     await world.settle()
     t.alike(launcher.core.parts.log.view().documents.get(swarm)?.access, set)
   }
+  t.alike(await launcher.store.read('swarm-documents'), [swarm], 'after a restart too')
 })
 
 test('a document of a swarm that does not come is not there, and nobody waits longer', async (t) => {

@@ -1,4 +1,6 @@
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
+import { sizeOf } from '../../src/kit/size.js'
+import type { SeatedSwarm } from '../../src/node/seated-swarm.js'
 import { mapOf } from '../support/swarm-scene.js'
 import { type Member, VotersScene } from '../support/voters-scene.js'
 
@@ -278,6 +280,68 @@ test('who cannot read what was accepted leaves it to another to coordinate', asy
   await scene.pass(40_000, rest)
   t.is((await scene.same(id, rest)).status, 'completed')
   t.is((await scene.info(next, id)).coordination?.epoch, 3, 'the second that took over')
+})
+
+test('who takes over and waits for what nobody can give, though one had it, lets another try', (t) => inVain(t, 'one'))
+
+test('who takes over and waits for what nobody can give, though a majority had it, lets another try', (t) => inVain(t, 'a majority'))
+
+/** Outcomes that were accepted can be read by nobody who is there; `whose` disks have them. */
+async function inVain(t: Assert, whose: 'one' | 'a majority'): Promise<void> {
+  const scene = await VotersScene.start(t)
+  const [a] = scene.members as [Member, Member, Member]
+  const id = await a.node.core.swarms.launch(mapOf(30))
+  const [next, other] = scene.rest(id)
+  await scene.pass(1000)
+  // It has missed what was accepted.
+  await scene.cut(next)
+  await scene.pass(2500, [a, other])
+  const mended = [hide(other)]
+  await scene.kill(a)
+  await scene.link(next)
+  await scene.pass(10_000, [next, other])
+  const { epoch = 0 } = (await scene.info(other, id)).coordination ?? {}
+  t.is((await scene.info(other, id)).coordination?.coordinator, next.node.name)
+  if (whose === 'a majority') {
+    mended.push(hide(a))
+    await scene.restart(a)
+  }
+  await scene.pass(45_000, [next, other])
+  t.is((await scene.info(other, id)).coordination?.epoch, epoch, 'it waits for a while')
+  await scene.pass(30_000, [next, other])
+  const after = (await scene.info(next, id)).coordination
+  t.ok((after?.epoch ?? 0) > epoch, 'not for ever')
+  t.not(after?.coordinator, next.node.name, 'another tries')
+  const { past, stop } = (await next.node.core.swarms.find(id)).follow(() => {})
+  stop()
+  const told = past.flatMap((event) => (event.type === 'status' ? [event.reason ?? ''] : []))
+  t.ok(
+    told.some((reason) => reason.includes('all that they accepted before')),
+    'and says why'
+  )
+  for (const mend of mended) mend()
+  const all = whose === 'one' ? [next, other] : scene.members
+  await scene.pass(200_000, all)
+  t.is((await scene.same(id, all)).status, 'completed', 'it goes on once somebody can')
+}
+
+/** Outcomes on its disk cannot be read; they can again when the mend is called. */
+function hide({ ledger }: Member): () => void {
+  const get = ledger.get.bind(ledger)
+  ledger.get = (key) => (key.startsWith('swarm-result/') ? Promise.reject(new Error('a bad block')) : get(key))
+  return () => void (ledger.get = get)
+}
+
+test('a swarm is as large as the outcomes that a node has of it, whoever accepted them', async (t) => {
+  const scene = await VotersScene.start(t)
+  const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+  const id = await a.node.core.swarms.launch(mapOf(30))
+  await scene.pass(3000)
+  await scene.kill(a)
+  await scene.pass(60_000, [b, c])
+  const expected = (await scene.same(id, [b, c])).results.reduce((sum, { result, error }) => sum + sizeOf(result) + sizeOf(error), 0)
+  t.ok(expected > 0)
+  for (const { node } of [b, c]) t.is(((await node.core.swarms.find(id)) as SeatedSwarm).bytes, expected)
 })
 
 test('a swarm of two nodes, or one with --no-takeover, has no voters: its launcher alone coordinates it', async (t) => {

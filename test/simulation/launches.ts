@@ -106,13 +106,14 @@ export class Launches {
     return this.#plans.some((one) => one !== plan && isOn(one, plan.from) && one.request.idempotencyKey === idempotencyKey)
   }
 
-  /** A swarm is canceled where it was launched. */
-  cancel(): void {
+  /** A swarm is canceled, where it was launched or elsewhere. */
+  cancel(places: readonly Place[]): void {
     const plan = this.#parts.random.pick(this.#plans.filter(({ id, from }) => id !== null && from.node !== null))
     if (plan === null || plan.id === null || !isOn(plan, plan.from)) return
-    this.#parts.trace.add(plan.from.name, `cancels ${plan.id}`)
-    plan.from.node?.core.swarms.cancel(plan.id).catch((error: unknown) => {
-      this.#parts.trace.add(plan.from.name, `${plan.id} is not canceled: ${asNodeError(error).code}`)
+    const by = (this.#parts.random.is(0.3) ? this.#parts.random.pick(places) : null) ?? plan.from
+    this.#parts.trace.add(by.name, `cancels ${plan.id}`)
+    by.node?.core.swarms.cancel(plan.id).catch((error: unknown) => {
+      this.#parts.trace.add(by.name, `${plan.id} is not canceled: ${asNodeError(error).code}`)
     })
   }
 

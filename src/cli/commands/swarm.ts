@@ -5,7 +5,7 @@ import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, plainText, type Style } from '../output.js'
 import { type Cell, plural, printFacts, printTable } from '../render.js'
-import { followSwarm } from '../swarm-follow.js'
+import { cancelingText, followSwarm } from '../swarm-follow.js'
 import { failuresText, ruleText } from '../swarm-view.js'
 import { agoText, timeText } from '../words.js'
 
@@ -71,6 +71,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
       : info.stages.map((one) => ['sub-task', `${one.id}  ${one.status}${one.reason === '' ? '' : `: ${one.reason}`}`] as const)),
     ['items', itemsText(info)],
     info.coordination === undefined ? null : ['coordinator', coordinationText(info.coordination)],
+    info.willBeCanceled === true ? ['cancel', cancelingText(info)] : null,
     ['agents', info.participants.join(', ')],
     ['started', `${timeText(info.createdAt)}, ${formatDuration(info.durationMs)} long`],
     info.error === null ? null : ['error', { text: `${info.error.message}  [${info.error.code}]`, style: 'red' }],
@@ -109,6 +110,6 @@ async function printResults(output: Output, { status, result, results }: SwarmRe
 export const cancelSwarm: Action = async ({ output, api }, [id = '']) => {
   const info = await api().call('swarm.cancel', { id })
   if (output.json) output.object('swarm-info@1', output.hinted(info))
-  else output.print(`swarm ${shown(info.id)} is ${info.status}`)
+  else output.print(`swarm ${shown(info.id)} is ${info.status}${info.willBeCanceled === true ? `: ${cancelingText(info)}` : ''}`)
   return EXIT.ok
 }

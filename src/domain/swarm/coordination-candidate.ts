@@ -7,6 +7,7 @@ import {
   majorityOf,
   mergeRecords,
   TAKEOVER_STEP_MS,
+  UNABLE_MS,
   VOTER_LEASE_MS
 } from './coordination.js'
 import type { CoordinationMessage, MessageOf, Tell } from './coordination-message.js'
@@ -33,6 +34,8 @@ export interface CandidateState {
   epoch: number
   /** The highest of which it was told. */
   knownEpoch: number
+  /** How often it let go of what it could not do: each time it stands behind all others. */
+  retreats: number
   /** It does not stand before this. */
   standAt: number
   startedAt: number
@@ -56,6 +59,8 @@ export type CandidateInput =
   | { readonly type: 'tick'; readonly voter: VoterState }
   /** Whether the tiers and sandboxes of this node let it reach the remaining agents. */
   | { readonly type: 'standing'; readonly mayStand: boolean }
+  /** What it would need to go on is not to be had here: it lets go, so that another may try. */
+  | { readonly type: 'retreat' }
   /** Outcomes of items to be accepted, durable here. Those that have one already, or one under way, are passed over. */
   | { readonly type: 'propose'; readonly items: readonly Wanted[] }
 
@@ -71,13 +76,14 @@ export type CandidateEffect =
 
 /** A candidate that begins. Whoever is not the launcher waits first as if that had just been heard. */
 export function openCandidate(parts: VoterParts, now: number): CandidateState {
-  const rank = rankOf(parts)
+  const rank = parts.coordination.voters.indexOf(parts.self)
   return {
     parts,
     phase: 'waiting',
     mayStand: true,
     epoch: 0,
     knownEpoch: 0,
+    retreats: 0,
     standAt: rank === 0 ? now : now + VOTER_LEASE_MS + rank * TAKEOVER_STEP_MS,
     startedAt: now,
     askedAt: Number.NEGATIVE_INFINITY,
@@ -91,8 +97,8 @@ export function openCandidate(parts: VoterParts, now: number): CandidateState {
 }
 
 /** How many stand before it. */
-function rankOf({ coordination, self }: VoterParts): number {
-  return coordination.voters.indexOf(self)
+function rankOf({ retreats, parts: { coordination, self } }: CandidateState): number {
+  return retreats * coordination.voters.length + coordination.voters.indexOf(self)
 }
 
 /**
@@ -129,6 +135,8 @@ export function stepCandidate(state: CandidateState, input: CandidateInput, now:
       return ended
     case 'propose':
       return isCoordinating(state, now) ? [...ended, ...propose(state, input.items, now)] : ended
+    case 'retreat':
+      return [...ended, ...giveUp(state, now)]
     case 'tick':
       return [...ended, ...tick(state, input.voter, now)]
     case 'message':
@@ -138,15 +146,21 @@ export function stepCandidate(state: CandidateState, input: CandidateInput, now:
 
 /** Has the lease of a coordinator, or of one on its way, ended? */
 function endIfOver(state: CandidateState, now: number): CandidateEffect[] {
-  if (state.phase === 'waiting' || state.phase === 'asking' || now < leaseEnd(state)) return []
-  const { phase, epoch } = state
-  retreat(state, now)
-  return phase === 'coordinating' ? [{ type: 'ended', epoch }] : []
+  return state.phase === 'waiting' || state.phase === 'asking' || now < leaseEnd(state) ? [] : retreat(state, now)
 }
 
-function retreat(state: CandidateState, standAt: number): void {
+/** Those that granted are free for others once they hear no more of it. */
+function giveUp(state: CandidateState, now: number): CandidateEffect[] {
+  if (state.phase === 'waiting') return []
+  state.retreats++
+  return retreat(state, now + UNABLE_MS)
+}
+
+function retreat(state: CandidateState, standAt: number): CandidateEffect[] {
+  const { phase, epoch } = state
   Object.assign(state, { phase: 'waiting', standAt })
   for (const table of [state.grants, state.sent, state.readings, state.proposals, state.accepted]) table.clear()
+  return phase === 'coordinating' ? [{ type: 'ended', epoch }] : []
 }
 
 function tick(state: CandidateState, voter: VoterState, now: number): CandidateEffect[] {
@@ -154,16 +168,14 @@ function tick(state: CandidateState, voter: VoterState, now: number): CandidateE
   const isOther = voter.candidate !== self && now < voter.freeAt
   if (state.phase === 'waiting') {
     const mayBegin = state.mayStand && voter.recovery === null && isCandidate(coordination, self)
-    const readyAt = Math.max(state.standAt, voter.freeAt + rankOf(state.parts) * TAKEOVER_STEP_MS)
+    const readyAt = Math.max(state.standAt, voter.freeAt + rankOf(state) * TAKEOVER_STEP_MS)
     if (!mayBegin || now < readyAt) return []
     Object.assign(state, { phase: 'asking', epoch: Math.max(voter.epoch, state.knownEpoch) + 1, startedAt: now })
   } else if (state.phase === 'asking' && (isOther || !state.mayStand)) {
-    retreat(state, now)
-    return []
+    return retreat(state, now)
   } else if (state.phase === 'asking' && now - state.startedAt >= ATTEMPT_MS) {
     // Those that granted are of use to others for a while.
-    retreat(state, now + VOTER_LEASE_MS + (1 + rankOf(state.parts)) * TAKEOVER_STEP_MS)
-    return []
+    return retreat(state, now + VOTER_LEASE_MS + (1 + rankOf(state)) * TAKEOVER_STEP_MS)
   } else if (now - state.askedAt < COORDINATION_PERIOD_MS) return []
   state.askedAt = now
   for (const [round, { at }] of state.sent) if (now - at >= COORDINATOR_LEASE_MS) state.sent.delete(round)
@@ -210,7 +222,7 @@ function refused(state: CandidateState, { epoch }: MessageOf<'refused'>, now: nu
   state.knownEpoch = Math.max(state.knownEpoch, epoch)
   // That voter never grants this epoch. A coordinator needs a majority, not all.
   if (state.phase === 'asking' && epoch >= state.epoch) {
-    retreat(state, now + (1 + rankOf(state.parts)) * COORDINATION_PERIOD_MS)
+    return retreat(state, now + (1 + rankOf(state)) * COORDINATION_PERIOD_MS)
   }
   return []
 }

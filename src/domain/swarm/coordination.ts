@@ -15,6 +15,8 @@ export const VOTER_LEASE_MS = 5600
 export const COORDINATION_PERIOD_MS = 1000
 /** Each further participant in the order of takeover waits so many milliseconds longer before it stands. */
 export const TAKEOVER_STEP_MS = 1000
+/** Who could not read or settle what was accepted leaves it to others to coordinate for so many milliseconds. */
+export const UNABLE_MS = 60_000
 /** Leases of one item that one coordinator numbers before the numbers of the next begin. */
 const LEASES_AN_EPOCH = 1000
 /** Epochs after which the numbers of leases begin anew: they have an end in messages. */

@@ -52,6 +52,8 @@ export const SEAT_SCHEMA = z.discriminatedUnion('kind', [
   }),
   /** Asks what was accepted, from an index on; the sender knows of so many. */
   z.strictObject({ kind: z.literal('follow'), swarm: Swarm, have: z.int().min(0), from: z.int().min(0).max(MAX_RECORD_INDEX) }),
+  /** Somebody at the sender wishes it canceled: said to who coordinates it, each second. */
+  z.strictObject({ kind: z.literal('cancel'), swarm: Swarm }),
   /** Records that are accepted. `total`: of all; `next`: from where on there are more, null for none or when they are news. */
   z.strictObject({
     kind: z.literal('accepted'),

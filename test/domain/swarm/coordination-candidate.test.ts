@@ -1,5 +1,11 @@
 import test from 'brittle'
-import { COORDINATION_PERIOD_MS, COORDINATOR_LEASE_MS, TAKEOVER_STEP_MS, VOTER_LEASE_MS } from '../../../src/domain/swarm/coordination.js'
+import {
+  COORDINATION_PERIOD_MS,
+  COORDINATOR_LEASE_MS,
+  TAKEOVER_STEP_MS,
+  UNABLE_MS,
+  VOTER_LEASE_MS
+} from '../../../src/domain/swarm/coordination.js'
 import {
   type CandidateEffect,
   type CandidateState,
@@ -123,6 +129,19 @@ test('a lease is renewed each second, and its end moves with the requests', (t) 
   t.is(leaseEnd(one.state), COORDINATOR_LEASE_MS + 400, 'its own vote is among the majority')
   one.answer('a', 'granted', COORDINATION_PERIOD_MS + 20)
   t.is(leaseEnd(one.state), COORDINATOR_LEASE_MS + COORDINATION_PERIOD_MS)
+})
+
+test('who lets go of what it cannot do asks for nothing for a minute, and stands behind all others then', (t) => {
+  const one = coordinating()
+  t.alike(stepCandidate(one.state, { type: 'retreat' }, 500), [{ type: 'ended', epoch: 1 }])
+  t.absent(isCoordinating(one.state, 500))
+  t.alike(stepCandidate(one.state, { type: 'retreat' }, 600), [], 'there is nothing to let go of')
+  t.alike(one.tick(500 + UNABLE_MS - 1), [])
+  // Another has asked in vain meanwhile, and is the next but two to ask.
+  one.voter.freeAt = 500 + UNABLE_MS
+  t.alike(one.tick(500 + UNABLE_MS + 3 * TAKEOVER_STEP_MS - 1), [])
+  t.is(one.tick(500 + UNABLE_MS + 3 * TAKEOVER_STEP_MS).length, 2)
+  t.is(one.state.phase, 'asking')
 })
 
 test('the further behind in the order, the later a participant stands; one that may not reach the agents never does', (t) => {

@@ -16,7 +16,8 @@ const arbWorld = fc.record({
   duplication: share(0.3),
   crashes: share(0.3),
   disksLost: share(0.6),
-  partitions: share(0.4)
+  partitions: share(0.4),
+  retreats: share(0.1)
 })
 
 /** Takes a world through its faults, and demands that all of it is done in the end. */

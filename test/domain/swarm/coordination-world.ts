@@ -36,6 +36,8 @@ export interface CoordinationWorldOptions {
   /** Of the crashes: the disk is lost too. */
   readonly disksLost?: number
   readonly partitions?: number
+  /** A node lets go of what it cannot do. */
+  readonly retreats?: number
   /** A node stands still, its monotonic clock too: a machine that sleeps. */
   readonly freezes?: number
   /** Rates of clocks are within this share of true. Default 0.05. */
@@ -258,7 +260,7 @@ export class CoordinationWorld {
   }
 
   #misfortune(): void {
-    const { crashes = 0, disksLost = 0, partitions = 0, freezes = 0 } = this.#options
+    const { crashes = 0, disksLost = 0, partitions = 0, freezes = 0, retreats = 0 } = this.#options
     const place = this.#random.pick(this.places)
     assert.ok(place !== null)
     const span = this.#random.int(200, this.#random.is(0.5) ? 2000 : 15_000)
@@ -266,6 +268,7 @@ export class CoordinationWorld {
       this.crash(place, this.#random.is(disksLost))
       this.#later(span, () => this.restart(place))
     }
+    if (place.isUp && this.#random.is(retreats)) this.#stand(place, { type: 'retreat' })
     if (this.#random.is(partitions)) this.split(this.#random.is(0.5) ? this.places.filter(() => this.#random.is(0.5)) : [])
     if (place.isUp && place.frozenAt === null && this.#random.is(freezes)) {
       place.frozenAt = this.#now
