@@ -15,7 +15,16 @@ import { coreMark, ledgerMark, openStore } from './open-home.js'
 import { Unwind } from './unwind.js'
 
 /** Documents that are made again by themselves when they are moved aside. */
-export const REPLACEABLE: ReadonlySet<string> = new Set(['cards', 'audited', 'ledger', 'core', 'seed', 'documents', 'document-streams'])
+export const REPLACEABLE: ReadonlySet<string> = new Set([
+  'cards',
+  'audited',
+  'ledger',
+  'core',
+  'seed',
+  'documents',
+  'document-streams',
+  'swarm-documents'
+])
 /** What the node cannot be itself without. */
 const VITAL = ['mesh', 'node'] as const
 

@@ -57,6 +57,8 @@ export class Recovery {
   #isStopped = false
   #timer: Timer | null = null
   #purgeTimer: Timer | null = null
+  /** Where both clocks stood when it was last looked for what has expired. */
+  #looked = { wall: 0, monotonic: 0 }
 
   constructor(parts: RecoveryParts) {
     this.#parts = parts
@@ -87,6 +89,7 @@ export class Recovery {
   /** Goes on with what others asked of this node, and begins to remove what is past its time. */
   async start(): Promise<void> {
     const { clock } = this.#parts
+    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() }
     this.#purgeTimer = clock.every(PURGE_MS, () => void this.#purge())
     await this.#again()
   }
@@ -145,12 +148,27 @@ export class Recovery {
 
   async #purge(): Promise<void> {
     const { book, clock, ledger, swarms } = this.#parts
+    if (this.#hasJumped()) return
     try {
       const purged = (await book.purgeExpired(clock.now())) + (await swarms.purgeExpired(clock.now()))
       if (purged >= MANY) await ledger.compact()
     } catch (error) {
       this.#note('what has expired could not be removed', error)
     }
+  }
+
+  /**
+   * Has the wall clock gained more than a period since the last look? It may be wrong, and what is removed does not come back:
+   * the next look, when it has stayed, counts.
+   */
+  #hasJumped(): boolean {
+    const { clock, telemetry } = this.#parts
+    const { wall, monotonic } = this.#looked
+    this.#looked = { wall: clock.now(), monotonic: clock.monotonic() }
+    const gainedMs = this.#looked.wall - wall - (this.#looked.monotonic - monotonic)
+    if (gainedMs <= PURGE_MS) return false
+    telemetry.log('info', 'the clock went forward: what has expired by it is removed when it stays', { byMs: Math.round(gainedMs) })
+    return true
   }
 
   #note(what: string, error: unknown): void {

@@ -1,6 +1,7 @@
-import test from 'brittle'
+import test, { type Assert } from 'brittle'
 import { KEYS, rangeOf } from '../../src/domain/reliable/keys.js'
 import type { RequestRecord } from '../../src/domain/reliable/records.js'
+import type { Asked } from '../../src/node/requests.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { DurableScene, type MortalLedger } from '../support/durable-scene.js'
 import type { FakeLog } from '../support/fake-log.js'
@@ -210,5 +211,60 @@ test('a node starts though the record of a message that waits is damaged: it say
   await scene.link()
   await scene.world.pass(30_000, 1000)
   t.is(scene.runsOf(good.requestId), 1)
-  console.error(scene.runsOf(bad.requestId), await scene.task(bad.taskId))
+  t.is(scene.runsOf(bad.requestId), 0)
+})
+
+test('a node starts though the record of a lane is damaged: it says so, and the lane goes on behind what its receiver has', (t) =>
+  damagedLane(t, { arrived: 3, waiting: 0 }))
+
+test('what waits on a lane whose record is damaged gets there, with what is asked after it', (t) =>
+  damagedLane(t, { arrived: 0, waiting: 1 }))
+
+async function damagedLane(t: Assert, { arrived, waiting }: { readonly arrived: number; readonly waiting: number }): Promise<void> {
+  const scene = await DurableScene.start(t, { concurrency: 9 })
+  const { world, here } = scene
+  for (let count = 0; count < arrived; count++) {
+    await scene.ask()
+    await world.pass(3000)
+  }
+  here.core.peers.send = () => {}
+  const asked: Asked[] = []
+  for (let count = 0; count < waiting; count++) asked.push(await scene.ask())
+  const { ledger } = here
+  t.is((await ledger.list({ ...rangeOf('out'), limit: 9 })).length, waiting)
+  const [lane] = await ledger.list({ ...rangeOf('lane-out'), limit: 1 })
+  await ledger.commit([{ key: lane?.key ?? '', value: new Uint8Array([1]) }])
+  await scene.crashHere()
+  t.ok(scene.here.lines.some((line) => line.includes('the record of a lane is damaged')))
+  asked.push(await scene.ask())
+  await scene.link()
+  asked.push(await scene.ask())
+  await world.pass(30_000, 1000)
+  t.alike(
+    asked.map(({ requestId }) => scene.runsOf(requestId)),
+    asked.map(() => 1)
+  )
+}
+
+test('a clock that is set forward for a while, and back, takes nothing away before its time; one that stays does', async (t) => {
+  const scene = await DurableScene.start(t)
+  const { world } = scene
+  await scene.ask()
+  await world.settle()
+  scene.finish()
+  await world.settle()
+  const isThere = async (): Promise<boolean> => (await recordsOf(scene.peer)).length > 0
+  const pass = (): Promise<void> => world.pass(600_000, 10_000)
+  scene.peersSkewMs = 30 * 24 * 3_600_000
+  await pass()
+  t.ok(await isThere())
+  scene.peersSkewMs = 0
+  await pass()
+  await pass()
+  t.ok(await isThere())
+  scene.peersSkewMs = 30 * 24 * 3_600_000
+  await pass()
+  t.ok(await isThere())
+  await pass()
+  t.absent(await isThere())
 })

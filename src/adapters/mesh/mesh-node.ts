@@ -168,6 +168,7 @@ export class MeshNode implements Mesh {
       onReplaced: () => this.#expel('CONFLICT')
     })
     this.#quarantine = new Quarantine({
+      self: nodeId,
       forked: state.forked ?? [],
       view: () => log.view(),
       onForked: (forked, member) => this.#onForked(forked, member)

@@ -8,6 +8,7 @@ const MAX_FORKED = 64
 
 /** What {@link Quarantine} needs. */
 export interface QuarantineParts {
+  readonly self: NodeId
   /** Keys (z32) of cores known to be forked, as the home remembers them. */
   readonly forked: readonly string[]
   view(): MembershipView
@@ -55,6 +56,7 @@ export class Quarantine {
     const name = shown(member.certificate.body.name, 64)
     const message = `${name} signed two different blocks of the mesh log at one place: nothing that it writes is taken any more`
     const repair = `a2a-node doctor --repair   # on ${name}, if its home was put back or copied`
-    return { code: 'CONFLICT', message, next: nodeId === mesh?.owner ? repair : `a2a-node peers revoke ${shellWord(name)}` }
+    const isTrusted = nodeId === mesh?.owner || nodeId === this.#parts.self
+    return { code: 'CONFLICT', message, next: isTrusted ? repair : `a2a-node peers revoke ${shellWord(name)}` }
   }
 }

@@ -2,7 +2,7 @@ import type Hypercore from 'hypercore'
 import type { HypercorePeer } from 'hypercore'
 import type { Clock, Timer } from '../../kit/clock.js'
 
-/** How often peers that have come as far are asked for what they have, in milliseconds. */
+/** How often peers that have not come further are asked for what they have, in milliseconds. */
 const ASK_MS = 3000
 
 /** What {@link WriterCores} needs. */
@@ -16,8 +16,8 @@ export interface WriterCoresParts {
 
 /**
  * Keeps cores that others write open, those of the log and those of documents, so that two tales of one are found. The engine
- * compares what two nodes have when one of them has more; nodes with as many blocks are made to compare here, once for each
- * length.
+ * compares what two nodes have when one asks the other for more. Here those are asked that have as much or less, once for each
+ * length: who has as much asks for nothing, and who has less does not either once it knows of two tales.
  */
 export class WriterCores {
   readonly #parts: WriterCoresParts
@@ -68,12 +68,13 @@ export class WriterCores {
   #ask(): void {
     for (const core of this.#open.values()) {
       if (!core.opened || core.closed || core.length === 0) continue
-      for (const peer of core.peers) if (peer.remoteLength === core.length) this.#askPeer(peer, core)
+      for (const peer of core.peers) if (peer.remoteLength > 0 && peer.remoteLength <= core.length) this.#askPeer(peer, core)
     }
   }
 
   /** The engine's own question after a forged block; it takes the answer without being asked for it. */
-  #askPeer(peer: HypercorePeer, { length, fork }: Hypercore): void {
+  #askPeer(peer: HypercorePeer, { fork }: Hypercore): void {
+    const length = peer.remoteLength
     if (this.#asked.get(peer) === length) return
     this.#asked.set(peer, length)
     peer.wireRequest.send({ id: 0, fork, block: null, hash: null, seek: null, upgrade: { start: 0, length } })

@@ -144,7 +144,12 @@ test('a member is in quarantine for its own core only, and out of it with anothe
   const log = founded()
   log.join(owner, ann, { admin: true })
   const told: unknown[] = []
-  const quarantine = new Quarantine({ forked: [], view: () => log.view(), onForked: (forked, member) => told.push([forked, member]) })
+  const quarantine = new Quarantine({
+    self: owner.id,
+    forked: [],
+    view: () => log.view(),
+    onForked: (forked, member) => told.push([forked, member])
+  })
   quarantine.add(keyText('core/of nobody'))
   t.alike([quarantine.has(ann.id), quarantine.has(owner.id)], [false, false])
   quarantine.add(ann.coreKey)
@@ -159,9 +164,18 @@ test('a member is in quarantine for its own core only, and out of it with anothe
   t.alike(quarantine.problems(), [])
 })
 
+test('a node that is in quarantine itself is told to repair its home, not to be revoked', (t) => {
+  const log = founded()
+  log.join(owner, ann)
+  const next = (self: string): (string | undefined)[] =>
+    new Quarantine({ self, forked: [ann.coreKey], view: () => log.view(), onForked: () => {} }).problems().map((one) => one.next)
+  t.alike(next(owner.id), ['a2a-node peers revoke ann'])
+  t.ok(next(ann.id)[0]?.startsWith('a2a-node doctor --repair'))
+})
+
 test('the owner, whom nobody can revoke, is told to be repaired; what was known before a restart counts', (t) => {
   const log = founded()
-  const quarantine = new Quarantine({ forked: [owner.coreKey], view: () => log.view(), onForked: () => t.fail('no news') })
+  const quarantine = new Quarantine({ self: ann.id, forked: [owner.coreKey], view: () => log.view(), onForked: () => t.fail('no news') })
   quarantine.add(owner.coreKey)
   t.ok(quarantine.problems()[0]?.next.startsWith('a2a-node doctor --repair'))
 })
