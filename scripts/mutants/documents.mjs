@@ -22,9 +22,9 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'a document grows without an end',
-    file: 'src/domain/document/replica.ts',
-    find: 'return this.#bytes >= most && this.#measure() >= most',
-    put: 'return this.#bytes < most && this.#measure() >= most',
+    file: 'src/domain/document/document-size.ts',
+    find: 'return this.#measured >= full',
+    put: 'return this.#measured > full * 2',
     test: replica,
     title: 'a document that is full takes nothing more'
   },
@@ -83,5 +83,45 @@ export const DOCUMENT_MUTANTS = [
     put: 'memberOf(author.certificate.body)).maySee === undefined)',
     test: 'domain/membership/fold-document',
     title: 'a member adds streams to documents that it may write'
+  },
+  {
+    name: 'edits go into a stream that the log never takes',
+    file: 'src/domain/membership/fold-document.ts',
+    find: 'if (streams.length >= MAX_DOCUMENT_STREAMS) return false',
+    put: 'if (streams.length < MAX_DOCUMENT_STREAMS) return true',
+    test: 'node/own-streams',
+    title: 'an edit that nobody else would ever see is refused'
+  },
+  {
+    name: 'a node uses clocks of its stream again that it did not read back',
+    file: 'src/node/open-document.ts',
+    find: 'if (this.#fed.lengthOf(own) < this.#parts.written(own))',
+    put: 'if (this.#fed.lengthOf(own) < 0)',
+    test: 'node/open-document',
+    title: 'nothing is written before what the own stream holds was read back'
+  },
+  {
+    name: 'half of a document is served',
+    file: 'src/node/open-document.ts',
+    find: 'if (this.#isStale || this.#isBehind) await this.#feed()',
+    put: '',
+    test: 'node/open-document',
+    title: 'what could not be read whole nobody reads or edits'
+  },
+  {
+    name: 'a watch of a document goes on when the right to see it is gone',
+    file: 'src/node/api-documents.ts',
+    find: 'whileAllowed(node, () => void node.documents.find(known.record.name, by), end)',
+    put: 'whileAllowed(node, () => {}, end)',
+    test: 'node/document-watches',
+    title: 'who loses the right to write a document, or to see it'
+  },
+  {
+    name: 'a stream of a document may be named in another one',
+    file: 'src/domain/membership/fold-document.ts',
+    find: "if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')",
+    put: '',
+    test: 'domain/membership/fold-document',
+    title: 'a core is a stream of one document only'
   }
 ]

@@ -12,6 +12,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   #lost = 0
   #wake: (() => void) | null = null
   #ended = false
+  #fault: Error | null = null
 
   constructor(max: number, onGap: ((lost: number) => T) | null, signal?: AbortSignalLike) {
     this.#max = max
@@ -32,8 +33,9 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     this.#wake?.()
   }
 
-  /** No more values; those waiting are still read. */
-  end(): void {
+  /** No more values; those waiting are still read, then whoever reads on gets the fault, if there is one. */
+  end(fault: Error | null = null): void {
+    if (!this.#ended) this.#fault = fault
     this.#ended = true
     this.#wake?.()
   }
@@ -51,7 +53,7 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
         this.#lost = 0
         return { done: false, value: this.#onGap(lost) }
       }
-      if (this.#ended) return { done: true, value: undefined }
+      if (this.#ended) return this.#over()
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
@@ -62,5 +64,13 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
   return(): Promise<IteratorResult<T>> {
     this.end()
     return Promise.resolve({ done: true, value: undefined })
+  }
+
+  /** The fault is thrown once. */
+  #over(): IteratorResult<T> {
+    const fault = this.#fault
+    this.#fault = null
+    if (fault !== null) throw fault
+    return { done: true, value: undefined }
   }
 }

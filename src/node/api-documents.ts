@@ -53,10 +53,17 @@ export function documentCalls(
   }
 }
 
+/** Who watches. */
+interface Watcher<T> {
+  push(item: T): void
+  /** The watch cannot go on. */
+  end(error: unknown): void
+}
+
 type Watch<N extends keyof DocumentWatches> = (
   node: NodeCore,
   params: DocumentWatches[N]['params'],
-  to: { readonly push: (item: DocumentWatches[N]['item']) => void }
+  to: Watcher<DocumentWatches[N]['item']>
 ) => Unsubscribe | Promise<Unsubscribe>
 
 /** The watches of documents, of a caller. */
@@ -65,8 +72,8 @@ export function documentWatches(by: DocumentCaller): {
 } {
   return {
     'documents.list': ['read', (node, _params, { push }) => watchDocuments(node, by, push), 'newest'],
-    'documents.read': ['read', (node, params, { push }) => watchDocument(node, params, { by, push }), 'newest'],
-    'documents.live': ['read', (node, params, { push }) => watchLive(node, params, { by, push }), 'all']
+    'documents.read': ['read', (node, params, to) => watchDocument(node, params, { by, ...to }), 'newest'],
+    'documents.live': ['read', (node, params, to) => watchLive(node, params, { by, ...to }), 'all']
   }
 }
 
@@ -111,6 +118,7 @@ async function restrictDocument(
   if (!node.documents.access(record, by).mayRestrict)
     throw new NodeError('FORBIDDEN', 'only the creator of a document and the owner of the mesh say who may see and write it')
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
+  await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   await log.submit({ kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths }, LOG_TIMEOUT_MS)
   return documentDetail(node, node.documents.find(record.name, by), by)
@@ -195,11 +203,22 @@ function watchDocuments(node: NodeCore, by: DocumentCaller, push: (item: Documen
   }
 }
 
-/** Pushes the value of one shared type, again whenever it changed. @throws NodeError as {@link readDocument} */
+/** Ends a watch with what a check throws, once the mesh or the document changed so that it does. */
+function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) => void): Unsubscribe {
+  return node.documents.onChange(() => {
+    try {
+      check()
+    } catch (error) {
+      end(error)
+    }
+  })
+}
+
+/** Pushes the value of one shared type, again whenever it changed, while it may be seen. @throws NodeError as {@link readDocument} */
 async function watchDocument(
   node: NodeCore,
   params: Params<'documents.read'>,
-  { by, push }: { readonly by: DocumentCaller; readonly push: (item: DocumentReading) => void }
+  { by, push, end }: Watcher<DocumentReading> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../domain/document/shared-types.js')
@@ -212,29 +231,39 @@ async function watchDocument(
     if (text !== last) push(reading(known, params.type, root, value))
     last = text
   }
-  const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(() => {}))
-  const stop = document.onNews(() => pace.due())
-  const end = (): void => {
-    stop()
-    pace.close()
-    release()
-  }
+  const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
+  const stops = [
+    document.onNews(() => pace.due()),
+    whileAllowed(node, () => void node.documents.find(known.record.name, by), end),
+    () => pace.close(),
+    release
+  ]
+  const stop = (): void => stops.forEach((one) => one())
   await tell().catch((error: unknown) => {
-    end()
+    stop()
     throw error
   })
-  return end
+  return stop
 }
 
-/** Pushes what a program needs that holds a document. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
+/** Pushes what a program needs that holds a document, while it may see it, and write it if it might at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
 async function watchLive(
   node: NodeCore,
   { document, clientId }: DocumentWatches['documents.live']['params'],
-  { by, push }: { readonly by: DocumentCaller; readonly push: (event: DocumentLiveEvent) => void }
+  { by, ...to }: Watcher<DocumentLiveEvent> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
   const { record } = await found(node, document, by)
   const { mayWrite } = node.documents.access(record, by)
-  return await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, push })
+  const close = await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, ...to })
+  const check = (): void => {
+    const known = node.documents.find(record.name, by)
+    if (mayWrite) writable(node, known, by)
+  }
+  const stop = whileAllowed(node, check, (error) => to.end(error))
+  return () => {
+    stop()
+    close()
+  }
 }
 
 function rootOf({ type, root }: DocumentRoot): string {

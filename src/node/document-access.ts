@@ -18,6 +18,9 @@ export interface CallerVerdict extends Pick<AccessVerdict, 'maySee' | 'mayWrite'
   readonly mayRestrict: boolean
 }
 
+/** Why a stream ends whose member lost the right to write; not for good, as a list may give it again. */
+export const NOT_ALLOWED = 'its member may not write'
+
 const NOTHING: CallerVerdict = { maySee: false, mayWrite: false, mayRestrict: false }
 
 /** What a member may do with a document, by the view alone; nothing for who is none. */

@@ -1,10 +1,13 @@
 import { shellWord, shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
+import type { StreamStop } from '../domain/document/replica.js'
 import type { DocumentRecord } from '../domain/membership/types.js'
 import type { Audit } from '../ports/audit.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
+import type { Telemetry } from '../ports/telemetry.js'
 import type { NodeId } from '../kit/ids.js'
+import type { NodeEvents } from './events.js'
 
 /** Why nothing of a forked stream counts. */
 export const FORKED = 'its member signed two different blocks at one place'
@@ -82,4 +85,17 @@ export class DocumentForks {
         .map(({ nodeKey, coreKey }) => ({ stream: coreKey, document, member: nodeKey }))
     )
   }
+}
+
+/** Tells people that what follows in a stream is skipped, whose it is and why. */
+export function tellStop(
+  { events, log, telemetry }: Pick<DocumentForksParts, 'log'> & { readonly events: NodeEvents; readonly telemetry: Telemetry },
+  name: string,
+  { stream, at, reason }: StreamStop
+): void {
+  const streams = log.view().documents.get(name)?.streams ?? []
+  const source = streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
+  const what = { code: 'CRDT_DESERIALIZATION_FAILED', source, document: shown(name), at }
+  telemetry.log('warn', 'updates of a document are skipped', { ...what, reason })
+  events.add('document', `updates of a document are skipped: ${reason}`, { ...what, stream })
 }

@@ -39,10 +39,12 @@ interface Session {
   /** What it told of itself last, by clientID. */
   readonly presence: Map<number, Presence>
   push(event: DocumentLiveEvent): void
+  /** It cannot go on. */
+  end(error: unknown): void
 }
 
 /** How a session begins. */
-interface Opening extends Pick<Session, 'push'> {
+interface Opening extends Pick<Session, 'push' | 'end'> {
   readonly mayWrite: boolean
   /** The one that it had before; null for none. */
   readonly clientId: number | null
@@ -67,12 +69,12 @@ export class DocumentSessions {
   }
 
   /** Opens a session: pushes the whole document, then what changes. Returns how to end it. @throws NodeError as opening a document does */
-  async open(name: string, { mayWrite, clientId: wish, push }: Opening): Promise<() => void> {
+  async open(name: string, { mayWrite, clientId: wish, ...to }: Opening): Promise<() => void> {
     const { documents, ids } = this.#parts
     const { document, release } = await documents.hold(name)
     try {
       const clientId = mayWrite ? await document.openSession(wish) : null
-      const session: Session = { id: ids.next('doc'), name, document, clientId, presence: new Map(), push }
+      const session: Session = { id: ids.next('doc'), name, document, clientId, presence: new Map(), ...to }
       const stop = await this.#begin(session)
       this.#sessions.set(session.id, session)
       this.#room(name)
@@ -137,7 +139,7 @@ export class DocumentSessions {
       })
     }
     const stop = document.onNews((news) => {
-      if (news.type === 'reset') begin('reset', news.isMoved).catch((error: unknown) => this.#failed(error))
+      if (news.type === 'reset') begin('reset', news.isMoved).catch((error: unknown) => session.end(error))
       else if (hasBegun && news.by !== id) push({ type: 'update', update: news.update })
     })
     await begin('open')

@@ -6,25 +6,22 @@ import type { Hash } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { StreamStop } from '../domain/document/replica.js'
-import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
+import type { DocumentRecord } from '../domain/membership/types.js'
 import type { Audit } from '../ports/audit.js'
-import type { DocumentStreams, FollowedStream } from '../ports/documents.js'
+import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { callerAccess, type CallerVerdict, countedStreams, type DocumentCaller, memberAccess } from './document-access.js'
-import { DocumentForks, FORKED } from './document-forks.js'
+import { DocumentForks, FORKED, tellStop } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
 import type { NodeEvents } from './events.js'
+import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
 
-/** Name of the stored document of what is not followed. */
-const STORED = 'documents'
-/** Streams that a node follows; of further documents those that are open. */
-const MAX_FOLLOWED = 896
 /** How long a document that nobody uses stays in memory, in milliseconds. */
 const IDLE_MS = 30_000
 
@@ -49,11 +46,6 @@ export interface KnownDocument {
   readonly record: DocumentRecord
 }
 
-/** Stored: names that are not followed. */
-interface Stored {
-  readonly forgotten: readonly string[]
-}
-
 interface Opened {
   readonly document: OpenDocument
   own: StreamKey | null
@@ -71,7 +63,7 @@ export class Documents {
   readonly #forks: DocumentForks
   readonly #ids = new Map<string, string>()
   readonly #own: OwnStreams
-  #stored: Stored = { forgotten: [] }
+  readonly #followed: FollowedDocuments
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
 
@@ -79,13 +71,14 @@ export class Documents {
     this.#parts = parts
     this.#forks = new DocumentForks(parts)
     this.#own = new OwnStreams({ ...parts, onError: (error) => this.#failed(error) })
+    this.#followed = new FollowedDocuments({ ...parts, ownOf: (name) => this.#open.get(name)?.own })
     this.#changes = new Emitter((error) => this.#failed(error))
   }
 
   /** Begins to follow what this node may see. */
   async start(): Promise<void> {
-    const { documents, log, store } = this.#parts
-    this.#stored = (await store.read<Stored>(STORED)) ?? this.#stored
+    const { documents, log } = this.#parts
+    await this.#followed.start()
     await this.#own.start()
     documents.start({
       onBlocks: (stream) => this.#onBlocks(stream),
@@ -94,6 +87,7 @@ export class Documents {
     })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
+    this.#own.announceAll()
   }
 
   /** Lets all go, once what was begun is done. */
@@ -149,7 +143,7 @@ export class Documents {
 
   /** Is what is written kept here? */
   isFollowed(name: string): boolean {
-    return !this.#stored.forgotten.includes(name)
+    return this.#followed.has(name)
   }
 
   /** How a stream ended; null while it goes on, and where the document is not open. */
@@ -177,7 +171,10 @@ export class Documents {
 
   /** An open document, until it is given back. Opening one that is not followed follows it again. */
   async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
-    if (!this.isFollowed(name)) await this.#store({ forgotten: this.#stored.forgotten.filter((one) => one !== name) })
+    if (!this.isFollowed(name)) {
+      await this.#followed.add(name)
+      this.#review()
+    }
     await this.#renew(name)
     const opening = this.#opened.get(name) ?? this.#openNow(name)
     this.#opened.set(name, opening)
@@ -203,10 +200,10 @@ export class Documents {
     const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, 0)
     if (opened !== undefined) await this.#let(name, opened)
-    const { forgotten } = this.#stored
     // Of this stream others may have more than is here then.
     await this.#own.leave(name)
-    await this.#store({ forgotten: [...forgotten.filter((one) => one !== name), name] })
+    await this.#followed.forget(name)
+    this.#review()
     await documents.remove([...keys])
     await documents.keep(this.idOf(name), null)
     return bytes
@@ -245,6 +242,8 @@ export class Documents {
         append: (stream, blocks) => this.#append(name, stream, blocks)
       },
       own,
+      written: (stream) => this.#own.blocksOf(stream),
+      mustHavePlace: (stream) => this.#own.mustHavePlace(name, stream),
       kept: keptDocument(id, { hash, documents, onError: (error) => this.#failed(error) }),
       seal: (block) => this.#seal(id, block),
       open: (bytes) => openBlock(bytes, id),
@@ -254,9 +253,16 @@ export class Documents {
     })
     const opened: Opened = { document, own, holders: 0, idle: null }
     this.#open.set(name, opened)
-    await this.#moveOn(name)
-    this.#review()
-    await this.#follow(name, opened)
+    try {
+      await this.#moveOn(name)
+      this.#review()
+      await this.#follow(name, opened)
+    } catch (error) {
+      // Half of it serves nobody.
+      this.#open.delete(name)
+      await document.close()
+      throw error
+    }
     return opened
   }
 
@@ -283,23 +289,9 @@ export class Documents {
   #review(): void {
     if (this.#isClosed) return
     const view = this.#parts.log.view()
-    this.#parts.documents.follow(this.#followed(view))
+    this.#parts.documents.follow(this.#followed.streams(view))
     for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
     this.#changes.emit()
-  }
-
-  #followed(view: MembershipView): FollowedStream[] {
-    const { self } = this.#parts
-    const followed = new Map<StreamKey, FollowedStream>()
-    const byAge = [...view.documents.values()].sort((a, b) => Number(this.#open.has(b.name)) - Number(this.#open.has(a.name)))
-    for (const record of byAge) {
-      if (!this.isFollowed(record.name) || !memberAccess(view, record, self).maySee) continue
-      const own = this.#open.get(record.name)?.own ?? null
-      const streams = [...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
-      const mayHave = (peer: NodeId): boolean => memberAccess(this.#parts.log.view(), record, peer).maySee
-      for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })
-    }
-    return [...followed.values()]
   }
 
   async #follow(name: string, { document, own }: Opened): Promise<void> {
@@ -335,25 +327,9 @@ export class Documents {
     this.#changes.emit()
   }
 
-  #onStop(name: string, { stream, at, reason }: StreamStop): void {
-    const { events, log, telemetry } = this.#parts
-    const streams = log.view().documents.get(name)?.streams ?? []
-    const source = streams.find(({ coreKey }) => coreKey === stream)?.nodeKey ?? null
-    telemetry.log('warn', 'updates of a document are skipped', {
-      code: 'CRDT_DESERIALIZATION_FAILED',
-      source,
-      document: shown(name),
-      at,
-      reason
-    })
-    events.add('document', `updates of a document are skipped: ${reason}`, {
-      code: 'CRDT_DESERIALIZATION_FAILED',
-      source,
-      document: shown(name),
-      stream,
-      at
-    })
-    this.#leaveOwn(stream, reason)
+  #onStop(name: string, stop: StreamStop): void {
+    tellStop(this.#parts, name, stop)
+    this.#leaveOwn(stop.stream, stop.reason)
   }
 
   /** What would be written to it counts nowhere: this node's home runs twice, its store was put back, or others end the stream. */
@@ -373,20 +349,14 @@ export class Documents {
     if (opened === undefined || opened.own === null || this.#own.nameOf(opened.own) === name) return
     const own = await this.#own.open(name, this.idOf(name))
     opened.own = own
-    await opened.document.goOn(own)
-    this.#review()
+    // It is followed also when the document cannot be made anew now: its next use does that.
+    await opened.document.goOn(own).finally(() => this.#review())
   }
 
   async #append(name: string, stream: StreamKey, blocks: readonly Uint8Array[]): Promise<void> {
     if (this.#own.nameOf(stream) !== name)
       throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
-    this.#own.wrote(name, stream, await this.#parts.documents.append(stream, blocks))
-  }
-
-  async #store(stored: Stored): Promise<void> {
-    await this.#parts.store.write(STORED, stored)
-    this.#stored = stored
-    this.#review()
+    await this.#own.wrote(name, stream, await this.#parts.documents.append(stream, blocks))
   }
 
   #known(record: DocumentRecord): KnownDocument {

@@ -1,6 +1,9 @@
 import { sameBytes } from '../kit/bytes.js'
 import type { Hash } from '../kit/sign.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import type { Replica } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
+import { NOT_ALLOWED } from './document-access.js'
 
 const HASH_BYTES = 32
 
@@ -37,4 +40,31 @@ export function keptDocument(id: string, { hash, documents, onError }: KeptParts
       await documents.keep(id, bytes)
     }
   }
+}
+
+interface Beginning {
+  /** How many blocks of each stream count. */
+  readonly counted: ReadonlyMap<StreamKey, number>
+  readonly streams: Pick<DocumentStreams, 'read'>
+  /** A replica that has seen nothing yet. */
+  make(): Replica
+}
+
+/** A replica that goes on from what was kept, if all of that counts still and is in the streams; null: it is to be made of these. */
+export async function replicaOfKept(kept: KeptDocument, { counted, streams, make }: Beginning): Promise<Replica | null> {
+  const snapshot = await kept.read()
+  if (snapshot === null) return null
+  const replica = make()
+  if (replica.load(snapshot) === null && (await holds(replica, { counted, streams }))) return replica
+  replica.doc.destroy()
+  return null
+}
+
+async function holds(replica: Replica, { counted, streams }: Pick<Beginning, 'counted' | 'streams'>): Promise<boolean> {
+  for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
+  for (const [stream, length] of Object.entries(replica.vectorClock())) {
+    if ((counted.get(stream) ?? 0) < length) return false
+    if ((await streams.read(stream, length - 1, 1)).length === 0) return false
+  }
+  return true
 }

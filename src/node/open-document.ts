@@ -3,14 +3,13 @@ import { Emitter, type Unsubscribe } from '../kit/events.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
-import type { KeptDocument } from './kept-documents.js'
+import { NOT_ALLOWED } from './document-access.js'
+import { FedReplica } from './fed-replica.js'
+import { type KeptDocument, replicaOfKept } from './kept-documents.js'
+import { ProgramIds } from './program-ids.js'
 
-/** Blocks that are read at once. */
-const READ_BLOCKS = 256
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
-const NOTHING = new Uint8Array()
-const NOT_ALLOWED = 'its member may not write'
 
 /** What an open document needs. */
 export interface OpenDocumentParts {
@@ -19,6 +18,10 @@ export interface OpenDocumentParts {
   readonly streams: Pick<DocumentStreams, 'read'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
   /** Key of this node's own stream at first; null when it may not write. */
   readonly own: StreamKey | null
+  /** Blocks that the own stream has, as far as this node knows. */
+  written(own: StreamKey): number
+  /** Throws when nobody else would ever see what is written to the own stream. */
+  mustHavePlace(own: StreamKey): void
   /** A block as the own stream holds it, and back; null for what is none. */
   seal(block: Uint8Array): Uint8Array
   open(bytes: Uint8Array): Uint8Array | null
@@ -38,6 +41,10 @@ export type DocumentNews =
   /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
   | { readonly type: 'reset'; readonly isMoved: boolean }
 
+/** Why a replica is made anew, the weakest reason first: an edit of this node was refused, part of it counts no longer, this node has another own stream. */
+const RENEWALS = ['refused', 'void', 'moved'] as const
+type Renewal = (typeof RENEWALS)[number]
+
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
 /**
@@ -47,28 +54,22 @@ type Stop = Pick<StreamStop, 'at' | 'reason'>
 export class OpenDocument {
   readonly #parts: OpenDocumentParts
   readonly #news: Emitter<DocumentNews>
-  #replica: Replica
+  #fed: FedReplica
   /** How many blocks of each stream count. */
   #counted: ReadonlyMap<StreamKey, number> = new Map()
   readonly #stops = new Map<StreamKey, Stop>()
-  /** The next block of each stream, and the streams that may have one. */
-  readonly #next = new Map<StreamKey, number>()
-  readonly #due = new Set<StreamKey>()
-  /** ClientIDs of sessions that go on. */
-  readonly #given = new Set<number>()
-  /** ClientIDs of sessions that are over: a new one that begins with the whole document may go on with one. */
-  readonly #free: number[] = []
-  /** Those of them that were given to another program than the first. */
-  readonly #reused = new Set<number>()
-  #clientId: number | null = null
+  readonly #programs = new ProgramIds()
   #own: StreamKey | null
   #hasBegun = false
-  /** Blocks that what is kept does not have. */
-  #unkept = 0
+  /** The replica is to be made anew. */
   #isStale = false
+  /** Why it is, or is being, and the one that those who hold it know; null once they were told. */
+  #renewal: { readonly why: Renewal; readonly told: FedReplica } | null = null
+  /** Not all that is here was read: that goes on, or failed. */
+  #isBehind = false
   #isFeeding = false
-  #isBuilding = false
-  #writer: string | null = null
+  /** What an edit that goes on changed. */
+  #untold: Uint8Array[] | null = null
   #tail: Promise<unknown> = Promise.resolve()
   #hasWritten = false
   #isClosed = false
@@ -77,7 +78,7 @@ export class OpenDocument {
     this.#parts = parts
     this.#own = parts.own
     this.#news = new Emitter(parts.onError)
-    this.#replica = this.#fresh()
+    this.#fed = this.#fedOne(parts.make(parts.own))
   }
 
   /** Told of each change. */
@@ -89,14 +90,15 @@ export class OpenDocument {
   async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     await this.#inTurn(async () => {
       if (!this.#hasBegun) await this.#begin(counted)
+      this.#hasBegun = true
       const before = this.#counted
       this.#counted = counted
       for (const [stream, at] of counted) {
         const was = before.get(stream) ?? Number.POSITIVE_INFINITY
         if (at < was) this.#limit(stream, at)
         // What was refused counts after all.
-        else if (at > was) this.#isStale = true
-        this.#due.add(stream)
+        else if (at > was) this.#renew('void')
+        this.#fed.offer(stream)
       }
       await this.#feed()
       this.#tellWritten()
@@ -105,7 +107,7 @@ export class OpenDocument {
 
   /** More of a stream is here. */
   onBlocks(stream: StreamKey): void {
-    this.#due.add(stream)
+    this.#fed.offer(stream)
     if (this.#isFeeding) return
     this.#isFeeding = true
     this.#inTurn(async () => {
@@ -123,24 +125,24 @@ export class OpenDocument {
     }).catch(this.#parts.onError)
   }
 
-  /** Reads the document once everything before is done. */
+  /** Reads the document once everything before is done. Rejects when the streams cannot be read. */
   read<T>(look: (replica: Replica) => T): Promise<T> {
-    return this.#inTurn(async () => look(this.#replica))
+    return this.#inTurn(async () => {
+      await this.#beWhole()
+      return look(this.#replica)
+    })
   }
 
   /**
-   * Edits the document as this node. Resolves when the edit is durable here.
+   * Edits the document as this node. Resolves when the edit is durable here; others hear of it then. One that is refused changes nothing.
    * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for what is too large to be told to others; what `change` throws
    */
   edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
     return this.#inTurn(async () => {
-      this.#mustHaveRoom()
-      this.#clientId ??= this.#replica.openSession()
+      await this.#mustHaveRoom()
       const { doc } = this.#replica
-      doc.clientID = this.#clientId
-      const result = doc.transact(() => change(doc))
-      await this.#publish()
-      return result
+      doc.clientID = this.#replica.ownClientId()
+      return await this.#change(null, () => doc.transact(() => change(doc)))
     })
   }
 
@@ -150,18 +152,19 @@ export class OpenDocument {
    */
   openSession(wish: number | null = null): Promise<number> {
     return this.#inTurn(async () => {
-      this.#mustWrite()
-      const clientId = this.#again(wish) ?? this.#another(wish) ?? this.#replica.openSession()
+      await this.#mustWrite()
+      const isOfPrograms = (clientId: number): boolean => this.#replica.isOfPrograms(clientId)
+      const clientId = this.#programs.choose(wish, isOfPrograms) ?? this.#replica.openSession()
       // Announced before anybody writes with it.
       await this.#publish()
-      this.#given.add(clientId)
+      this.#programs.give(clientId)
       return clientId
     })
   }
 
   /** The program of a session is gone. */
   closeSession(clientId: number): void {
-    if (this.#given.delete(clientId)) this.#free.push(clientId)
+    this.#programs.giveBack(clientId)
   }
 
   /** What is written from now on goes into another own stream. */
@@ -169,20 +172,20 @@ export class OpenDocument {
     return this.#inTurn(async () => {
       this.#own = own
       this.#hasWritten = false
-      this.#forgetSessions()
-      await this.#anew(true)
+      this.#programs.clear()
+      this.#renew('moved')
+      await this.#feed()
     })
   }
 
-  /** Writes an update of a session. Resolves when it is durable here. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
+  /** Writes an update of a session, as {@link edit}: one that is refused may be written again. @throws NodeError INVALID_INPUT, FORBIDDEN, OVERLOADED, CONFLICT, PAYLOAD_TOO_LARGE */
   write(update: Uint8Array, session: string): Promise<void> {
     return this.#inTurn(async () => {
-      this.#mustHaveRoom()
-      this.#writer = session
-      const fault = this.#replica.write(update)
-      this.#writer = null
-      if (fault !== null) throw new NodeError('INVALID_INPUT', `the update is not taken: ${fault}`)
-      await this.#publish()
+      await this.#mustHaveRoom()
+      await this.#change(session, () => {
+        const fault = this.#replica.write(update)
+        if (fault !== null) throw new NodeError('INVALID_INPUT', `the update is not taken: ${fault}`)
+      })
     })
   }
 
@@ -194,9 +197,9 @@ export class OpenDocument {
   /** Keeps it as it is, if what is kept lacks so many blocks. */
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#unkept < blocks || this.#isStale) return
+      if (this.#fed.unkept < blocks || this.#isStale || this.#isBehind) return
       await this.#parts.kept.write(this.#replica.snapshot())
-      this.#unkept = 0
+      this.#fed.unkept = 0
     })
   }
 
@@ -207,59 +210,63 @@ export class OpenDocument {
     this.#replica.doc.destroy()
   }
 
-  #fresh(): Replica {
-    return this.#heard(this.#parts.make(this.#own))
+  get #replica(): Replica {
+    return this.#fed.replica
   }
 
-  /** What changes in it is news. */
+  #fedOne(replica: Replica): FedReplica {
+    return new FedReplica(this.#heard(replica), {
+      ...this.#parts,
+      limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
+      onStops: (stops) => this.#noteStops(stops),
+      isOver: () => this.#isStale || this.#isClosed
+    })
+  }
+
+  /** What changes in it is news. What this node writes is so once it is durable, and what is read anew once that is whole. */
   #heard(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
-      if (!this.#isBuilding) this.#news.emit({ type: 'update', update, by: this.#writer })
+      if (this.#untold !== null) this.#untold.push(update)
+      else if (this.#renewal === null) this.#news.emit({ type: 'update', update, by: null })
     })
     return replica
   }
 
-  /** Goes on from what was kept, if all of that counts still and is in the streams; else it is made of the streams. */
+  /** Goes on from what was kept, if that counts still; else it is made of the streams. */
   async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
-    this.#hasBegun = true
-    const snapshot = await this.#parts.kept.read()
-    if (snapshot === null) return
-    const replica = this.#parts.make(this.#own)
-    if (replica.load(snapshot) !== null || !(await this.#holds(replica, counted))) return replica.doc.destroy()
+    const { kept, streams, make } = this.#parts
+    const replica = await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })
+    if (replica === null) return
     this.#replica.doc.destroy()
-    this.#replica = this.#heard(replica)
-    for (const [stream, length] of Object.entries(replica.vectorClock())) this.#next.set(stream, length)
+    this.#fed = this.#fedOne(replica)
     // What was heard before it began counts for this replica too.
     for (const [stream, { at, reason }] of this.#stops) this.#noteStops(replica.stop(stream, at, reason))
     for (const [stream, end] of replica.ends()) if (end.reason !== NOT_ALLOWED && !this.#stops.has(stream)) this.#stops.set(stream, end)
   }
 
-  async #holds(replica: Replica, counted: ReadonlyMap<StreamKey, number>): Promise<boolean> {
-    for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
-    for (const [stream, length] of Object.entries(replica.vectorClock())) {
-      if ((counted.get(stream) ?? 0) < length) return false
-      if ((await this.#parts.streams.read(stream, length - 1, 1)).length === 0) return false
-    }
-    return true
-  }
-
   /** A limit of the access list may be lifted again, so it is no stop for good. */
   #limit(stream: StreamKey, at: number): void {
     const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
-    this.#isStale ||= stops.some(({ needsRebuild }) => needsRebuild)
+    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renew('void')
     this.#noteStops(stops.filter((stop) => stop.stream !== stream))
   }
 
-  #mustHaveRoom(): void {
-    this.#mustWrite()
+  async #mustHaveRoom(): Promise<void> {
+    await this.#mustWrite()
     if (this.#replica.isFull()) throw new NodeError('OVERLOADED', 'the document is full')
   }
 
   /** The right to write may have been lost since somebody asked for it. */
-  #mustWrite(): void {
-    const own = this.#own ?? ''
+  async #mustWrite(): Promise<void> {
+    await this.#beWhole()
+    const own = this.#own
+    if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
     if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
     if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
+    this.#parts.mustHavePlace(own)
+    // Else clocks that were used already would be used again, and others would end the stream.
+    if (this.#fed.lengthOf(own) < this.#parts.written(own))
+      throw new NodeError('OVERLOADED', 'what this node wrote into the document is not read back yet: try again')
   }
 
   #inTurn<T>(job: () => Promise<T>): Promise<T> {
@@ -271,66 +278,59 @@ export class OpenDocument {
     return done
   }
 
-  /** Puts what was edited into the own stream. */
+  /** Does an edit of this node or a session, tells it to others once it is durable, and forgets what is refused. */
+  async #change<T>(by: string | null, edit: () => T): Promise<T> {
+    const updates: Uint8Array[] = []
+    this.#untold = updates
+    try {
+      const result = edit()
+      await this.#publish()
+      for (const update of updates) this.#news.emit({ type: 'update', update, by })
+      return result
+    } catch (error) {
+      if (updates.length > 0) this.#renew('refused')
+      throw error
+    } finally {
+      this.#untold = null
+    }
+  }
+
+  /** Puts what was edited into the own stream. What fails to get there is in the replica, and will never be in the stream. */
   async #publish(): Promise<void> {
     const own = this.#own
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
-      await this.#undo()
+      this.#renew('refused')
       throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${taken.reason}`)
     }
     if (own === null || taken.blocks.length === 0) return
     try {
       await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
     } catch (error) {
-      // It is in the replica and will never be in the stream.
-      await this.#undo()
+      this.#renew('refused')
       throw asNodeError(error)
     }
-    this.#next.set(own, (this.#next.get(own) ?? 0) + taken.blocks.length)
-    this.#unkept += taken.blocks.length
+    this.#fed.appended(own, taken.blocks.length)
     this.#tellWritten()
-  }
-
-  /** After a restart no session goes on: a clientID of this node that was not given since belongs to who asks for it. */
-  #again(wish: number | null): number | null {
-    if (wish === null || wish === this.#clientId || this.#given.has(wish) || this.#reused.has(wish) || !this.#replica.isOwn(wish))
-      return null
-    const place = this.#free.indexOf(wish)
-    if (place !== -1) this.#free.splice(place, 1)
-    return wish
-  }
-
-  /** Not the one that was wished for: who asks would take it for its own still. */
-  #another(wish: number | null): number | null {
-    const place = this.#free.findLastIndex((clientId) => clientId !== wish)
-    const [clientId = null] = place === -1 ? [] : this.#free.splice(place, 1)
-    if (clientId !== null) this.#reused.add(clientId)
-    return clientId
   }
 
   #tellWritten(): void {
     const own = this.#own
-    if (this.#hasWritten || own === null || (this.#next.get(own) ?? 0) === 0) return
+    if (this.#hasWritten || own === null || this.#fed.lengthOf(own) === 0) return
     this.#hasWritten = true
     this.#parts.onWritten(own)
   }
 
-  /** Goes back to what the streams hold. A session that they do not tell of is lost with it. */
-  async #undo(): Promise<void> {
-    this.#forgetSessions()
-    await this.#anew()
-  }
-
-  #forgetSessions(): void {
-    this.#clientId = null
-    this.#free.length = 0
-    this.#given.clear()
+  #renew(why: Renewal): void {
+    this.#isStale = true
+    const before = this.#renewal
+    if (before === null) this.#renewal = { why, told: this.#fed }
+    else if (RENEWALS.indexOf(before.why) < RENEWALS.indexOf(why)) this.#renewal = { ...before, why }
   }
 
   #noteStops(stops: readonly StreamStop[]): void {
     for (const stop of stops) {
-      this.#isStale ||= stop.needsRebuild
+      if (stop.needsRebuild) this.#renew('void')
       const known = this.#stops.get(stop.stream)
       if (known !== undefined && known.at <= stop.at) continue
       this.#stops.set(stop.stream, stop)
@@ -338,63 +338,40 @@ export class OpenDocument {
     }
   }
 
-  /** Takes all that can be taken of the streams that may have more. */
+  /** What holds something that does not count, or was not read to its end, nobody reads or edits. */
+  async #beWhole(): Promise<void> {
+    if (this.#isStale || this.#isBehind) await this.#feed()
+  }
+
+  /** Takes all that can be taken of the streams that may have more. When they cannot be read, the next one who needs it goes on. */
   async #feed(): Promise<void> {
-    let isMoving = true
-    while (isMoving && !this.#isClosed) {
-      if (this.#isStale) await this.#anew()
-      isMoving = false
-      for (const stream of [...this.#due]) {
-        if (await this.#feedFrom(stream)) isMoving = true
-        if (this.#isStale) break
-      }
-      isMoving ||= this.#isStale
-    }
+    this.#isBehind = true
+    do {
+      if (this.#isStale) this.#beginAnew()
+      await this.#fed.feed()
+    } while (this.#isStale && !this.#isClosed)
+    this.#isBehind = false
+    this.#tellRenewed()
   }
 
-  /** True: something was taken. A stream that was read to its end is due no more. */
-  async #feedFrom(stream: StreamKey): Promise<boolean> {
-    let isTaken = false
-    for (;;) {
-      const from = this.#next.get(stream) ?? 0
-      const counted = Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY)
-      const blocks = await this.#parts.streams.read(stream, from, Math.min(READ_BLOCKS, counted - from))
-      if (blocks.length === 0) {
-        this.#due.delete(stream)
-        return isTaken
-      }
-      for (const [place, bytes] of blocks.entries()) {
-        if (!this.#take(stream, from + place, bytes)) return isTaken
-        isTaken = true
-        if (this.#isStale) return true
-      }
-    }
-  }
-
-  /** False: it is to be offered again. */
-  #take(stream: StreamKey, index: number, bytes: Uint8Array): boolean {
-    const { outcome, stops } = this.#replica.receive({ stream, index, bytes: this.#parts.open(bytes) ?? NOTHING })
-    this.#noteStops(stops)
-    if (outcome === 'later') return false
-    if (outcome === 'taken') this.#unkept++
-    this.#next.set(stream, index + 1)
-    return true
-  }
-
-  /** A new replica: told what ended first, then fed with all streams. */
-  async #anew(isMoved = false): Promise<void> {
+  /** A new replica: told what ended first, then to be fed with all streams. */
+  #beginAnew(): void {
     this.#isStale = false
-    this.#isBuilding = true
     this.#replica.doc.destroy()
-    this.#replica = this.#fresh()
-    this.#next.clear()
+    this.#fed = this.#fedOne(this.#parts.make(this.#own))
     for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
     for (const [stream, at] of this.#counted) {
       if (Number.isFinite(at)) this.#replica.stop(stream, at, NOT_ALLOWED)
-      this.#due.add(stream)
+      this.#fed.offer(stream)
     }
-    await this.#feed()
-    this.#isBuilding = false
-    this.#news.emit({ type: 'reset', isMoved })
+  }
+
+  /** Of what was refused nobody has heard: then those who hold it lack only what was read meanwhile. */
+  #tellRenewed(): void {
+    if (this.#renewal === null || this.#isClosed) return
+    const { why, told } = this.#renewal
+    this.#renewal = null
+    if (why !== 'refused') this.#news.emit({ type: 'reset', isMoved: why === 'moved' })
+    else if (!this.#fed.isAsFarAs(told)) this.#news.emit({ type: 'update', update: this.#replica.state(), by: null })
   }
 }

@@ -1,8 +1,9 @@
 import type { Clock, Timer } from '../kit/clock.js'
-import { messageOf } from '../kit/errors.js'
+import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
-import { shown } from '../kit/text.js'
+import { shellWord, shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
+import { hasPlaceFor, isStreamOf } from '../domain/membership/fold-document.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -65,6 +66,11 @@ export class OwnStreams {
     for (const [name, own] of Object.entries(stored ?? {})) this.#put(name, own)
   }
 
+  /** Tells the mesh of the streams that it has not heard of: this node may have been killed before it could. */
+  announceAll(): void {
+    for (const [name, { stream, blocks }] of this.#own) if (stream !== null && blocks > 0) this.announce(name, stream)
+  }
+
   /** Tells the mesh nothing more. */
   quieten(): void {
     this.#isQuiet = true
@@ -85,6 +91,7 @@ export class OwnStreams {
       if (this.#of(name).times !== known.times) continue
       if (isWhole && isKnown && blocks >= expected) {
         if (known.stream !== stream) await this.#set(name, { ...known, stream, blocks })
+        else this.#own.set(name, { ...known, blocks })
         return stream
       }
       await this.leave(name)
@@ -96,10 +103,21 @@ export class OwnStreams {
     return this.#names.get(stream) ?? null
   }
 
-  /** A stream has so many blocks now. */
-  wrote(name: string, stream: StreamKey, blocks: number): void {
+  /** Blocks that the stream has; of one that is left, none. */
+  blocksOf(stream: StreamKey): number {
+    const name = this.nameOf(stream)
+    return name === null ? 0 : this.#of(name).blocks
+  }
+
+  /**
+   * A stream has so many blocks now. That it has any is stored when this resolves, how many soon after. Never rejects: the blocks
+   * are in the stream whatever becomes of their mark.
+   */
+  async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
     if (this.nameOf(stream) !== name) return
-    this.#own.set(name, { ...this.#of(name), blocks })
+    const before = this.#of(name)
+    this.#own.set(name, { ...before, blocks })
+    if (before.blocks === 0 && (await this.#isStored())) return
     this.#timer ??= this.#parts.clock.after(MARK_MS, () => void this.#store().catch(this.#parts.onError))
   }
 
@@ -108,12 +126,20 @@ export class OwnStreams {
     return this.#set(name, { ...NONE, times: this.#of(name).times + 1 })
   }
 
+  /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
+  mustHavePlace(name: string, own: StreamKey): void {
+    const record = this.#parts.log.view().documents.get(name)
+    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#parts.self)) return
+    throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
+      next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
+    })
+  }
+
   /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
   announce(name: string, own: StreamKey): void {
-    const { clock, log, self, telemetry } = this.#parts
-    const { mesh, documents } = log.view()
-    const isKnown = documents.get(name)?.streams.some(({ nodeKey, coreKey }) => nodeKey === self && coreKey === own) === true
-    if (isKnown || mesh === null || this.#announced.has(own)) return
+    const { clock, log, telemetry } = this.#parts
+    const { mesh } = log.view()
+    if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
     this.#announced.add(own)
     const again = (error: unknown): void => {
       this.#announced.delete(own)
@@ -122,6 +148,10 @@ export class OwnStreams {
       clock.after(LOG_TIMEOUT_MS, () => !this.#isQuiet && this.announce(name, own))
     }
     log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
+  }
+
+  #isKnown(name: string, own: StreamKey): boolean {
+    return this.#parts.log.view().documents.get(name)?.streams.some(isStreamOf(this.#parts.self, own)) === true
   }
 
   #of(name: string): OwnStream {
@@ -138,6 +168,16 @@ export class OwnStreams {
     if (before !== null) this.#names.delete(before)
     this.#own.set(name, own)
     if (own.stream !== null) this.#names.set(own.stream, name)
+  }
+
+  async #isStored(): Promise<boolean> {
+    try {
+      await this.#store()
+      return true
+    } catch (error) {
+      this.#parts.onError(error)
+      return false
+    }
   }
 
   #store(): Promise<void> {

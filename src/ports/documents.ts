@@ -49,7 +49,10 @@ export interface DocumentStreams {
    * @throws NodeError OVERLOADED when the stream is full, CONFLICT when others have more of it than is here
    */
   append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number>
-  /** Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed. */
+  /**
+   * Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed.
+   * @throws NodeError CONFLICT when the stream cannot be opened
+   */
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
   /** Nothing of a stream that is not followed. */
   size(stream: StreamKey): StreamSize

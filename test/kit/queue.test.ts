@@ -94,3 +94,14 @@ test('a reader that stops early ends the queue', async (t) => {
   queue.push('c')
   t.alike(await all(queue), ['b'])
 })
+
+test('a fault is read once, behind the values that wait; the first end counts', async (t) => {
+  const queue = new AsyncQueue<number>(4, () => -1)
+  queue.push(1)
+  queue.end(new Error('over'))
+  queue.end()
+  queue.end(new Error('another'))
+  t.alike(await queue.next(), { done: false, value: 1 })
+  await t.exception(queue.next(), /over/)
+  t.alike(await queue.next(), { done: true, value: undefined })
+})

@@ -3,82 +3,11 @@ import * as Y from 'yjs'
 import { utf8 } from '../../src/kit/ids.js'
 import { encodeBlock } from '../../src/domain/document/block.js'
 import { AWARENESS_LIMITS, readAwareness, writeAwareness } from '../../src/domain/document/awareness.js'
-import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
 import { sealBlock } from '../../src/node/document-road.js'
-import type { NodeApi } from '../../src/ports/node-api.js'
 import { countingIds } from '../support/counting-ids.js'
 import { failsWith } from '../support/fails.js'
-import { type FakeNode, World } from '../support/fake-node.js'
-
-/** Two members and the owner, linked, with a document that ann created. */
-async function scene(t: Assert): Promise<{ world: World; owner: FakeNode; ann: FakeNode; bob: FakeNode }> {
-  const world = new World(t)
-  const owner = await world.owner()
-  const [ann, bob] = [await world.member('ann'), await world.member('bob')]
-  await world.link(owner, ann, bob)
-  await ann.api().call('documents.create', { name: 'notes' })
-  return { world, owner, ann, bob }
-}
-
-function write(api: NodeApi, text: string): Promise<unknown> {
-  return api.call('documents.edit', { document: 'notes', edit: { type: 'text', text } })
-}
-
-async function textOn(node: FakeNode): Promise<unknown> {
-  return (await node.api().call('documents.read', { document: 'notes', type: 'text' })).value
-}
-
-/** A program that holds the document. */
-class Program {
-  readonly events: DocumentLiveEvent[] = []
-  doc = new Y.Doc()
-  session = ''
-  clientId: number | null = null
-  readonly #abort = new AbortController()
-  readonly #api: NodeApi
-
-  constructor(t: Assert, api: NodeApi) {
-    this.#api = api
-    void this.#run()
-    t.teardown(() => this.end())
-  }
-
-  async #run(): Promise<void> {
-    for await (const event of this.#api.watch('documents.live', { document: 'notes' }, { signal: this.#abort.signal })) {
-      this.events.push(event)
-      if (event.type === 'open' || event.type === 'reset') {
-        this.doc = new Y.Doc()
-        this.session = event.session
-        this.clientId = event.clientId
-        if (event.clientId !== null) this.doc.clientID = event.clientId
-      }
-      if (event.type === 'open' || event.type === 'reset' || event.type === 'update') Y.applyUpdate(this.doc, event.update)
-    }
-  }
-
-  get text(): string {
-    return this.doc.getText('text').toJSON()
-  }
-
-  /** Edits its own document and hands the update over. */
-  async type(at: number, text: string): Promise<unknown> {
-    const before = Y.encodeStateVector(this.doc)
-    this.doc.getText('text').insert(at, text)
-    return await this.apply(Y.encodeStateAsUpdate(this.doc, before))
-  }
-
-  apply(update: Uint8Array): Promise<unknown> {
-    return this.#api.call('documents.apply', { document: 'notes', session: this.session, update })
-  }
-
-  present(update: Uint8Array): Promise<unknown> {
-    return this.#api.call('documents.awareness', { document: 'notes', session: this.session, update })
-  }
-
-  end(): void {
-    this.#abort.abort()
-  }
-}
+import { Program, documentScene as scene, textOn, write } from '../support/document-scene.js'
+import type { FakeNode } from '../support/fake-node.js'
 
 test('programs on two nodes that hold a document see what each writes, and hear nothing of their own', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
@@ -144,11 +73,19 @@ test('a program that may only read tells its presence, under a bounded number of
   await tell(1, 2)
 })
 
-test('an edit that is too large to be told is refused, and the document is as it was', async (t: Assert) => {
+test('an edit that is too large to be told is refused, and the document is as it was, for programs that hold it too', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
   await write(ann.api(), 'before')
+  const program = new Program(t, ann.api())
+  await world.settle()
   await failsWith(t, 'PAYLOAD_TOO_LARGE', () => write(ann.api(), 'x'.repeat(300_000)))
   t.is(await textOn(ann), 'before')
+  await program.type(6, ' and after')
+  t.is(await textOn(ann), 'before and after')
+  t.alike(
+    program.events.map(({ type }) => type),
+    ['open']
+  )
   await write(ann.api(), 'after')
   await world.settle()
   t.is(await textOn(bob), 'after')

@@ -1,9 +1,10 @@
 import test, { type Assert } from 'brittle'
+import * as Y from 'yjs'
 import { keyToText, utf8 } from '../../src/kit/ids.js'
 import { Replica } from '../../src/domain/document/replica.js'
 import { openBlock, sealBlock } from '../../src/node/document-road.js'
 import { keptDocument } from '../../src/node/kept-documents.js'
-import { OpenDocument } from '../../src/node/open-document.js'
+import { type DocumentNews, OpenDocument } from '../../src/node/open-document.js'
 import type { DocumentStreams } from '../../src/ports/documents.js'
 import { countingIds } from '../support/counting-ids.js'
 import { hash } from '../support/membership.js'
@@ -20,8 +21,12 @@ class Scene {
   /** Blocks that were read, by stream. */
   readonly read = new Map<string, number>()
   readonly errors: unknown[] = []
+  /** Blocks that a stream has, by what the node stored of it. */
+  readonly written = new Map<string, number>()
   own = ''
   other = ''
+  /** Called before each read and append; what it throws, they reject with. */
+  before: (what: 'read' | 'append', stream: string) => void = () => {}
 
   /** A text of so many blocks in the stream of each of the two. */
   static async of(t: Assert, blocks: number): Promise<Scene> {
@@ -46,14 +51,20 @@ class Scene {
     const document = new OpenDocument({
       make: (stream) => new Replica({ guid: ID, hash, own: stream }),
       streams: {
-        append: (stream, bytes) => this.streams.append(stream, bytes),
+        append: async (stream, bytes) => {
+          this.before('append', stream)
+          return await this.streams.append(stream, bytes)
+        },
         read: async (stream, from, limit) => {
+          this.before('read', stream)
           const blocks = await this.streams.read(stream, from, limit)
           this.read.set(stream, (this.read.get(stream) ?? 0) + blocks.length)
           return blocks
         }
       },
       own,
+      written: (stream) => this.written.get(stream) ?? 0,
+      mustHavePlace: () => {},
       kept: keptDocument(ID, { hash, documents: this.streams, onError: (error) => this.errors.push(error) }),
       seal: (block) => sealBlock(block, { document: ID, self: this.ann, tier: 1, ids, at: 1 }),
       open: (bytes) => openBlock(bytes, ID),
@@ -78,6 +89,14 @@ class Scene {
   taken(): number {
     return (this.read.get(this.own) ?? 0) + (this.read.get(this.other) ?? 0)
   }
+}
+
+const textOf = (document: OpenDocument): Promise<string> => document.read(({ doc }) => doc.getText('text').toJSON())
+
+function newsOf(document: OpenDocument): DocumentNews[] {
+  const news: DocumentNews[] = []
+  document.onNews((one) => news.push(one))
+  return news
 }
 
 const stateOf = (document: OpenDocument): Promise<Uint8Array> => document.read((replica) => replica.state())
@@ -194,4 +213,151 @@ test('a program gets the clientID again that it had, before and after a restart,
   t.not(await again.openSession(12_345), 12_345, 'one of nobody')
   const theirs = await again.read(({ doc }) => [...doc.store.clients.keys()])
   t.ok(theirs.includes(own))
+})
+
+test('a node edits a document under one clientID however often it opens it', async (t: Assert) => {
+  const scene = await Scene.of(t, 0)
+  for (let time = 0; time < 20; time++) {
+    const document = await scene.open(t)
+    await document.edit((doc) => doc.getText('text').insert(time, 'x'))
+    await document.close()
+  }
+  const document = await scene.open(t)
+  t.is(await document.read(({ doc }) => doc.store.clients.size), 1)
+  const own = await document.read((replica) => replica.ownClientId())
+  t.not(await document.openSession(own), own, 'no program gets it')
+})
+
+test('nothing is written before what the own stream holds was read back', async (t: Assert) => {
+  const scene = await Scene.of(t, 2)
+  scene.written.set(scene.own, 2)
+  scene.streams.follow([])
+  const document = await scene.open(t)
+  const edit = (): Promise<unknown> => document.edit((doc) => doc.getText('text').insert(0, 'x'))
+  await t.exception(edit(), /not read back/)
+  await t.exception(document.openSession(), /not read back/)
+  scene.streams.follow([{ stream: scene.own, mayHave: () => true }])
+  document.onBlocks(scene.own)
+  await edit()
+  t.is(await document.read(({ doc }) => doc.getText('text').toJSON()), 'x01')
+})
+
+test('what could not be read whole nobody reads or edits, and the next one who needs it reads on', async (t: Assert) => {
+  const scene = await Scene.of(t, 600)
+  const document = await scene.open(t)
+  const session = await document.openSession()
+  const news = newsOf(document)
+  const own = (await scene.streams.own('another')).stream
+  let reads = 0
+  scene.before = (what) => {
+    if (what === 'read' && ++reads > 2) throw new Error('the disk')
+  }
+  document.onForked(scene.other, 'two tales')
+  await t.exception(document.goOn(own), /the disk/)
+  const uses = [
+    () => textOf(document),
+    () => document.edit((doc) => doc.getText('text').insert(0, 'x')),
+    () => document.write(new Uint8Array([0, 0]), 'one'),
+    () => document.openSession(session)
+  ]
+  for (const use of uses) await t.exception(use(), /the disk/)
+  t.alike(news, [], 'nobody hears of half of it')
+  scene.before = () => {}
+  t.is((await textOf(document)).length, 600)
+  t.alike(news, [{ type: 'reset', isMoved: true }], 'programs still hear that they need other clientIDs')
+})
+
+test('a document whose streams could not be read when it was opened is read on as well', async (t: Assert) => {
+  const scene = await Scene.of(t, 300)
+  scene.before = (_what, stream) => {
+    if (stream === scene.other) throw new Error('the disk')
+  }
+  await t.exception(scene.open(t), /the disk/)
+  scene.before = () => {}
+  t.is((await textOf(await scene.open(t))).length, 600)
+})
+
+test('blocks that come while a stream is read to its end are not forgotten', async (t: Assert) => {
+  const scene = await Scene.of(t, 1)
+  const [one, other] = [await scene.open(t), await scene.open(t, { own: scene.other })]
+  // The read that finds nothing is under way when there is more.
+  let hasMore: Promise<unknown> | null = null
+  scene.before = (what, stream) => {
+    if (what === 'append' || stream !== scene.other || hasMore !== null) return
+    hasMore = Promise.resolve().then(async () => {
+      await other.edit((doc) => doc.getText('text').insert(0, 'more'))
+      one.onBlocks(scene.other)
+    })
+  }
+  const read = scene.streams.read.bind(scene.streams)
+  scene.streams.read = async (...which) => {
+    const blocks = await read(...which)
+    if (which[0] === scene.other) await hasMore
+    return blocks
+  }
+  one.onBlocks(scene.other)
+  await textOf(one)
+  t.is(await textOf(one), 'more00')
+})
+
+test('an edit that is refused changes nothing, is told to nobody, and leaves the clientIDs of programs alone', async (t: Assert) => {
+  const scene = await Scene.of(t, 2)
+  const document = await scene.open(t)
+  const session = await document.openSession()
+  const program = new Y.Doc()
+  program.clientID = session
+  Y.applyUpdate(program, await stateOf(document))
+  const before = await stateOf(document)
+  const news = newsOf(document)
+  await t.exception(
+    document.edit((doc) => doc.getText('text').insert(0, 'x'.repeat(300_000))),
+    /cannot be told/
+  )
+  await t.exception(
+    document.edit((doc) => {
+      doc.getText('text').insert(0, 'half')
+      throw new Error('the rest')
+    }),
+    /the rest/
+  )
+  scene.before = (what) => {
+    if (what === 'append') throw new Error('the disk')
+  }
+  const vector = Y.encodeStateVector(program)
+  program.getText('text').insert(0, 'typed. ')
+  const update = Y.encodeStateAsUpdate(program, vector)
+  await t.exception(document.write(update, 'program'), /the disk/)
+  await t.exception(document.openSession(), /the disk/)
+  await t.exception(
+    document.edit((doc) => doc.getText('text').insert(0, 'y')),
+    /the disk/
+  )
+  t.alike(await stateOf(document), before)
+  t.alike(news, [])
+  scene.before = () => {}
+  await document.write(update, 'program')
+  t.alike(
+    news.map((one) => (one.type === 'update' ? one.by : one.type)),
+    ['program']
+  )
+  t.is(await textOf(document), program.getText('text').toJSON())
+  t.is(await textOf(await scene.open(t)), 'typed. 0101')
+  const other = await document.openSession()
+  t.not(other, session)
+})
+
+test('what came while a refused edit was forgotten is told', async (t: Assert) => {
+  const scene = await Scene.of(t, 2)
+  const [one, other] = [await scene.open(t), await scene.open(t, { own: scene.other })]
+  const program = new Y.Doc()
+  Y.applyUpdate(program, await stateOf(one))
+  one.onNews((news) => {
+    if (news.type === 'update') Y.applyUpdate(program, news.update)
+  })
+  const refused = one.edit((doc) => doc.getText('text').insert(0, 'x'.repeat(300_000)))
+  await t.exception(refused, /cannot be told/)
+  await other.edit((doc) => doc.getText('text').insert(0, 'more. '))
+  one.onBlocks(scene.other)
+  t.is(await textOf(one), 'more. 0101')
+  t.is(program.getText('text').toJSON(), 'more. 0101')
 })

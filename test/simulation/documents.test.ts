@@ -43,6 +43,8 @@ class Writer {
       make: (own) => new Replica({ guid: ID, hash, own }),
       streams,
       own: this.own,
+      written: () => 0,
+      mustHavePlace: () => {},
       kept: keptDocument(ID, { hash, documents: streams, onError: (error) => this.errors.push(error) }),
       seal: (block) => sealBlock(block, { document: ID, self: this.id, tier: 1, ids, at: 1 }),
       open: (bytes) => openBlock(bytes, ID),

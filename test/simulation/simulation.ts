@@ -155,7 +155,7 @@ export class Simulation {
     if (deed === 'finish' || deed === 'fail') return this.#end(place, deed === 'finish')
     if (deed === 'cancel') return this.#questions.cancel()
     if (deed === 'launch') return this.#launches.launch(place)
-    if (deed === 'abandon') return this.#launches.cancel()
+    if (deed === 'abandon') return this.#launches.cancel(this.#places)
     if (deed === 'kill') return this.#kill(place)
     if (deed === 'lose') return this.#lose(place)
     if (deed === 'stop') return void this.#stop(place)

@@ -87,11 +87,11 @@ export function replicaOf(own: string | null, options: { hash?: Hash; maxBytes?:
   return new Replica({ guid: 'notes', hash, own, ...options })
 }
 
-/** A member of this name with a session open. */
+/** A member of this name that edits as its node. */
 export function writer(name: string, options: { hash?: Hash; maxBytes?: number } = {}): Writer {
   const key = keyText(`stream/${name}`)
   const replica = replicaOf(key, options)
-  replica.doc.clientID = replica.openSession()
+  replica.doc.clientID = replica.ownClientId()
   return { key, replica, blocks: [] }
 }
 

@@ -29,6 +29,19 @@ export interface ProviderOptions {
   readonly create?: boolean
 }
 
+/** An edit that the node does not have yet, and how many there are with it. */
+interface Unsent {
+  readonly update: Uint8Array
+  readonly count: number
+}
+
+/** Somebody who waits until the node has so many edits. */
+interface Saver {
+  readonly count: number
+  resolve(): void
+  reject(error: NodeError): void
+}
+
 type Opening = Extract<DocumentLiveEvent, { readonly session: string }>
 type Listener<E extends keyof ProviderEvents> = (value: ProviderEvents[E]) => void
 
@@ -50,10 +63,18 @@ export class DocumentProvider {
   #session: Opening | null = null
   /** Of the last session. */
   #clientId: number | null = null
-  #unsent: Uint8Array[] = []
+  #unsent: Unsent[] = []
+  /** Edits that were made here. */
+  #count = 0
+  #savers: readonly Saver[] = []
+  /** Why it ended. */
+  #fault: NodeError | null = null
   #isPresenceDue = false
   #sending: Promise<void> = Promise.resolve()
   #isSending = false
+  /** What was refused is sent again a while later. */
+  #isWaiting = false
+  #waitMs = RETRY_MIN_MS
   #status: ProviderEvents['status']['status'] = 'disconnected'
 
   constructor(api: NodeApi, name: string, ...[doc, options = {}]: [doc: Y.Doc, options?: ProviderOptions]) {
@@ -84,17 +105,22 @@ export class DocumentProvider {
     this.#listeners.get(event)?.delete(listener as Listener<keyof ProviderEvents>)
   }
 
-  /** Resolves when the node has all that was edited until now; at once while there is no session. */
-  async saved(): Promise<void> {
-    await this.#sending
+  /** Resolves when the node has all that was edited until now, however often it has to be sent. @throws NodeError when the provider ends before */
+  saved(): Promise<void> {
+    if (this.#unsent.length === 0) return Promise.resolve()
+    if (this.#fault !== null) return Promise.reject(this.#fault)
+    const count = this.#count
+    return new Promise((resolve, reject) => (this.#savers = [...this.#savers, { count, resolve, reject }]))
   }
 
-  /** Ends it, once what was edited is with the node; others hear that this client is gone. */
+  /** Ends it, once what was edited is with the node, or is refused by it; others hear that this client is gone. */
   async destroy(): Promise<void> {
     this.doc.off('update', this.#onUpdate)
     this.doc.off('destroy', this.#onDestroy)
+    this.#isWaiting = false
+    this.#send()
     await this.#sending
-    this.#ending.abort()
+    this.#end(new NodeError('CANCELED', 'the provider was ended before the node had all edits', { next: [] }))
     await this.#over
     this.awareness.off('update', this.#onPresence)
     if (this.#options.awareness === undefined) this.awareness.destroy()
@@ -104,7 +130,7 @@ export class DocumentProvider {
 
   readonly #onUpdate = (update: Uint8Array, origin: unknown): void => {
     if (origin === this) return
-    this.#unsent.push(update)
+    this.#unsent.push({ update, count: ++this.#count })
     this.#send()
   }
 
@@ -162,11 +188,12 @@ export class DocumentProvider {
     if (isForeign || (clientId === null && this.#unsent.length > 0))
       throw begunAnew('the Y.Doc holds edits of a session that is over, or of none')
     if (clientId !== null) this.#takeClientId(clientId)
-    if (this.#unsent.length > 0) this.#unsent = [missing]
+    if (this.#unsent.length > 0) this.#unsent = [{ update: missing, count: this.#count }]
     this.#session = opening
     this.#isPresenceDue = this.awareness.getLocalState() !== null
     this.#tellStatus('connected')
     this.#emit('sync', true)
+    this.#isWaiting = false
     this.#send()
   }
 
@@ -182,17 +209,23 @@ export class DocumentProvider {
 
   /** Sends what there is, one call after the other; edits before the presence that points at them. */
   #send(): void {
-    if (this.#isSending || this.#session === null) return
+    if (this.#isSending || this.#isWaiting || this.#session === null) return
     this.#isSending = true
     // What is edited in one turn goes in one call.
     this.#sending = Promise.resolve()
       .then(async () => {
         for (let session = this.#session; session !== null && this.#isDue(); session = this.#session) await this.#sendNext(session)
       })
-      .catch((error: unknown) => this.#refused(asNodeError(error)))
-      .finally(() => {
-        this.#isSending = false
-      })
+      .then(
+        () => {
+          this.#isSending = false
+          this.#waitMs = RETRY_MIN_MS
+        },
+        (error: unknown) => {
+          this.#isSending = false
+          this.#refused(asNodeError(error))
+        }
+      )
   }
 
   #isDue(): boolean {
@@ -204,8 +237,12 @@ export class DocumentProvider {
     const batch = this.#batch()
     if (batch.length > 0) {
       if (clientId === null) throw new NodeError('FORBIDDEN', 'the document may be read here, not written')
-      await this.#api.call('documents.apply', { ...to, update: batch.length === 1 ? (batch[0] as Uint8Array) : Y.mergeUpdates(batch) })
-      this.#unsent.splice(0, batch.length)
+      const updates = batch.map((one) => one.update)
+      await this.#api.call('documents.apply', {
+        ...to,
+        update: updates.length === 1 ? (updates[0] as Uint8Array) : Y.mergeUpdates(updates)
+      })
+      this.#sent(batch)
       return
     }
     this.#isPresenceDue = false
@@ -215,22 +252,47 @@ export class DocumentProvider {
   }
 
   /** The first edits that fit into one call. */
-  #batch(): Uint8Array[] {
+  #batch(): readonly Unsent[] {
     let bytes = 0
-    const end = this.#unsent.findIndex((update, at) => (bytes += update.byteLength) > BATCH_BYTES && at > 0)
+    const end = this.#unsent.findIndex(({ update }, at) => (bytes += update.byteLength) > BATCH_BYTES && at > 0)
     return this.#unsent.slice(0, end === -1 ? undefined : end)
   }
 
-  /** A session that is over ends its watch as well, which begins the next one. */
+  /** Another session may have begun meanwhile: what is to be sent in that one stays. */
+  #sent(batch: readonly Unsent[]): void {
+    if (this.#unsent[0] === batch[0]) this.#unsent.splice(0, batch.length)
+    const sent = batch.at(-1)?.count ?? 0
+    for (const { count, resolve } of this.#savers) if (count <= sent) resolve()
+    this.#savers = this.#savers.filter(({ count }) => count > sent)
+  }
+
+  /** The same is sent again a while later, or at once in the next session: one that is over ends its watch as well. */
   #refused(error: NodeError): void {
-    if (error.retryable || this.#ending.signal.aborted) this.#emit('connection-error', error)
-    else this.#fail(error)
+    if (!error.retryable && !this.#ending.signal.aborted) return this.#fail(error)
+    this.#emit('connection-error', error)
+    if (this.#ending.signal.aborted) return
+    this.#isWaiting = true
+    void delay(this.#waitMs, undefined, { signal: this.#ending.signal }).then(
+      () => {
+        this.#isWaiting = false
+        this.#send()
+      },
+      () => {}
+    )
+    this.#waitMs = Math.min(this.#waitMs * 2, RETRY_MAX_MS)
   }
 
   #fail(error: NodeError): void {
-    this.#ending.abort()
+    this.#end(error)
     this.#lose()
     this.#emit('error', error)
+  }
+
+  #end(fault: NodeError): void {
+    this.#fault ??= fault
+    this.#ending.abort()
+    for (const { reject } of this.#savers) reject(this.#fault)
+    this.#savers = []
   }
 
   /** Was there a session? Others are present only through one. */

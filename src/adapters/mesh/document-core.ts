@@ -1,7 +1,7 @@
 import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
-import { messageOf } from '../../kit/errors.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
@@ -25,6 +25,11 @@ export interface DocumentCoreParts {
   onFetched(stream: StreamKey): void
   /** It could not be opened, or holds too much. */
   onFault(stream: StreamKey, reason: string): void
+}
+
+/** A stream is not shorter for that it cannot be read now. */
+export function cannotOpen(): NodeError {
+  return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
 }
 
 /** One followed core of a document: fetched whole from every link that it is attached to. */
@@ -59,12 +64,14 @@ export class DocumentCore {
     }
   }
 
-  /** Blocks from `from` on without a hole, at most `limit`. */
+  /** Blocks from `from` on without a hole, at most `limit`. @throws NodeError CONFLICT when it cannot be opened */
   async read(from: number, limit: number): Promise<readonly Uint8Array[]> {
     await this.#opening
     const core = this.#core
-    const end = this.#isForked ? 0 : Math.min(core?.contiguousLength ?? 0, from + limit)
-    if (core === null || from >= end) return []
+    if (this.#isForked || this.#isClosed) return []
+    if (core === null) throw cannotOpen()
+    const end = Math.min(core.contiguousLength, from + limit)
+    if (from >= end) return []
     const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false })))
     const hole = blocks.indexOf(null)
     return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]

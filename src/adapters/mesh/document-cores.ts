@@ -9,7 +9,7 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { copyStreams } from './document-copy.js'
-import { DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
+import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
 import { WriterCores } from './writer-cores.js'
@@ -112,7 +112,7 @@ export class DocumentCores implements DocumentStreams {
     const core = followed ?? this.#core(stream)
     const length = await core.length()
     if (followed === undefined) await core.close()
-    if (length === null) throw new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
+    if (length === null) throw cannotOpen()
     return length
   }
 

@@ -2,6 +2,7 @@ import * as Y from 'yjs'
 import { NodeError } from '../../kit/errors.js'
 import type { Hash } from '../../kit/sign.js'
 import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from './snapshot.js'
 import { type CheckedBlock, DocumentStream, type StreamEnd } from './stream.js'
@@ -12,6 +13,9 @@ import { blocker, gapFilling } from './needs.js'
 export const MAX_DOCUMENT_BYTES = 16_777_216
 /** Streams that one document may have. */
 export const MAX_STREAMS = 4096
+
+/** The session of a stream under which its node edits by itself; those behind it are of programs. */
+const OWN_SESSION = 0
 
 /** What a replica is made of. */
 export interface ReplicaOptions {
@@ -82,9 +86,9 @@ export class Replica {
   readonly #streams = new Map<StreamKey, DocumentStream>()
   readonly #options: ReplicaOptions
   readonly #edits = new LocalEdits()
-  /** Upper bound of the document's size, and whether it was measured since it changed. */
-  #bytes = 0
-  #isMeasured = false
+  readonly #size: DocumentSize
+  /** The clientID that stands in for that of the first session. */
+  #ownMeanwhile: number | null = null
   /** Holds something that no longer counts, or that nobody else can take. */
   #isVoid = false
 
@@ -92,11 +96,11 @@ export class Replica {
     this.#options = options
     this.#ids = new ClientIds(options.hash)
     this.doc = new Y.Doc({ guid: options.guid, gc: true })
+    this.#size = new DocumentSize(options.maxBytes ?? MAX_DOCUMENT_BYTES, () => Y.encodeStateAsUpdate(this.doc).byteLength)
     // No session yet: what is written now belongs to nobody, and is refused.
     this.doc.clientID = 0
     this.doc.on('update', (update: Uint8Array, origin: unknown) => {
-      this.#bytes += update.byteLength
-      this.#isMeasured = false
+      this.#size.grow(update.byteLength)
       if (origin !== FROM_STREAMS) this.#edits.add(update)
     })
     // Yjs removes marks of formatting that mean nothing any more, after what came from elsewhere. Which these are depends on
@@ -121,16 +125,14 @@ export class Replica {
       applied: sum(({ applied }) => applied),
       waiting: sum(({ waiting }) => waiting.length),
       waitingBytes: sum(({ waitingBytes }) => waitingBytes),
-      bytes: this.#measure(),
+      bytes: this.#size.exact(),
       isFull: this.isFull()
     }
   }
 
   /** Has the document reached its size? It then takes no further block, nor should its node let anybody edit. */
   isFull(): boolean {
-    const most = this.#options.maxBytes ?? MAX_DOCUMENT_BYTES
-    // What was added up counts deleted text too; only now is it worth measuring.
-    return this.#bytes >= most && this.#measure() >= most
+    return this.#size.isFull()
   }
 
   /** Takes one block of a stream: of another member, or an own one when it is read back. Never throws. */
@@ -180,22 +182,36 @@ export class Replica {
   }
 
   /**
-   * Opens a session of this node, for its own document or for one program's. Returns the clientID to write with. The own
-   * stream must have been read back whole; call {@link takeBlocks} before a program gets the clientID.
+   * The clientID to edit with as this node: that of the stream's first session, always, so that a node never runs out of them.
+   * As long as something that was written with it waits for what it stands on, one of a session for that.
+   * @throws NodeError as {@link openSession}
+   */
+  ownClientId(): number {
+    const own = this.#mustOwn()
+    this.#ids.open(own, 1)
+    const first = clientIdOf({ stream: own, number: OWN_SESSION }, this.#options.hash)
+    const isWhole = this.#streamOf(own)?.clockOf(first) === Y.getState(this.doc.store, first)
+    return isWhole ? first : (this.#ownMeanwhile ??= this.openSession())
+  }
+
+  /**
+   * Opens a session for a program of this node. Returns the clientID to write with. The own stream must have been read back
+   * whole; call {@link takeBlocks} before a program gets the clientID.
    * @throws NodeError FORBIDDEN without a stream of its own, OVERLOADED beyond 4,096 sessions
    */
   openSession(): number {
-    const { own, hash } = this.#options
-    if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
-    const number = this.#ids.sessionsOf(own)
+    const own = this.#mustOwn()
+    const number = Math.max(OWN_SESSION + 1, this.#ids.sessionsOf(own))
     if (number >= MAX_SESSIONS) throw new NodeError('OVERLOADED', `this node has had ${MAX_SESSIONS} sessions of the document`)
     this.#ids.open(own, number + 1)
-    return clientIdOf({ stream: own, number }, hash)
+    return clientIdOf({ stream: own, number }, this.#options.hash)
   }
 
-  /** Is it the clientID of a session of this node? */
-  isOwn(clientId: number): boolean {
-    return this.#options.own !== null && this.#ids.ownerOf(clientId) === this.#options.own
+  /** Is it the clientID of a session that programs of this node may have? */
+  isOfPrograms(clientId: number): boolean {
+    const { own, hash } = this.#options
+    if (own === null || clientId === this.#ownMeanwhile || clientId === clientIdOf({ stream: own, number: OWN_SESSION }, hash)) return false
+    return this.#ids.ownerOf(clientId) === own
   }
 
   /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
@@ -265,10 +281,9 @@ export class Replica {
     return null
   }
 
-  #measure(): number {
-    if (!this.#isMeasured) this.#bytes = Y.encodeStateAsUpdate(this.doc).byteLength
-    this.#isMeasured = true
-    return this.#bytes
+  #mustOwn(): StreamKey {
+    if (this.#options.own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
+    return this.#options.own
   }
 
   #streamOf(key: StreamKey): DocumentStream | null {

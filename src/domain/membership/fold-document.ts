@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { canonicalJson } from '../../kit/json.js'
 import { accessOf, mayRestrict, newerAccess } from '../document/access.js'
 import { type FoldResult, put, type Scene, skip } from './effects.js'
-import { DOCUMENTS_KEY, documentKey } from './keys.js'
+import { DOCUMENTS_KEY, documentCoreKey, documentKey } from './keys.js'
 import { serialFault } from './serial.js'
 import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody } from './types.js'
 
@@ -66,19 +66,32 @@ function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullabl
   return newerAccess(stored, next, owner) === next
 }
 
-/** Adds a stream of the author to a document that it may write. */
+/**
+ * Adds a stream of the author to a document that it may write. A core is in one document only: in another it would go to
+ * whoever may see that.
+ */
 export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'document-stream'>): FoldResult {
   const { by, records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
   const { streams, creator } = record
   if (streams.some(isStreamOf(by, coreKey))) return skip('the stream is known already')
+  if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
-  if (streams.length >= MAX_DOCUMENT_STREAMS) return skip(`the document has ${MAX_DOCUMENT_STREAMS} streams`)
-  if (streams.filter(({ nodeKey }) => nodeKey === by).length >= MAX_STREAMS_OF_MEMBER)
-    return skip(`the node has ${MAX_STREAMS_OF_MEMBER} streams in the document`)
-  return put(new Map([[documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }]]))
+  if (!hasPlaceFor(record, by)) return skip('there is no place for another stream')
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }],
+      [documentCoreKey(coreKey), name]
+    ])
+  )
+}
+
+/** Does a document take another stream of a node? */
+export function hasPlaceFor({ streams }: Pick<DocumentRecord, 'streams'>, node: NodeId): boolean {
+  if (streams.length >= MAX_DOCUMENT_STREAMS) return false
+  return streams.filter(({ nodeKey }) => nodeKey === node).length < MAX_STREAMS_OF_MEMBER
 }
 
 /** Is a stream this core of this node? */

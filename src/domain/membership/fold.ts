@@ -9,6 +9,7 @@ import {
   cardIndexKey,
   cardKey,
   DOCUMENTS_KEY,
+  documentCoreKey,
   documentKey,
   inviteKey,
   MESH_KEY,
@@ -64,8 +65,9 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
     case 'document':
       return [documentKey(body.name), DOCUMENTS_KEY]
     case 'document-access':
-    case 'document-stream':
       return [documentKey(body.name)]
+    case 'document-stream':
+      return [documentKey(body.name), documentCoreKey(body.coreKey)]
   }
 }
 

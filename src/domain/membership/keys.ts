@@ -47,12 +47,18 @@ export function documentKey(name: string): string {
   return `document/${bytesToText(utf8(name))}`
 }
 
+/** Key of the name of the document that a core (z32 of its key) is a stream of. */
+export function documentCoreKey(coreKey: string): string {
+  return `document-core/${coreKey}`
+}
+
 /** A key of the view, taken apart. */
 export type RecordKey =
   | { readonly kind: 'mesh' | 'writers' | 'order' | 'revoked' | 'settings' | 'documents' }
   | { readonly kind: 'document'; readonly name: string }
   | { readonly kind: 'member' | 'refusal' | 'cards'; readonly nodeId: NodeId }
   | { readonly kind: 'invite'; readonly inviteId: string }
+  | { readonly kind: 'document-core'; readonly coreKey: string }
   | { readonly kind: 'card'; readonly nodeId: NodeId; readonly agentId: string }
 
 /** Takes a key of the view apart; null for one that the builders here do not make. */
@@ -65,6 +71,7 @@ export function parseRecordKey(key: string): RecordKey | null {
   if (kind === 'card') return agentId === undefined || agentId === '' ? null : { kind, nodeId: id, agentId }
   if (agentId !== undefined) return null
   if (kind === 'invite') return { kind, inviteId: id }
+  if (kind === 'document-core') return { kind, coreKey: id }
   return kind === 'member' || kind === 'refusal' || kind === 'cards' ? { kind, nodeId: id } : null
 }
 

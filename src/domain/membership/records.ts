@@ -4,6 +4,7 @@ import {
   cardIndexKey,
   cardKey,
   DOCUMENTS_KEY,
+  documentCoreKey,
   documentKey,
   inviteKey,
   MESH_KEY,
@@ -115,6 +116,11 @@ export class Records {
   /** A document. */
   document(name: string): DocumentRecord | null {
     return this.#read<DocumentRecord>(documentKey(name))
+  }
+
+  /** Name of the document that a core is a stream of. */
+  documentOfCore(coreKey: string): string | null {
+    return this.#read<string>(documentCoreKey(coreKey))
   }
 
   /** How many documents there are. */

@@ -210,3 +210,17 @@ test('what is kept of a document is there after a restart, and is replaced whole
   t.is(await again.cores.kept('doc'), null)
   t.is(fromUtf8((await again.cores.kept('other')) ?? new Uint8Array()), 'other')
 })
+
+test('a stream that cannot be opened is not taken for an empty one', async (t: Assert) => {
+  const clock = systemClock()
+  const cores = new DocumentCores({
+    clock,
+    telemetry: new MemoryTelemetry({ clock, level: 'error', format: 'text', write: () => {} }),
+    open: () => Promise.reject(new Error('the disk is gone'))
+  })
+  const { id } = actor('ann')
+  cores.follow([everybody(id)])
+  await t.exception(cores.read(id, 0, 9), /cannot be opened/)
+  t.alike(cores.size(id).blocks, 0)
+  await cores.close()
+})

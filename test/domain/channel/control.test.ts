@@ -24,7 +24,8 @@ const good: ControlMessage[] = [
   { name: 'ack', body: { lanes: [{ source: 'host', target: 'text', ack: 0, messageId: null }] } },
   { name: 'swarm-document', body: { swarm: 'swarm_1' } },
   { name: 'coordination', body: { kind: 'ask', swarm: 'swarm_1', run: 'run_1', round: 1, epoch: 1 } },
-  { name: 'swarm', body: { kind: 'follow', swarm: 'swarm_1', have: 0, from: 0 } }
+  { name: 'swarm', body: { kind: 'follow', swarm: 'swarm_1', have: 0, from: 0 } },
+  { name: 'swarm', body: { kind: 'cancel', swarm: 'swarm_1' } }
 ]
 
 test('every control message of the table is taken as it was sent', (t) => {

@@ -293,23 +293,52 @@ test('a program writes with a clientID of its own, which was announced before', 
   t.is(replica.doc.getText('text').toJSON(), 'typed')
 })
 
-test('a replica that is made again of its streams goes on with a fresh clientID', (t) => {
+test('a node edits under one clientID, also when its replica is made again of its streams; programs get fresh ones', (t) => {
   const ann = writer('ann')
-  ann.replica.doc.getText('text').insert(0, 'before')
+  const sessions = new Set<number>([ann.replica.doc.clientID])
+  const again = { key: ann.key, blocks: ann.blocks, replica: ann.replica }
+  for (let time = 0; time < 100; time++) {
+    again.replica = replicaOf(ann.key)
+    tell(again.replica, [again])
+    t.is(again.replica.ownClientId(), ann.replica.doc.clientID)
+    again.replica.doc.clientID = again.replica.ownClientId()
+    again.replica.doc.getText('text').insert(time, `${time % 10}`)
+    if (time % 50 === 49) sessions.add(again.replica.openSession())
+    publish(again)
+  }
+  t.is(sessions.size, 3)
+  t.alike(
+    [...sessions].map((clientId) => again.replica.isOfPrograms(clientId)),
+    [false, true, true]
+  )
+  const replica = replicaOf(null)
+  t.alike(tell(replica, [again]), [])
+  t.alike(stateOf(replica), stateOf(again.replica))
+  t.is(replica.doc.getText('text').length, 100)
+})
+
+test('as long as something that a node wrote waits for what it stands on, it edits under another clientID', (t) => {
+  const [ann, bob] = [writer('ann'), writer('bob')]
+  bob.replica.doc.getText('text').insert(0, 'of bob')
+  publish(bob)
+  tell(ann.replica, [bob])
+  ann.replica.doc.getText('text').insert(6, ', of ann')
   publish(ann)
   const again = { key: ann.key, blocks: ann.blocks, replica: replicaOf(ann.key) }
-  tell(again.replica, [ann])
-  again.replica.doc.clientID = again.replica.openSession()
-  t.not(again.replica.doc.clientID, ann.replica.doc.clientID)
-  again.replica.doc.getText('text').insert(6, ' and after')
+  tell(again.replica, [again])
+  const meanwhile = again.replica.ownClientId()
+  t.not(meanwhile, ann.replica.doc.clientID)
+  t.is(again.replica.ownClientId(), meanwhile)
+  t.absent(again.replica.isOfPrograms(meanwhile))
+  again.replica.doc.clientID = meanwhile
+  again.replica.doc.getText('text').insert(0, 'again. ')
   publish(again)
-  t.alike(again.replica.vectorClock(), { [ann.key]: 2 })
-  t.is(
-    settled(mixed([again], [0]))
-      .doc.getText('text')
-      .toJSON(),
-    'before and after'
-  )
+  tell(again.replica, [bob])
+  t.is(again.replica.ownClientId(), ann.replica.doc.clientID)
+  const replica = replicaOf(null)
+  t.alike(tell(replica, [bob, again]), [])
+  t.alike(stateOf(replica), stateOf(again.replica))
+  t.is(replica.doc.getText('text').length, 'of bob, of annagain. '.length)
 })
 
 test('a document that is full takes nothing more, from nobody, and says so', (t) => {

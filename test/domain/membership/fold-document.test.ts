@@ -110,3 +110,14 @@ test('of who may write all blocks count; of who lost that right as many as the l
   log.revoke(owner, bob)
   t.is(counted('b'), Number.POSITIVE_INFINITY, 'what a member wrote outlives its membership')
 })
+
+test('a core is a stream of one document only, so that nobody gets it by another', (t: Assert) => {
+  const log = world()
+  create(log, ann, only([ann], [ann], 1), 'private')
+  create(log, bob, null, 'open')
+  t.is(stream(log, ann, 's', 'private').skipped, null)
+  t.is(stream(log, bob, 's', 'open').skipped, 'the stream is one of another document')
+  t.is(stream(log, ann, 's', 'open').skipped, 'the stream is one of another document', 'not even its writer')
+  t.is(stream(log, bob, 's2', 'open').skipped, null)
+  t.is(log.view().documents.get('open')?.streams.length, 1)
+})

@@ -1,0 +1,53 @@
+import test, { type Assert } from 'brittle'
+import { MAX_STREAMS_OF_MEMBER } from '../../src/domain/membership/fold-document.js'
+import { documentScene as scene, textOn, write } from '../support/document-scene.js'
+import { FakeStore } from '../support/fake-store.js'
+import { failsWith } from '../support/fails.js'
+
+test('what a node wrote just before it was killed is told to the others once it starts again, though nobody opens it there', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  world.log.isWritable = false
+  await write(bob.api(), 'of bob')
+  // As it stands at this moment, whatever is stored when it is closed.
+  const store = new FakeStore()
+  await store.write('document-streams', await bob.store.read('document-streams'))
+  await bob.core.close()
+  world.log.isWritable = true
+  const again = await world.start(bob.actor, { store })
+  await world.link(owner, ann, again)
+  t.is(await textOn(ann), 'of bob')
+})
+
+test('an edit that nobody else would ever see is refused: the log takes a bounded number of streams of one node', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  for (let stream = 0; stream < MAX_STREAMS_OF_MEMBER; stream++) {
+    await write(bob.api(), `${stream}`)
+    await world.settle()
+    await bob.api().call('documents.forget', { document: 'notes' })
+  }
+  t.is(await textOn(bob), '15')
+  const error = await failsWith(t, 'CONFLICT', () => write(bob.api(), 'to nobody'))
+  t.is(error.next[0], 'a2a-node doc export notes')
+  await world.settle()
+  t.is(await textOn(bob), '15')
+  await write(ann.api(), 'of ann')
+  await world.settle()
+  t.is(await textOn(bob), 'of ann')
+})
+
+test('an edit that is in its stream is no refused one, though its mark cannot be stored', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await textOn(bob)
+  bob.store.fault = new Error('no room')
+  await write(bob.api(), 'of bob')
+  await world.settle()
+  t.is(await textOn(ann), 'of bob')
+  t.ok(
+    bob.lines.some((line) => line.includes('no room')),
+    'it is said'
+  )
+  bob.store.fault = null
+  await write(bob.api(), 'more of bob')
+  await world.pass(1000)
+  t.ok(JSON.stringify(await bob.store.read('document-streams')).includes('"blocks":2'), 'and stored later')
+})
