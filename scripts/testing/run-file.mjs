@@ -6,7 +6,7 @@ import { leaksOf } from './leaks.mjs'
 import { readTap } from './tap.mjs'
 
 /** Milliseconds one file may take. */
-const FILE_LIMIT_MS = 180_000
+const FILE_LIMIT_MS = 300_000
 /** Characters of output that are kept of one file. */
 const MAX_OUTPUT = 4_000_000
 

@@ -143,13 +143,19 @@ test('a flood is cut while honest work goes on', PATIENT, async (t: Assert) => {
   const frame = Uint8Array.of(0, ...bytes)
   const served = at.isServing()
   const mux = Protomux.from(streamOf(eve))
-  mux.cork()
-  for (let i = 0; i < 20_000; i++) link.send(frame)
-  mux.uncork()
+  let sent = 0
+  // A slow machine lets tokens come back while it works off a part of the flood.
+  for (let batch = 0; batch < 10 && !link.closed; batch++) {
+    mux.cork()
+    for (let i = 0; i < 20_000; i++) link.send(frame)
+    mux.uncork()
+    sent += 20_000
+    await Promise.race([link.drained(), eve.member.seen.until(() => link.closed)])
+  }
   t.ok(await served)
   const line = await victim.onRecord({ kind: 'strike', code: 'MALFORMED', peer: eve.member.id })
   t.is(line.reason, 'more messages than a member may send')
-  t.ok((await victim.counted('messages_received', 'notification')) < 20_000)
+  t.ok((await victim.counted('messages_received', 'notification')) < sent)
   t.ok(await at.isServing())
 })
 
