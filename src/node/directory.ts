@@ -31,6 +31,15 @@ export interface NamedAgent {
   readonly party: RoutingParty | null
 }
 
+/** Names as people see them, and what they follow from. */
+interface ShownNames {
+  readonly view: MembershipView | null
+  readonly links: number
+  /** This node's own. */
+  readonly own: string
+  readonly shown: ReadonlyMap<NodeId, string>
+}
+
 const NO_HOPS: readonly CertifiedPower[] = []
 
 /** `agentId@nodeId` taken apart; null when it is no such address. */
@@ -42,11 +51,7 @@ export function parseAddress(text: string): AgentAddress | null {
 /** Names and addresses: what people type to what the wire carries, and back. */
 export class Directory {
   readonly #parts: DirectoryParts
-  #names: { readonly view: MembershipView | null; readonly links: number; readonly shown: ReadonlyMap<NodeId, string> } = {
-    view: null,
-    links: 0,
-    shown: new Map()
-  }
+  #names: ShownNames = { view: null, links: 0, own: '', shown: new Map() }
   /** By text of a rule, the nodes that it may mean by these names. */
   #meant = new Map<string, readonly NodeId[]>()
 
@@ -68,7 +73,7 @@ export class Directory {
 
   /** Id and shown name of a node. */
   ref(nodeId: NodeId): NodeRef {
-    return { id: nodeId, name: displayNames(this.nodes()).get(nodeId) ?? shortId(nodeId) }
+    return { id: nodeId, name: this.#shownNames().get(nodeId) ?? shortId(nodeId) }
   }
 
   /**
@@ -76,17 +81,23 @@ export class Directory {
    * changed. For texts of this node's own files alone: all of them are kept.
    */
   nodesOfName(text: string): readonly NodeId[] {
-    const { log, peers } = this.#parts
-    const view = log.view()
-    if (this.#names.view !== view || this.#names.links !== peers.generation) {
-      this.#names = { view, links: peers.generation, shown: displayNames(this.nodes()) }
-      this.#meant = new Map()
-    }
+    const names = this.#shownNames()
     const known = this.#meant.get(text)
     if (known !== undefined) return known
-    const meant = nodesMeant(text, this.#names.shown)
+    const meant = nodesMeant(text, names)
     this.#meant.set(text, meant)
     return meant
+  }
+
+  /** Worked out anew only when members or links changed. */
+  #shownNames(): ReadonlyMap<NodeId, string> {
+    const { log, peers } = this.#parts
+    const [view, links, own] = [log.view(), peers.generation, this.#parts.ownCertificate().name]
+    if (this.#names.view !== view || this.#names.links !== links || this.#names.own !== own) {
+      this.#names = { view, links, own, shown: displayNames(this.nodes()) }
+      this.#meant = new Map()
+    }
+    return this.#names.shown
   }
 
   /** `id@node name` for people and JSON. */
@@ -96,7 +107,7 @@ export class Directory {
 
   /** A shortcut for many addresses at once: names are computed once. */
   namer(): (address: AgentAddress | string) => string {
-    const names = displayNames(this.nodes())
+    const names = this.#shownNames()
     const shownOf = ({ agentId, nodeId }: AgentAddress): string => `${agentId}@${names.get(nodeId) ?? shortId(nodeId)}`
     return (address) => {
       if (typeof address === 'string') {
