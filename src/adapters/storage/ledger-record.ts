@@ -51,8 +51,14 @@ export function encodeCommit(
     c.uint.encode(body, key.length)
     body.start += record.write(key, body.start, 'latin1')
     c.bool.encode(body, value !== null)
-    if (value !== null) c.buffer.encode(body, value)
-    held.push({ key, value: value === null ? null : record.subarray(body.start - value.byteLength, body.start), isNew })
+    if (value === null) {
+      held.push({ key, value, isNew })
+      continue
+    }
+    // As c.buffer does it, which makes a view of each value first.
+    c.uint.encode(body, value.byteLength)
+    c.raw.encode(body, value)
+    held.push({ key, value: record.subarray(body.start - value.byteLength, body.start), isNew })
   }
   record.writeUInt32LE(mark, 0)
   record.writeUInt32LE(state.end, 4)

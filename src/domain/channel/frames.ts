@@ -1,4 +1,5 @@
 import c from 'compact-encoding'
+import { unwritten } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import { fromUtf8, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
@@ -63,7 +64,7 @@ export function encodeMessage(message: ChannelMessage, nextStreamId: () => numbe
 }
 
 function prefixed(kind: number, bytes: Uint8Array): Uint8Array {
-  const frame = new Uint8Array(1 + bytes.byteLength)
+  const frame = unwritten(1 + bytes.byteLength)
   frame[0] = kind
   frame.set(bytes, 1)
   return frame
@@ -102,7 +103,7 @@ function control(name: ControlName, body: unknown): Uint8Array {
     throw new NodeError('PAYLOAD_TOO_LARGE', `a control message of more than ${MAX_CONTROL_BYTES} bytes (${name})`)
   }
   const head = c.encode(c.utf8, name)
-  const frame = new Uint8Array(1 + head.byteLength + json.byteLength)
+  const frame = unwritten(1 + head.byteLength + json.byteLength)
   frame[0] = FRAME.control
   frame.set(head, 1)
   frame.set(json, 1 + head.byteLength)

@@ -1,5 +1,6 @@
 import c from 'compact-encoding'
-import { agentIdSchema } from '../card/schema.js'
+import { unwritten } from '../../kit/bytes.js'
+import { isAgentId } from '../card/schema.js'
 import { ENVELOPE_LIMITS } from '../envelope/limits.js'
 
 /** One message of a lane as it travels between two nodes; its agents are of the sending and of the receiving node. */
@@ -30,7 +31,7 @@ export function encodeReliable({ source, target, seq, base, messageId, requestId
   for (const text of texts) c.string.preencode(state, text)
   c.uint.preencode(state, seq)
   c.uint.preencode(state, base)
-  const bytes = new Uint8Array(state.end + (envelope?.byteLength ?? 0))
+  const bytes = unwritten(state.end + (envelope?.byteLength ?? 0))
   const cursor = c.state(0, state.end, bytes)
   for (const text of texts) c.string.encode(cursor, text)
   c.uint.encode(cursor, seq)
@@ -47,7 +48,7 @@ export function decodeReliable(bytes: Uint8Array): ReliableFrame | null {
     const [messageId, requestId] = [c.string.decode(state), c.string.decode(state)]
     const [seq, base] = [c.uint.decode(state), c.uint.decode(state)]
     const rest = bytes.subarray(state.start)
-    if (!agentIdSchema.safeParse(source).success || !agentIdSchema.safeParse(target).success) return null
+    if (!isAgentId(source) || !isAgentId(target)) return null
     if (!ID.test(messageId) || (requestId !== '' && !ID.test(requestId))) return null
     if (seq < 1 || seq > MAX_NUMBER || base < 1 || base > seq || rest.byteLength > ENVELOPE_LIMITS.maxBytes) return null
     return { source, target, seq, base, messageId, requestId: requestId || null, envelope: rest.byteLength === 0 ? null : rest }

@@ -1,5 +1,6 @@
 import c from 'compact-encoding'
 import type { Codec } from 'compact-encoding'
+import { unwritten } from '../../kit/bytes.js'
 import { NodeError } from '../../kit/errors.js'
 import type { ErrorBody } from '../../kit/errors.js'
 import type { Tier } from '../routing/tier.js'
@@ -166,7 +167,7 @@ function record<T>(codec: Codec<T>): RecordCodec<T> {
     encode(value) {
       const state = c.state(0, 1)
       codec.preencode(state, value)
-      const bytes = new Uint8Array(state.end)
+      const bytes = unwritten(state.end)
       bytes[0] = VERSION
       codec.encode(c.state(1, state.end, bytes), value)
       return bytes
