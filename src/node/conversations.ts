@@ -131,7 +131,9 @@ export class Conversations {
 
   #handlerKey(thread: Thread): string {
     const key = inward(thread)
-    return exchangeText(this.#find(key, thread.recipient.agentId) ?? key)
+    const { agentId } = thread.recipient
+    // Nobody else speaks on the exchange of another.
+    return exchangeText(agentId === OPERATOR ? (this.#find(key, agentId) ?? key) : key)
   }
 
   #sweep(): void {

@@ -348,6 +348,7 @@ export class Lanes {
   async #commit(changes: readonly LedgerChange[]): Promise<void> {
     this.#parts.clock.clear(this.#tidyTimer)
     this.#tidyTimer = null
+    if (this.#tidying.size === 0) return await this.#parts.ledger.commit(changes)
     const tidied = this.#tidying
     this.#tidying = new Map()
     try {

@@ -62,6 +62,9 @@ export class RequestBook {
   /** The changes that put a record in the place of the one before (null: there was none). Commit them with what depends on it. */
   changes(before: RequestRecord | null, after: RequestRecord, { input, result }: RequestContents = {}): LedgerChange[] {
     const name = this.name(after)
+    // As it begins, and is sent again: nothing but its record changes.
+    if (before !== null && isIndexedAlike(before, after) && !SETTLED.has(after.status) && input === undefined && result === undefined)
+      return [{ key: KEYS.request(name), value: requestRecord.encode(after), isNew: false }]
     const here = indexKeys(name, after)
     const were = before === null ? [] : indexKeys(name, before)
     // The keys with its name; another attempt may have the others.
@@ -185,6 +188,12 @@ export class RequestBook {
 function isSame(one: Identity, other: Identity): boolean {
   const isSameTry = one.role === other.role && one.attempt === other.attempt && one.requestId === other.requestId
   return isSameTry && one.source === other.source && one.target === other.target
+}
+
+/** Are all keys of the two the same? */
+function isIndexedAlike(one: RequestRecord, other: RequestRecord): boolean {
+  const isSameKind = one.role === other.role && one.requestId === other.requestId && SETTLED.has(one.status) === SETTLED.has(other.status)
+  return isSameKind && one.taskId === other.taskId && one.createdAt === other.createdAt && one.expiresAt === other.expiresAt
 }
 
 function wholeOf(name: string): string[] {

@@ -12,6 +12,8 @@ import { sizeOf } from '../kit/size.js'
 
 /** Tasks that are kept; the oldest that have ended go first. */
 const KEPT = 5000
+/** So many are forgotten at once when there are more: each time steps over the room of those before. */
+const FORGOTTEN_AT_ONCE = 100
 /** Bytes of them: descriptions, results, errors, progress. Tasks that have ended go first, then reports of those that have not. */
 const KEPT_BYTES = 128 * 1024 * 1024
 /** Events kept of one task: the first and the newest. */
@@ -183,8 +185,9 @@ export class Tasks {
   #trim(changing: string): void {
     // Not even a look at the oldest: it would step over the room of all that were forgotten.
     if (!this.#isFull()) return
+    const most = this.#books.size > KEPT ? KEPT - FORGOTTEN_AT_ONCE : KEPT
     for (const [id, book] of this.#books) {
-      if (!this.#isFull()) return
+      if (this.#books.size <= most && this.#bytes <= KEPT_BYTES) return
       if (id === changing || !hasEnded(book.task)) continue
       this.#books.delete(id)
       this.#bytes -= book.bytes

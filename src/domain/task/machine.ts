@@ -73,18 +73,18 @@ export function applyTask(task: Task, input: TaskInput, now: number): TaskStep {
 
 /** The task after an event of its log: folding the log again gives the same task. */
 export function foldTask(task: Task, event: TaskEvent): Task {
-  const next = { ...task, generation: event.generation, updatedAt: event.at }
+  const { generation, at: updatedAt } = event
   switch (event.type) {
     case 'state':
-      return { ...next, state: event.state, waitingFor: event.waitingFor ?? null }
+      return { ...task, generation, updatedAt, state: event.state, waitingFor: event.waitingFor ?? null }
     case 'attempt':
-      return { ...next, attempt: event.attempt }
+      return { ...task, generation, updatedAt, attempt: event.attempt }
     case 'progress':
-      return next
+      return { ...task, generation, updatedAt }
     case 'result':
-      return { ...next, state: 'completed', waitingFor: null, result: event.result, error: null }
+      return { ...task, generation, updatedAt, state: 'completed', waitingFor: null, result: event.result, error: null }
     case 'error':
-      return { ...next, state: event.state ?? 'failed', waitingFor: null, error: event.error }
+      return { ...task, generation, updatedAt, state: event.state ?? 'failed', waitingFor: null, error: event.error }
   }
 }
 
