@@ -198,7 +198,9 @@ export class OpenDocument {
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#fed.unkept < blocks || this.#isStale || this.#isBehind) return
-      await this.#parts.kept.write(this.#replica.snapshot())
+      const snapshot = this.#replica.snapshot()
+      if (snapshot === null) return
+      await this.#parts.kept.write(snapshot)
       this.#fed.unkept = 0
     })
   }

@@ -32,9 +32,9 @@ export function clientIdOf({ stream, number }: Session, hash: Hash): number {
 /** Two streams of which a session has the same clientID. */
 export interface ClientIdClash {
   readonly keeper: StreamKey
-  /** The one with the larger key, and its session of that clientID. */
+  /** The one with the larger key, and its session of that clientID; null for one of a stream that it continues. */
   readonly loser: StreamKey
-  readonly session: number
+  readonly session: number | null
 }
 
 interface Owner extends Session {
@@ -52,6 +52,8 @@ export class ClientIds {
   readonly #owners = new Map<number, Owner>()
   readonly #ended = new Set<StreamKey>()
   readonly #counts = new Map<StreamKey, number>()
+  /** Streams that another one continues, and which. */
+  readonly #heirs = new Map<StreamKey, StreamKey>()
 
   constructor(hash: Hash) {
     this.#hash = hash
@@ -65,12 +67,23 @@ export class ClientIds {
   /** Whose clientID it is; null when no session that is open has it. */
   ownerOf(clientId: number): StreamKey | null {
     const owner = this.#owners.get(clientId)
-    return owner === undefined || owner.isLost ? null : owner.stream
+    return owner === undefined || owner.isLost ? null : this.heirOf(owner.stream)
+  }
+
+  /** The stream whose session has a clientID, whoever continues that stream. */
+  streamOf(clientId: number): StreamKey | null {
+    return this.#owners.get(clientId)?.stream ?? null
+  }
+
+  /** The stream that continues this one; the same when none does. */
+  heirOf(stream: StreamKey): StreamKey {
+    return this.#heirs.get(stream) ?? stream
   }
 
   /** The same, or else the stream that ended before it opened that session. */
   onceOwnerOf(clientId: number): StreamKey | null {
-    return this.#owners.get(clientId)?.stream ?? null
+    const owner = this.#owners.get(clientId)
+    return owner === undefined ? null : this.heirOf(owner.stream)
   }
 
   /** Learns of a stream's sessions up to `count`, at most {@link MAX_SESSIONS}. Returns the first clash that this shows, or null. */
@@ -84,6 +97,19 @@ export class ClientIds {
     return clash
   }
 
+  /**
+   * All sessions of these streams belong to another one from now on: it goes on with the clientIDs that they had. Costs 4,096
+   * hashes for each. Returns as {@link open}.
+   */
+  inherit(stream: StreamKey, former: readonly StreamKey[]): ClientIdClash | null {
+    let clash: ClientIdClash | null = null
+    for (const key of former) {
+      this.#heirs.set(key, stream)
+      clash = this.open(key, MAX_SESSIONS) ?? clash
+    }
+    return clash
+  }
+
   /** Works out which clientIDs a stream that ended would have had, for what was built on more of it than counts. Costs 4,096 hashes, once. */
   end(stream: StreamKey): void {
     if (this.#ended.has(stream)) return
@@ -94,13 +120,14 @@ export class ClientIds {
   #claim(session: Owner): ClientIdClash | null {
     const clientId = clientIdOf(session, this.#hash)
     const other = this.#owners.get(clientId)
-    if (other === undefined || (other.isLost && !session.isLost) || other.stream === session.stream) {
+    if (other === undefined || (other.isLost && !session.isLost) || this.heirOf(other.stream) === this.heirOf(session.stream)) {
       this.#owners.set(clientId, session)
       return null
     }
     if (session.isLost) return null
     const [keeper, loser] = other.stream < session.stream ? [other, session] : [session, other]
     this.#owners.set(clientId, keeper)
-    return { keeper: keeper.stream, loser: loser.stream, session: loser.number }
+    const loserNow = this.heirOf(loser.stream)
+    return { keeper: this.heirOf(keeper.stream), loser: loserNow, session: loserNow === loser.stream ? loser.number : null }
   }
 }

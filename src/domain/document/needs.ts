@@ -1,4 +1,4 @@
-import type { CheckedBlock } from './stream.js'
+import type { CheckedBlock } from './block.js'
 
 /** A clientID and how far its clock must come. */
 export interface Missing {
@@ -28,7 +28,7 @@ export function gapFilling({ client, end }: Missing, clock: number): Uint8Array 
 }
 
 /** A number as Yjs writes it: 7 bits a byte, lowest first. */
-function sevens(value: number): number[] {
+export function sevens(value: number): number[] {
   const bytes: number[] = []
   let rest = value
   for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)

@@ -1,26 +1,23 @@
-import { BLOCK_LIMITS, decodeBlock } from './block.js'
+import { BLOCK_LIMITS, type CheckedBlock, type CheckedUpdate, decodeBlock } from './block.js'
 import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
-import { type Crossing, readUpdate, type UpdateContents } from './update.js'
+import { Lane } from './lane.js'
+import { SnapshotPieces } from './snapshot-pieces.js'
+import { countUpTo } from './sorted.js'
+import { type Crossing, readUpdate } from './update.js'
 
 /** Bounds of what waits in one stream for what it stands on. */
 export const WAITING_LIMITS = { maxBlocks: 256, maxBytes: 1_048_576 } as const
 
-/** An update that was checked: its bytes and what it does. */
-export interface CheckedUpdate {
-  readonly bytes: Uint8Array
-  readonly contents: UpdateContents
-}
-
-/** A block that was checked, in the order of its stream. */
-export interface CheckedBlock {
-  readonly updates: readonly CheckedUpdate[]
-  /** Sessions of the stream that are open with it. */
-  readonly sessions: number
-  readonly size: number
-}
-
 /** A checked block, or why it ends its stream. */
 export type BlockReading = { readonly ok: true; readonly block: CheckedBlock } | { readonly ok: false; readonly reason: string }
+
+/** A stream that goes on where others of the same member ended: it begins with what they left. */
+export interface StreamBeginning {
+  /** Streams whose clientIDs, of all sessions, it has from now on; the oldest first. They are given to no replica any more. */
+  readonly former: readonly StreamKey[]
+  /** How many of its first blocks are its snapshot: at least 1. */
+  readonly blocks: number
+}
 
 /** How a stream that ended did. */
 export interface StreamEnd {
@@ -51,7 +48,12 @@ export class DocumentStream {
   applied: number
   /** Why it ended; null while it goes on. */
   end: StreamEnd | null = null
-  readonly waiting: CheckedBlock[] = []
+  /** Blocks that wait, behind what the stream begins with. */
+  readonly waiting = new Lane()
+  /** How many of its first blocks are a snapshot. */
+  #snapshotBlocks = 0
+  /** That snapshot, until all of it is applied. */
+  #pieces: SnapshotPieces | null = null
   #waitingBytes = 0
   readonly #ids: ClientIds
   /** Sessions that blocks have announced, and the block that announced each. */
@@ -90,14 +92,56 @@ export class DocumentStream {
     return this.#announced
   }
 
-  /** Blocks that were checked: those that are applied and those that wait. */
-  get length(): number {
-    return this.applied + this.waiting.length
+  /** Its first blocks are a snapshot: to be said before it has any block, or once it has all of these. */
+  beginsWith(snapshotBlocks: number): void {
+    this.#snapshotBlocks = snapshotBlocks
+    this.#pieces = this.applied < snapshotBlocks ? new SnapshotPieces(snapshotBlocks) : null
+    if (this.end !== null) this.end = { ...this.end, at: this.countingOf(this.end.at) }
   }
 
-  /** Bytes of the blocks that wait. */
+  /** How many of so many blocks can count: a snapshot does as a whole, or not at all. */
+  countingOf(blocks: number): number {
+    return blocks < this.#snapshotBlocks ? 0 : blocks
+  }
+
+  /** Are blocks missing of the snapshot that it begins with? */
+  get isBeginning(): boolean {
+    return this.length < this.#snapshotBlocks
+  }
+
+  /** Is a part of that snapshot in the document, and a part not? */
+  get isPartial(): boolean {
+    return this.#pieces?.isBegun === true
+  }
+
+  /** Does nothing of it wait? */
+  get isIdle(): boolean {
+    return this.#pieces === null && this.waiting.length === 0
+  }
+
+  /** Blocks that were checked: those that are applied and those that wait. */
+  get length(): number {
+    return this.applied + this.waitingBlocks
+  }
+
+  /** Blocks that wait, or of whose snapshot a part does. */
+  get waitingBlocks(): number {
+    return (this.#pieces?.blocks ?? 0) + this.waiting.length
+  }
+
+  /** Bytes of what waits. */
   get waitingBytes(): number {
-    return this.#waitingBytes
+    return this.pieceBytes + this.#waitingBytes
+  }
+
+  /** Bytes of what waits of the snapshot that it begins with. */
+  get pieceBytes(): number {
+    return this.#pieces?.bytes ?? 0
+  }
+
+  /** What waits, in lanes that need not wait for each other. */
+  get lanes(): Iterable<Lane> {
+    return this.#pieces?.lanes ?? [this.waiting]
   }
 
   /** Is there no room for another block? */
@@ -116,9 +160,13 @@ export class DocumentStream {
    * if it writes with that clientID: it may be in no block yet.
    */
   isReversed({ client, left, right }: Crossing, breaks: readonly number[] = []): boolean {
-    const isBefore = (clock: number): boolean => clock <= left
-    const begin = breaks.findLast(isBefore) ?? this.#runs.get(client)?.findLast(isBefore)
+    const begin = lastUpTo(breaks, left) ?? lastUpTo(this.runsOf(client), left)
     return begin !== undefined && begin <= right
+  }
+
+  /** Where the runs of one of its clientIDs begin, rising. */
+  runsOf(client: number): readonly number[] {
+    return this.#runs.get(client) ?? []
   }
 
   /** The block that opened a session. */
@@ -168,19 +216,41 @@ export class DocumentStream {
       this.#next.set(client, clock + length)
     }
     for (; this.#announced < block.sessions; this.#announced++) this.#openedAt.set(this.#announced, this.length)
+    if (this.#pieces !== null && this.isBeginning) return this.#pushPieces(this.#pieces, block)
     this.waiting.push(block)
     this.#waitingBytes += block.size
   }
 
   /** Forgets the blocks that wait. */
   drop(): void {
-    this.waiting.length = 0
+    this.waiting.clear()
     this.#waitingBytes = 0
   }
 
-  /** Takes the first of the blocks that wait: it is applied. */
-  shift(): void {
-    this.#waitingBytes -= this.waiting.shift()?.size ?? 0
+  /** Takes the first of a lane: it is applied. */
+  shift(lane = this.waiting): void {
+    if (this.#pieces !== null) {
+      this.#pieces.shift(lane)
+      this.#settle(this.#pieces)
+      return
+    }
+    this.#waitingBytes -= lane.shift()?.size ?? 0
     this.applied++
   }
+
+  #pushPieces(pieces: SnapshotPieces, block: CheckedBlock): void {
+    pieces.push(block)
+    this.#settle(pieces)
+  }
+
+  /** What follows a snapshot is applied once all of that is. */
+  #settle(pieces: SnapshotPieces): void {
+    if (!pieces.isWhole) return
+    this.applied = this.#snapshotBlocks
+    this.#pieces = null
+  }
+}
+
+function lastUpTo(sorted: readonly number[], value: number): number | undefined {
+  return sorted[countUpTo(sorted, value) - 1]
 }
