@@ -51,22 +51,30 @@ export interface Claim {
   readonly threads: Thread[]
 }
 
+const NO_LOAD = { count: 0, bytes: 0 } as const
+
 /** The pieces of work in flight, by the peer who asked. */
 export class InFlight {
   readonly #byPeer = new Map<NodeId, Map<string, Piece>>()
   /** Threads of requests that are about to be in flight, by peer and key. */
   readonly #claims = new Map<string, Thread[]>()
+  readonly #all = { count: 0, bytes: 0 }
+  readonly #loads = new Map<NodeId, { count: number; bytes: number }>()
 
   /** How many there are, and the bytes of their inputs: of one peer, or of all. */
   load(peer?: NodeId): { readonly count: number; readonly bytes: number } {
-    const load = { count: 0, bytes: 0 }
-    for (const ofPeer of peer === undefined ? this.#byPeer.values() : [this.#byPeer.get(peer)]) {
-      for (const { bytes } of ofPeer?.values() ?? []) {
-        load.count++
-        load.bytes += bytes
-      }
+    return peer === undefined ? this.#all : (this.#loads.get(peer) ?? NO_LOAD)
+  }
+
+  /** Every request asks for it: it is counted, not summed up anew each time. */
+  #count({ peer, bytes }: Piece, by: 1 | -1): void {
+    const ofPeer = this.#loads.get(peer) ?? { count: 0, bytes: 0 }
+    for (const load of [this.#all, ofPeer]) {
+      load.count += by
+      load.bytes += by * bytes
     }
-    return load
+    if (ofPeer.count === 0) this.#loads.delete(peer)
+    else this.#loads.set(peer, ofPeer)
   }
 
   /** Is it in flight, or about to be? */
@@ -92,12 +100,17 @@ export class InFlight {
     if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
     const ofPeer = this.#byPeer.get(piece.peer) ?? new Map<string, Piece>()
     this.#byPeer.set(piece.peer, ofPeer.set(piece.key, piece))
+    this.#count(piece, 1)
   }
 
   /** Takes a piece out. */
   remove({ peer, key }: Piece): void {
     const ofPeer = this.#byPeer.get(peer)
-    if (ofPeer?.delete(key) === true && ofPeer.size === 0) this.#byPeer.delete(peer)
+    const piece = ofPeer?.get(key)
+    if (ofPeer === undefined || piece === undefined) return
+    ofPeer.delete(key)
+    if (ofPeer.size === 0) this.#byPeer.delete(peer)
+    this.#count(piece, -1)
   }
 
   /** The same request came again: its answer goes there as well, unless it goes there already or to too many. */
