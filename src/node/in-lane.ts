@@ -204,8 +204,8 @@ export class InLane {
     const admissions: Admission[] = []
     try {
       // All at once, so that what they have to look up is read together; each begins in the order of the lane.
-      const admitted = await Promise.allSettled(messages.map((message) => this.#admit(message)))
-      for (const one of admitted) if (one.status === 'fulfilled') admissions.push(...one.value)
+      const admitted = await Promise.allSettled(messages.flatMap((message) => this.#admit(message)))
+      for (const one of admitted) if (one.status === 'fulfilled') admissions.push(one.value)
       for (const one of admitted) if (one.status === 'rejected') throw one.reason
       const value = receiverRecord.encode({ contig: last.seq, lastId: last.messageId })
       await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: KEYS.receiver(this.#text), value }])
@@ -219,9 +219,8 @@ export class InLane {
     for (const admission of admissions) this.#finish(admission)
   }
 
-  async #admit({ messageId, content }: Arrived<Content>): Promise<Admission[]> {
-    if (content.envelope === null) return []
-    return [await this.#parts.admit({ lane: this.#lane, messageId, requestId: content.requestId, envelope: content.envelope })]
+  #admit({ messageId, content: { requestId, envelope } }: Arrived<Content>): readonly Promise<Admission>[] {
+    return envelope === null ? [] : [this.#parts.admit({ lane: this.#lane, messageId, requestId, envelope })]
   }
 
   /** What is recorded is not undone by a fault in what follows: the next start does it. */

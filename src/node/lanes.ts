@@ -130,8 +130,8 @@ export class Lanes {
    * Makes changes that no message depends on. When it resolves they are durable.
    * @throws NodeError what the ledger refuses; then none of them is there.
    */
-  async commit(changes: readonly LedgerChange[]): Promise<void> {
-    if (changes.length > 0) await this.#commit(changes)
+  commit(changes: readonly LedgerChange[]): Promise<void> {
+    return changes.length > 0 ? this.#commit(changes) : Promise.resolve()
   }
 
   /** Gives up what was not acknowledged of a request. */

@@ -61,8 +61,8 @@ export class Replies {
   }
 
   /** Ends a request by a response. Never rejects; resolves when it is on its way, or will be when its caller is back. */
-  async respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<void> {
-    await this.#last(thread, { type: 'response', payload, changes })
+  respond(thread: Thread, payload: unknown, changes: readonly LedgerChange[] = []): Promise<void> {
+    return this.#last(thread, { type: 'response', payload, changes })
   }
 
   /** Tells the sender of an opening message that it was refused; a request that was recorded ends so. Never rejects. */
@@ -78,8 +78,8 @@ export class Replies {
   }
 
   /** Changes that need no reply. Never rejects. */
-  async note(changes: readonly LedgerChange[]): Promise<void> {
-    await this.#commit(changes)
+  note(changes: readonly LedgerChange[]): Promise<void> {
+    return this.#commit(changes)
   }
 
   /** Sends progress, if the caller is there. */

@@ -106,7 +106,7 @@ class DurableLedger implements LedgerOnDisk {
     return new DurableLedger(options, { store, journal })
   }
 
-  async get(key: string): Promise<Uint8Array | null> {
+  get(key: string): Promise<Uint8Array | null> {
     return this.#read(() => this.#store.get(key))
   }
 
