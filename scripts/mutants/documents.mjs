@@ -71,8 +71,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what a member writes counts though it lost the right to',
     file: 'src/domain/document/counted.ts',
-    find: '(lengths[stream] ?? 0) : 0',
-    put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
+    find: '(lengths[key] ?? 0) : 0)',
+    put: '(lengths[key] ?? 0) : Number.POSITIVE_INFINITY)',
     test: 'domain/membership/fold-document',
     title: 'of who may write all blocks count'
   },
@@ -87,8 +87,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'edits go into a stream that the log never takes',
     file: 'src/domain/membership/fold-document.ts',
-    find: 'if (streams.length >= MAX_DOCUMENT_STREAMS) return false',
-    put: 'if (streams.length < MAX_DOCUMENT_STREAMS) return true',
+    find: 'return last.length < MAX_DOCUMENT_STREAMS && ',
+    put: 'return last.length < MAX_DOCUMENT_STREAMS || ',
     test: 'node/own-streams',
     title: 'an edit that nobody else would ever see is refused'
   },
@@ -103,7 +103,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'half of a document is served',
     file: 'src/node/open-document.ts',
-    find: 'if (this.#isStale || this.#isBehind) await this.#feed()',
+    find: 'if (this.#renewal.isDue || this.#isBehind) await this.#feed()',
     put: '',
     test: 'node/open-document',
     title: 'what could not be read whole nobody reads or edits'
@@ -111,10 +111,42 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a watch of a document goes on when the right to see it is gone',
     file: 'src/node/api-documents.ts',
-    find: 'whileAllowed(node, () => void node.documents.find(known.record.name, by), end)',
+    find: 'whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end)',
     put: 'whileAllowed(node, () => {}, end)',
     test: 'node/document-watches',
     title: 'who loses the right to write a document, or to see it'
+  },
+  {
+    name: 'a member takes the place of the stream of another',
+    file: 'src/domain/membership/fold-document.ts',
+    find: 'if (stream?.nodeKey !== by || others.length > 0 ||',
+    put: 'if (stream === undefined ||',
+    test: 'domain/membership/fold-continued',
+    title: 'nobody takes the place of a stream'
+  },
+  {
+    name: 'a stream is removed though the log could still take back that another continues it',
+    file: 'src/node/continued-streams.ts',
+    find: 'if (!(await this.#parts.log.isStreamSigned(stream))) isLeft = true',
+    put: 'if (this.#isClosed) isLeft = true',
+    test: 'node/document-compaction',
+    title: 'what the log could still take back'
+  },
+  {
+    name: 'a stream begins with something else than was named',
+    file: 'src/node/continued-streams.ts',
+    find: 'if (hash !== continues.hash) continue',
+    put: 'if (hash === null) continue',
+    test: 'node/document-compaction',
+    title: 'a stream that begins with something else'
+  },
+  {
+    name: 'a stream is continued that nobody else has',
+    file: 'src/node/compaction.ts',
+    find: 'if (hasOthers(view, record, self) && documents.holders(own) === 0) return false',
+    put: '',
+    test: 'node/document-compaction',
+    title: 'a stream is not continued while nobody else'
   },
   {
     name: 'a stream of a document may be named in another one',

@@ -1,9 +1,8 @@
 import type { NodeId } from '../kit/ids.js'
 import { type AccessVerdict, accessOf, mayRestrict } from '../domain/document/access.js'
-import { countedBlocks } from '../domain/document/counted.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { memberOf } from '../domain/membership/fold-document.js'
-import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
+import { isContinued, memberOf } from '../domain/membership/fold-document.js'
+import type { DocumentRecord, DocumentStreamRecord, MembershipView } from '../domain/membership/types.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { DocumentStreams } from '../ports/documents.js'
 
@@ -49,11 +48,6 @@ export function callerAccess(
   return { maySee: weak.maySee, mayWrite: weak.mayWrite && verdict.mayWrite, mayRestrict: false }
 }
 
-/** How many blocks of each stream of a document count. */
-export function countedStreams(view: MembershipView, document: DocumentRecord): Map<StreamKey, number> {
-  return new Map(document.streams.map(({ coreKey }) => [coreKey, countedBlocks(view, document, coreKey)]))
-}
-
 /**
  * How long each stream of a document is known to be, to be signed with an access list: of who loses the right to write, so much
  * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing.
@@ -63,7 +57,12 @@ export async function knownLengths(
   documents: Pick<DocumentStreams, 'length'>,
   { streams }: Pick<DocumentRecord, 'streams'>
 ): Promise<Record<StreamKey, number>> {
-  const lengths = streams.map(async ({ coreKey }) => [coreKey, await documents.length(coreKey)] as const)
+  // A stream that another continues counts where that one has not come yet; those before it nowhere.
+  const isCounted = ({ coreKey }: DocumentStreamRecord): boolean => {
+    const next = streams.find(({ continues }) => continues?.from === coreKey)
+    return next === undefined || !isContinued(streams, next.coreKey)
+  }
+  const lengths = streams.filter(isCounted).map(async ({ coreKey }) => [coreKey, await documents.length(coreKey)] as const)
   return Object.fromEntries(await Promise.all(lengths))
 }
 

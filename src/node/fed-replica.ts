@@ -44,6 +44,16 @@ export class FedReplica {
     return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
   }
 
+  /** Is everything in it that was ever written into another one, removed or not? */
+  covers(other: FedReplica): boolean {
+    return [...other.replica.doc.store.clients.keys()].every((client) => this.#clockOf(client) >= other.#clockOf(client))
+  }
+
+  #clockOf(client: number): number {
+    const last = this.replica.doc.store.clients.get(client)?.at(-1)
+    return last === undefined ? 0 : last.id.clock + last.length
+  }
+
   /** A stream may have more. */
   offer(stream: StreamKey): void {
     this.#due.add(stream)

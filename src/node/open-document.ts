@@ -1,12 +1,14 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
+import type { CountedStream } from '../domain/document/counted.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import { NOT_ALLOWED } from './document-access.js'
 import { FedReplica } from './fed-replica.js'
 import { type KeptDocument, replicaOfKept } from './kept-documents.js'
 import { ProgramIds } from './program-ids.js'
+import { Renewal } from './renewal.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
@@ -41,9 +43,11 @@ export type DocumentNews =
   /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
   | { readonly type: 'reset'; readonly isMoved: boolean }
 
-/** Why a replica is made anew, the weakest reason first: an edit of this node was refused, part of it counts no longer, this node has another own stream. */
-const RENEWALS = ['refused', 'void', 'moved'] as const
-type Renewal = (typeof RENEWALS)[number]
+/** Another own stream, and what counts with it. */
+interface Moved {
+  readonly own: StreamKey
+  readonly counted: ReadonlyMap<StreamKey, CountedStream>
+}
 
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
@@ -56,15 +60,12 @@ export class OpenDocument {
   readonly #news: Emitter<DocumentNews>
   #fed: FedReplica
   /** How many blocks of each stream count. */
-  #counted: ReadonlyMap<StreamKey, number> = new Map()
+  #counted: ReadonlyMap<StreamKey, CountedStream> = new Map()
   readonly #stops = new Map<StreamKey, Stop>()
   readonly #programs = new ProgramIds()
   #own: StreamKey | null
   #hasBegun = false
-  /** The replica is to be made anew. */
-  #isStale = false
-  /** Why it is, or is being, and the one that those who hold it know; null once they were told. */
-  #renewal: { readonly why: Renewal; readonly told: FedReplica } | null = null
+  readonly #renewal = new Renewal()
   /** Not all that is here was read: that goes on, or failed. */
   #isBehind = false
   #isFeeding = false
@@ -86,20 +87,49 @@ export class OpenDocument {
     return this.#news.on(listener)
   }
 
-  /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
-  async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
+  /** The streams that count, and how far. Resolves when all that is here of them is in the document. */
+  async follow(counted: ReadonlyMap<StreamKey, CountedStream>): Promise<void> {
     await this.#inTurn(async () => {
       if (!this.#hasBegun) await this.#begin(counted)
       this.#hasBegun = true
-      const before = this.#counted
-      this.#counted = counted
-      for (const [stream, at] of counted) {
-        const was = before.get(stream) ?? Number.POSITIVE_INFINITY
-        if (at < was) this.#limit(stream, at)
-        // What was refused counts after all.
-        else if (at > was) this.#renew('void')
-        this.#fed.offer(stream)
-      }
+      this.#count(counted)
+      await this.#feed()
+      this.#tellWritten()
+    })
+  }
+
+  #count(counted: ReadonlyMap<StreamKey, CountedStream>): void {
+    const before = this.#counted
+    this.#counted = counted
+    for (const stream of before.keys()) {
+      if (counted.has(stream)) continue
+      // Another one took its place, and begins with what it left.
+      this.#stops.delete(stream)
+      this.#renewal.need('replaced', this.#fed)
+    }
+    for (const [stream, { blocks, beginning }] of counted) {
+      const was = before.get(stream)?.blocks ?? Number.POSITIVE_INFINITY
+      if (beginning !== null && !before.has(stream) && !this.#renewal.isDue) this.#noteStops(this.#replica.continues(stream, beginning))
+      if (blocks < was) this.#limit(stream, blocks)
+      // What was refused counts after all.
+      else if (blocks > was) this.#renewal.need('void', this.#fed)
+      this.#fed.offer(stream)
+    }
+  }
+
+  /**
+   * Goes on with another own stream, which begins with what the one of now has left. `move` begins it and says what counts then;
+   * null: not now. Does nothing while that cannot be told.
+   */
+  compact(move: (left: NonNullable<ReturnType<Replica['ownSnapshot']>>) => Promise<Moved | null>): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#renewal.isDue || this.#isBehind) return
+      const left = this.#replica.ownSnapshot()
+      const moved = left === null ? null : await move(left)
+      if (moved === null) return
+      this.#own = moved.own
+      this.#hasWritten = false
+      this.#count(moved.counted)
       await this.#feed()
       this.#tellWritten()
     })
@@ -173,7 +203,7 @@ export class OpenDocument {
       this.#own = own
       this.#hasWritten = false
       this.#programs.clear()
-      this.#renew('moved')
+      this.#renewal.need('moved', this.#fed)
       await this.#feed()
     })
   }
@@ -197,7 +227,7 @@ export class OpenDocument {
   /** Keeps it as it is, if what is kept lacks so many blocks. */
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#fed.unkept < blocks || this.#isStale || this.#isBehind) return
+      if (this.#fed.unkept < blocks || this.#renewal.isDue || this.#isBehind) return
       const snapshot = this.#replica.snapshot()
       if (snapshot === null) return
       await this.#parts.kept.write(snapshot)
@@ -219,9 +249,9 @@ export class OpenDocument {
   #fedOne(replica: Replica): FedReplica {
     return new FedReplica(this.#heard(replica), {
       ...this.#parts,
-      limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
+      limitOf: (stream) => Math.min(this.#counted.get(stream)?.blocks ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
       onStops: (stops) => this.#noteStops(stops),
-      isOver: () => this.#isStale || this.#isClosed
+      isOver: () => this.#renewal.isDue || this.#isClosed
     })
   }
 
@@ -229,13 +259,13 @@ export class OpenDocument {
   #heard(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (this.#untold !== null) this.#untold.push(update)
-      else if (this.#renewal === null) this.#news.emit({ type: 'update', update, by: null })
+      else if (!this.#renewal.isUntold) this.#news.emit({ type: 'update', update, by: null })
     })
     return replica
   }
 
   /** Goes on from what was kept, if that counts still; else it is made of the streams. */
-  async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
+  async #begin(counted: ReadonlyMap<StreamKey, CountedStream>): Promise<void> {
     const { kept, streams, make } = this.#parts
     const replica = await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })
     if (replica === null) return
@@ -249,7 +279,7 @@ export class OpenDocument {
   /** A limit of the access list may be lifted again, so it is no stop for good. */
   #limit(stream: StreamKey, at: number): void {
     const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
-    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renew('void')
+    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renewal.need('void', this.#fed)
     this.#noteStops(stops.filter((stop) => stop.stream !== stream))
   }
 
@@ -264,7 +294,7 @@ export class OpenDocument {
     const own = this.#own
     if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
     if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
-    if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
+    if (Number.isFinite(this.#counted.get(own)?.blocks)) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
     this.#parts.mustHavePlace(own)
     // Else clocks that were used already would be used again, and others would end the stream.
     if (this.#fed.lengthOf(own) < this.#parts.written(own))
@@ -290,7 +320,7 @@ export class OpenDocument {
       for (const update of updates) this.#news.emit({ type: 'update', update, by })
       return result
     } catch (error) {
-      if (updates.length > 0) this.#renew('refused')
+      if (updates.length > 0) this.#renewal.need('refused', this.#fed)
       throw error
     } finally {
       this.#untold = null
@@ -302,14 +332,14 @@ export class OpenDocument {
     const own = this.#own
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
-      this.#renew('refused')
+      this.#renewal.need('refused', this.#fed)
       throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${taken.reason}`)
     }
     if (own === null || taken.blocks.length === 0) return
     try {
       await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
     } catch (error) {
-      this.#renew('refused')
+      this.#renewal.need('refused', this.#fed)
       throw asNodeError(error)
     }
     this.#fed.appended(own, taken.blocks.length)
@@ -323,16 +353,9 @@ export class OpenDocument {
     this.#parts.onWritten(own)
   }
 
-  #renew(why: Renewal): void {
-    this.#isStale = true
-    const before = this.#renewal
-    if (before === null) this.#renewal = { why, told: this.#fed }
-    else if (RENEWALS.indexOf(before.why) < RENEWALS.indexOf(why)) this.#renewal = { ...before, why }
-  }
-
   #noteStops(stops: readonly StreamStop[]): void {
     for (const stop of stops) {
-      if (stop.needsRebuild) this.#renew('void')
+      if (stop.needsRebuild) this.#renewal.need('void', this.#fed)
       const known = this.#stops.get(stop.stream)
       if (known !== undefined && known.at <= stop.at) continue
       this.#stops.set(stop.stream, stop)
@@ -342,38 +365,31 @@ export class OpenDocument {
 
   /** What holds something that does not count, or was not read to its end, nobody reads or edits. */
   async #beWhole(): Promise<void> {
-    if (this.#isStale || this.#isBehind) await this.#feed()
+    if (this.#renewal.isDue || this.#isBehind) await this.#feed()
   }
 
   /** Takes all that can be taken of the streams that may have more. When they cannot be read, the next one who needs it goes on. */
   async #feed(): Promise<void> {
     this.#isBehind = true
     do {
-      if (this.#isStale) this.#beginAnew()
+      if (this.#renewal.isDue) this.#beginAnew()
       await this.#fed.feed()
-    } while (this.#isStale && !this.#isClosed)
+    } while (this.#renewal.isDue && !this.#isClosed)
     this.#isBehind = false
-    this.#tellRenewed()
+    const news = this.#isClosed ? null : this.#renewal.news(this.#fed)
+    if (news !== null) this.#news.emit(news)
   }
 
   /** A new replica: told what ended first, then to be fed with all streams. */
   #beginAnew(): void {
-    this.#isStale = false
+    this.#renewal.isDue = false
     this.#replica.doc.destroy()
     this.#fed = this.#fedOne(this.#parts.make(this.#own))
+    for (const [stream, { beginning }] of this.#counted) if (beginning !== null) this.#noteStops(this.#replica.continues(stream, beginning))
     for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
-    for (const [stream, at] of this.#counted) {
-      if (Number.isFinite(at)) this.#replica.stop(stream, at, NOT_ALLOWED)
+    for (const [stream, { blocks }] of this.#counted) {
+      if (Number.isFinite(blocks)) this.#replica.stop(stream, blocks, NOT_ALLOWED)
       this.#fed.offer(stream)
     }
-  }
-
-  /** Of what was refused nobody has heard: then those who hold it lack only what was read meanwhile. */
-  #tellRenewed(): void {
-    if (this.#renewal === null || this.#isClosed) return
-    const { why, told } = this.#renewal
-    this.#renewal = null
-    if (why !== 'refused') this.#news.emit({ type: 'reset', isMoved: why === 'moved' })
-    else if (!this.#fed.isAsFarAs(told)) this.#news.emit({ type: 'update', update: this.#replica.state(), by: null })
   }
 }

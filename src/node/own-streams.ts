@@ -3,8 +3,9 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { hasPlaceFor, isStreamOf } from '../domain/membership/fold-document.js'
-import type { DocumentStreams } from '../ports/documents.js'
+import { hasPlaceFor, isContinued, isStreamOf } from '../domain/membership/fold-document.js'
+import type { DocumentStreamRecord, StreamContinuation } from '../domain/membership/types.js'
+import type { DocumentStreams, OwnStreamState } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -22,7 +23,7 @@ export interface OwnStreamsParts {
   readonly telemetry: Telemetry
   readonly store: NodeStore
   readonly log: MemberLog
-  readonly documents: Pick<DocumentStreams, 'own'>
+  readonly documents: Pick<DocumentStreams, 'own' | 'append' | 'hashOf'>
   readonly self: NodeId
   onError(error: unknown): void
 }
@@ -35,6 +36,8 @@ interface OwnStream {
   readonly stream: StreamKey | null
   /** How many blocks it had. */
   readonly blocks: number
+  /** Whose place it took; null or absent: nobody's. */
+  readonly continues?: StreamContinuation | null
 }
 
 const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
@@ -71,6 +74,39 @@ export class OwnStreams {
     for (const [name, { stream, blocks }] of this.#own) if (stream !== null && blocks > 0) this.announce(name, stream)
   }
 
+  /**
+   * Begins another stream with what the one of now has left, and goes on with that one. Resolves to it once that is durable.
+   * `id`: of the document.
+   */
+  async continue(
+    name: string,
+    id: string,
+    { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: readonly StreamKey[] }
+  ): Promise<StreamKey> {
+    const { documents } = this.#parts
+    const { stream: from, times: before } = this.#of(name)
+    if (from === null) throw new NodeError('INTERNAL', 'there is no stream to continue')
+    let times = before
+    let own: OwnStreamState
+    // One that has blocks was begun by a node that was killed before it could go on with it.
+    do own = await documents.own(`${id}/${++times}`)
+    while (own.blocks > 0)
+    await documents.append(own.stream, blocks)
+    const hash = await documents.hashOf(own.stream, blocks.length)
+    if (hash === null || this.#of(name).stream !== from)
+      throw new NodeError('CONFLICT', 'this node goes on with another stream of the document')
+    const continues = { from, blocks: blocks.length, hash, former }
+    await this.#set(name, { times, stream: own.stream, blocks: blocks.length, continues })
+    return own.stream
+  }
+
+  /** The stream of now as the log will have it, if it continues another and the log does not have it yet; else null. */
+  pending(name: string): DocumentStreamRecord | null {
+    const { stream, continues } = this.#of(name)
+    if (stream === null || !continues || this.#isKnown(name, stream)) return null
+    return { nodeKey: this.#parts.self, coreKey: stream, continues }
+  }
+
   /** Tells the mesh nothing more. */
   quieten(): void {
     this.#isQuiet = true
@@ -89,8 +125,8 @@ export class OwnStreams {
       const expected = known.stream === stream ? known.blocks : 0
       const isKnown = known.stream === stream || blocks === 0
       if (this.#of(name).times !== known.times) continue
-      if (isWhole && isKnown && blocks >= expected) {
-        if (known.stream !== stream) await this.#set(name, { ...known, stream, blocks })
+      if (isWhole && isKnown && blocks >= expected && !this.#isContinued(name, stream)) {
+        if (known.stream !== stream) await this.#set(name, { times: known.times, stream, blocks })
         else this.#own.set(name, { ...known, blocks })
         return stream
       }
@@ -129,7 +165,8 @@ export class OwnStreams {
   /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
   mustHavePlace(name: string, own: StreamKey): void {
     const record = this.#parts.log.view().documents.get(name)
-    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#parts.self)) return
+    const { self } = this.#parts
+    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, self, this.#continued(name, own)?.from)) return
     throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
       next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
     })
@@ -147,7 +184,19 @@ export class OwnStreams {
       telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
       clock.after(LOG_TIMEOUT_MS, () => !this.#isQuiet && this.announce(name, own))
     }
-    log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
+    const continues = this.#continued(name, own)
+    const body = { kind: 'document-stream', mesh: mesh.id, name, coreKey: own, ...(continues === null ? {} : { continues }) } as const
+    log.submit(body, LOG_TIMEOUT_MS).then(() => void this.#announced.delete(own), again)
+  }
+
+  /** Does another stream go on in its place? Then it was so in a home that this one is a former state of. */
+  #isContinued(name: string, own: StreamKey): boolean {
+    return isContinued(this.#parts.log.view().documents.get(name)?.streams ?? [], own)
+  }
+
+  #continued(name: string, own: StreamKey): StreamContinuation | null {
+    const { stream, continues } = this.#of(name)
+    return stream === own ? (continues ?? null) : null
   }
 
   #isKnown(name: string, own: StreamKey): boolean {

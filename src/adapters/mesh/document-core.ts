@@ -2,7 +2,7 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { keyFromText } from '../../kit/ids.js'
+import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
 
@@ -86,6 +86,19 @@ export class DocumentCore {
   async length(): Promise<number | null> {
     await this.#opening
     return this.#core?.length ?? null
+  }
+
+  /** Hash (z32) of the tree over its first blocks; null as long as not all of them are here. */
+  async hashOf(blocks: number): Promise<string | null> {
+    await this.#opening
+    const core = this.#core
+    return core === null || core.contiguousLength < blocks ? null : keyToText(await core.treeHash(blocks))
+  }
+
+  /** Peers that have all of it that is here. */
+  holders(): number {
+    const core = this.#core
+    return core === null ? 0 : core.peers.filter(({ remoteContiguousLength }) => remoteContiguousLength >= core.length).length
   }
 
   /** Removes its blocks. */

@@ -108,12 +108,17 @@ export class DocumentCores implements DocumentStreams {
   }
 
   async length(stream: StreamKey): Promise<number> {
-    const followed = this.#followed.get(stream)?.core
-    const core = followed ?? this.#core(stream)
-    const length = await core.length()
-    if (followed === undefined) await core.close()
+    const length = await this.#look(stream, (core) => core.length())
     if (length === null) throw cannotOpen()
     return length
+  }
+
+  hashOf(stream: StreamKey, blocks: number): Promise<string | null> {
+    return this.#look(stream, (core) => core.hashOf(blocks))
+  }
+
+  holders(stream: StreamKey): number {
+    return this.#followed.get(stream)?.core.holders() ?? 0
   }
 
   async kept(document: string): Promise<Uint8Array | null> {
@@ -166,6 +171,18 @@ export class DocumentCores implements DocumentStreams {
     const core = (await this.#open()).get({ name: `kept/${document}`, active: false })
     await core.ready()
     return core
+  }
+
+  /** Looks at a core, also at one that is not followed. */
+  async #look<T>(stream: StreamKey, look: (core: DocumentCore) => Promise<T>): Promise<T> {
+    const followed = this.#followed.get(stream)?.core
+    if (followed !== undefined) return await look(followed)
+    const core = this.#core(stream)
+    try {
+      return await look(core)
+    } finally {
+      await core.close()
+    }
   }
 
   #core(stream: StreamKey): DocumentCore {

@@ -4,16 +4,18 @@ import { accessOf, mayRestrict, newerAccess } from '../document/access.js'
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from './keys.js'
 import { serialFault } from './serial.js'
-import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody } from './types.js'
+import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody, StreamContinuation } from './types.js'
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
 /** Those that one member may create. */
 export const MAX_DOCUMENTS_OF_MEMBER = 1024
-/** Streams of one document. */
+/** Streams of one document that no other one continues. */
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
+/** Streams of one member that others continue. */
+export const MAX_CONTINUED_OF_MEMBER = 128
 
 type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
@@ -50,7 +52,8 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths }: Body
   if (record === null) return skip('the document is unknown')
   if (!mayRestrict({ owner: mesh.owner, creator: record.creator, access: null }, by))
     return skip('its author may not restrict the document')
-  if (Object.keys(lengths).length > MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
+  // Of a stream that continues another both are named: it may be that nobody has it yet.
+  if (Object.keys(lengths).length > 2 * MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
   const stored = record.access
   if (access.serial !== stored?.access.serial) {
     const fault = serialFault(stored?.access.serial ?? 0, access.serial)
@@ -70,7 +73,7 @@ function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullabl
  * Adds a stream of the author to a document that it may write. A core is in one document only: in another it would go to
  * whoever may see that.
  */
-export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'document-stream'>): FoldResult {
+export function foldDocumentStream(scene: Scene, { name, coreKey, continues }: Body<'document-stream'>): FoldResult {
   const { by, records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
@@ -79,19 +82,42 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'docume
   if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
-  if (!hasPlaceFor(record, by)) return skip('there is no place for another stream')
+  if (!hasPlaceFor(record, by, continues?.from)) return skip('there is no place for another stream')
+  if (continues !== undefined && !isContinuation(record, by, continues)) return skip('it does not continue a stream of its author')
+  const stream: DocumentStreamRecord = { nodeKey: by, coreKey, ...(continues === undefined ? {} : { continues }) }
   return put(
     new Map<string, unknown>([
-      [documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }],
+      [documentKey(name), { ...record, streams: [...streams, stream] }],
       [documentCoreKey(coreKey), name]
     ])
   )
 }
 
-/** Does a document take another stream of a node? */
-export function hasPlaceFor({ streams }: Pick<DocumentRecord, 'streams'>, node: NodeId): boolean {
-  if (streams.length >= MAX_DOCUMENT_STREAMS) return false
-  return streams.filter(({ nodeKey }) => nodeKey === node).length < MAX_STREAMS_OF_MEMBER
+/**
+ * A node continues a stream that nothing continues yet, with clientIDs of the streams before it. One that another node names as
+ * well it may not: it could be that node's.
+ */
+function isContinuation({ streams }: DocumentRecord, by: NodeId, { from, former }: StreamContinuation): boolean {
+  const [stream, ...others] = streams.filter(({ coreKey }) => coreKey === from)
+  if (stream?.nodeKey !== by || others.length > 0 || isContinued(streams, from)) return false
+  const before = stream.continues?.former ?? []
+  const isKnown = former.every((key) => key === from || before.includes(key))
+  return isKnown && former[0] === (before[0] ?? from) && new Set(former).size === former.length
+}
+
+/** Is a stream of a document one that another continues? */
+export function isContinued(streams: readonly DocumentStreamRecord[], coreKey: string): boolean {
+  return streams.some(({ continues }) => continues?.from === coreKey)
+}
+
+/** Does a document take another stream of a node; `from`: in the place of that one? */
+export function hasPlaceFor({ streams }: Pick<DocumentRecord, 'streams'>, node: NodeId, from?: string): boolean {
+  const left = new Set(streams.flatMap(({ continues }) => (continues === undefined ? [] : [continues.from])))
+  if (from !== undefined) left.add(from)
+  const last = streams.filter(({ coreKey }) => !left.has(coreKey))
+  const isOwn = ({ nodeKey }: DocumentStreamRecord): boolean => nodeKey === node
+  const continued = streams.filter((stream) => isOwn(stream) && left.has(stream.coreKey)).length
+  return last.length < MAX_DOCUMENT_STREAMS && last.filter(isOwn).length < MAX_STREAMS_OF_MEMBER && continued <= MAX_CONTINUED_OF_MEMBER
 }
 
 /** Is a stream this core of this node? */

@@ -1,0 +1,40 @@
+import type { FedReplica } from './fed-replica.js'
+import type { DocumentNews } from './open-document.js'
+
+/**
+ * Why a replica is made anew, the weakest reason first: an edit of this node was refused, a stream took the place of another, part
+ * of it counts no longer, this node has another own stream.
+ */
+const REASONS = ['refused', 'replaced', 'void', 'moved'] as const
+type Reason = (typeof REASONS)[number]
+
+/** That a replica is to be made anew, and what those who hold it are told when it was. */
+export class Renewal {
+  /** Is the replica of now worth nothing? */
+  isDue = false
+  /** Why it is, or is being, made anew, and the one that those who hold it know; null once they were told. */
+  #untold: { readonly why: Reason; readonly told: FedReplica } | null = null
+
+  /** Is there something that nobody was told yet? */
+  get isUntold(): boolean {
+    return this.#untold !== null
+  }
+
+  /** The replica is to be made anew. */
+  need(why: Reason, now: FedReplica): void {
+    this.isDue = true
+    const before = this.#untold
+    if (before === null) this.#untold = { why, told: now }
+    else if (REASONS.indexOf(before.why) < REASONS.indexOf(why)) this.#untold = { ...before, why }
+  }
+
+  /** What those who hold it are told of the new one, once; null: nothing. Of an edit that was refused they have not heard. */
+  news(now: FedReplica): DocumentNews | null {
+    if (this.#untold === null) return null
+    const { why, told } = this.#untold
+    this.#untold = null
+    const isMore = why === 'refused' || (why === 'replaced' && now.covers(told))
+    if (!isMore) return { type: 'reset', isMoved: why === 'moved' }
+    return now.isAsFarAs(told) ? null : { type: 'update', update: now.replica.state(), by: null }
+  }
+}
