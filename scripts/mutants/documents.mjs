@@ -1,6 +1,7 @@
 // Faults in the rules of shared documents; see list.mjs.
 
 const replica = 'domain/document/replica'
+const ownSnapshot = 'domain/document/own-snapshot'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const DOCUMENT_MUTANTS = [
@@ -155,5 +156,53 @@ export const DOCUMENT_MUTANTS = [
     put: '',
     test: 'domain/membership/fold-document',
     title: 'a core is a stream of one document only'
+  },
+  {
+    name: 'snapshots of two members wait for each other for ever',
+    file: 'src/domain/document/own-snapshot.ts',
+    find: 'return names.every(({ client, clock }) => client === this.#client || clock < (this.#needs.get(client) ?? 0))',
+    put: 'return names.length >= 0',
+    test: ownSnapshot,
+    title: 'two snapshots that stand on each other are applied'
+  },
+  {
+    name: 'the pieces of a snapshot have one order',
+    file: 'src/domain/document/snapshot-pieces.ts',
+    find: 'const lane = (writes === null ? undefined : this.#ofClient.get(writes.client)) ?? new Lane()',
+    put: 'const lane = [...this.#lanes][0] ?? new Lane()',
+    test: ownSnapshot,
+    title: 'two snapshots that stand on each other are applied'
+  },
+  {
+    name: 'where runs of text began is forgotten with the text',
+    file: 'src/domain/document/own-snapshot.ts',
+    find: 'const begins = [id.clock, ...runs.slice(countUpTo(runs, id.clock), countUpTo(runs, end - 1))]',
+    put: 'const begins = runs.length < 0 ? [countUpTo(runs, 0)] : [id.clock]',
+    test: ownSnapshot,
+    title: 'text that went with what held it is refused nothing'
+  },
+  {
+    name: 'a part of a snapshot counts',
+    file: 'src/domain/document/stream.ts',
+    find: 'return blocks < this.#snapshotBlocks ? 0 : blocks',
+    put: 'return blocks',
+    test: ownSnapshot,
+    title: 'a stop within a snapshot takes back all of it'
+  },
+  {
+    name: 'clientIDs of former streams are of nobody once their stream ended',
+    file: 'src/domain/document/client-ids.ts',
+    find: 'for (const key of [stream, ...(this.#former.get(stream) ?? [])]) {',
+    put: 'for (const key of [stream]) {',
+    test: ownSnapshot,
+    title: 'what the former stream of one that ended wrote is filled'
+  },
+  {
+    name: 'a stream is continued by two others',
+    file: 'src/domain/document/replica.ts',
+    find: 'isGiven(stream) || this.#ids.heirOf(stream) !== stream',
+    put: 'isGiven(stream)',
+    test: ownSnapshot,
+    title: 'a stream is continued by one other'
   }
 ]

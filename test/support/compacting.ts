@@ -4,18 +4,8 @@ import * as Y from 'yjs'
 import { Replica } from '../../src/domain/document/replica.js'
 import { decodeSnapshot } from '../../src/domain/document/snapshot.js'
 import type { StreamBeginning } from '../../src/domain/document/stream.js'
-import { apply, arbEdits, type Edit, keptOf, mixed } from './documents.js'
+import { apply, arbEdits, type Edit, keptOf, mixed, type Writer } from './documents.js'
 import { hash, keyText } from './membership.js'
-
-const digests = new Map<string, Uint8Array>()
-
-/** The hash of documents in tests; it remembers, since each replica works out all sessions of streams that others continue. */
-function remembered(...parts: Uint8Array[]): Uint8Array {
-  const name = Buffer.concat(parts).toString('latin1')
-  const digest = digests.get(name) ?? hash(...parts)
-  digests.set(name, digest)
-  return digest
-}
 
 /** A stream as everybody can read it, and what it continues. */
 export interface Stream {
@@ -44,7 +34,7 @@ export function arbSteps(): fc.Arbitrary<Step[]> {
 
 /** A replica that knows what these streams continue. */
 export function replicaOver(streams: readonly Stream[], own: string | null = null): Replica {
-  const replica = new Replica({ guid: 'notes', hash: remembered, own })
+  const replica = new Replica({ guid: 'notes', hash, own })
   for (const { key, beginning } of streams) if (beginning !== null) assert.deepEqual(replica.continues(key, beginning), [])
   return replica
 }
@@ -206,4 +196,28 @@ export class CompactingWorld {
       if (local) Y.applyUpdate(this.witness, update)
     })
   }
+}
+
+/** What a writer begins its next stream with. */
+export function compacted({ replica }: Pick<Writer, 'replica'>, name: string): Stream {
+  const snapshot = replica.ownSnapshot()
+  assert.ok(snapshot !== null)
+  return {
+    key: keyText(`stream/${name}`),
+    blocks: [...snapshot.blocks],
+    beginning: { former: snapshot.former, blocks: snapshot.blocks.length }
+  }
+}
+
+/** A writer that goes on with a stream, and has heard of others. */
+export function goingOn(stream: Stream, others: readonly Stream[] = []): Writer {
+  const replica = replicaOver([stream, ...others], stream.key)
+  feed(replica, [stream, ...others], [0])
+  replica.doc.clientID = replica.ownClientId()
+  return { key: stream.key, blocks: stream.blocks, replica }
+}
+
+/** A writer's stream, which continues none. */
+export function plain({ key, blocks }: Writer): Stream {
+  return { key, blocks, beginning: null }
 }

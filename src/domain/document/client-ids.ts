@@ -52,8 +52,9 @@ export class ClientIds {
   readonly #owners = new Map<number, Owner>()
   readonly #ended = new Set<StreamKey>()
   readonly #counts = new Map<StreamKey, number>()
-  /** Streams that another one continues, and which. */
+  /** Streams that another one continues, and which; and the other way round. */
   readonly #heirs = new Map<StreamKey, StreamKey>()
+  readonly #former = new Map<StreamKey, readonly StreamKey[]>()
 
   constructor(hash: Hash) {
     this.#hash = hash
@@ -97,15 +98,26 @@ export class ClientIds {
     return clash
   }
 
+  /** All sessions of these streams belong to another one from now on: it goes on with the clientIDs that they had. */
+  inherit(stream: StreamKey, former: readonly StreamKey[]): void {
+    this.#former.set(stream, former)
+    for (const key of former) this.#heirs.set(key, stream)
+  }
+
   /**
-   * All sessions of these streams belong to another one from now on: it goes on with the clientIDs that they had. Costs 4,096
-   * hashes for each. Returns as {@link open}.
+   * Learns of sessions of the streams that one continues until a clientID is found that it uses, or there are no more: which of
+   * the 4,096 they had is said nowhere, and to work out all of them for each stream would take longer than to read most documents.
+   * Returns as {@link open}.
    */
-  inherit(stream: StreamKey, former: readonly StreamKey[]): ClientIdClash | null {
+  find(stream: StreamKey, clientId: number): ClientIdClash | null {
+    const former = this.#former.get(stream) ?? []
     let clash: ClientIdClash | null = null
-    for (const key of former) {
-      this.#heirs.set(key, stream)
-      clash = this.open(key, MAX_SESSIONS) ?? clash
+    if (former.length === 0) return null
+    for (let number = 0; number < MAX_SESSIONS; number++) {
+      for (const key of former) {
+        if (this.ownerOf(clientId) === stream) return clash
+        clash = this.open(key, number + 1) ?? clash
+      }
     }
     return clash
   }
@@ -114,7 +126,9 @@ export class ClientIds {
   end(stream: StreamKey): void {
     if (this.#ended.has(stream)) return
     this.#ended.add(stream)
-    for (let number = this.sessionsOf(stream); number < MAX_SESSIONS; number++) this.#claim({ stream, number, isLost: true })
+    for (const key of [stream, ...(this.#former.get(stream) ?? [])]) {
+      for (let number = this.sessionsOf(key); number < MAX_SESSIONS; number++) this.#claim({ stream: key, number, isLost: true })
+    }
   }
 
   #claim(session: Owner): ClientIdClash | null {

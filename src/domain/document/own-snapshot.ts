@@ -1,9 +1,11 @@
 import * as Y from 'yjs'
 import { concatBytes } from '../../kit/bytes.js'
 import { encodeBlock } from './block.js'
+import type { ClientIds, StreamKey } from './client-ids.js'
 import { grouped } from './local-edits.js'
 import { sevens } from './needs.js'
 import { countUpTo } from './sorted.js'
+import type { DocumentStream } from './stream.js'
 import { readUpdate, UPDATE_LIMITS } from './update.js'
 
 /** What stands around the parts of an update that writes: three counts, a clientID and a clock. */
@@ -11,25 +13,35 @@ const FRAME_BYTES = 32
 /** Stretches that one update deletes: each has up to 20 bytes, with a clientID of its own. */
 const MAX_STRETCHES = 8192
 
-/** What a member wrote into a document. */
-export interface OwnWriting {
+/** All that a member wrote into a document, to begin another stream with. */
+export interface OwnSnapshot {
+  readonly blocks: readonly Uint8Array[]
+  /** The streams that this one then continues, the oldest first. */
+  readonly former: readonly StreamKey[]
+}
+
+interface OwnWriting {
   readonly doc: Y.Doc
-  /** Its clientIDs. */
-  readonly clients: readonly number[]
-  /** Clocks at which the runs of a clientID begin, rising. */
-  runsOf(client: number): readonly number[]
+  readonly ids: ClientIds
+  readonly stream: DocumentStream
+  /** Streams that this one continues. */
+  readonly former: readonly StreamKey[]
 }
 
 /**
- * All that a member wrote and all that is deleted in the document, as blocks to begin a stream with: first pieces, each of one
- * clientID, then what is deleted. Null when something cannot be cut to the size of an update.
+ * All that the member of a stream wrote and all that is deleted in the document: first pieces, each of one clientID, then what is
+ * deleted. Null when that is nothing, or something cannot be cut to the size of an update.
  */
-export function ownBlocks({ doc, clients, runsOf }: OwnWriting): readonly Uint8Array[] | null {
-  const pieces = clients.flatMap((client) => piecesOf(client, partsOf(doc.store.clients.get(client) ?? [], runsOf(client))))
+export function snapshotOf({ doc, ids, stream, former }: OwnWriting): OwnSnapshot | null {
+  const clients = [...doc.store.clients.keys()].filter((client) => ids.ownerOf(client) === stream.key).sort((a, b) => a - b)
+  const pieces = clients.flatMap((client) => piecesOf(client, partsOf(doc.store.clients.get(client) ?? [], stream.runsOf(client))))
   const deletes = deletesOf(doc)
+  const blocks = [...grouped(pieces), ...grouped(deletes)].map((updates) => encodeBlock({ sessions: 0, updates }))
   // What others would end the stream for is not written.
-  if ([...pieces, ...deletes].some((update) => !readUpdate(update).ok)) return null
-  return [...grouped(pieces), ...grouped(deletes)].map((updates) => encodeBlock({ sessions: 0, updates }))
+  if (blocks.length === 0 || [...pieces, ...deletes].some((update) => !readUpdate(update).ok)) return null
+  const used = new Set(clients.map((client) => ids.streamOf(client)))
+  // The first one has the clientID that this node edits with.
+  return { blocks, former: [...former, stream.key].filter((key, place) => place === 0 || used.has(key)) }
 }
 
 /** A stretch of what one clientID wrote, as an update holds it. */

@@ -6,10 +6,10 @@ import { BlockApplier, FROM_STREAMS, REVERSED } from './block-applier.js'
 import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
-import { ownBlocks } from './own-snapshot.js'
+import { type OwnSnapshot, snapshotOf } from './own-snapshot.js'
 import { decodeSnapshot, encodeSnapshot, headOf, pastOf, type SnapshotHead } from './snapshot.js'
 import { hasRoomFor } from './snapshot-pieces.js'
-import { DocumentStream, type StreamBeginning, type StreamEnd } from './stream.js'
+import { DocumentStream, isSameBeginning, type StreamBeginning, type StreamEnd } from './stream.js'
 import { readUpdate } from './update.js'
 
 /** Largest document in bytes, as one update of Yjs. */
@@ -145,15 +145,15 @@ export class Replica {
    */
   continues(key: StreamKey, beginning: StreamBeginning): readonly StreamStop[] {
     const known = this.#beginnings.get(key)
-    if (known !== undefined && isSame(known, beginning)) return []
+    if (known !== undefined && isSameBeginning(known, beginning)) return []
     const isGiven = (stream: StreamKey): boolean => (this.#streams.get(stream)?.length ?? 0) > 0
     const isTaken = [key, ...beginning.former].some((stream) => isGiven(stream) || this.#ids.heirOf(stream) !== stream)
     if (known !== undefined || isTaken || beginning.former.includes(key))
       throw new NodeError('CONFLICT', 'the stream cannot continue these')
     this.#beginnings.set(key, beginning)
     this.#streams.get(key)?.beginsWith(beginning.blocks)
-    const clash = this.#ids.inherit(key, beginning.former)
-    return [...(clash === null ? [] : this.#lose(clash)), ...this.#drain()]
+    this.#ids.inherit(key, beginning.former)
+    return this.#drain()
   }
 
   /** Takes one block of a stream: of another member, or an own one when it is read back. Never throws. */
@@ -167,9 +167,10 @@ export class Replica {
     const reading = stream.check(bytes)
     if (!reading.ok) return this.#ended(stream, reading.reason)
     if (stream.isBeginning && !this.#hasRoomFor(reading.block)) return { outcome: 'later', stops: [] }
-    const clash = this.#ids.open(key, reading.block.sessions)
-    if (clash?.loser === key) return this.#ended(stream, CLASH)
-    const stops = clash === null ? [] : this.#lose(clash)
+    const clashes = this.#clashesOf(key, reading.block)
+    const lost = clashes.find(({ loser }) => loser === key)
+    if (lost !== undefined) return this.#ended(stream, CLASH, lost.session === null ? 0 : stream.length)
+    const stops = clashes.flatMap((clash) => this.#lose(clash))
     const fault = stream.fault(reading.block)
     if (fault !== null) return this.#ended(stream, fault)
     stream.push(reading.block)
@@ -194,7 +195,7 @@ export class Replica {
     if (!reading.ok) return reading.reason
     const { writes, needs } = reading.update
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    if (writes !== null && this.#ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
+    if (writes !== null && !this.#isOwn(writes.client)) return 'an update with the clientID of another'
     if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
     if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update that stands on what is not there'
     if (this.#applier.isReversed(reading.update)) return REVERSED
@@ -210,7 +211,7 @@ export class Replica {
    */
   ownClientId(): number {
     const own = this.#mustOwn()
-    if (!this.#beginnings.has(own)) this.#ids.open(own, 1)
+    this.#ids.open(this.#beginnings.get(own)?.former[0] ?? own, 1)
     const first = this.#firstClientId(own)
     const isWhole = this.#streamOf(own)?.clockOf(first) === Y.getState(this.doc.store, first)
     return isWhole ? first : (this.#ownMeanwhile ??= this.openSession())
@@ -233,7 +234,7 @@ export class Replica {
   isOfPrograms(clientId: number): boolean {
     const { own } = this.#options
     if (own === null || clientId === this.#ownMeanwhile || clientId === this.#firstClientId(own)) return false
-    return this.#ids.ownerOf(clientId) === own
+    return this.#isOwn(clientId)
   }
 
   /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
@@ -275,18 +276,12 @@ export class Replica {
    * Null when that cannot be told, or not now: without a stream that goes on, while something of it waits or was not taken yet,
    * while a part of what any stream begins with is applied, when something was filled with nothing, or cannot be cut to size.
    */
-  ownSnapshot(): { readonly blocks: readonly Uint8Array[]; readonly former: readonly StreamKey[] } | null {
+  ownSnapshot(): OwnSnapshot | null {
     const stream = this.#streams.get(this.#options.own ?? '')
     if (stream === undefined || stream.end !== null || !stream.isIdle || stream.isBeginning) return null
     const isSettled = this.#edits.isEmpty && [...this.#streams.values()].every(({ isPartial }) => !isPartial)
     if (this.#isVoid || this.#applier.hasFilled || !isSettled) return null
-    const clients = [...this.doc.store.clients.keys()].filter((client) => this.#ids.ownerOf(client) === stream.key).sort((a, b) => a - b)
-    const blocks = ownBlocks({ doc: this.doc, clients, runsOf: (client) => stream.runsOf(client) })
-    if (blocks === null || blocks.length === 0) return null
-    const used = new Set(clients.map((client) => this.#ids.streamOf(client)))
-    // The first one has the clientID that this node edits with.
-    const former = [...(this.#beginnings.get(stream.key)?.former ?? []), stream.key].filter((key, place) => place === 0 || used.has(key))
-    return { blocks, former }
+    return snapshotOf({ doc: this.doc, ids: this.#ids, stream, former: this.#beginnings.get(stream.key)?.former ?? [] })
   }
 
   /**
@@ -306,7 +301,6 @@ export class Replica {
   #follow(head: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
     const { streams } = head
     if (!this.#inherit(streams)) return 'a snapshot in which other streams go on'
-    for (const { key, opened } of streams) this.#ids.open(key, opened.length)
     if ([...state.clocks.keys()].some((client) => this.#ids.ownerOf(client) === null)) return 'a snapshot with a clientID of nobody'
     for (const one of streams) {
       const stream = new DocumentStream(one.key, this.#ids, pastOf(one))
@@ -319,17 +313,19 @@ export class Replica {
     return null
   }
 
-  /** Takes over which streams continue which; false when this replica was told something else, or a former one has blocks. */
+  /** Takes over which streams continue which, and whose clientIDs are known; false when this replica was told something else, or a former one has blocks. */
   #inherit(streams: SnapshotHead['streams']): boolean {
     for (const { key, beginning, length } of streams) {
       const known = this.#beginnings.get(key)
-      if (known === undefined ? beginning?.former.some((one) => this.#ids.heirOf(one) !== one) : !isSame(known, beginning)) return false
+      if (known === undefined ? beginning?.former.some((one) => this.#ids.heirOf(one) !== one) : !isSameBeginning(known, beginning))
+        return false
       if (length > 0 && this.#ids.heirOf(key) !== key) return false
     }
-    for (const { key, beginning } of streams) {
-      if (beginning === undefined) continue
-      this.#beginnings.set(key, beginning)
-      this.#ids.inherit(key, beginning.former)
+    for (const { key, beginning, opened, clients } of streams) {
+      if (beginning !== undefined) this.#beginnings.set(key, beginning)
+      this.#ids.inherit(key, beginning?.former ?? [])
+      this.#ids.open(key, opened.length)
+      for (const { client } of clients) this.#ids.find(key, client)
     }
     return true
   }
@@ -338,6 +334,12 @@ export class Replica {
   #hasRoomFor(block: CheckedBlock): boolean {
     const waiting = [...this.#streams.values()].reduce((sum, { pieceBytes }) => sum + pieceBytes, 0)
     return hasRoomFor(block, waiting) || this.#applier.isWhole(block)
+  }
+
+  #isOwn(clientId: number): boolean {
+    const { own } = this.#options
+    if (own !== null) this.#ids.find(own, clientId)
+    return own !== null && this.#ids.ownerOf(clientId) === own
   }
 
   #firstClientId(own: StreamKey): number {
@@ -360,8 +362,14 @@ export class Replica {
     return stream
   }
 
-  #ended(stream: DocumentStream, reason: string): Receipt {
-    return { outcome: 'ended', stops: [this.#end(stream, { at: stream.length, reason }), ...this.#drain()] }
+  #ended(stream: DocumentStream, reason: string, at = stream.length): Receipt {
+    return { outcome: 'ended', stops: [this.#end(stream, { at, reason }), ...this.#drain()] }
+  }
+
+  /** Learns of sessions that a block announces, and of those of former streams that it goes on with. */
+  #clashesOf(key: StreamKey, { sessions, updates }: CheckedBlock): ClientIdClash[] {
+    const found = updates.map(({ contents: { writes } }) => (writes === null ? null : this.#ids.find(key, writes.client)))
+    return [this.#ids.open(key, sessions), ...found].filter((clash) => clash !== null)
   }
 
   /** The stream with the larger key never had that session; when it was heard of first it is taken back. */
@@ -388,8 +396,4 @@ export class Replica {
     }
     return stops
   }
-}
-
-function isSame(one: StreamBeginning, other: StreamBeginning | undefined): boolean {
-  return one.blocks === other?.blocks && one.former.join() === other.former.join()
 }

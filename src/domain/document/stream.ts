@@ -19,6 +19,11 @@ export interface StreamBeginning {
   readonly blocks: number
 }
 
+/** Do both say the same of a stream? */
+export function isSameBeginning(one: StreamBeginning, other: StreamBeginning | undefined): boolean {
+  return one.blocks === other?.blocks && one.former.join() === other.former.join()
+}
+
 /** How a stream that ended did. */
 export interface StreamEnd {
   /** Blocks that count. */
