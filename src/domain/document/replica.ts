@@ -368,8 +368,9 @@ export class Replica {
 
   /** Learns of sessions that a block announces, and of those of former streams that it goes on with. */
   #clashesOf(key: StreamKey, { sessions, updates }: CheckedBlock): ClientIdClash[] {
+    const opened = this.#ids.open(key, sessions)
     const found = updates.map(({ contents: { writes } }) => (writes === null ? null : this.#ids.find(key, writes.client)))
-    return [this.#ids.open(key, sessions), ...found].filter((clash) => clash !== null)
+    return [opened, ...found].filter((clash) => clash !== null)
   }
 
   /** The stream with the larger key never had that session; when it was heard of first it is taken back. */
