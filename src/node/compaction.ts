@@ -11,8 +11,8 @@ import type { OwnStreams } from './own-streams.js'
 
 /** A stream is compacted once it has so many blocks. */
 const MIN_BLOCKS = 1024
-/** And when what it left takes at most this part of it, in bytes. */
-const WORTH = 0.5
+/** And when what it left is at most one of so many parts of it, in bytes. */
+const PARTS = 2
 
 /** What {@link Compaction} needs. */
 export interface CompactionParts {
@@ -78,9 +78,9 @@ export class Compaction {
   #isWorth(own: StreamKey, blocks: readonly Uint8Array[]): boolean {
     const { bytes } = this.#parts.documents.size(own)
     const left = blocks.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    const isWorth = left <= bytes * WORTH
+    const isWorth = left * PARTS <= bytes
     if (isWorth) this.#notBefore.delete(own)
-    else this.#notBefore.set(own, left / WORTH)
+    else this.#notBefore.set(own, left * PARTS)
     return isWorth
   }
 }
