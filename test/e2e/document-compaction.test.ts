@@ -8,7 +8,9 @@ async function streamsOn(node: TestNode): Promise<(readonly [string, number])[]>
   return streams.map(({ node: { name }, blocks }) => [name, blocks] as const)
 }
 
-test('a long stream goes on as a short one, for who is there, who was away with a part of it, and who is new', { timeout: 240_000 }, async (t) => {
+test('a long stream goes on as a short one, for who is there, who was away with a part of it, and who is new', {
+  timeout: 240_000
+}, async (t) => {
   const mesh = await testMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]
   await a.api.call('documents.create', { name: 'notes' })
