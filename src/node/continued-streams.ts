@@ -18,6 +18,8 @@ export interface ContinuedStreamsParts {
   readonly documents: Pick<DocumentStreams, 'hashOf' | 'remove'>
   readonly own: Pick<OwnStreams, 'pending'>
   readonly self: NodeId
+  /** Is what is written into a document kept here? */
+  isFollowed(document: DocumentRecord): boolean
   /** One has begun that had not before. */
   onBegun(): void
   onError(error: unknown): void
@@ -58,11 +60,21 @@ export class ContinuedStreams {
     if (this.#awaited.has(stream)) this.lookAll()
   }
 
-  /** Looks at all documents, in its own time. */
+  /** Looks at the streams of all documents that are followed. Resolves when each that has begun is known. */
+  async start(): Promise<void> {
+    for (const record of this.#untold()) await this.look(record)
+  }
+
+  /** The same, in its own time. */
   lookAll(): void {
-    for (const record of this.#parts.log.view().documents.values()) {
-      if (record.streams.every(({ coreKey, continues }) => continues === undefined || this.#begun.has(coreKey))) continue
-      this.look(record).then((isNew) => isNew && this.#parts.onBegun(), this.#parts.onError)
+    for (const record of this.#untold()) this.look(record).then((isNew) => isNew && this.#parts.onBegun(), this.#parts.onError)
+  }
+
+  /** What was here of these streams is gone. */
+  forget(streams: Iterable<StreamKey>): void {
+    for (const stream of streams) {
+      this.#begun.delete(stream)
+      this.#removed.delete(stream)
     }
   }
 
@@ -87,6 +99,13 @@ export class ContinuedStreams {
   close(): void {
     this.#isClosed = true
     this.#parts.clock.clear(this.#timer)
+  }
+
+  /** Documents that are followed, with streams that may begin. */
+  #untold(): DocumentRecord[] {
+    const { log, isFollowed } = this.#parts
+    const mayBegin = ({ coreKey, continues }: DocumentStreamRecord): boolean => continues !== undefined && !this.#begun.has(coreKey)
+    return [...log.view().documents.values()].filter((record) => this.#withPending(record).streams.some(mayBegin) && isFollowed(record))
   }
 
   #tidyLater(): void {

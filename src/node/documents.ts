@@ -75,7 +75,13 @@ export class Documents {
     const onError = (error: unknown): void => this.#failed(error)
     const own = new OwnStreams({ ...parts, onError })
     this.#own = own
-    this.#continued = new ContinuedStreams({ ...parts, own, onBegun: () => this.#review(), onError })
+    this.#continued = new ContinuedStreams({
+      ...parts,
+      own,
+      isFollowed: (record) => this.#isKept(record),
+      onBegun: () => this.#review(),
+      onError
+    })
     this.#compaction = new Compaction({
       ...parts,
       own,
@@ -92,7 +98,7 @@ export class Documents {
     const { documents, log } = this.#parts
     await this.#followed.start()
     await this.#own.start()
-    for (const record of log.view().documents.values()) await this.#continued.look(record)
+    await this.#continued.start()
     documents.start({
       onBlocks: (stream) => this.#onBlocks(stream),
       onFetched: (stream) => this.#onFetched(stream),
@@ -191,6 +197,7 @@ export class Documents {
     await this.#own.leave(name)
     await this.#followed.forget(name)
     this.#review()
+    this.#continued.forget(keys)
     await documents.remove([...keys])
     await documents.keep(this.known.idOf(name), null)
     return bytes
@@ -278,6 +285,10 @@ export class Documents {
   async #keepAndClose({ document }: Opened): Promise<void> {
     await document.keep().catch((error: unknown) => this.#failed(error))
     await document.close()
+  }
+
+  #isKept(record: DocumentRecord): boolean {
+    return this.isFollowed(record.name) && memberAccess(this.#parts.log.view(), record, this.#parts.self).maySee
   }
 
   /** The view changed: what is followed, and how much of it counts. */

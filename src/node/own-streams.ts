@@ -179,10 +179,12 @@ export class OwnStreams {
     if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
     this.#announced.add(own)
     const again = (error: unknown): void => {
-      this.#announced.delete(own)
       if (this.#isQuiet) return
       telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
-      clock.after(LOG_TIMEOUT_MS, () => !this.#isQuiet && this.announce(name, own))
+      clock.after(LOG_TIMEOUT_MS, () => {
+        this.#announced.delete(own)
+        if (!this.#isQuiet) this.announce(name, own)
+      })
     }
     const continues = this.#continued(name, own)
     const body = { kind: 'document-stream', mesh: mesh.id, name, coreKey: own, ...(continues === null ? {} : { continues }) } as const

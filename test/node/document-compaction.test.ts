@@ -205,3 +205,18 @@ test('a stream that begins with something else than its writer named never takes
   await world.pass(TIDY_MS)
   t.is(world.streams.held(ann.id, from), 1)
 })
+
+test('a document that is forgotten and followed again has what took the place of a stream once that is here again', async (t: Assert) => {
+  const { world, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await idle(world)
+  await world.pass(TIDY_MS)
+  const [former, second] = streamsOf(world).map(({ coreKey }) => coreKey)
+  await ann.api().call('documents.forget', { document: 'notes' })
+  await world.settle()
+  t.is(world.streams.held(ann.id, second ?? ''), 0)
+  t.is(await textOn(ann), '', 'opened before anything came')
+  await world.settle()
+  t.is(await textOn(ann), 'of bob')
+  t.is(world.streams.held(ann.id, former ?? ''), 0)
+})
