@@ -231,16 +231,16 @@ async function ask(
     description: '',
     onBehalfOf,
     isBroadcast: question.isBroadcast ?? false,
-    ...(question.justification === undefined ? {} : { justification: question.justification }),
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
     mayQueue: !isWaiting,
-    allowRepeat: question.allowRepeat ?? false
+    allowRepeat: question.allowRepeat ?? false,
+    ...(question.justification === undefined ? {} : { justification: question.justification })
   })
   onAsked?.(asked)
-  const base = replyBase(node, target, asked)
-  if (!isWaiting) return { ...base, outcome: 'QUEUED', payload: null, error: null, latencyMs: elapsed(node, from) }
-  const answer = await untilAnswered(asked, signal)
-  return { ...base, ...answered(node, target, answer), latencyMs: elapsed(node, from) }
+  const { requestId, correlationId, taskId } = asked
+  const agent = node.directory.shownAddress(target)
+  const { outcome, payload, error } = isWaiting ? answered(node, target, await untilAnswered(asked, signal)) : QUEUED
+  return { requestId, correlationId, agent, taskId, outcome, payload, error, latencyMs: elapsed(node, from) }
 }
 
 /** @throws NodeError what asking refuses; its next steps name the agent. */
@@ -255,15 +255,6 @@ async function askNamed(node: NodeCore, asking: Asking): Promise<Asked> {
   }
 }
 
-function replyBase(node: NodeCore, target: AgentAddress, asked: Asked): Pick<Reply, 'requestId' | 'correlationId' | 'agent' | 'taskId'> {
-  return {
-    requestId: asked.requestId,
-    correlationId: asked.correlationId,
-    agent: node.directory.shownAddress(target),
-    taskId: asked.taskId
-  }
-}
-
 async function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promise<Answer> {
   const cancel = (): void => asked.cancel()
   if (signal?.aborted === true) cancel()
@@ -275,7 +266,13 @@ async function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined):
   }
 }
 
-function answered(node: NodeCore, target: AgentAddress, answer: Answer): Pick<Reply, 'outcome' | 'payload' | 'error'> {
+/** What a reply says of how it ended. */
+type Told = Pick<Reply, 'outcome' | 'payload' | 'error'>
+
+/** Nobody waits for it. */
+const QUEUED: Told = { outcome: 'QUEUED', payload: null, error: null }
+
+function answered(node: NodeCore, target: AgentAddress, answer: Answer): Told {
   if (answer.outcome === 'COMPLETED') return { outcome: 'COMPLETED', payload: answer.result, error: null }
   const error = answer.error.code === 'INVALID_OUTPUT' ? atFault(node, target, answer.error) : answer.error
   return { outcome: answer.outcome, payload: null, error: stepsFor(error, node.directory.shownAddress(target)) }

@@ -148,8 +148,8 @@ export function headOf(
     type: 'request',
     capability,
     correlationId,
-    ...(justification === undefined ? {} : { justification }),
     isBroadcast,
+    ...(justification === undefined ? {} : { justification }),
     ...(onBehalfOf === undefined ? {} : { onBehalfOf })
   }
 }
@@ -179,8 +179,6 @@ export function requestPayload(
   { timeoutMs, ttlMs, isQuery, isAgain, input }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'input'>
 ): RequestPayload {
   const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
-  const times = { timeoutMs: whole(timeoutMs), ttlMs: whole(ttlMs) }
-  const epoch = lease?.epoch === undefined ? {} : { epoch: lease.epoch }
   return {
     requestId,
     attempt,
@@ -188,11 +186,12 @@ export function requestPayload(
     input,
     description,
     swarm: lease?.swarm ?? null,
-    ...epoch,
-    ...times,
+    timeoutMs: whole(timeoutMs),
+    ttlMs: whole(ttlMs),
     allowRepeat,
     isQuery,
-    isAgain
+    isAgain,
+    ...(lease?.epoch === undefined ? {} : { epoch: lease.epoch })
   }
 }
 

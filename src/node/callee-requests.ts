@@ -105,7 +105,8 @@ export class CalleeRequests {
     if (before === 'damaged') return { response: responseOf(payload, ENDINGS.damaged), changes: [] }
     // Its card may have changed since it came, and a peer may give one id to two capabilities.
     const record = { ...before, isRepeatable: before.isRepeatable && this.#isRepeatable(incoming.recipient, payload) }
-    const known = { ...record, runs: record.tries }
+    const { status, isRepeatable, tries: runs } = record
+    const known = { status, isRepeatable, runs }
     if (arrive(known, 'query') === 'tell') return { response: await this.#told(record, name, payload), changes: [] }
     // It has no end and is not in flight, so this node ended while it was.
     if (recover(known) === 'unknown') return this.#ended(record, payload, ENDINGS.interrupted)
@@ -118,7 +119,7 @@ export class CalleeRequests {
     const record = name === null ? null : await this.#before(name)
     if (record === null || name === null) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
-    return arrive({ ...record, runs: record.tries }, 'query') === 'tell' ? await this.#told(record, name, payload) : null
+    return arrive({ runs: record.tries, ...record }, 'query') === 'tell' ? await this.#told(record, name, payload) : null
   }
 
   /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */

@@ -53,12 +53,12 @@ function neverRepeated(message: string): Ending & { readonly status: 'unknown' }
 
 /** The response with a result. */
 export function completedBy(run: Run, result: unknown): unknown {
-  return { ...namesOf(run), outcome: 'COMPLETED', result, error: null }
+  return { outcome: 'COMPLETED', result, error: null, ...namesOf(run) }
 }
 
 /** The response without one. */
 export function responseOf(run: Run, { status, error }: Ending): unknown {
-  return { ...namesOf(run), outcome: status === 'failed' ? 'FAILED' : 'UNKNOWN', error }
+  return { outcome: status === 'failed' ? 'FAILED' : 'UNKNOWN', error, ...namesOf(run) }
 }
 
 function namesOf({ requestId, attempt, run }: Run): Run {

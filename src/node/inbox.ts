@@ -178,7 +178,7 @@ export class Inbox {
       const recording = await this.#parts.record(arrival, bytes)
       if (recording === null) return void this.#guarded(peer, () => this.#decideAndDispatch(arrival))
       await this.#parts.commit(recording.changes).finally(() => recording.end())
-      this.#guarded(peer, () => this.#goOn({ ...arrival, recorded: recording.recorded }))
+      this.#guarded(peer, () => this.#goOn({ recorded: recording.recorded, ...arrival }))
     } catch (error) {
       this.#note(peer, error, header.correlationId ?? header.id)
       this.#guarded(peer, () => this.#answer(arrival, REFUSALS.noRecord))
@@ -188,14 +188,14 @@ export class Inbox {
   async #admitted(arrival: Arrival, envelope: Uint8Array): Promise<Admission> {
     if (!OPENING_TYPES.has(arrival.header.type)) {
       if (this.#fate(arrival) !== null) return NOTHING
-      return { ...this.#parts.onReply(arrival), done: () => this.#dispatch(arrival) }
+      return { done: () => this.#dispatch(arrival), ...this.#parts.onReply(arrival) }
     }
     const recording = await this.#parts.record(arrival, envelope)
     if (recording === null) return { changes: [], done: () => this.#goOn(arrival), failed: () => {} }
     const { changes, recorded } = recording
     const done = (): void => {
       recording.end()
-      this.#goOn({ ...arrival, recorded })
+      this.#goOn({ recorded, ...arrival })
     }
     return { changes, done, failed: () => recording.end() }
   }

@@ -53,8 +53,8 @@ export function threadOf({
   isReliable,
   recorded
 }: Pick<Incoming, 'sender' | 'recipient' | 'header' | 'isReliable' | 'recorded'>): Thread {
-  const thread = { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id, isReliable }
-  return recorded?.isFirst === true ? { ...thread, request: recorded.name } : thread
+  const request = recorded?.isFirst === true ? { request: recorded.name } : {}
+  return { sender: recipient, recipient: sender, correlationId: header.correlationId ?? header.id, isReliable, ...request }
 }
 
 /** A message that a person has to allow. */

@@ -161,7 +161,6 @@ export class OneRequest {
   async #post(payload: RequestPayload, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {
     const post = (): Promise<unknown> =>
       this.#parts.outbox.send({
-        ...headOf(this.#asking, this.names),
         payload,
         reliable: {
           requestId: this.names.requestId,
@@ -169,6 +168,7 @@ export class OneRequest {
           ttlMs: this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs),
           changes
         },
+        ...headOf(this.#asking, this.names),
         ...(this.#isSent ? {} : { replies: this.#replies() })
       })
     const isOut = (): void => void (this.#isLeaving = false)

@@ -145,7 +145,7 @@ export class Replies {
     const { type, payload, changes } = last
     const requestId = thread.request ?? null
     const send = (): Promise<unknown> =>
-      outbox.send({ ...voiced(thread, this.#parts), type, payload, reliable: { requestId, mayWait: true, ttlMs, changes: () => changes } })
+      outbox.send({ type, payload, reliable: { requestId, mayWait: true, ttlMs, changes: () => changes }, ...voiced(thread, this.#parts) })
     try {
       await this.#insist(send)
     } catch (error) {

@@ -177,7 +177,7 @@ export class Work {
     const isCanceled = this.#canceled.take(incoming.peer, workKey(asked.requestId, asked.attempt))
     const payload = isCanceled ? null : this.#intake.check(incoming, asked)
     if (payload !== null && !(payload instanceof NodeError))
-      return void this.#run(this.#open(incoming, { ...claim, payload, isNotification: false, record }))
+      return void this.#run(this.#open(incoming, { payload, isNotification: false, record, ...claim }))
     const replies = this.#replies
     void this.#conclude(claim, (thread) => (payload === null ? replies.withdraw(thread) : replies.refuse(thread, payload.toBody())))
   }
