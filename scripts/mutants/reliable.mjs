@@ -294,8 +294,8 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'what goes with a message is decided before its turn',
     file: 'src/node/outbox.ts',
-    find: 'await lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
-    put: 'const before = reliable.changes()\n    await lanes.record({ source: sender, target: recipient }, message, () => before)',
+    find: 'return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())',
+    put: 'const before = reliable.changes()\n    return lanes.record({ source: sender, target: recipient }, message, () => before)',
     test: 'simulation/worlds-2',
     title: 'whatever happens to the nodes of five hundred further worlds'
   },

@@ -19,7 +19,7 @@ import { broadcastError, refusingRule } from './broadcast.js'
 import type { Outcome } from './broadcast.js'
 import { refusal, stepsFor } from './next-steps.js'
 import type { NodeCore } from './node.js'
-import type { Answer, Asking } from './asking.js'
+import type { Answer } from './asking.js'
 import type { DraftHead } from './outbox.js'
 import type { Asked } from './requests.js'
 import { previewOf } from './preview.js'
@@ -223,7 +223,7 @@ async function ask(
   const { clock, settings } = node.parts
   const from = clock.monotonic()
   const isWaiting = question.wait ?? true
-  const asked = await askNamed(node, {
+  const asking = {
     sender: operatorOf(node),
     target,
     capability: question.capability,
@@ -235,7 +235,8 @@ async function ask(
     mayQueue: !isWaiting,
     allowRepeat: question.allowRepeat ?? false,
     ...(question.justification === undefined ? {} : { justification: question.justification })
-  })
+  }
+  const asked = await node.requests.ask(asking).catch((error: unknown) => refusedAsking(node, target, error))
   onAsked?.(asked)
   const { requestId, correlationId, taskId } = asked
   const agent = node.directory.shownAddress(target)
@@ -244,26 +245,19 @@ async function ask(
 }
 
 /** @throws NodeError what asking refuses; its next steps name the agent. */
-async function askNamed(node: NodeCore, asking: Asking): Promise<Asked> {
-  try {
-    return await node.requests.ask(asking)
-  } catch (error) {
-    const known = asNodeError(error)
-    const steps = stepsFor(known.toBody(), node.directory.shownAddress(asking.target))
-    const { code, message, data, next } = known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
-    throw new NodeError(code, message, { data, next, cause: error })
-  }
+function refusedAsking(node: NodeCore, target: AgentAddress, error: unknown): never {
+  const known = asNodeError(error)
+  const steps = stepsFor(known.toBody(), node.directory.shownAddress(target))
+  const { code, message, data, next } = known.code === 'POLICY_DENIED' ? refusal(steps, node.directory.ref(node.self).name) : steps
+  throw new NodeError(code, message, { data, next, cause: error })
 }
 
-async function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promise<Answer> {
+function untilAnswered(asked: Asked, signal: AbortSignalLike | undefined): Promise<Answer> {
+  if (signal === undefined) return asked.answer
   const cancel = (): void => asked.cancel()
-  if (signal?.aborted === true) cancel()
-  signal?.addEventListener('abort', cancel)
-  try {
-    return await asked.answer
-  } finally {
-    signal?.removeEventListener('abort', cancel)
-  }
+  if (signal.aborted) cancel()
+  signal.addEventListener('abort', cancel)
+  return asked.answer.finally(() => signal.removeEventListener('abort', cancel))
 }
 
 /** What a reply says of how it ended. */

@@ -150,9 +150,8 @@ export function changesOfSending({ lease, input }: Asking, record: CallerRecord 
   return record.isSettled ? [] : record.sent(now, () => input)
 }
 
-/** What a request asks with: of one that was read from the ledger that is still there. @throws NodeError STORE_DAMAGED */
-export async function inputOf({ input }: Asking, record: CallerRecord | null): Promise<unknown> {
-  if (input !== STORED) return input
+/** What a request that was read from the ledger asks with. @throws NodeError STORE_DAMAGED when it is no longer there */
+export async function storedInput(record: CallerRecord | null): Promise<unknown> {
   const bytes = (await record?.storedInput()) ?? null
   const read = bytes === null ? null : decodePayload(bytes)
   if (read?.ok !== true) throw new NodeError('STORE_DAMAGED', 'the input of the request is no longer there')

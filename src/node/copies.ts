@@ -13,16 +13,14 @@ export class Copies {
     return this.#denied < this.#sent
   }
 
-  /** Sends one more. @throws what `post` throws; then it was not sent. */
-  async send(post: () => Promise<unknown>): Promise<void> {
-    // An agent of this node answers before it is sent.
+  /** One more is about to be sent: an agent of this node answers before it is. */
+  sending(): void {
     this.#sent++
-    try {
-      await post()
-    } catch (error) {
-      this.#sent--
-      throw error
-    }
+  }
+
+  /** It was not sent. */
+  notSent(): void {
+    this.#sent--
   }
 
   /** Was all but one denied, so that none is under way once that is as well? */

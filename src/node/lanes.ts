@@ -118,12 +118,12 @@ export class Lanes {
    * are at the moment of the commit; what it throws is thrown.
    * @throws NodeError OVERLOADED; what the ledger refuses. Then none of it is there.
    */
-  async record(lane: Lane, message: Outgoing, also: () => readonly LedgerChange[] = () => []): Promise<void> {
+  record(lane: Lane, message: Outgoing, also: () => readonly LedgerChange[] = () => []): Promise<void> {
     const load = this.load(lane.target.nodeId)
     if (load.count >= MAX_WAITING || load.bytes >= MAX_WAITING_BYTES) {
-      throw new NodeError('OVERLOADED', 'too many messages wait for this node')
+      return Promise.reject(new NodeError('OVERLOADED', 'too many messages wait for this node'))
     }
-    await this.#outLane(lane).record(message, also)
+    return this.#outLane(lane).record(message, also)
   }
 
   /**
@@ -345,19 +345,18 @@ export class Lanes {
   }
 
   /** Commits changes, behind those that waited for a commit to share. */
-  async #commit(changes: readonly LedgerChange[]): Promise<void> {
+  #commit(changes: readonly LedgerChange[]): Promise<void> {
     this.#parts.clock.clear(this.#tidyTimer)
     this.#tidyTimer = null
-    if (this.#tidying.size === 0) return await this.#parts.ledger.commit(changes)
     const tidied = this.#tidying
-    this.#tidying = new Map()
-    try {
-      await this.#parts.ledger.commit([...tidied.values(), ...changes])
-    } catch (error) {
+    const all = tidied.size === 0 ? changes : [...tidied.values(), ...changes]
+    if (tidied.size > 0) this.#tidying = new Map()
+    // Also without any: lanes count on it that of two commits the earlier one resolves first.
+    return this.#parts.ledger.commit(all).catch((error: unknown) => {
       // They wait for the next; what was changed since counts.
-      this.#tidying = new Map([...tidied, ...this.#tidying])
+      if (tidied.size > 0) this.#tidying = new Map([...tidied, ...this.#tidying])
       throw error
-    }
+    })
   }
 }
 

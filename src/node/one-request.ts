@@ -6,9 +6,9 @@ import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload, retryAfter } from './asking.js'
+import { headOf, isNotDone, isOfOneCopy, outcomeOf, PATIENCE, readReply, requestPayload, retryAfter, STORED } from './asking.js'
 import type { Answer, Asking, Ended, RequestMaking, RequestNames, RequestParts } from './asking.js'
-import { changesOfSending, inDoubt, inputOf } from './caller-record.js'
+import { changesOfSending, inDoubt, storedInput } from './caller-record.js'
 import type { CallerRecord } from './caller-record.js'
 import { Copies } from './copies.js'
 import type { ReplyHandler } from './conversations.js'
@@ -138,7 +138,7 @@ export class OneRequest {
   /** Sends it; what its peer has lost, once more along the same thread. @throws NodeError what {@link Outbox.send} refuses. */
   async send(isQuery = this.#asking.lease?.isQuery === true): Promise<void> {
     const refusals = this.#refusals
-    await this.#post(await this.#payload(isQuery))
+    await this.#post(isQuery)
     // Its peer may have refused it already.
     if (refusals !== this.#refusals) return
     this.#isSent = true
@@ -153,26 +153,25 @@ export class OneRequest {
     const again = this.#record?.askedAgain(this.#parts.clock.now(), this.#parts.chance()) ?? null
     if (again === null) return
     // Its input may not be there to read now: that is no reason never to ask again.
-    const post = async (): Promise<void> => this.#post(await this.#payload(again.kind === 'query'), again.changes)
-    await post().catch(again.failed)
+    await this.#post(again.kind === 'query', again.changes).catch(again.failed)
     this.#isSent = true
   }
 
-  async #post(payload: RequestPayload, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {
-    const post = (): Promise<unknown> =>
-      this.#parts.outbox.send({
-        payload,
-        reliable: {
-          requestId: this.names.requestId,
-          mayWait: false,
-          ttlMs: this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs),
-          changes
-        },
-        ...headOf(this.#asking, this.names),
-        ...(this.#isSent ? {} : { replies: this.#replies() })
-      })
-    const isOut = (): void => void (this.#isLeaving = false)
-    await this.#copies.send(post).finally(isOut)
+  async #post(isQuery: boolean, changes = (): readonly LedgerChange[] => this.#changesOfSending()): Promise<void> {
+    const input = isQuery ? null : this.#asking.input
+    const payload = this.#payload(isQuery, input === STORED ? await storedInput(this.#record) : input)
+    const ttlMs = this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs)
+    const reliable = { requestId: this.names.requestId, mayWait: false, ttlMs, changes }
+    const replies = this.#isSent ? {} : { replies: this.#replies() }
+    this.#copies.sending()
+    try {
+      await this.#parts.outbox.send({ payload, reliable, ...headOf(this.#asking, this.names), ...replies })
+    } catch (error) {
+      this.#copies.notSent()
+      throw error
+    } finally {
+      this.#isLeaving = false
+    }
   }
 
   #changesOfSending(): readonly LedgerChange[] {
@@ -263,13 +262,13 @@ export class OneRequest {
     this.#settle({ outcome: 'UNKNOWN', error: new NodeError('CANCELED', 'this node stopped; the work may still go on').toBody() })
   }
 
-  async #payload(isQuery: boolean): Promise<RequestPayload> {
+  #payload(isQuery: boolean, input: unknown): RequestPayload {
     return requestPayload(this.#asking, this.names, {
       timeoutMs: this.#hasGivenUp ? this.#asking.timeoutMs : this.#leftMs,
       ttlMs: this.#leftMs + this.#lateMs,
       isQuery,
       isAgain: this.#copies.isOut || this.#refusal?.code === 'PEER_OFFLINE',
-      input: isQuery ? null : await inputOf(this.#asking, this.#record)
+      input
     })
   }
 

@@ -119,10 +119,14 @@ export class Outbox {
     const rule = passed(this.#decide(question, since, envelope))
     const to = draft.recipient.nodeId
     const path = draft.isBroadcast === true ? 'broadcast' : to === self ? 'local' : 'remote'
-    const { isTold, refusal } = await this.#away(draft, envelope).catch((error: unknown) => {
+    let here: ReceivedHere
+    try {
+      here = await this.#away(draft, envelope)
+    } catch (error) {
       traffic.refused(asNodeError(error).code, envelope, path)
       throw error
-    })
+    }
+    const { isTold, refusal } = here
     if (refusal !== null) throw new NodeError(refusal.code, refusal.reason, { data: { rule: refusal.rule } })
     const at = clock.monotonic()
     traffic.sent(
@@ -215,12 +219,17 @@ export class Outbox {
     const to = draft.recipient.nodeId
     const bytes = to === self ? null : encodeEnvelope(envelope)
     const thread = { sender: draft.sender, recipient: draft.recipient, correlationId: envelope.correlationId ?? envelope.id }
-    if (bytes !== null && draft.reliable?.mayWait !== true) await ways.reach(to, OPENING_TYPES.has(draft.type) ? null : thread)
+    if (bytes !== null && draft.reliable?.mayWait !== true) {
+      const along = OPENING_TYPES.has(draft.type) ? null : thread
+      if (!ways.isReachable(to, along)) await ways.reach(to, along)
+    }
     if (draft.replies !== undefined && !conversations.sentOut(thread, draft.replies))
       throw new NodeError('OVERLOADED', 'too many exchanges with this node are open')
     let here = ELSEWHERE
     try {
-      if (!(await this.#record(draft, envelope, bytes))) here = await this.#channel(draft, envelope, bytes)
+      const recorded = this.#record(draft, envelope, bytes)
+      if (recorded !== null) await recorded
+      else here = await this.#channel(draft, envelope, bytes)
     } catch (error) {
       if (draft.replies !== undefined) conversations.end(thread)
       throw error
@@ -229,26 +238,22 @@ export class Outbox {
     return here
   }
 
-  /** Makes durable what must not be lost. True: the message is on a lane, which sees to its delivery. */
-  async #record(draft: Draft, { id, type }: A2AEnvelope, bytes: Uint8Array | null): Promise<boolean> {
-    const { sender, recipient, made } = draft
-    // What a program named itself may have the name of another message.
-    const reliable = draft.reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
-    if (reliable === undefined) return false
+  /** Makes durable what must not be lost, and has it delivered by its lane; null for what goes by the channel. */
+  #record(draft: Draft, { id }: A2AEnvelope, bytes: Uint8Array | null): Promise<void> | null {
     const { clock, lanes, peers } = this.#parts
-    if (bytes === null || !(reliable.mayWait || peers.isOnline(recipient.nodeId))) {
-      await lanes.commit(reliable.changes())
-      return false
-    }
+    const { sender, recipient } = draft
+    const reliable = reliabilityOf(draft)
+    if (reliable === undefined || bytes === null || !(reliable.mayWait || peers.isOnline(recipient.nodeId))) return null
     const expiresAt = clock.now() + reliable.ttlMs
     const message = { messageId: id, requestId: reliable.requestId, envelope: bytes, expiresAt }
-    await lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())
-    return true
+    return lanes.record({ source: sender, target: recipient }, message, () => reliable.changes())
   }
 
   async #channel(draft: Draft, envelope: A2AEnvelope, bytes: Uint8Array | null): Promise<ReceivedHere> {
-    const { ways } = this.#parts
+    const { ways, lanes } = this.#parts
     const to = draft.recipient.nodeId
+    const reliable = reliabilityOf(draft)
+    if (reliable !== undefined) await lanes.commit(reliable.changes())
     if (bytes === null) return this.#parts.deliverHere(envelope)
     if (draft.isKept === true) ways.send(to, envelope, bytes)
     else await this.#delivery.deliver(to, { bytes: bytes.byteLength, send: () => ways.send(to, envelope, bytes) })
@@ -259,7 +264,11 @@ export class Outbox {
 /** Another node decides whether it takes a message; that it was let out is told here. */
 const ELSEWHERE: ReceivedHere = { isTold: false, refusal: null }
 
-/** The rule that lets a message pass. @throws NodeError what the rules refuse. */
+/** What a program named itself may have the name of another message. */
+function reliabilityOf({ reliable, type, made }: Draft): Reliability | undefined {
+  return reliable ?? (NEGOTIATION.has(type) && made === undefined ? NEGOTIATING : undefined)
+}
+
 /** What a person of this node is asked about leaves for its agent here: the road in holds it. */
 function asFarAsHere(verdict: Verdict): Verdict {
   if (verdict.allowed || verdict.asks !== true) return verdict
@@ -267,6 +276,7 @@ function asFarAsHere(verdict: Verdict): Verdict {
   return line === undefined ? { allowed: true, rule } : { allowed: true, rule, line }
 }
 
+/** The rule that lets a message pass. @throws NodeError what the rules refuse. */
 function passed(verdict: Verdict): string {
   if (verdict.allowed) return verdict.rule
   throw new NodeError(verdict.code, verdict.reason, { data: { rule: verdict.rule } })

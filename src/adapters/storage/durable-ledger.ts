@@ -124,8 +124,8 @@ class DurableLedger implements LedgerOnDisk {
 
   commit(changes: readonly LedgerChange[]): Promise<void> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the ledger is closed'))
-    assertChanges(changes)
     return new Promise((done, failed) => {
+      assertChanges(changes)
       this.#waiting.push({ changes, done, failed })
       this.#writing ??= this.#writeAll()
     })

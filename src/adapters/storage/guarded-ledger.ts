@@ -48,14 +48,15 @@ export class GuardedLedger implements Ledger {
   compact: Ledger['compact'] = () => this.#parts.ledger.compact()
   size: Ledger['size'] = () => this.#parts.ledger.size()
 
-  async commit(changes: readonly LedgerChange[]): Promise<void> {
-    if (this.#fault !== null && changes.some(({ key, value }) => value !== null && key.startsWith(INPUT))) throw this.#fault
-    try {
-      await this.#parts.ledger.commit(changes)
-    } catch (error) {
-      this.#failed(asNodeError(error))
-      throw error
-    }
+  commit(changes: readonly LedgerChange[]): Promise<void> {
+    if (this.#fault !== null && changes.some(({ key, value }) => value !== null && key.startsWith(INPUT)))
+      return Promise.reject(this.#fault)
+    return this.#parts.ledger.commit(changes).catch(this.#notTaken)
+  }
+
+  readonly #notTaken = (error: unknown): never => {
+    this.#failed(asNodeError(error))
+    throw error
   }
 
   get fault(): NodeError | null {

@@ -132,11 +132,14 @@ export class LedgerStore {
   }
 
   /** The value of a key, or null. */
-  async get(key: string): Promise<Uint8Array | null> {
+  get(key: string): Promise<Uint8Array | null> {
     const waiting = this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
-    if (waiting !== undefined) return waiting
+    if (waiting !== undefined) return Promise.resolve(waiting)
     if (!isLookedUp(key)) return this.#read(key)
-    if (!this.#lookedUp.mayHave(key)) return null
+    return this.#lookedUp.mayHave(key) ? this.#lookUp(key) : Promise.resolve(null)
+  }
+
+  async #lookUp(key: string): Promise<Uint8Array | null> {
     const value = await this.#read(key)
     if (value === null) this.#lookedUp.missed()
     return value

@@ -26,10 +26,12 @@ class MemoryLedger implements Ledger {
 
   commit(changes: readonly LedgerChange[]): Promise<void> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the ledger is closed'))
-    assertChanges(changes)
-    for (const { key, value } of changes) this.#change(key, value)
-    this.#commits++
-    return Promise.resolve()
+    return new Promise((done) => {
+      assertChanges(changes)
+      for (const { key, value } of changes) this.#change(key, value)
+      this.#commits++
+      done()
+    })
   }
 
   compact(): Promise<void> {
