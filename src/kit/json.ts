@@ -14,27 +14,38 @@ export interface JsonLimits {
 /** The shipped bounds (shared limits of the wire): depth 32, 1,000 keys an object, 1 MiB strings. */
 export const JSON_LIMITS: JsonLimits = { maxDepth: 32, maxKeys: 1000, maxString: 1_048_576 }
 
+const TOO_LONG = 'a string is too long'
+
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 
 interface Level {
-  readonly value: unknown
+  readonly value: object
   readonly depth: number
 }
 
 /** Why a value breaks the limits, or null when it fits. Iterative: deep values cannot overflow the stack. */
 export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): string | null {
-  const stack: Level[] = [{ value, depth: 0 }]
+  if (isTooLong(value, limits)) return TOO_LONG
+  const stack: Level[] = isNested(value) ? [{ value, depth: 0 }] : []
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
-    if (typeof top.value === 'string' && top.value.length > limits.maxString) return 'a string is too long'
-    if (typeof top.value !== 'object' || top.value === null || top.value instanceof Uint8Array) continue
     if (top.depth >= limits.maxDepth) return `nested deeper than ${limits.maxDepth}`
     const fault = keysFault(top.value, limits)
     if (fault !== null) return fault
     for (const child of Object.values(top.value)) {
-      if ((typeof child === 'object' && child !== null) || typeof child === 'string') stack.push({ value: child, depth: top.depth + 1 })
+      // Looked at here: what goes on the stack takes memory, and every message is looked at.
+      if (isTooLong(child, limits)) return TOO_LONG
+      if (isNested(child)) stack.push({ value: child, depth: top.depth + 1 })
     }
   }
   return null
+}
+
+function isTooLong(value: unknown, { maxString }: JsonLimits): boolean {
+  return typeof value === 'string' && value.length > maxString
+}
+
+function isNested(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !(value instanceof Uint8Array)
 }
 
 // An array of plain items is data, not structure: the byte limits of the frame bound it.

@@ -69,6 +69,8 @@ const NOTHING = { waiting: new Map<number, unknown>(), waitingBytes: 0 }
 export class InLane {
   readonly #lane: Lane
   readonly #text: string
+  /** Of its record, which each commit changes. */
+  readonly #key: string
   readonly #parts: InLaneParts
   /** null while it is read from the ledger. */
   #state: LaneReceiver<Content> | null = null
@@ -88,6 +90,7 @@ export class InLane {
   constructor(parts: InLaneParts, lane: Lane) {
     this.#lane = lane
     this.#text = laneText(lane)
+    this.#key = KEYS.receiver(this.#text)
     this.#parts = parts
     void this.#open()
   }
@@ -144,7 +147,7 @@ export class InLane {
 
   async #open(): Promise<void> {
     try {
-      const bytes = await this.#parts.ledger.get(KEYS.receiver(this.#text))
+      const bytes = await this.#parts.ledger.get(this.#key)
       if (bytes === null && !this.#parts.mayBegin(this.#text)) return this.#refuse()
       this.#state = openReceiver<Content>(bytes === null ? { contig: 0, lastId: null } : receiverRecord.decode(bytes))
     } catch (error) {
@@ -208,7 +211,7 @@ export class InLane {
       for (const one of admitted) if (one.status === 'fulfilled') admissions.push(one.value)
       for (const one of admitted) if (one.status === 'rejected') throw one.reason
       const value = receiverRecord.encode({ contig: last.seq, lastId: last.messageId })
-      await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: KEYS.receiver(this.#text), value }])
+      await this.#parts.commit([...admissions.flatMap(({ changes }) => changes), { key: this.#key, value }])
       this.step({ type: 'committed', seq: last.seq, messageId: last.messageId })
     } catch (error) {
       for (const admission of admissions) admission.failed()

@@ -64,7 +64,7 @@ export class Lanes {
   readonly #begun = new Map<NodeId, Set<string>>()
   readonly #rooms = new Map<NodeId, LaneRoom>()
   readonly #gathered = new Map<NodeId, Gathered>()
-  #tidying = new Map<string, LedgerChange>()
+  #tidying: LedgerChange[] = []
   #tidyTimer: Timer | null = null
   #timer: Timer | null = null
   #isStopped = false
@@ -110,7 +110,7 @@ export class Lanes {
     clock.clear(this.#tidyTimer)
     for (const lanes of this.#in.values()) for (const lane of lanes.values()) lane.close()
     // What is not tidied is when it is read again.
-    if (this.#tidying.size > 0) await this.#commit([]).catch((error: unknown) => this.#untidied(error))
+    if (this.#tidying.length > 0) await this.#commit([]).catch((error: unknown) => this.#untidied(error))
   }
 
   /**
@@ -321,10 +321,10 @@ export class Lanes {
   }
 
   #tidy(changes: readonly LedgerChange[]): void {
-    const before = this.#tidying.size
-    for (const change of changes) this.#tidying.set(change.key, change)
+    const before = this.#tidying.length
+    for (const change of changes) this.#tidying.push(change)
     // What is not taken for a while grows beyond it, and waits for its time.
-    if (before < MAX_TIDY && this.#tidying.size >= MAX_TIDY && !this.#isStopped) this.#tidyNow()
+    if (before < MAX_TIDY && this.#tidying.length >= MAX_TIDY && !this.#isStopped) this.#tidyNow()
     else this.#tidyIn(TIDY_MS)
   }
 
@@ -349,12 +349,12 @@ export class Lanes {
     this.#parts.clock.clear(this.#tidyTimer)
     this.#tidyTimer = null
     const tidied = this.#tidying
-    const all = tidied.size === 0 ? changes : [...tidied.values(), ...changes]
-    if (tidied.size > 0) this.#tidying = new Map()
+    const all = tidied.length === 0 ? changes : tidied.concat(changes)
+    if (tidied.length > 0) this.#tidying = []
     // Also without any: lanes count on it that of two commits the earlier one resolves first.
     return this.#parts.ledger.commit(all).catch((error: unknown) => {
       // They wait for the next; what was changed since counts.
-      if (tidied.size > 0) this.#tidying = new Map([...tidied, ...this.#tidying])
+      this.#tidying = tidied.concat(this.#tidying)
       throw error
     })
   }

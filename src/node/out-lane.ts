@@ -50,6 +50,8 @@ type Known = Unacked & { readonly requestId: string | null }
 export class OutLane {
   readonly lane: Lane
   readonly #text: string
+  /** Of its record, which each message changes. */
+  readonly #key: string
   readonly #parts: OutLaneParts
   readonly #state: LaneSender
   readonly #requests = new Map<string, string | null>()
@@ -65,6 +67,7 @@ export class OutLane {
   constructor(parts: OutLaneParts, lane: Lane, stored: { readonly next: number; readonly live: readonly Known[] }) {
     this.lane = lane
     this.#text = laneText(lane)
+    this.#key = KEYS.sender(this.#text)
     this.#parts = parts
     this.#state = openSender(stored.next, stored.live)
     this.#bytes = bytesOf(stored.live)
@@ -96,12 +99,12 @@ export class OutLane {
     const changes = also()
     const { messageId, requestId, envelope, expiresAt } = message
     const seq = this.#state.next++
-    const known: Unacked = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
+    const known: Known = { seq, messageId, bytes: envelope.byteLength, expiresAt, isVoid: false, requestId }
     const commit = this.#parts.commit([
       ...changes,
-      { key: KEYS.message(this.#text, seq), value: messageRecord.encode({ ...known, requestId }), isNew: true },
+      { key: KEYS.message(this.#text, seq), value: messageRecord.encode(known), isNew: true },
       { key: KEYS.content(messageId), value: envelope, isNew: true },
-      { key: KEYS.sender(this.#text), value: senderRecord.encode({ next: seq + 1 }) }
+      { key: this.#key, value: senderRecord.encode({ next: seq + 1 }) }
     ])
     this.#recording.set(seq, commit)
     try {
@@ -137,7 +140,7 @@ export class OutLane {
   async removal(): Promise<LedgerChange[]> {
     await Promise.allSettled(this.#recording.values())
     const messages = this.#state.live.flatMap(({ seq, messageId }) => [KEYS.message(this.#text, seq), KEYS.content(messageId)])
-    return [KEYS.sender(this.#text), ...messages].map((key) => ({ key, value: null }))
+    return [this.#key, ...messages].map((key) => ({ key, value: null }))
   }
 
   /** Tells the lane what happened. */
@@ -224,7 +227,7 @@ export class OutLane {
     }
     const value = senderRecord.encode({ next: first + live.length })
     try {
-      await this.#parts.commit([...changes, { key: KEYS.sender(this.#text), value }])
+      await this.#parts.commit([...changes, { key: this.#key, value }])
       this.step({ type: 'renumbered', first })
     } catch (error) {
       // The next link asks again.

@@ -201,9 +201,8 @@ function wholeOf(name: string): string[] {
 }
 
 function indexKeys(name: string, { role, requestId, status, createdAt, taskId }: RequestRecord): string[] {
-  return [
-    ...(role === 'caller' ? [KEYS.asked(requestId)] : []),
-    ...(SETTLED.has(status) ? [] : [KEYS.open(createdAt, name)]),
-    ...(taskId === null ? [] : [KEYS.task(taskId)])
-  ]
+  const keys = role === 'caller' ? [KEYS.asked(requestId)] : []
+  if (!SETTLED.has(status)) keys.push(KEYS.open(createdAt, name))
+  if (taskId !== null) keys.push(KEYS.task(taskId))
+  return keys
 }

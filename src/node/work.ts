@@ -183,9 +183,8 @@ export class Work {
   }
 
   async #answer(threads: readonly Thread[], response: unknown, changes: readonly LedgerChange[]): Promise<void> {
-    const respond = this.#respond(response, changes)
     // While the ledger takes nothing further ones join.
-    for (const [at, thread] of threads.entries()) await respond(thread, at)
+    for (const [at, thread] of threads.entries()) await this.#replies.respond(thread, response, at === 0 ? changes : [])
   }
 
   /** Answers one of several threads: the first one's answer and the changes are one commit. */

@@ -29,6 +29,9 @@ export interface ExchangeKey {
 
 interface Exchange {
   readonly key: ExchangeKey
+  /** See {@link exchangeText} and {@link openerText}: long enough to be made once. */
+  readonly text: string
+  readonly opener: string
   /** Opening messages that no final reply has answered yet. */
   openings: number
   /** Accepted proposals whose work has not been asked for yet. */
@@ -75,7 +78,8 @@ export class Exchanges {
   open(opening: ExchangeKey & { readonly expiresAt: number; readonly isOwn?: boolean }, now: number): boolean {
     const { peer, correlationId, from, to, expiresAt, isOwn = false } = opening
     const key = { peer, correlationId, from, to }
-    const known = this.#live(key, now)
+    const text = exchangeText(key)
+    const known = this.#live(text, now)
     this.#nextExpiry = Math.min(this.#nextExpiry, expiresAt)
     if (known !== null) {
       if (known.accepted > 0) known.accepted--
@@ -85,13 +89,13 @@ export class Exchanges {
       return true
     }
     if (!this.#hasRoom(key.peer, isOwn, now) && !this.#makeRoom(key.peer, now)) return false
-    this.#add({ key, openings: 1, accepted: 0, expiresAt, usedAt: now, ways: null })
+    this.#add({ key, text, opener: openerText(key), openings: 1, accepted: 0, expiresAt, usedAt: now, ways: null })
     return true
   }
 
   /** The exchange that a reply of `from` to `to` goes along; null: there is none. */
   find(key: ExchangeKey, now: number): ExchangeKey | null {
-    return this.#live(key, now)?.key ?? null
+    return this.#live(exchangeText(key), now)?.key ?? null
   }
 
   /** What follows on the exchange, and is for that node, goes by this neighbour, who has it open too. */
@@ -135,7 +139,7 @@ export class Exchanges {
 
   /** A final reply that passed has not arrived: its opening is open again. False: there is no room. */
   reopen({ expiresAt, ...key }: ExchangeKey & { readonly expiresAt: number }, now: number): boolean {
-    const known = this.#live(key, now)
+    const known = this.#live(exchangeText(key), now)
     if (known === null) return this.open({ ...key, expiresAt }, now)
     known.openings++
     return true
@@ -164,8 +168,8 @@ export class Exchanges {
     return this.#open.size
   }
 
-  #live(key: ExchangeKey, now: number): Exchange | null {
-    const exchange = this.#open.get(exchangeText(key))
+  #live(text: string, now: number): Exchange | null {
+    const exchange = this.#open.get(text)
     if (exchange === undefined) return null
     if (exchange.expiresAt > now) return exchange
     this.#remove(exchange)
@@ -214,9 +218,8 @@ export class Exchanges {
   }
 
   #add(exchange: Exchange): void {
-    const { key } = exchange
-    const opener = openerText(key)
-    this.#open.set(exchangeText(key), exchange)
+    const { key, text, opener } = exchange
+    this.#open.set(text, exchange)
     this.#ofPeer.set(key.peer, (this.#ofPeer.get(key.peer) ?? new Set()).add(exchange))
     const others = this.#byOpener.get(opener)
     if (others === undefined) this.#byOpener.set(opener, [exchange])
@@ -224,14 +227,17 @@ export class Exchanges {
   }
 
   #remove(exchange: Exchange): void {
-    const { key } = exchange
-    if (!this.#open.delete(exchangeText(key))) return
+    const { key, text, opener } = exchange
+    if (!this.#open.delete(text)) return
     const ofPeer = this.#ofPeer.get(key.peer)
     ofPeer?.delete(exchange)
     if (ofPeer?.size === 0) this.#ofPeer.delete(key.peer)
-    const opener = openerText(key)
-    const others = this.#byOpener.get(opener)?.filter((one) => one !== exchange) ?? []
-    if (others.length > 0) this.#byOpener.set(opener, others)
+    const others = this.#byOpener.get(opener)
+    if (others !== undefined && others.length > 1)
+      this.#byOpener.set(
+        opener,
+        others.filter((one) => one !== exchange)
+      )
     else this.#byOpener.delete(opener)
   }
 }
