@@ -7,7 +7,7 @@ import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { REQUEST_POLICY } from '../domain/reliable/request.js'
 import { retryDelay } from '../domain/reliable/retry-policy.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, responsePayloadSchema, waitingPayloadSchema } from '../domain/task/payloads.js'
+import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse, waitingPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload, WaitingPayload } from '../domain/task/payloads.js'
 import type { Clock } from '../kit/clock.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -215,12 +215,12 @@ export function readReply(
     return data.success ? { progress: data.data.progress } : null
   }
   if (header.type !== 'response') return null
-  const response = responsePayloadSchema.safeParse(payload)
-  if (!response.success || !isOf(response.data, expected)) return null
-  const { outcome, run } = response.data
+  const response = readResponse(payload)
+  if (response === null || !isOf(response, expected)) return null
+  const { outcome, run } = response
   const by = run === undefined ? {} : { run }
-  if (outcome === 'COMPLETED') return { outcome, result: response.data.result ?? null, ...by }
-  const error = response.data.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody()
+  if (outcome === 'COMPLETED') return { outcome, result: response.result ?? null, ...by }
+  const error = response.error ?? new NodeError('TASK_FAILED', 'the agent failed').toBody()
   return { outcome, error: outcome === 'FAILED' ? refusedThere(error, peer) : error, ...by }
 }
 

@@ -69,18 +69,21 @@ export const requestPayloadSchema = z.object({
 /** What a `request` asks. */
 export type RequestPayload = z.infer<typeof requestPayloadSchema>
 
-/** What payloads ask that were read a moment ago: each is looked at by several on its way. */
-const READ = new WeakMap<object, RequestPayload | null>()
+/** Reads each payload once: it is looked at by several on its way, and not changed once it was read. */
+function readerOf<T>(schema: z.ZodType<T>): (payload: unknown) => T | null {
+  const known = new WeakMap<object, T | null>()
+  return (payload) => {
+    if (typeof payload !== 'object' || payload === null) return null
+    const before = known.get(payload)
+    if (before !== undefined) return before
+    const read = schema.safeParse(payload).data ?? null
+    known.set(payload, read)
+    return read
+  }
+}
 
 /** What the payload of a `request` asks; null when it is none. A payload is not changed once it was read. */
-export function readRequest(payload: unknown): RequestPayload | null {
-  if (typeof payload !== 'object' || payload === null) return null
-  const known = READ.get(payload)
-  if (known !== undefined) return known
-  const request = requestPayloadSchema.safeParse(payload).data ?? null
-  READ.set(payload, request)
-  return request
-}
+export const readRequest = readerOf(requestPayloadSchema)
 
 /** Payload of a `response` to a request. */
 export const responsePayloadSchema = z.object({
@@ -93,6 +96,9 @@ export const responsePayloadSchema = z.object({
   result: z.unknown().optional(),
   error: errorBodySchema.nullable().default(null)
 })
+
+/** What the payload of a `response` says; null when it is none. A payload is not changed once it was read. */
+export const readResponse = readerOf(responsePayloadSchema)
 
 /** One run of one request, as heartbeats and cancellations name it: `requestId#attempt`. */
 export function workKey(requestId: string, attempt: number): string {
