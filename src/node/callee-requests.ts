@@ -123,15 +123,13 @@ export class CalleeRequests {
   }
 
   /** One damaged record must not hold up its lane: its request ends, and what comes behind it goes on. */
-  async #before(name: string): Promise<RequestRecord | 'damaged' | null> {
-    try {
-      return await this.#parts.book.get(name)
-    } catch (error) {
+  #before(name: string): Promise<RequestRecord | 'damaged' | null> {
+    return this.#parts.book.get(name).catch((error: unknown) => {
       if (asNodeError(error).code !== 'STORE_DAMAGED') throw error
       this.#parts.telemetry.count('errors', 'ledger')
       this.#parts.telemetry.log('error', 'the record of a request is damaged: nobody can say whether it was done', { record: name })
       return 'damaged'
-    }
+    })
   }
 
   #isRepeatable(agent: AgentAddress, { allowRepeat, capability }: RequestPayload): boolean {

@@ -112,10 +112,10 @@ export class Inbox {
    * what it says has to be durable with its number. Never rejects for what a peer sent.
    * @throws NodeError what the ledger refuses
    */
-  async admit({ lane, envelope }: LaneMessage): Promise<Admission> {
+  admit({ lane, envelope }: LaneMessage): Promise<Admission> {
     const peer = lane.source.nodeId
     const arrival = this.#guarded(peer, () => this.#arrivals.read(peer, envelope, lane))
-    return arrival === null ? NOTHING : this.#admitted(arrival, envelope)
+    return arrival === null ? Promise.resolve(NOTHING) : this.#admitted(arrival, envelope)
   }
 
   /** Takes up a request that was recorded before this node stopped. Gives why it is not taken up, which is on record, or null. */

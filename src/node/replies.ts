@@ -168,13 +168,19 @@ export class Replies {
   }
 
   /** Does it again while the ledger takes nothing. */
-  async #insist(run: () => Promise<unknown>): Promise<void> {
+  #insist(run: () => Promise<unknown>): Promise<unknown> {
+    return run().catch((error: unknown) => this.#again(run, error))
+  }
+
+  async #again(run: () => Promise<unknown>, error: unknown): Promise<unknown> {
+    let failure = error
     for (let retry = 0; ; retry++) {
+      if (this.#isClosed || !LATER.has(asNodeError(failure).code)) throw failure
+      await this.#pause(this.#isStopping ? RETRY_MS : Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
       try {
-        return void (await run())
-      } catch (error) {
-        if (this.#isClosed || !LATER.has(asNodeError(error).code)) throw error
-        await this.#pause(this.#isStopping ? RETRY_MS : Math.min(MAX_RETRY_MS, RETRY_MS * 2 ** retry))
+        return await run()
+      } catch (next) {
+        failure = next
       }
     }
   }

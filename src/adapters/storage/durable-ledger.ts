@@ -107,7 +107,11 @@ class DurableLedger implements LedgerOnDisk {
   }
 
   get(key: string): Promise<Uint8Array | null> {
-    return this.#read(() => this.#store.get(key))
+    return this.#store.get(key).catch(this.#notRead)
+  }
+
+  readonly #notRead = (error: unknown): never => {
+    throw storeError(error, this.#options.dir)
   }
 
   async list(range: LedgerRange): Promise<LedgerEntry[]> {

@@ -135,13 +135,12 @@ export class LedgerStore {
   get(key: string): Promise<Uint8Array | null> {
     const waiting = this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
     if (waiting !== undefined) return Promise.resolve(waiting)
-    if (!isLookedUp(key)) return this.#read(key)
-    return this.#lookedUp.mayHave(key) ? this.#lookUp(key) : Promise.resolve(null)
+    return isLookedUp(key) && !this.#lookedUp.mayHave(key) ? Promise.resolve(null) : this.#fetch(key)
   }
 
-  async #lookUp(key: string): Promise<Uint8Array | null> {
+  async #fetch(key: string): Promise<Uint8Array | null> {
     const value = await this.#read(key)
-    if (value === null) this.#lookedUp.missed()
+    if (value === null && isLookedUp(key)) this.#lookedUp.missed()
     return value
   }
 
