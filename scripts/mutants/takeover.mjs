@@ -155,5 +155,13 @@ export const TAKEOVER_MUTANTS = [
     put: "phase === 'settling'",
     test,
     title: 'who takes over and waits for what nobody can give, though a majority had it, lets another try'
+  },
+  {
+    name: 'who is granted a vote is shown as the coordinator, majority or not',
+    file: 'src/domain/swarm/coordination-candidate.ts',
+    find: 'voter.provenEpoch === voter.epoch && voter.candidate !== null',
+    put: 'voter.candidate !== null',
+    test: 'node/swarm-minority',
+    title: 'two of four participants are no majority: both say that it is stalled, and name nobody who only stands'
   }
 ]

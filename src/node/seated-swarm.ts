@@ -310,7 +310,9 @@ export class SeatedSwarm implements SwarmView {
 
   /** The coordinator, or who saw the end, says what was accepted. */
   onAcceptedThere(from: NodeId, message: SeatMessageOf<'accepted'>): void {
-    if (this.#end === null && !this.isHere) this.#following.heard(from, message)
+    if (this.#end !== null || this.isHere) return
+    this.#seat?.heardAccepted(from, message.epoch)
+    this.#following.heard(from, message)
   }
 
   #onAccepted(epoch: number, accepted: readonly ContentName[]): void {

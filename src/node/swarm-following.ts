@@ -51,10 +51,11 @@ export class SwarmFollowing {
     this.#accepted.take([], self)
   }
 
-  /** Tells somebody who asks, unless all of it is known there. */
+  /** Tells somebody who asks; when all of it is known there, only that it is coordinated, and in which epoch. */
   answer(from: NodeId, { have, from: index }: SeatMessageOf<'follow'>): void {
     const { records } = this.#accepted
-    if (have < records.size) this.#parts.tell(from, { name: 'swarm', body: records.page(this.#swarm, index) })
+    const page = records.page(this.#swarm, index)
+    this.#parts.tell(from, { name: 'swarm', body: have < records.size ? page : { ...page, items: [], next: null } })
   }
 
   /** Somebody tells. */

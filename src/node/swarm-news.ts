@@ -59,7 +59,8 @@ export class SwarmNews {
     const { course, onStatus } = this.#of
     const coordinator = node === null ? null : directory.ref(node).name
     if (node !== null) this.#coordinatedAt = clock.monotonic()
-    if (coordinator !== this.#coordinator || epoch !== this.#epoch) course.tell({ type: 'coordinator', coordinator, epoch })
+    const isNews = coordinator !== this.#coordinator || (coordinator !== null && epoch !== this.#epoch)
+    if (isNews) course.tell({ type: 'coordinator', coordinator, epoch })
     this.#coordinator = coordinator
     this.#epoch = epoch
     const status = !isHere && clock.monotonic() - this.#coordinatedAt >= STALLED_AFTER_MS ? 'stalled' : 'running'

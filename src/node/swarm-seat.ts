@@ -151,6 +151,11 @@ export class SwarmSeat {
     this.#stand({ type: 'message', from, message })
   }
 
+  /** A participant says what was accepted, up to this epoch. */
+  heardAccepted(from: NodeId, epoch: number): void {
+    if (!this.#isClosed) this.#vote({ type: 'coordinates', from, epoch })
+  }
+
   /** Whom this node takes contents of that it did not ask for: the coordinator. */
   get supplier(): NodeId | null {
     return this.#voter.candidate

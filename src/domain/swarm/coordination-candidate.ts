@@ -116,10 +116,14 @@ export function isCoordinating(state: CandidateState, now: number): boolean {
   return state.phase === 'coordinating' && now < leaseEnd(state)
 }
 
-/** How a swarm stands for this participant: it coordinates, it has lately granted that to another, or nobody that it knows of does. */
+/**
+ * How a swarm stands for this participant: it coordinates; it has lately granted that to another, of whom it heard that a
+ * majority did; or nobody that it knows of does.
+ */
 export function coordinationStatus(state: CandidateState, voter: VoterState, now: number): 'coordinating' | 'following' | 'stalled' {
   if (isCoordinating(state, now)) return 'coordinating'
-  return voter.recovery === null && voter.candidate !== state.parts.self && now < voter.freeAt ? 'following' : 'stalled'
+  const isProven = voter.recovery === null && voter.provenEpoch === voter.epoch && voter.candidate !== null
+  return isProven && voter.candidate !== state.parts.self && now < voter.freeAt ? 'following' : 'stalled'
 }
 
 /**

@@ -37,6 +37,8 @@ export interface VoterState {
   readonly parts: VoterParts
   epoch: number
   candidate: NodeId | null
+  /** The epoch in which a candidate showed that a majority granted it, 0 for none: a grant of this voter alone makes no coordinator. */
+  provenEpoch: number
   /** Nothing else is granted before this. */
   freeAt: number
   readonly records: Map<number, ItemRecord>
@@ -47,6 +49,8 @@ export interface VoterState {
 /** What happens to a voter. The sender of a message is the key of the stream that it came over. */
 export type VoterInput =
   | { readonly type: 'message'; readonly from: NodeId; readonly message: CoordinationMessage }
+  /** A participant says what was accepted, up to this epoch, as only who coordinates it does. */
+  | { readonly type: 'coordinates'; readonly from: NodeId; readonly epoch: number }
   /** Time passed; at least each {@link COORDINATION_PERIOD_MS}. */
   | { readonly type: 'tick' }
 
@@ -61,7 +65,7 @@ export type VoterEffect =
  * then learns from so many others that any majority it was part of is among them.
  */
 export function openVoter(parts: VoterParts, start: VoterStart, now: number): VoterState {
-  const none = { parts, epoch: 0, candidate: null, freeAt: Number.NEGATIVE_INFINITY, records: new Map(), recovery: null }
+  const none = { parts, epoch: 0, candidate: null, provenEpoch: 0, freeAt: Number.NEGATIVE_INFINITY, records: new Map(), recovery: null }
   if (start.type === 'fresh') return none
   const freeAt = now + VOTER_LEASE_MS
   if (start.type === 'lost') return { ...none, freeAt, recovery: { askedAt: Number.NEGATIVE_INFINITY, readings: new Map() } }
@@ -76,6 +80,10 @@ export function openVoter(parts: VoterParts, start: VoterStart, now: number): Vo
  */
 export function stepVoter(state: VoterState, input: VoterInput, now: number): VoterEffect[] {
   if (input.type === 'tick') return state.recovery === null ? [] : askOthers(state, now)
+  if (input.type === 'coordinates') {
+    if (input.epoch === state.epoch) prove(state, input.from)
+    return []
+  }
   const { from, message } = input
   const { coordination } = state.parts
   if (message.swarm !== coordination.swarm || !coordination.voters.includes(from)) return []
@@ -83,7 +91,15 @@ export function stepVoter(state: VoterState, input: VoterInput, now: number): Vo
   if (state.recovery !== null) return []
   if (message.kind === 'ask') return asked(state, { from, message, now })
   if (message.kind === 'record') return record(state, from, message)
-  return message.kind === 'read' ? [tell(from, heldPage(state, message))] : []
+  if (message.kind !== 'read') return []
+  // A candidate reads only when a majority has granted it; a voter that lost its disk counts no rounds.
+  if (message.round > 0) prove(state, from)
+  return [tell(from, heldPage(state, message))]
+}
+
+/** Says what only who has a majority says. */
+function prove(state: VoterState, from: NodeId): void {
+  if (from === state.candidate) state.provenEpoch = state.epoch
 }
 
 function asked(state: VoterState, { from, message, now }: { from: NodeId; message: MessageOf<'ask'>; now: number }): VoterEffect[] {
@@ -101,6 +117,7 @@ function asked(state: VoterState, { from, message, now }: { from: NodeId; messag
 function record(state: VoterState, from: NodeId, { items, ...message }: MessageOf<'record'>): VoterEffect[] {
   const { epoch } = message
   if (epoch !== state.epoch || from !== state.candidate) return [tell(from, { ...message, kind: 'refused', epoch: state.epoch })]
+  prove(state, from)
   const fitting = items.filter(({ index }) => index < state.parts.coordination.itemCount)
   const records = fitting.map(({ index, digest }) => [index, { epoch, digest }] as const)
   mergeRecords(state.records, records)
