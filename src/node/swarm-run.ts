@@ -341,7 +341,7 @@ export class SwarmRun implements SwarmView {
       ...sub,
       item: this.#names[index] ?? String(index),
       agent: agent === '' ? '-' : this.#parts.directory.shownAddress(agent),
-      attempt
+      attempt: this.#term?.attemptOf(attempt) ?? attempt
     }
   }
 

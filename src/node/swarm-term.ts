@@ -1,5 +1,6 @@
 import type { NodeId } from '../kit/ids.js'
 import { encodePayload } from '../domain/envelope/codec.js'
+import { leaseInEpoch } from '../domain/swarm/coordination.js'
 import type { LeaseMark } from '../domain/swarm/handover.js'
 import { RECORDS } from '../domain/swarm/record-index.js'
 import { DurableTales } from './durable-tales.js'
@@ -43,6 +44,11 @@ export class SwarmTerm implements Tales {
   /** May items be leased, and outcomes accepted, now? */
   get isOn(): boolean {
     return !this.#isOver && this.#parts.seat.isCoordinating
+  }
+
+  /** Which attempt people are told that a lease is: one of this coordinator. How often others leased the item nobody here knows. */
+  attemptOf(lease: number): number {
+    return leaseInEpoch(lease)
   }
 
   /** Makes it known to a majority that an item which may not be repeated is about to be leased. False: the term is over. */

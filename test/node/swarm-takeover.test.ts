@@ -33,6 +33,22 @@ test('the launcher is killed for good mid-swarm: another participant finishes it
     )
 })
 
+test('after a takeover people are told which attempt it is, not the number of a lease', async (t) => {
+  const scene = await VotersScene.start(t)
+  const [a] = scene.members as [Member]
+  const id = await a.node.core.swarms.launch(mapOf(12))
+  const [next, other] = scene.rest(id)
+  await scene.pass(1500)
+  await scene.kill(a)
+  await scene.pass(60_000, [next, other])
+  const { past, stop } = (await next.node.core.swarms.find(id)).follow(() => {})
+  stop()
+  const told = past.flatMap((event) => (event.type === 'lease' || event.type === 'item' ? [event.attempt] : []))
+  t.ok(told.length > 12)
+  t.alike([...new Set(told)], [1])
+  t.alike([...new Set((await scene.same(id, [next, other])).results.map(({ attempt }) => attempt))], [1])
+})
+
 test('what may not be repeated and was leased by the launcher that is gone ends as unknown; nothing is begun twice, all else is done', async (t) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]

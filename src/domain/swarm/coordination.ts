@@ -27,6 +27,11 @@ export function leasesFrom(epoch: number): number {
   return (Math.max(0, epoch - 1) % NUMBERED_EPOCHS) * LEASES_AN_EPOCH
 }
 
+/** Which lease of an item one of a coordinator is among those that the same coordinator gave, from 1 on; 0 for none. */
+export function leaseInEpoch(number: number): number {
+  return number === 0 ? 0 : ((number - 1) % LEASES_AN_EPOCH) + 1
+}
+
 /** Participants of a swarm that vote, the launcher among them. */
 export const MAX_VOTERS = 64
 
