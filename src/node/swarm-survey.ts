@@ -1,5 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { shellWord } from '../kit/text.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { RefusalCode } from '../domain/routing/decide.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
@@ -11,6 +12,9 @@ import type { Outbox } from './outbox.js'
 import type { Peers } from './peers.js'
 import { justified } from './swarm-offers.js'
 import type { Visibility } from './visibility.js'
+
+/** Why an agent is left out whose node is away. */
+const OFFLINE = 'offline'
 
 /** What surveying needs. */
 export interface SurveyParts {
@@ -66,7 +70,7 @@ export function survey(
     const missing = labels.find((label) => card.labels?.includes(label) !== true)
     const isAway = card.nodeId !== self && !peers.isOnline(card.nodeId)
     if (missing !== undefined || isAway) {
-      leaveOut(card, missing === undefined ? 'offline' : `label: its node is not marked ${missing}`)
+      leaveOut(card, missing === undefined ? OFFLINE : `label: its node is not marked ${missing}`)
       continue
     }
     const recipient = { agentId: card.id, nodeId: card.nodeId }
@@ -85,10 +89,10 @@ export function survey(
   return { allowed, leftOut, refusals }
 }
 
-/** Nobody takes part: tells "nobody can" from "may not" and from "all away". */
+/** Nobody takes part: tells "nobody can", or is on a node with the labels, from "may not" and from "all away". */
 export function nobody(
   { directory }: Pick<SurveyParts, 'directory'>,
-  { capability }: StageWants,
+  { capability, labels = [] }: StageWants,
   { leftOut, refusals }: Survey
 ): NodeError {
   if (leftOut.length === 0)
@@ -96,6 +100,13 @@ export function nobody(
   const namer = directory.namer()
   const named = leftOut.map((one) => ({ agent: namer(one.agent), rule: one.rule }))
   const why = named.map((one) => `${one.agent} (${one.rule})`).join(', ')
+  const [first] = named
+  if (refusals.length === 0 && first !== undefined && leftOut.every(({ rule }) => rule !== OFFLINE)) {
+    const message = `no agent that has ${capability} is on a node with the ${labels.length === 1 ? 'label' : 'labels'} ${labels.join(', ')}: ${why}`
+    // Its labels are shown there.
+    const next = [`a2a-node agents show ${shellWord(first.agent)}`, 'a2a-node agents']
+    return new NodeError('NO_CAPABLE_AGENT', message, { data: { leftOut: named }, next })
+  }
   return new NodeError(refusals[0] ?? 'PEER_OFFLINE', `no agent that has ${capability} may take part: ${why}`, {
     data: { leftOut: named }
   })

@@ -125,7 +125,7 @@ export class Swarms {
   /**
    * Launches a swarm and returns its id, once it is durable; its course is in {@link Swarms.follow}. With an idempotency key
    * that was given before it is the swarm of then, running or ended. `onRun`: sees a new one before anything happens in it.
-   * @throws NodeError NO_CAPABLE_AGENT when nobody can; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
+   * @throws NodeError NO_CAPABLE_AGENT when nobody can, or is on a node with the labels; TIER_VIOLATION, SANDBOX_VIOLATION or ESCALATION_REQUIRED (with the
    * rule) when some can, but none may; PEER_OFFLINE when those who can are all offline; USAGE for no or too many items;
    * CONFLICT for the key of another request; what the ledger refuses.
    */

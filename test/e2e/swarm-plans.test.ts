@@ -144,7 +144,7 @@ test('a dry run shows who would do what and who is left out, and begins nothing;
     ]
   )
   const none = await a.cli(['swarm', 'run', ...each, '--label', 'tpu', '--dry-run'])
-  t.is(none.code, 7, 'it exits as the launch would')
+  t.is(none.code, 4, 'it exits as the launch would')
   t.ok(none.stdout.includes('its node is not marked tpu') && none.stdout.includes('nobody'), none.stdout)
   t.alike((await a.json<{ swarms: unknown[] }>(['swarm', 'ls'])).swarms, [])
   const entries = (await b.json<{ tasks: unknown[] }>(['tasks'])).tasks
