@@ -120,15 +120,15 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a member takes the place of the stream of another',
     file: 'src/domain/membership/fold-document.ts',
-    find: 'if (stream?.nodeKey !== by || others.length > 0 ||',
-    put: 'if (stream === undefined ||',
+    find: 'coreKey === from)?.nodeKey === by &&',
+    put: 'coreKey === from) !== undefined &&',
     test: 'domain/membership/fold-continued',
     title: 'nobody takes the place of a stream'
   },
   {
     name: 'a stream is removed though the log could still take back that another continues it',
     file: 'src/node/continued-streams.ts',
-    find: 'if (!(await this.#parts.log.isStreamSigned(stream))) isLeft = true',
+    find: 'if (!(await this.#parts.log.isStreamSigned(stream.coreKey))) isLeft = true',
     put: 'if (this.#isClosed) isLeft = true',
     test: 'node/document-compaction',
     title: 'what the log could still take back'
@@ -136,8 +136,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a stream begins with something else than was named',
     file: 'src/node/continued-streams.ts',
-    find: 'if (hash !== continues.hash) continue',
-    put: 'if (hash === null) continue',
+    find: 'continues.blocks)) !== continues.hash) return false',
+    put: 'continues.blocks)) === null) return false',
     test: 'node/document-compaction',
     title: 'a stream that begins with something else'
   },

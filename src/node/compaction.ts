@@ -1,7 +1,7 @@
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { CountedStream } from '../domain/document/counted.js'
-import { hasPlaceFor } from '../domain/membership/fold-document.js'
+import { hasPlaceFor, mayContinue } from '../domain/membership/fold-document.js'
 import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
@@ -18,7 +18,7 @@ const PARTS = 2
 export interface CompactionParts {
   readonly log: Pick<MemberLog, 'view' | 'isStreamSigned'>
   readonly documents: Pick<DocumentStreams, 'size' | 'holders'>
-  readonly own: Pick<OwnStreams, 'nameOf' | 'continue'>
+  readonly own: Pick<OwnStreams, 'nameOf' | 'hasWritten' | 'continue'>
   readonly self: NodeId
   /** A block as a stream of a document (its id) holds it. */
   seal(document: string, block: Uint8Array): Uint8Array
@@ -65,11 +65,15 @@ export class Compaction {
   async #isDue(name: string, own: StreamKey): Promise<boolean> {
     const { documents, log, self } = this.#parts
     const { blocks, bytes } = documents.size(own)
-    if (blocks < MIN_BLOCKS || bytes < (this.#notBefore.get(own) ?? 0)) return false
     const view = log.view()
     const record = view.documents.get(name)
-    if (record === undefined || !memberAccess(view, record, self).mayWrite || !hasPlaceFor(record, self, own)) return false
-    // A home that was put back knows of what it wrote once it meets somebody who has that.
+    if (record === undefined || !memberAccess(view, record, self).mayWrite) return false
+    // A node may continue a bounded number of streams, so the later it does so again the more of them there are.
+    const times = record.streams.filter(({ nodeKey, continues }) => nodeKey === self && continues !== undefined).length
+    if (blocks < MIN_BLOCKS * (1 + times) || bytes < (this.#notBefore.get(own) ?? 0)) return false
+    if (!mayContinue(record, self, own) || !hasPlaceFor(record, self, own)) return false
+    // A home that was put back learns what it wrote once it meets somebody who has that, or by what it writes itself.
+    if (!this.#parts.own.hasWritten(own)) return false
     if (hasOthers(view, record, self) && documents.holders(own) === 0) return false
     return await log.isStreamSigned(own)
   }

@@ -1,11 +1,14 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import type { NodeId } from '../kit/ids.js'
+import { canonicalJson } from '../kit/json.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { type CountedStream, countedStreams, streamsByKey } from '../domain/document/counted.js'
+import { type CountedStream, countedStreams, formerOf, streamsToHave } from '../domain/document/counted.js'
+import { isContinued } from '../domain/membership/fold-document.js'
 import type { DocumentRecord, DocumentStreamRecord } from '../domain/membership/types.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import { memberAccess } from './document-access.js'
+import { writerOfBlock } from './document-road.js'
 import type { OwnStreams } from './own-streams.js'
 
 /** How long after a stream was left for good what is here of it is removed, in milliseconds; and how often it is tried. */
@@ -15,7 +18,7 @@ const TIDY_MS = 60_000
 export interface ContinuedStreamsParts {
   readonly clock: Clock
   readonly log: Pick<MemberLog, 'view' | 'isStreamSigned'>
-  readonly documents: Pick<DocumentStreams, 'hashOf' | 'remove'>
+  readonly documents: Pick<DocumentStreams, 'hashOf' | 'read' | 'remove'>
   readonly own: Pick<OwnStreams, 'pending'>
   readonly self: NodeId
   /** Is what is written into a document kept here? */
@@ -31,7 +34,8 @@ export interface ContinuedStreamsParts {
  */
 export class ContinuedStreams {
   readonly #parts: ContinuedStreamsParts
-  readonly #begun = new Set<StreamKey>()
+  /** What was said of each stream that has begun, as JSON: the log may come to say something else of the same core. */
+  readonly #begun = new Map<string, StreamKey>()
   /** Named by the log and not here yet. */
   readonly #awaited = new Set<StreamKey>()
   readonly #removed = new Set<StreamKey>()
@@ -43,13 +47,14 @@ export class ContinuedStreams {
   }
 
   /** Is all here that a stream begins with? */
-  readonly hasBegun = (stream: StreamKey): boolean => this.#begun.has(stream)
+  readonly hasBegun = (stream: DocumentStreamRecord): boolean => this.#begun.has(canonicalJson(stream))
 
   /** The streams of a document that count here, and how far; `own`: the one that this node writes, if the document is open. */
   counted(document: DocumentRecord, own: StreamKey | null): Map<StreamKey, CountedStream> {
     const { log, self } = this.#parts
     const counted = countedStreams(log.view(), this.#withPending(document), this.hasBegun)
-    if (own === null || counted.has(own)) return counted
+    // One whose place was taken is that of a home that was put back: it is left.
+    if (own === null || counted.has(own) || isContinued(document.streams, own)) return counted
     // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
     const { mayWrite } = memberAccess(log.view(), document, self)
     return counted.set(own, { blocks: mayWrite ? Number.POSITIVE_INFINITY : 0, beginning: null })
@@ -71,28 +76,33 @@ export class ContinuedStreams {
   }
 
   /** What was here of these streams is gone. */
-  forget(streams: Iterable<StreamKey>): void {
-    for (const stream of streams) {
-      this.#begun.delete(stream)
-      this.#removed.delete(stream)
-    }
+  forget(streams: ReadonlySet<StreamKey>): void {
+    for (const [said, stream] of this.#begun) if (streams.has(stream)) this.#begun.delete(said)
+    for (const stream of streams) this.#removed.delete(stream)
   }
 
   /** Looks at streams of a document that have not begun. Resolves to whether one of them has now. */
   async look(document: DocumentRecord): Promise<boolean> {
     let isNew = false
-    for (const [coreKey, { continues }] of streamsByKey(this.#withPending(document))) {
-      if (continues === undefined || this.#begun.has(coreKey)) continue
+    for (const stream of this.#withPending(document).streams) {
+      if (stream.continues === undefined || this.hasBegun(stream)) continue
       // What comes while it looks is looked at again.
-      this.#awaited.add(coreKey)
-      const hash = await this.#parts.documents.hashOf(coreKey, continues.blocks)
-      if (hash !== continues.hash) continue
-      this.#begun.add(coreKey)
-      this.#awaited.delete(coreKey)
+      this.#awaited.add(stream.coreKey)
+      if (!(await this.#isBegun(stream.coreKey, stream))) continue
+      this.#begun.set(canonicalJson(stream), stream.coreKey)
+      this.#awaited.delete(stream.coreKey)
       isNew = true
     }
     if (isNew) this.#tidyLater()
     return isNew
+  }
+
+  /** All that it begins with is here, and is what the log says; and who says so wrote it, since anybody may name any core. */
+  async #isBegun(key: StreamKey, { nodeKey, continues }: DocumentStreamRecord): Promise<boolean> {
+    const { documents } = this.#parts
+    if (continues === undefined || (await documents.hashOf(key, continues.blocks)) !== continues.hash) return false
+    const [first] = await documents.read(key, 0, 1)
+    return first !== undefined && writerOfBlock(first) === nodeKey
   }
 
   /** Removes nothing more. */
@@ -104,8 +114,12 @@ export class ContinuedStreams {
   /** Documents that are followed, with streams that may begin. */
   #untold(): DocumentRecord[] {
     const { log, isFollowed } = this.#parts
-    const mayBegin = ({ coreKey, continues }: DocumentStreamRecord): boolean => continues !== undefined && !this.#begun.has(coreKey)
-    return [...log.view().documents.values()].filter((record) => this.#withPending(record).streams.some(mayBegin) && isFollowed(record))
+    return [...log.view().documents.values()].filter((record) => {
+      const known = this.#withPending(record)
+      if (known.streams.every((stream) => stream.continues === undefined || this.hasBegun(stream)) || !isFollowed(record)) return false
+      const needed = new Set(streamsToHave(known, this.hasBegun))
+      return known.streams.some((stream) => needed.has(stream.coreKey) && stream.continues !== undefined && !this.hasBegun(stream))
+    })
   }
 
   #tidyLater(): void {
@@ -133,13 +147,12 @@ export class ContinuedStreams {
 
   /** Removes the streams that are needed no more. True: not all of them yet. */
   async #isUntidy(document: DocumentRecord): Promise<boolean> {
-    const streams = streamsByKey(document)
     let isLeft = false
-    for (const stream of streams.keys()) {
-      if (!this.#begun.has(stream) || this.#isClosed) continue
-      const former = formerOf(stream, streams).filter((key) => !this.#removed.has(key))
+    for (const stream of document.streams) {
+      if (stream.continues === undefined || !this.hasBegun(stream) || this.#isClosed) continue
+      const former = formerOf(document, stream, this.hasBegun).filter((key) => !this.#removed.has(key))
       if (former.length === 0) continue
-      if (!(await this.#parts.log.isStreamSigned(stream))) isLeft = true
+      if (!(await this.#parts.log.isStreamSigned(stream.coreKey))) isLeft = true
       else {
         await this.#parts.documents.remove(former)
         for (const key of former) this.#removed.add(key)
@@ -147,10 +160,4 @@ export class ContinuedStreams {
     }
     return isLeft
   }
-}
-
-/** The streams in whose place one goes on. */
-function formerOf(stream: StreamKey, streams: ReadonlyMap<StreamKey, DocumentStreamRecord>): StreamKey[] {
-  const from = streams.get(stream)?.continues?.from
-  return from === undefined ? [] : [from, ...formerOf(from, streams)]
 }

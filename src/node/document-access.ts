@@ -1,8 +1,8 @@
 import type { NodeId } from '../kit/ids.js'
 import { type AccessVerdict, accessOf, mayRestrict } from '../domain/document/access.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { isContinued, memberOf } from '../domain/membership/fold-document.js'
-import type { DocumentRecord, DocumentStreamRecord, MembershipView } from '../domain/membership/types.js'
+import { memberOf } from '../domain/membership/fold-document.js'
+import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { DocumentStreams } from '../ports/documents.js'
 
@@ -50,19 +50,15 @@ export function callerAccess(
 
 /**
  * How long each stream of a document is known to be, to be signed with an access list: of who loses the right to write, so much
- * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing.
+ * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing. Those whose place
+ * others took are named too: others may not have what took it.
  * @throws NodeError CONFLICT when a stream cannot be opened
  */
 export async function knownLengths(
   documents: Pick<DocumentStreams, 'length'>,
   { streams }: Pick<DocumentRecord, 'streams'>
 ): Promise<Record<StreamKey, number>> {
-  // A stream that another continues counts where that one has not come yet; those before it nowhere.
-  const isCounted = ({ coreKey }: DocumentStreamRecord): boolean => {
-    const next = streams.find(({ continues }) => continues?.from === coreKey)
-    return next === undefined || !isContinued(streams, next.coreKey)
-  }
-  const lengths = streams.filter(isCounted).map(async ({ coreKey }) => [coreKey, await documents.length(coreKey)] as const)
+  const lengths = streams.map(async ({ coreKey }) => [coreKey, await documents.length(coreKey)] as const)
   return Object.fromEntries(await Promise.all(lengths))
 }
 

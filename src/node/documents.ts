@@ -7,6 +7,7 @@ import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import { type CountedStream, streamsToHave } from '../domain/document/counted.js'
 import type { StreamStop } from '../domain/document/replica.js'
+import { isContinued } from '../domain/membership/fold-document.js'
 import type { DocumentRecord, DocumentStreamRecord } from '../domain/membership/types.js'
 import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
@@ -98,13 +99,15 @@ export class Documents {
     const { documents, log } = this.#parts
     await this.#followed.start()
     await this.#own.start()
-    await this.#continued.start()
     documents.start({
       onBlocks: (stream) => this.#onBlocks(stream),
       onFetched: (stream) => this.#onFetched(stream),
       onForked: (stream) => this.#onForked(stream)
     })
     this.#stopLog = log.onChange(() => this.#review())
+    this.#review()
+    // Before anybody opens a document: what has begun may be all that is here.
+    await this.#continued.start()
     this.#review()
   }
 
@@ -249,6 +252,7 @@ export class Documents {
     this.#open.set(name, opened)
     try {
       await this.#moveOn(name)
+      this.#review()
       await this.#continued.look(record)
       this.#review()
       await this.#follow(name, opened)
@@ -296,7 +300,12 @@ export class Documents {
     if (this.#isClosed) return
     const view = this.#parts.log.view()
     this.#parts.documents.follow(this.#followed.streams(view))
-    for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
+    for (const [name, opened] of this.#open) {
+      const { own } = opened
+      if (own !== null && isContinued(view.documents.get(name)?.streams ?? [], own))
+        this.#leaveOwn(own, 'another home of this node goes on in its place')
+      this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
+    }
     this.#own.announceAll()
     this.#continued.lookAll()
     this.#changes.emit()
@@ -314,6 +323,7 @@ export class Documents {
   async #begun(name: string, own: StreamKey): Promise<ReadonlyMap<StreamKey, CountedStream>> {
     const record = this.#parts.log.view().documents.get(name)
     if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
+    this.#review()
     await this.#continued.look(record)
     this.#review()
     return this.#continued.counted(record, own)

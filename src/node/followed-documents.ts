@@ -1,6 +1,6 @@
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { streamsToHave } from '../domain/document/counted.js'
+import { type HasBegun, streamsToHave } from '../domain/document/counted.js'
 import type { MembershipView } from '../domain/membership/types.js'
 import type { FollowedStream } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
@@ -19,8 +19,7 @@ export interface FollowedDocumentsParts {
   readonly self: NodeId
   /** This node's own stream of a document that is open; null when it has none, undefined when it is not open. */
   ownOf(name: string): StreamKey | null | undefined
-  /** Is all here that a stream begins with? */
-  hasBegun(stream: StreamKey): boolean
+  hasBegun: HasBegun
 }
 
 /** Stored: names that are not followed. */
@@ -65,7 +64,7 @@ export class FollowedDocuments {
     for (const record of [...view.documents.values()].sort((a, b) => isOpen(b) - isOpen(a))) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee) continue
       const own = ownOf(record.name) ?? null
-      const streams = new Set([...streamsToHave(record, hasBegun), ...(own === null ? [] : [own])])
+      const streams = new Set([...(own === null ? [] : [own]), ...streamsToHave(record, hasBegun).toReversed()])
       const mayHave = (peer: NodeId): boolean => memberAccess(log.view(), record, peer).maySee
       for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })
     }

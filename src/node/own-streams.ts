@@ -1,11 +1,11 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { NodeId } from '../kit/ids.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import { hasPlaceFor, isContinued, isStreamOf } from '../domain/membership/fold-document.js'
 import type { DocumentStreamRecord, StreamContinuation } from '../domain/membership/types.js'
-import type { DocumentStreams, OwnStreamState } from '../ports/documents.js'
+import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -24,6 +24,7 @@ export interface OwnStreamsParts {
   readonly store: NodeStore
   readonly log: MemberLog
   readonly documents: Pick<DocumentStreams, 'own' | 'append' | 'hashOf'>
+  readonly ids: IdSource
   readonly self: NodeId
   onError(error: unknown): void
 }
@@ -38,6 +39,12 @@ interface OwnStream {
   readonly blocks: number
   /** Whose place it took; null or absent: nobody's. */
   readonly continues?: StreamContinuation | null
+  /** What its core is named by beside the document and `times`, by chance: an older state of this home never comes to the same. */
+  readonly mark?: string
+}
+
+function coreName(id: string, { times, mark }: Pick<OwnStream, 'times' | 'mark'>): string {
+  return mark === undefined ? `${id}/${times}` : `${id}/${times}/${mark}`
 }
 
 const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
@@ -53,6 +60,8 @@ export class OwnStreams {
   readonly #own = new Map<string, OwnStream>()
   /** The same by stream. */
   readonly #names = new Map<StreamKey, string>()
+  /** Those that this process wrote to. */
+  readonly #written = new Set<StreamKey>()
   /** Streams on their way into the log. */
   readonly #announced = new Set<StreamKey>()
   #isQuiet = false
@@ -83,21 +92,17 @@ export class OwnStreams {
     id: string,
     { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: readonly StreamKey[] }
   ): Promise<StreamKey> {
-    const { documents } = this.#parts
-    const { stream: from, times: before } = this.#of(name)
+    const { documents, ids } = this.#parts
+    const { stream: from, times } = this.#of(name)
     if (from === null) throw new NodeError('INTERNAL', 'there is no stream to continue')
-    let times = before
-    let own: OwnStreamState
-    // One that has blocks was begun by a node that was killed before it could go on with it.
-    do own = await documents.own(`${id}/${++times}`)
-    while (own.blocks > 0)
-    await documents.append(own.stream, blocks)
-    const hash = await documents.hashOf(own.stream, blocks.length)
+    const next = { times: times + 1, mark: ids.next('core') }
+    const { stream } = await documents.own(coreName(id, next))
+    await documents.append(stream, blocks)
+    const hash = await documents.hashOf(stream, blocks.length)
     if (hash === null || this.#of(name).stream !== from)
       throw new NodeError('CONFLICT', 'this node goes on with another stream of the document')
-    const continues = { from, blocks: blocks.length, hash, former }
-    await this.#set(name, { times, stream: own.stream, blocks: blocks.length, continues })
-    return own.stream
+    await this.#set(name, { ...next, stream, blocks: blocks.length, continues: { from, blocks: blocks.length, hash, former } })
+    return stream
   }
 
   /** The stream of now as the log will have it, if it continues another and the log does not have it yet; else null. */
@@ -121,11 +126,13 @@ export class OwnStreams {
   async open(name: string, id: string): Promise<StreamKey> {
     for (;;) {
       const known = this.#of(name)
-      const { stream, blocks, isWhole } = await this.#parts.documents.own(`${id}/${known.times}`)
+      const { stream, blocks, isWhole } = await this.#parts.documents.own(coreName(id, known))
       const expected = known.stream === stream ? known.blocks : 0
-      const isKnown = known.stream === stream || blocks === 0
+      // One that the log names and this home does not know was written by a later state of it.
+      const isKnown = known.stream === stream || (blocks === 0 && !this.#isNamed(name, stream))
       if (this.#of(name).times !== known.times) continue
       if (isWhole && isKnown && blocks >= expected && !this.#isContinued(name, stream)) {
+        if (known.stream !== stream) this.#announceLeft(name)
         if (known.stream !== stream) await this.#set(name, { times: known.times, stream, blocks })
         else this.#own.set(name, { ...known, blocks })
         return stream
@@ -137,6 +144,11 @@ export class OwnStreams {
   /** Whose stream of this node it is that is written now: name of the document, or null. */
   nameOf(stream: StreamKey): string | null {
     return this.#names.get(stream) ?? null
+  }
+
+  /** Did this process write to it? */
+  hasWritten(stream: StreamKey): boolean {
+    return this.#written.has(stream)
   }
 
   /** Blocks that the stream has; of one that is left, none. */
@@ -151,6 +163,7 @@ export class OwnStreams {
    */
   async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
     if (this.nameOf(stream) !== name) return
+    this.#written.add(stream)
     const before = this.#of(name)
     this.#own.set(name, { ...before, blocks })
     if (before.blocks === 0 && (await this.#isStored())) return
@@ -159,6 +172,7 @@ export class OwnStreams {
 
   /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
   leave(name: string): Promise<void> {
+    this.#announceLeft(name)
     return this.#set(name, { ...NONE, times: this.#of(name).times + 1 })
   }
 
@@ -173,7 +187,7 @@ export class OwnStreams {
   }
 
   /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
-  announce(name: string, own: StreamKey): void {
+  announce(name: string, own: StreamKey, continues = this.#continued(name, own)): void {
     const { clock, log, telemetry } = this.#parts
     const { mesh } = log.view()
     if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
@@ -183,12 +197,26 @@ export class OwnStreams {
       telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
       clock.after(LOG_TIMEOUT_MS, () => {
         this.#announced.delete(own)
-        if (!this.#isQuiet) this.announce(name, own)
+        if (!this.#isQuiet) this.announce(name, own, continues)
       })
     }
-    const continues = this.#continued(name, own)
     const body = { kind: 'document-stream', mesh: mesh.id, name, coreKey: own, ...(continues === null ? {} : { continues }) } as const
     log.submit(body, LOG_TIMEOUT_MS).then(() => void this.#announced.delete(own), again)
+  }
+
+  /** What is left and the log does not know yet continues another all the same: what it holds is nowhere else. */
+  #announceLeft(name: string): void {
+    const pending = this.pending(name)
+    if (pending !== null) this.announce(name, pending.coreKey)
+  }
+
+  #isNamed(name: string, stream: StreamKey): boolean {
+    return (
+      this.#parts.log
+        .view()
+        .documents.get(name)
+        ?.streams.some(({ coreKey }) => coreKey === stream) === true
+    )
   }
 
   /** Does another stream go on in its place? Then it was so in a home that this one is a former state of. */

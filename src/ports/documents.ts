@@ -61,7 +61,7 @@ export interface DocumentStreams {
    * @throws NodeError CONFLICT when it cannot be opened
    */
   length(stream: StreamKey): Promise<number>
-  /** Hash (z32) of the tree over the first blocks of a stream, also of one that is not followed; null as long as not all of them are here. */
+  /** Hash (z32) of the tree over the first blocks of a stream that is followed or an own one; null as long as not all of them are here. */
   hashOf(stream: StreamKey, blocks: number): Promise<string | null>
   /** Peers that are connected now and have all of a stream that is here. */
   holders(stream: StreamKey): number

@@ -32,6 +32,11 @@ export function cannotOpen(): NodeError {
   return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
 }
 
+/** Hash (z32) of a core's tree over its first blocks; null as long as not all of them are here. */
+export async function hashOfBlocks(core: Hypercore, blocks: number): Promise<string | null> {
+  return core.contiguousLength < blocks ? null : keyToText(await core.treeHash(blocks))
+}
+
 /** One followed core of a document: fetched whole from every link that it is attached to. */
 export class DocumentCore {
   readonly #parts: DocumentCoreParts
@@ -91,8 +96,7 @@ export class DocumentCore {
   /** Hash (z32) of the tree over its first blocks; null as long as not all of them are here. */
   async hashOf(blocks: number): Promise<string | null> {
     await this.#opening
-    const core = this.#core
-    return core === null || core.contiguousLength < blocks ? null : keyToText(await core.treeHash(blocks))
+    return this.#core === null ? null : await hashOfBlocks(this.#core, blocks)
   }
 
   /** Peers that have all of it that is here. */

@@ -9,7 +9,7 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { copyStreams } from './document-copy.js'
-import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
+import { cannotOpen, DocumentCore, hashOfBlocks, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
 import { WriterCores } from './writer-cores.js'
@@ -108,13 +108,18 @@ export class DocumentCores implements DocumentStreams {
   }
 
   async length(stream: StreamKey): Promise<number> {
-    const length = await this.#look(stream, (core) => core.length())
+    const followed = this.#followed.get(stream)?.core
+    const core = followed ?? this.#core(stream)
+    const length = await core.length()
+    if (followed === undefined) await core.close()
     if (length === null) throw cannotOpen()
     return length
   }
 
-  hashOf(stream: StreamKey, blocks: number): Promise<string | null> {
-    return this.#look(stream, (core) => core.hashOf(blocks))
+  async hashOf(stream: StreamKey, blocks: number): Promise<string | null> {
+    const core = this.#followed.get(stream)?.core ?? this.#own.get(stream)
+    if (core instanceof DocumentCore) return await core.hashOf(blocks)
+    return core === undefined ? null : await hashOfBlocks(core, blocks)
   }
 
   holders(stream: StreamKey): number {
@@ -171,18 +176,6 @@ export class DocumentCores implements DocumentStreams {
     const core = (await this.#open()).get({ name: `kept/${document}`, active: false })
     await core.ready()
     return core
-  }
-
-  /** Looks at a core, also at one that is not followed. */
-  async #look<T>(stream: StreamKey, look: (core: DocumentCore) => Promise<T>): Promise<T> {
-    const followed = this.#followed.get(stream)?.core
-    if (followed !== undefined) return await look(followed)
-    const core = this.#core(stream)
-    try {
-      return await look(core)
-    } finally {
-      await core.close()
-    }
   }
 
   #core(stream: StreamKey): DocumentCore {

@@ -12,35 +12,44 @@ export interface CountedStream {
   readonly beginning: StreamBeginning | null
 }
 
+/** Is all here that a stream begins with which continues another, and was it written by who says that it is its own? */
+export type HasBegun = (stream: DocumentStreamRecord) => boolean
+
 /**
  * Which streams of a document count, and how far. A stream that continues another takes its place once all that it begins with
  * is here (`hasBegun`); until then the other one counts, and this one does not.
  */
-export function countedStreams(
-  view: MembershipView,
-  document: DocumentRecord,
-  hasBegun: (stream: StreamKey) => boolean
-): Map<StreamKey, CountedStream> {
+export function countedStreams(view: MembershipView, document: DocumentRecord, hasBegun: HasBegun): Map<StreamKey, CountedStream> {
   const counted = new Map<StreamKey, CountedStream>()
-  const streams = streamsByKey(document)
+  const streams = standing(document, hasBegun)
   for (const key of streamsToHave(document, hasBegun)) {
-    const { continues } = streams.get(key) ?? {}
-    if (continues !== undefined && !hasBegun(key)) continue
+    const stream = streams.get(key)
+    if (stream === undefined || (stream.continues !== undefined && !hasBegun(stream))) continue
+    const { continues } = stream
     const beginning = continues === undefined ? null : { former: continues.former, blocks: continues.blocks }
-    counted.set(key, { blocks: countedBlocks(view, document, key), beginning })
+    counted.set(key, { blocks: countedBlocks(view, document, key, hasBegun), beginning })
   }
   return counted
 }
 
 /** The streams of a document that are needed: all but those whose place was taken, in log order. */
-export function streamsToHave(document: DocumentRecord, hasBegun: (stream: StreamKey) => boolean): StreamKey[] {
-  const streams = streamsByKey(document)
+export function streamsToHave(document: DocumentRecord, hasBegun: HasBegun): StreamKey[] {
+  const streams = standing(document, hasBegun)
   const replaced = new Set<StreamKey>()
   // A stream stands behind the one that it continues.
-  for (const [key, { continues }] of [...streams].toReversed()) {
-    if (continues !== undefined && (replaced.has(key) || hasBegun(key))) replaced.add(continues.from)
+  for (const [key, stream] of [...streams].toReversed()) {
+    const { continues } = stream
+    if (continues !== undefined && (replaced.has(key) || hasBegun(stream))) replaced.add(continues.from)
   }
   return [...streams.keys()].filter((key) => !replaced.has(key))
+}
+
+/** The streams in whose place one goes on, the last one first. */
+export function formerOf(document: DocumentRecord, stream: DocumentStreamRecord, hasBegun: HasBegun): StreamKey[] {
+  const streams = standing(document, hasBegun)
+  const former: StreamKey[] = []
+  for (let key = stream.continues?.from; key !== undefined; key = streams.get(key)?.continues?.from) former.push(key)
+  return former
 }
 
 /**
@@ -49,7 +58,7 @@ export function streamsToHave(document: DocumentRecord, hasBegun: (stream: Strea
  * what it began with if the list names a stream that it continues. A member that was put out is judged by its last
  * certificate: what it wrote stays until a list leaves it out.
  */
-export function countedBlocks(view: MembershipView, document: DocumentRecord, stream: StreamKey): number {
+export function countedBlocks(view: MembershipView, document: DocumentRecord, stream: StreamKey, hasBegun: HasBegun = () => false): number {
   const { access, creator, streams } = document
   const guarded = { owner: view.mesh?.owner ?? '', creator, access: access?.access ?? null }
   const mayWrite = streams.some(({ nodeKey, coreKey }) => {
@@ -59,19 +68,22 @@ export function countedBlocks(view: MembershipView, document: DocumentRecord, st
   if (mayWrite) return Number.POSITIVE_INFINITY
   const lengths = access?.lengths ?? {}
   const known = (key: StreamKey): number => (Object.hasOwn(lengths, key) ? (lengths[key] ?? 0) : 0)
-  const byKey = streamsByKey(document)
-  const { continues } = byKey.get(stream) ?? {}
-  if (continues === undefined) return known(stream)
-  let isNamed = known(stream) > 0
-  for (let key: StreamKey | undefined = continues.from; key !== undefined && !isNamed; key = byKey.get(key)?.continues?.from) {
-    isNamed = known(key) > 0
-  }
-  return isNamed ? Math.max(known(stream), continues.blocks) : 0
+  const record = standing(document, hasBegun).get(stream)
+  if (record?.continues === undefined) return known(stream)
+  const isNamed = [stream, ...formerOf(document, record, hasBegun)].some((key) => known(key) > 0)
+  return isNamed ? Math.max(known(stream), record.continues.blocks) : 0
 }
 
-/** The streams of a document by their cores, in log order. What several nodes name is as the first of them named it. */
-export function streamsByKey({ streams }: Pick<DocumentRecord, 'streams'>): Map<StreamKey, DocumentStreamRecord> {
-  const first = new Map<StreamKey, DocumentStreamRecord>()
-  for (const stream of streams) if (!first.has(stream.coreKey)) first.set(stream.coreKey, stream)
-  return first
+/**
+ * The streams of a document by their cores, in log order, each as one node says: what several name is as the one that wrote it
+ * says, where that is known, else as the first of them.
+ */
+function standing({ streams }: DocumentRecord, hasBegun: HasBegun): Map<StreamKey, DocumentStreamRecord> {
+  const byKey = new Map<StreamKey, DocumentStreamRecord>()
+  const isProven = (stream: DocumentStreamRecord): boolean => stream.continues !== undefined && hasBegun(stream)
+  for (const stream of streams) {
+    const known = byKey.get(stream.coreKey)
+    if (known === undefined || (!isProven(known) && isProven(stream))) byKey.set(stream.coreKey, stream)
+  }
+  return byKey
 }

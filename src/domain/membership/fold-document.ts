@@ -15,7 +15,7 @@ export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
 /** Streams of one member that others continue. */
-export const MAX_CONTINUED_OF_MEMBER = 128
+export const MAX_CONTINUED_OF_MEMBER = 32
 
 type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
@@ -52,8 +52,8 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths }: Body
   if (record === null) return skip('the document is unknown')
   if (!mayRestrict({ owner: mesh.owner, creator: record.creator, access: null }, by))
     return skip('its author may not restrict the document')
-  // Of a stream that continues another both are named: it may be that nobody has it yet.
-  if (Object.keys(lengths).length > 2 * MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
+  // With a stream that continues others these are named too: it may be that nobody has it yet.
+  if (Object.keys(lengths).length > 4 * MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
   const stored = record.access
   if (access.serial !== stored?.access.serial) {
     const fault = serialFault(stored?.access.serial ?? 0, access.serial)
@@ -93,16 +93,16 @@ export function foldDocumentStream(scene: Scene, { name, coreKey, continues }: B
   )
 }
 
-/**
- * A node continues a stream that nothing continues yet, with clientIDs of the streams before it. One that another node names as
- * well it may not: it could be that node's.
- */
-function isContinuation({ streams }: DocumentRecord, by: NodeId, { from, former }: StreamContinuation): boolean {
-  const [stream, ...others] = streams.filter(({ coreKey }) => coreKey === from)
-  if (stream?.nodeKey !== by || others.length > 0 || isContinued(streams, from)) return false
-  const before = stream.continues?.former ?? []
+/** May a node continue a stream: one that it named before any other node did, and that nothing continues yet? */
+export function mayContinue({ streams }: Pick<DocumentRecord, 'streams'>, by: NodeId, from: string): boolean {
+  return streams.find(({ coreKey }) => coreKey === from)?.nodeKey === by && !isContinued(streams, from)
+}
+
+/** It goes on with clientIDs of the author's own streams. */
+function isContinuation(record: DocumentRecord, by: NodeId, { from, former }: StreamContinuation): boolean {
+  const before = record.streams.find(isStreamOf(by, from))?.continues?.former ?? []
   const isKnown = former.every((key) => key === from || before.includes(key))
-  return isKnown && former[0] === (before[0] ?? from) && new Set(former).size === former.length
+  return mayContinue(record, by, from) && isKnown && former[0] === (before[0] ?? from) && new Set(former).size === former.length
 }
 
 /** Is a stream of a document one that another continues? */

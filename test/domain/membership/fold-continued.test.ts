@@ -41,7 +41,7 @@ function notes(log: LogModel): DocumentRecord {
 /** Which streams count when these have begun, and how many blocks of each. */
 function counted(log: LogModel, begun: readonly string[]): Record<string, number> {
   const has = new Set(begun.map(keyText))
-  const streams = countedStreams(log.view(), notes(log), (key) => has.has(key))
+  const streams = countedStreams(log.view(), notes(log), ({ coreKey }) => has.has(coreKey))
   const names = new Map(['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => [keyText(name), name]))
   return Object.fromEntries([...streams].map(([key, { blocks }]) => [names.get(key) ?? key, blocks]))
 }
@@ -62,12 +62,22 @@ test('a member continues its own last stream and nothing else, with the clientID
   t.alike(notes(log).streams[3]?.continues, { from: keyText('a2'), blocks: 3, hash: keyText('tree'), former: ['a1', 'a2'].map(keyText) })
 })
 
-test('nobody takes the place of a stream by naming it as its own', (t: Assert) => {
+test('nobody takes the place of a stream by naming it as its own, nor keeps its member from continuing it', (t: Assert) => {
   const log = world()
   t.is(stream(log, bob, 'a1'), null)
   t.ok(stream(log, bob, 'b2', 'a1'))
-  t.ok(stream(log, ann, 'a2', 'a1'), 'whose it is cannot be told any more')
-  t.alike(counted(log, ['a2', 'b2']), { a1: ALL, b1: ALL })
+  t.is(stream(log, ann, 'a2', 'a1'), null)
+  t.alike(counted(log, ['a2', 'b2']), { b1: ALL, a2: ALL })
+})
+
+test('of several who name a stream the one counts that wrote what it begins with', (t: Assert) => {
+  const log = world()
+  // Bob brought the entry of ann into the log, behind one of his own.
+  t.is(stream(log, bob, 'a2'), null)
+  t.is(stream(log, ann, 'a2', 'a1'), null)
+  const begun = countedStreams(log.view(), notes(log), ({ nodeKey, continues }) => nodeKey === ann.id && continues !== undefined)
+  t.alike(begun.get(keyText('a2'))?.beginning, { former: [keyText('a1')], blocks: 3 })
+  t.absent(begun.has(keyText('a1')))
 })
 
 test('a stream that continues another takes its place once it has begun, also when one between them never did', (t: Assert) => {
@@ -85,7 +95,7 @@ test('a stream that continues another takes its place once it has begun, also wh
     'all are fetched until one has begun'
   )
   t.alike(
-    streamsToHave(notes(log), (key) => key === keyText('a2')),
+    streamsToHave(notes(log), ({ coreKey }) => coreKey === keyText('a2')),
     ['b1', 'a2', 'a3'].map(keyText)
   )
 })
