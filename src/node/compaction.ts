@@ -48,9 +48,11 @@ export class Compaction {
     const { own, seal, onBegun } = this.#parts
     if (before === null || own.nameOf(before) !== name || !(await this.#isDue(name, before))) return
     try {
-      await document.compact(async ({ blocks, former }) => {
+      await document.compact(async ({ blocks, former }, isSound) => {
         if (own.nameOf(before) !== name || !this.#isWorth(before, blocks)) return null
-        const next = await own.continue(name, id, { blocks: blocks.map((block) => seal(id, block)), former })
+        const next = await own.continue(name, id, { blocks: blocks.map((block) => seal(id, block)), former }, isSound)
+        if (next === null) this.#notBefore.set(before, PARTS * this.#parts.documents.size(before).bytes)
+        if (next === null) return null
         opened.own = next
         return { own: next, counted: await onBegun(name, next) }
       })

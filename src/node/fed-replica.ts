@@ -1,10 +1,20 @@
 import type { StreamKey } from '../domain/document/client-ids.js'
+import type { CountedStream } from '../domain/document/counted.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
+import { NOT_ALLOWED } from './document-access.js'
 
 /** Blocks that are read at once. */
 const READ_BLOCKS = 256
 const NOTHING = new Uint8Array()
+
+/** Where a stream ended, and why. */
+export type Stop = Pick<StreamStop, 'at' | 'reason'>
+
+/** How many blocks of a stream are taken, of those that count. */
+export function limitOf(stream: StreamKey, counted: ReadonlyMap<StreamKey, CountedStream>, stops: ReadonlyMap<StreamKey, Stop>): number {
+  return Math.min(counted.get(stream)?.blocks ?? 0, stops.get(stream)?.at ?? Number.POSITIVE_INFINITY)
+}
 
 /** What a {@link FedReplica} needs. */
 export interface FedReplicaParts {
@@ -32,6 +42,18 @@ export class FedReplica {
     this.replica = replica
     this.#parts = parts
     this.#next = new Map(Object.entries(replica.vectorClock()))
+  }
+
+  /** Before it is fed: streams count so far, and these ended. Returns the streams that this brings to their end. */
+  begin(counted: ReadonlyMap<StreamKey, CountedStream>, stops: ReadonlyMap<StreamKey, Stop>): readonly StreamStop[] {
+    const { replica } = this
+    const found = [...counted].flatMap(([stream, { beginning }]) => (beginning === null ? [] : replica.continues(stream, beginning)))
+    for (const [stream, { at, reason }] of stops) replica.stop(stream, at, reason)
+    for (const [stream, { blocks }] of counted) {
+      if (Number.isFinite(blocks)) replica.stop(stream, blocks, NOT_ALLOWED)
+      this.offer(stream)
+    }
+    return found
   }
 
   /** How many blocks of a stream were taken. */

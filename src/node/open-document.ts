@@ -2,13 +2,15 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import type { CountedStream } from '../domain/document/counted.js'
+import type { OwnSnapshot } from '../domain/document/own-snapshot.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import { NOT_ALLOWED } from './document-access.js'
-import { FedReplica } from './fed-replica.js'
+import { FedReplica, limitOf, type Stop } from './fed-replica.js'
 import { type KeptDocument, replicaOfKept } from './kept-documents.js'
 import { ProgramIds } from './program-ids.js'
 import { Renewal } from './renewal.js'
+import { replicaWith } from './scratch-replica.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
@@ -48,8 +50,6 @@ interface Moved {
   readonly own: StreamKey
   readonly counted: ReadonlyMap<StreamKey, CountedStream>
 }
-
-type Stop = Pick<StreamStop, 'at' | 'reason'>
 
 /**
  * A document whose replica is in memory: fed with every block of the streams that count, its edits put into the own stream.
@@ -118,14 +118,14 @@ export class OpenDocument {
   }
 
   /**
-   * Goes on with another own stream, which begins with what the one of now has left. `move` begins it and says what counts then;
-   * null: not now. Does nothing while that cannot be told.
+   * Goes on with another own stream, which begins with what the one of now has left. `move` begins it, if `isSound` says that the
+   * document is the same with it, and says what counts then; null: not now. Does nothing while that cannot be told.
    */
-  compact(move: (left: NonNullable<ReturnType<Replica['ownSnapshot']>>) => Promise<Moved | null>): Promise<void> {
+  compact(move: (left: OwnSnapshot, isSound: (own: StreamKey) => Promise<boolean>) => Promise<Moved | null>): Promise<void> {
     return this.#inTurn(async () => {
       if (this.#renewal.isDue || this.#isBehind) return
       const left = this.#replica.ownSnapshot()
-      const moved = left === null ? null : await move(left)
+      const moved = left === null ? null : await move(left, (own) => this.#isSound(own, left))
       if (moved === null) return
       this.#own = moved.own
       this.#hasWritten = false
@@ -249,10 +249,19 @@ export class OpenDocument {
   #fedOne(replica: Replica): FedReplica {
     return new FedReplica(this.#heard(replica), {
       ...this.#parts,
-      limitOf: (stream) => Math.min(this.#counted.get(stream)?.blocks ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
+      limitOf: (stream) => limitOf(stream, this.#counted, this.#stops),
       onStops: (stops) => this.#noteStops(stops),
       isOver: () => this.#renewal.isDue || this.#isClosed
     })
+  }
+
+  /** Who has never seen the own stream of now, does it come to the same document with one that begins with this? */
+  async #isSound(own: StreamKey, left: OwnSnapshot): Promise<boolean> {
+    const counted = new Map([...this.#counted].filter(([stream]) => stream !== this.#own))
+    const replica = await replicaWith({ own, left, counted, stops: this.#stops }, this.#parts)
+    const isSame = replica.isSameAs(this.#replica)
+    replica.doc.destroy()
+    return isSame
   }
 
   /** What changes in it is news. What this node writes is so once it is durable, and what is read anew once that is whole. */
@@ -385,11 +394,6 @@ export class OpenDocument {
     this.#renewal.isDue = false
     this.#replica.doc.destroy()
     this.#fed = this.#fedOne(this.#parts.make(this.#own))
-    for (const [stream, { beginning }] of this.#counted) if (beginning !== null) this.#noteStops(this.#replica.continues(stream, beginning))
-    for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
-    for (const [stream, { blocks }] of this.#counted) {
-      if (Number.isFinite(blocks)) this.#replica.stop(stream, blocks, NOT_ALLOWED)
-      this.#fed.offer(stream)
-    }
+    this.#noteStops(this.#fed.begin(this.#counted, this.#stops))
   }
 }

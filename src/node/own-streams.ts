@@ -84,19 +84,21 @@ export class OwnStreams {
   }
 
   /**
-   * Begins another stream with what the one of now has left, and goes on with that one. Resolves to it once that is durable.
-   * `id`: of the document.
+   * Begins another stream with what the one of now has left, and goes on with that one. Resolves to it once that is durable; null:
+   * `isSound` said no. `id`: of the document.
    */
   async continue(
     name: string,
     id: string,
-    { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: readonly StreamKey[] }
-  ): Promise<StreamKey> {
+    { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: StreamContinuation['former'] },
+    isSound: (stream: StreamKey) => Promise<boolean>
+  ): Promise<StreamKey | null> {
     const { documents, ids } = this.#parts
     const { stream: from, times } = this.#of(name)
     if (from === null) throw new NodeError('INTERNAL', 'there is no stream to continue')
     const next = { times: times + 1, mark: ids.next('core') }
     const { stream } = await documents.own(coreName(id, next))
+    if (!(await isSound(stream))) return null
     await documents.append(stream, blocks)
     const hash = await documents.hashOf(stream, blocks.length)
     if (hash === null || this.#of(name).stream !== from)

@@ -1,41 +1,14 @@
 import test, { type Assert } from 'brittle'
-import type { DocumentStreamRecord } from '../../src/domain/membership/types.js'
+import { idle, MANY, stop, streamsOf, TIDY_MS, writeMuch } from '../support/document-compaction.js'
 import { documentScene, Program, textOn, write } from '../support/document-scene.js'
 import { FakeStore } from '../support/fake-store.js'
-import type { FakeNode, World } from '../support/fake-node.js'
+import type { FakeNode } from '../support/fake-node.js'
 import { keyText, MESH } from '../support/membership.js'
-
-/** How long a document that nobody uses stays open, and how long what was replaced stays here then. */
-const [IDLE_MS, TIDY_MS] = [30_000, 60_000]
-/** Edits that make a stream long enough. */
-const MANY = 1100
-
-/** Writes a text of one character, again and again, and one that stays. */
-async function writeMuch(node: FakeNode, last: string): Promise<void> {
-  for (let edit = 0; edit < MANY; edit++) await write(node.api(), `${edit % 10}`)
-  await write(node.api(), last)
-}
-
-function streamsOf(world: World): readonly DocumentStreamRecord[] {
-  return world.log.view().documents.get('notes')?.streams ?? []
-}
 
 /** Streams of the document, as a node shows them, and their blocks. */
 async function blocksOn(node: FakeNode): Promise<Record<string, number>> {
   const { streams } = await node.api().call('documents.show', { document: 'notes' })
   return Object.fromEntries(streams.map(({ stream, blocks }) => [stream, blocks]))
-}
-
-/** It runs no more, and nobody reaches it. */
-async function stop(world: World, node: FakeNode, others: readonly FakeNode[]): Promise<void> {
-  for (const other of others) world.net.disconnect(node.id, other.id)
-  await node.core.close()
-}
-
-async function idle(world: World): Promise<void> {
-  await world.settle()
-  await world.pass(IDLE_MS)
-  await world.settle()
 }
 
 test('a long stream goes on as another one that begins with what it left, and then nobody keeps it any more', async (t: Assert) => {
@@ -220,4 +193,22 @@ test('a document that is forgotten and followed again has what took the place of
   await world.settle()
   t.is(await textOn(ann), 'of bob')
   t.is(world.streams.held(ann.id, former ?? ''), 0)
+})
+
+test('who brings the entry of another into the log cannot take the stream of it by naming it first', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  world.log.isWritable = false
+  await idle(world)
+  await write(bob.api(), 'of bob, after')
+  await world.pass(2000)
+  const stored = await bob.store.read<Record<string, { stream: string }>>('document-streams')
+  const coreKey = stored?.notes?.stream ?? ''
+  world.log.model.write(ann.actor, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey })
+  world.log.changed()
+  world.log.isWritable = true
+  await world.pass(2 * TIDY_MS)
+  t.is(streamsOf(world).length, 3)
+  for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of bob, after')
 })
