@@ -1,7 +1,7 @@
 import { NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
-import { shown } from '../kit/text.js'
+import { shellWord, shown } from '../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../domain/document/access.js'
 import { cleanName, DOCUMENT_NAME_MAX } from '../domain/membership/schema.js'
 import { tierText } from '../domain/routing/tier.js'
@@ -29,6 +29,8 @@ const LOG_TIMEOUT_MS = 10_000
 /** A watched list and a watched value are told again after so many milliseconds at the earliest. */
 const LIST_MS = 100
 const READ_MS = 20
+/** How long somebody waits for the first of a document that others wrote, in milliseconds. */
+const HERE_MS = 3000
 
 type Params<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
@@ -124,23 +126,25 @@ async function restrictDocument(
   return documentDetail(node, node.documents.known.find(record.name, by), by)
 }
 
-/** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
+/** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE */
 async function readDocument(node: NodeCore, params: Params<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../domain/document/shared-types.js')
   const root = rootOf(params)
   return await node.documents.with(known.record.name, async (open) => {
+    await mustBeHere(node, known.record)
     const value = await open.read(({ doc }) => readShared(doc, params.type, root))
     return reading(known, params.type, root, value)
   })
 }
 
-/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE */
+/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE */
 async function editDocument(node: NodeCore, { document, edit }: Params<'documents.edit'>, by: DocumentCaller): Result<'documents.edit'> {
   const known = writable(node, await found(node, document, by), by)
   const { editShared, readShared } = await import('../domain/document/shared-types.js')
   const root = rootOf(edit)
   return await node.documents.with(known.record.name, async (open) => {
+    await mustBeHere(node, known.record)
     let changed = false
     const stop = open.onNews(() => (changed = true))
     const value = await open
@@ -150,6 +154,27 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
       })
       .finally(stop)
     return { ...reading(known, edit.type, root, value), changed }
+  })
+}
+
+/** Of what others wrote something comes in a moment, or nobody is there who has it. @throws NodeError PEER_OFFLINE */
+async function mustBeHere(node: NodeCore, record: KnownDocument['record']): Promise<void> {
+  const { clock } = node.parts
+  const isHere = (): boolean => !node.documents.isMissing(record)
+  if (isHere()) return
+  await new Promise<void>((resolve) => {
+    const stop = node.documents.onChange(() => isHere() && done())
+    const timer = clock.after(HERE_MS, () => done())
+    const done = (): void => {
+      stop()
+      clock.clear(timer)
+      resolve()
+    }
+  })
+  if (isHere()) return
+  const name = shown(record.name)
+  throw new NodeError('PEER_OFFLINE', `others wrote into the document ${name}, and nobody who has it is there: nothing of it is here yet`, {
+    next: [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   })
 }
 

@@ -5,7 +5,7 @@ import type { IdSource, NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { type CountedStream, streamsToHave } from '../domain/document/counted.js'
+import { type CountedStream, countedBlocks, streamsToHave } from '../domain/document/counted.js'
 import type { StreamStop } from '../domain/document/replica.js'
 import { isContinued } from '../domain/membership/fold-document.js'
 import type { DocumentRecord, DocumentStreamRecord } from '../domain/membership/types.js'
@@ -140,6 +140,13 @@ export class Documents {
   streamsOf(record: DocumentRecord): DocumentStreamRecord[] {
     const needed = new Set(streamsToHave(record, this.#continued.hasBegun))
     return record.streams.filter(({ coreKey }) => needed.has(coreKey))
+  }
+
+  /** Did others write into a document of which nothing is here yet? */
+  isMissing(record: DocumentRecord): boolean {
+    const { log, documents } = this.#parts
+    const streams = this.streamsOf(record).filter(({ coreKey }) => countedBlocks(log.view(), record, coreKey) > 0)
+    return streams.length > 0 && streams.every(({ coreKey }) => documents.size(coreKey).blocks === 0)
   }
 
   /** How a stream ended; null while it goes on, and where the document is not open. */
