@@ -8,8 +8,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a member writes with the clientID of another',
     file: 'src/domain/document/stream.ts',
-    find: 'if (this.#ids.ownerOf(client) !== this.key)',
-    put: 'if (this.#ids.ownerOf(client) === null)',
+    find: 'return this.#ids.ownerOf(client) === this.key && (',
+    put: 'return this.#ids.ownerOf(client) !== null || (',
     test: replica,
     title: 'an update with the clientID of another ends its stream there'
   },
@@ -168,8 +168,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'the pieces of a snapshot have one order',
     file: 'src/domain/document/snapshot-pieces.ts',
-    find: 'const lane = (writes === null ? undefined : this.#ofClient.get(writes.client)) ?? new Lane()',
-    put: 'const lane = [...this.#lanes][0] ?? new Lane()',
+    find: 'return writes === null ? null : writes.client',
+    put: 'return writes === null ? 0 : 0',
     test: ownSnapshot,
     title: 'two snapshots that stand on each other are applied'
   },
@@ -192,8 +192,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'clientIDs of former streams are of nobody once their stream ended',
     file: 'src/domain/document/client-ids.ts',
-    find: 'for (const key of [stream, ...(this.#former.get(stream) ?? [])]) {',
-    put: 'for (const key of [stream]) {',
+    find: 'for (const key of this.#former.get(stream) ?? []) this.#close(key)',
+    put: '',
     test: ownSnapshot,
     title: 'what the former stream of one that ended wrote is filled'
   },

@@ -52,9 +52,12 @@ export class ContinuedStreams {
   /** The streams of a document that count here, and how far; `own`: the one that this node writes, if the document is open. */
   counted(document: DocumentRecord, own: StreamKey | null): Map<StreamKey, CountedStream> {
     const { log, self } = this.#parts
-    const counted = countedStreams(log.view(), this.#withPending(document), this.hasBegun)
-    // One whose place was taken is that of a home that was put back: it is left.
-    if (own === null || counted.has(own) || isContinued(document.streams, own)) return counted
+    const known = this.#withPending(document)
+    const counted = countedStreams(log.view(), known, this.hasBegun)
+    if (own === null || counted.has(own)) return counted
+    // One whose place was taken is that of a home that was put back: it is left. And one that continues another begins or does not.
+    const isBeginning = known.streams.some(({ coreKey, continues }) => coreKey === own && continues !== undefined)
+    if (isBeginning || isContinued(document.streams, own)) return counted
     // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
     const { mayWrite } = memberAccess(log.view(), document, self)
     return counted.set(own, { blocks: mayWrite ? Number.POSITIVE_INFINITY : 0, beginning: null })

@@ -318,12 +318,14 @@ export class Documents {
     this.#changes.emit()
   }
 
-  async #follow(name: string, { document, own }: Opened): Promise<void> {
-    const record = this.#parts.log.view().documents.get(name)
-    if (record === undefined) return
-    const counted = this.#continued.counted(record, own)
-    for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
-    await document.follow(counted)
+  async #follow(name: string, opened: Opened): Promise<void> {
+    const { document } = opened
+    await document.follow(() => {
+      const record = this.#parts.log.view().documents.get(name)
+      const counted = record === undefined ? new Map<StreamKey, CountedStream>() : this.#continued.counted(record, opened.own)
+      for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
+      return counted
+    })
   }
 
   /** What an own stream begins with takes the place of what this node wrote before. */

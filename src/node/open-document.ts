@@ -9,7 +9,7 @@ import { NOT_ALLOWED } from './document-access.js'
 import { FedReplica, limitOf, type Stop } from './fed-replica.js'
 import { type KeptDocument, replicaOfKept } from './kept-documents.js'
 import { ProgramIds } from './program-ids.js'
-import { Renewal } from './renewal.js'
+import { type DocumentNews, Renewal } from './renewal.js'
 import { replicaWith } from './scratch-replica.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
@@ -37,13 +37,6 @@ export interface OpenDocumentParts {
   onWritten(own: StreamKey): void
   onError(error: unknown): void
 }
-
-/** What those who hold a document are told. */
-export type DocumentNews =
-  /** `by`: the session that wrote it; null for this node and for others. */
-  | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
-  /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
-  | { readonly type: 'reset'; readonly isMoved: boolean }
 
 /** Another own stream, and what counts with it. */
 interface Moved {
@@ -87,9 +80,10 @@ export class OpenDocument {
     return this.#news.on(listener)
   }
 
-  /** The streams that count, and how far. Resolves when all that is here of them is in the document. */
-  async follow(counted: ReadonlyMap<StreamKey, CountedStream>): Promise<void> {
+  /** The streams that count, and how far, as it is when their turn comes. Resolves when all that is here of them is in the document. */
+  async follow(counts: () => ReadonlyMap<StreamKey, CountedStream>): Promise<void> {
     await this.#inTurn(async () => {
+      const counted = counts()
       if (!this.#hasBegun) await this.#begin(counted)
       this.#hasBegun = true
       this.#count(counted)
@@ -108,8 +102,11 @@ export class OpenDocument {
       this.#renewal.need('replaced', this.#fed)
     }
     for (const [stream, { blocks, beginning }] of counted) {
-      const was = before.get(stream)?.blocks ?? Number.POSITIVE_INFINITY
-      if (beginning !== null && !before.has(stream) && !this.#renewal.isDue) this.#noteStops(this.#replica.continues(stream, beginning))
+      const known = before.get(stream)
+      const was = known?.blocks ?? Number.POSITIVE_INFINITY
+      // The log said something else of it once, and took that back.
+      if (known !== undefined && JSON.stringify(known.beginning) !== JSON.stringify(beginning)) this.#renewal.need('void', this.#fed)
+      if (beginning !== null && known === undefined && !this.#renewal.isDue) this.#noteStops(this.#replica.continues(stream, beginning))
       if (blocks < was) this.#limit(stream, blocks)
       // What was refused counts after all.
       else if (blocks > was) this.#renewal.need('void', this.#fed)

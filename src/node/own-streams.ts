@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
-import type { StreamKey } from '../domain/document/client-ids.js'
+import type { FormerStream, StreamKey } from '../domain/document/client-ids.js'
 import { hasPlaceFor, isContinued, isStreamOf } from '../domain/membership/fold-document.js'
 import type { DocumentStreamRecord, StreamContinuation } from '../domain/membership/types.js'
 import type { DocumentStreams } from '../ports/documents.js'
@@ -90,7 +90,7 @@ export class OwnStreams {
   async continue(
     name: string,
     id: string,
-    { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: StreamContinuation['former'] },
+    { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: readonly FormerStream[] },
     isSound: (stream: StreamKey) => Promise<boolean>
   ): Promise<StreamKey | null> {
     const { documents, ids } = this.#parts

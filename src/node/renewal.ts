@@ -1,5 +1,11 @@
 import type { FedReplica } from './fed-replica.js'
-import type { DocumentNews } from './open-document.js'
+
+/** What those who hold a document are told. */
+export type DocumentNews =
+  /** `by`: the session that wrote it; null for this node and for others. */
+  | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
+  /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
+  | { readonly type: 'reset'; readonly isMoved: boolean }
 
 /**
  * Why a replica is made anew, the weakest reason first: an edit of this node was refused, a stream took the place of another, part

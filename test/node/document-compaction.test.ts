@@ -166,7 +166,7 @@ test('a stream that begins with something else than its writer named never takes
   const streams = bob.core.parts.documents
   const { stream } = await streams.own('another')
   await streams.append(stream, [new Uint8Array([1])])
-  const continues = { from, blocks: 1, hash: keyText('something else'), former: [from] }
+  const continues = { from, blocks: 1, hash: keyText('something else'), former: [{ stream: from, sessions: 1 }] }
   const said = world.log.model.write(bob.actor, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: stream, continues })
   t.is(said.skipped, null)
   world.log.changed()

@@ -29,6 +29,13 @@ export function clientIdOf({ stream, number }: Session, hash: Hash): number {
   return id === 0 ? 1 : id
 }
 
+/** A stream that another one continues. */
+export interface FormerStream {
+  readonly stream: StreamKey
+  /** How many sessions of it were opened: at least 1, at most {@link MAX_SESSIONS}. */
+  readonly sessions: number
+}
+
 /** Two streams of which a session has the same clientID. */
 export interface ClientIdClash {
   readonly keeper: StreamKey
@@ -50,7 +57,8 @@ interface Owner extends Session {
 export class ClientIds {
   readonly #hash: Hash
   readonly #owners = new Map<number, Owner>()
-  readonly #ended = new Set<StreamKey>()
+  /** Streams of which all clientIDs were worked out. */
+  readonly #closed = new Set<StreamKey>()
   readonly #counts = new Map<StreamKey, number>()
   /** Streams that another one continues, and which; and the other way round. */
   readonly #heirs = new Map<StreamKey, StreamKey>()
@@ -98,37 +106,40 @@ export class ClientIds {
     return clash
   }
 
-  /** All sessions of these streams belong to another one from now on: it goes on with the clientIDs that they had. */
-  inherit(stream: StreamKey, former: readonly StreamKey[]): void {
-    this.#former.set(stream, former)
-    for (const key of former) this.#heirs.set(key, stream)
+  /** Sessions of these streams belong to another one from now on, which says what they wrote. Returns the clashes that this shows. */
+  inherit(stream: StreamKey, former: readonly FormerStream[]): ClientIdClash[] {
+    const keys = former.map((one) => one.stream)
+    this.#former.set(stream, keys)
+    for (const key of keys) this.#heirs.set(key, stream)
+    const clashes = former.map((one) => this.open(one.stream, one.sessions))
+    return clashes.filter((clash) => clash !== null)
+  }
+
+  /** The clientIDs that a stream would have with so many sessions, and does not have yet. */
+  unopened(stream: StreamKey, count: number): Set<number> {
+    const found = new Set<number>()
+    for (let number = this.sessionsOf(stream); number < count; number++) found.add(clientIdOf({ stream, number }, this.#hash))
+    return found
   }
 
   /**
-   * Learns of sessions of the streams that one continues until a clientID is found that it uses, or there are no more: which of
-   * the 4,096 they had is said nowhere, and to work out all of them for each stream would take longer than to read most documents.
-   * Returns as {@link open}.
+   * Works out which clientIDs a stream that ended would have had, for what was built on more of it than counts, and those of its
+   * former ones. Costs 4,096 hashes for each of them, once.
    */
-  find(stream: StreamKey, clientId: number): ClientIdClash | null {
-    const former = this.#former.get(stream) ?? []
-    let clash: ClientIdClash | null = null
-    if (former.length === 0) return null
-    for (let number = 0; number < MAX_SESSIONS; number++) {
-      for (const key of former) {
-        if (this.ownerOf(clientId) === stream) return clash
-        clash = this.open(key, number + 1) ?? clash
-      }
-    }
-    return clash
+  end(stream: StreamKey): void {
+    this.#close(stream)
+    this.endFormer(stream)
   }
 
-  /** Works out which clientIDs a stream that ended would have had, for what was built on more of it than counts. Costs 4,096 hashes, once. */
-  end(stream: StreamKey): void {
-    if (this.#ended.has(stream)) return
-    this.#ended.add(stream)
-    for (const key of [stream, ...(this.#former.get(stream) ?? [])]) {
-      for (let number = this.sessionsOf(key); number < MAX_SESSIONS; number++) this.#claim({ stream: key, number, isLost: true })
-    }
+  /** The same of its former ones alone: it may have said that they had fewer sessions than others have built on. */
+  endFormer(stream: StreamKey): void {
+    for (const key of this.#former.get(stream) ?? []) this.#close(key)
+  }
+
+  #close(stream: StreamKey): void {
+    if (this.#closed.has(stream)) return
+    this.#closed.add(stream)
+    for (let number = this.sessionsOf(stream); number < MAX_SESSIONS; number++) this.#claim({ stream, number, isLost: true })
   }
 
   #claim(session: Owner): ClientIdClash | null {

@@ -25,9 +25,7 @@ export function countedStreams(view: MembershipView, document: DocumentRecord, h
   for (const key of streamsToHave(document, hasBegun)) {
     const stream = streams.get(key)
     if (stream === undefined || (stream.continues !== undefined && !hasBegun(stream))) continue
-    const { continues } = stream
-    const beginning = continues === undefined ? null : { former: continues.former, blocks: continues.blocks }
-    counted.set(key, { blocks: countedBlocks(view, document, key, hasBegun), beginning })
+    counted.set(key, { blocks: countedBlocks(view, document, key, hasBegun), beginning: beginningOf(document, stream, hasBegun) })
   }
   return counted
 }
@@ -86,4 +84,16 @@ function standing({ streams }: DocumentRecord, hasBegun: HasBegun): Map<StreamKe
     if (known === undefined || (!isProven(known) && isProven(stream))) byKey.set(stream.coreKey, stream)
   }
   return byKey
+}
+
+/**
+ * With what a stream begins. Streams before it that its author leaves out belong to it as well: nobody writes with their clientIDs
+ * any more, and what others built on these must not wait for ever.
+ */
+function beginningOf(document: DocumentRecord, stream: DocumentStreamRecord, hasBegun: HasBegun): StreamBeginning | null {
+  const { continues } = stream
+  if (continues === undefined) return null
+  const named = new Set(continues.former.map((one) => one.stream))
+  const leftOut = formerOf(document, stream, hasBegun).filter((key) => !named.has(key))
+  return { former: [...leftOut.toReversed().map((key) => ({ stream: key, sessions: 1 })), ...continues.former], blocks: continues.blocks }
 }

@@ -1,37 +1,45 @@
 import type { CheckedBlock } from './block.js'
 
-/** Blocks that wait for what they stand on, and for those before them. */
-export class Lane {
-  readonly #blocks: CheckedBlock[] = []
+/** What waits for what it stands on, and for what is before it. */
+export interface Lane {
+  /** How many wait. */
+  readonly length: number
+  /** The one that is next, as it was checked. It may be read anew each time. */
+  readonly head: CheckedBlock | undefined
+}
+
+/** Things in the order in which they came. */
+export class Line<Thing> {
+  readonly #things: Thing[] = []
   #next = 0
 
-  /** How many wait. */
+  /** How many there are. */
   get length(): number {
-    return this.#blocks.length - this.#next
+    return this.#things.length - this.#next
   }
 
   /** The one that is next. */
-  get head(): CheckedBlock | undefined {
-    return this.#blocks[this.#next]
+  get head(): Thing | undefined {
+    return this.#things[this.#next]
   }
 
   /** Puts one behind all others. */
-  push(block: CheckedBlock): void {
-    this.#blocks.push(block)
+  push(thing: Thing): void {
+    this.#things.push(thing)
   }
 
-  /** Takes the next one; undefined when none waits. */
-  shift(): CheckedBlock | undefined {
-    const block = this.head
-    if (block !== undefined) this.#next++
+  /** Takes the next one; undefined when there is none. */
+  shift(): Thing | undefined {
+    const thing = this.head
+    if (this.length > 0) this.#next++
     // Not one by one: to move a hundred thousand of them each time would take minutes.
-    if (this.#next * 2 > this.#blocks.length) this.#next -= this.#blocks.splice(0, this.#next).length
-    return block
+    if (this.#next * 2 > this.#things.length) this.#next -= this.#things.splice(0, this.#next).length
+    return thing
   }
 
   /** Forgets all of them. */
   clear(): void {
-    this.#blocks.length = 0
+    this.#things.length = 0
     this.#next = 0
   }
 }

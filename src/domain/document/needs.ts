@@ -7,18 +7,17 @@ export interface Missing {
 }
 
 /**
- * The first thing that a block stands on and that is not there; null when it can be applied. `clockOf` says how far the clock
- * of a clientID is in the document; what the block itself writes before counts too.
+ * All that a block stands on and that is not there: clientIDs, each before how far its clock must come; empty when the block can be
+ * applied. `clockOf` says how far the clock of a clientID is in the document; what the block itself writes before counts too.
  */
-export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => number): Missing | null {
+export function missingOf({ updates }: CheckedBlock, clockOf: (client: number) => number): number[] {
   const written = new Map<number, number>()
+  const missing: number[] = []
   for (const { contents } of updates) {
-    for (const [client, end] of contents.needs) {
-      if (end > (written.get(client) ?? clockOf(client))) return { client, end }
-    }
+    for (const [client, end] of contents.needs) if (end > (written.get(client) ?? clockOf(client))) missing.push(client, end)
     if (contents.writes !== null) written.set(contents.writes.client, contents.writes.clock + contents.writes.length)
   }
-  return null
+  return missing
 }
 
 /** An update of Yjs (v1) that fills the clocks of a clientID from `clock` on with nothing, as if it had been written and removed. */

@@ -1,7 +1,8 @@
 import * as Y from 'yjs'
 import { concatBytes } from '../../kit/bytes.js'
 import { encodeBlock } from './block.js'
-import type { ClientIds, StreamKey } from './client-ids.js'
+import { MAX_FORMER_STREAMS } from '../membership/schema.js'
+import type { ClientIds, FormerStream } from './client-ids.js'
 import { grouped } from './local-edits.js'
 import { sevens } from './needs.js'
 import { countUpTo } from './sorted.js'
@@ -16,21 +17,21 @@ const MAX_STRETCHES = 8192
 /** All that a member wrote into a document, to begin another stream with. */
 export interface OwnSnapshot {
   readonly blocks: readonly Uint8Array[]
-  /** The streams that this one then continues, the oldest first. */
-  readonly former: readonly StreamKey[]
+  /** The streams with whose clientIDs it writes, the oldest first. */
+  readonly former: readonly FormerStream[]
 }
 
 interface OwnWriting {
   readonly doc: Y.Doc
   readonly ids: ClientIds
   readonly stream: DocumentStream
-  /** Streams that this one continues. */
-  readonly former: readonly StreamKey[]
+  /** Those that this one continues. */
+  readonly former: readonly FormerStream[]
 }
 
 /**
  * All that the member of a stream wrote and all that is deleted in the document: first pieces, each of one clientID, then what is
- * deleted. Null when that is nothing, or something cannot be cut to the size of an update.
+ * deleted. Null when that is nothing, is of too many streams, or something cannot be cut to the size of an update.
  */
 export function snapshotOf({ doc, ids, stream, former }: OwnWriting): OwnSnapshot | null {
   const clients = [...doc.store.clients.keys()].filter((client) => ids.ownerOf(client) === stream.key).sort((a, b) => a - b)
@@ -40,8 +41,9 @@ export function snapshotOf({ doc, ids, stream, former }: OwnWriting): OwnSnapsho
   // What others would end the stream for is not written.
   if (blocks.length === 0 || [...pieces, ...deletes].some((update) => !readUpdate(update).ok)) return null
   const used = new Set(clients.map((client) => ids.streamOf(client)))
-  // The first one has the clientID that this node edits with.
-  return { blocks, former: [...former, stream.key].filter((key, place) => place === 0 || used.has(key)) }
+  const own = { stream: stream.key, sessions: ids.sessionsOf(stream.key) }
+  const left = [...former, own].filter((one) => used.has(one.stream))
+  return left.length > MAX_FORMER_STREAMS ? null : { blocks, former: left }
 }
 
 /** A stretch of what one clientID wrote, as an update holds it. */

@@ -8,7 +8,7 @@ import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { type OwnSnapshot, snapshotOf } from './own-snapshot.js'
 import { decodeSnapshot, encodeSnapshot, headOf, pastOf, type SnapshotHead } from './snapshot.js'
-import { hasRoomFor } from './snapshot-pieces.js'
+import { isSameDocument } from './same-document.js'
 import { DocumentStream, isSameBeginning, type StreamBeginning, type StreamEnd } from './stream.js'
 import { readUpdate } from './update.js'
 
@@ -70,6 +70,8 @@ export interface ReplicaCounts {
   /** Size of the document as one update, in bytes. */
   readonly bytes: number
   readonly isFull: boolean
+  /** How often something that waits was looked at. */
+  readonly looks: number
 }
 
 const CLASH = 'its clientID is that of another'
@@ -129,7 +131,8 @@ export class Replica {
       waiting: sum(({ waitingBlocks }) => waitingBlocks),
       waitingBytes: sum(({ waitingBytes }) => waitingBytes),
       bytes: this.#size.exact(),
-      isFull: this.isFull()
+      isFull: this.isFull(),
+      looks: this.#applier.looks
     }
   }
 
@@ -139,21 +142,21 @@ export class Replica {
   }
 
   /**
-   * Says that a stream goes on where others of the same member ended: before any block of it, or of these, is received, and before
-   * this node has a clientID of it. Returns the streams that this brings to their end. Saying it again changes nothing.
+   * Says that a stream goes on where others of the same member ended: before any block of it, or of these, is received. Returns the streams that this brings to their end. Saying it again changes nothing.
    * @throws NodeError CONFLICT when it comes too late, or another stream continues one of these
    */
   continues(key: StreamKey, beginning: StreamBeginning): readonly StreamStop[] {
     const known = this.#beginnings.get(key)
     if (known !== undefined && isSameBeginning(known, beginning)) return []
     const isGiven = (stream: StreamKey): boolean => (this.#streams.get(stream)?.length ?? 0) > 0
-    const isTaken = [key, ...beginning.former].some((stream) => isGiven(stream) || this.#ids.heirOf(stream) !== stream)
-    if (known !== undefined || isTaken || beginning.former.includes(key))
-      throw new NodeError('CONFLICT', 'the stream cannot continue these')
+    const former = beginning.former.map(({ stream }) => stream)
+    const isTaken = [key, ...former].some((stream) => isGiven(stream) || this.#ids.heirOf(stream) !== stream)
+    if (known !== undefined || isTaken || former.includes(key)) throw new NodeError('CONFLICT', 'the stream cannot continue these')
     this.#beginnings.set(key, beginning)
     this.#streams.get(key)?.beginsWith(beginning.blocks)
-    this.#ids.inherit(key, beginning.former)
-    return this.#drain()
+    const stops = this.#ids.inherit(key, beginning.former).flatMap((clash) => this.#lose(clash))
+    this.#applier.wakeAll()
+    return [...stops, ...this.#drain()]
   }
 
   /** Takes one block of a stream: of another member, or an own one when it is read back. Never throws. */
@@ -166,14 +169,13 @@ export class Replica {
     if (this.#isVoid || stream.isFull || this.isFull()) return { outcome: 'later', stops: [] }
     const reading = stream.check(bytes)
     if (!reading.ok) return this.#ended(stream, reading.reason)
-    if (stream.isBeginning && !this.#hasRoomFor(reading.block)) return { outcome: 'later', stops: [] }
-    const clashes = this.#clashesOf(key, reading.block)
-    const lost = clashes.find(({ loser }) => loser === key)
-    if (lost !== undefined) return this.#ended(stream, CLASH, lost.session === null ? 0 : stream.length)
-    const stops = clashes.flatMap((clash) => this.#lose(clash))
+    if (!stream.hasRoomFor(reading.block, () => this.#applier.isWhole(reading.block))) return { outcome: 'later', stops: [] }
+    const clash = this.#ids.open(key, reading.block.sessions)
+    if (clash?.loser === key) return this.#ended(stream, CLASH)
+    const stops = clash === null ? [] : this.#lose(clash)
     const fault = stream.fault(reading.block)
     if (fault !== null) return this.#ended(stream, fault)
-    stream.push(reading.block)
+    this.#applier.push(stream, reading.block)
     return { outcome: 'taken', stops: [...stops, ...this.#drain()] }
   }
 
@@ -205,13 +207,13 @@ export class Replica {
   }
 
   /**
-   * The clientID to edit with as this node: that of the first session of the first stream, always, so that a node never runs out of them.
+   * The clientID to edit with as this node: that of the first session of its stream, always, so that a node never runs out of them.
    * As long as something that was written with it waits for what it stands on, one of a session for that.
    * @throws NodeError as {@link openSession}
    */
   ownClientId(): number {
     const own = this.#mustOwn()
-    this.#ids.open(this.#beginnings.get(own)?.former[0] ?? own, 1)
+    this.#ids.open(own, 1)
     const first = this.#firstClientId(own)
     const isWhole = this.#streamOf(own)?.clockOf(first) === Y.getState(this.doc.store, first)
     return isWhole ? first : (this.#ownMeanwhile ??= this.openSession())
@@ -272,9 +274,9 @@ export class Replica {
   }
 
   /**
-   * All that this node's own stream wrote, as blocks to begin another stream with, and the streams that this one then continues.
+   * All that this node's own stream wrote, as blocks to begin another stream with, and the streams with whose clientIDs.
    * Null when that cannot be told, or not now: without a stream that goes on, while something of it waits or was not taken yet,
-   * while a part of what any stream begins with is applied, when something was filled with nothing, or cannot be cut to size.
+   * while a part of what any stream begins with is applied, when something was filled with nothing, cannot be cut to size, or is of too many streams.
    */
   ownSnapshot(): OwnSnapshot | null {
     const stream = this.#streams.get(this.#options.own ?? '')
@@ -282,6 +284,14 @@ export class Replica {
     const isSettled = this.#edits.isEmpty && [...this.#streams.values()].every(({ isPartial }) => !isPartial)
     if (this.#isVoid || this.#applier.hasFilled || !isSettled) return null
     return snapshotOf({ doc: this.doc, ids: this.#ids, stream, former: this.#beginnings.get(stream.key)?.former ?? [] })
+  }
+
+  /**
+   * Does another replica hold the same document: equal clocks, the same deleted, and what is left equal? However Yjs has cut it. So a
+   * node proves a snapshot before it goes on with it: in a replica of that and of all other streams nothing waits, and it is the same.
+   */
+  isSameAs(other: Replica): boolean {
+    return isSameDocument(this.doc, other.doc)
   }
 
   /**
@@ -317,33 +327,29 @@ export class Replica {
   #inherit(streams: SnapshotHead['streams']): boolean {
     for (const { key, beginning, length } of streams) {
       const known = this.#beginnings.get(key)
-      if (known === undefined ? beginning?.former.some((one) => this.#ids.heirOf(one) !== one) : !isSameBeginning(known, beginning))
+      if (
+        known === undefined
+          ? beginning?.former.some(({ stream }) => this.#ids.heirOf(stream) !== stream)
+          : !isSameBeginning(known, beginning)
+      )
         return false
       if (length > 0 && this.#ids.heirOf(key) !== key) return false
     }
-    for (const { key, beginning, opened, clients } of streams) {
+    for (const { key, beginning, opened } of streams) {
       if (beginning !== undefined) this.#beginnings.set(key, beginning)
       this.#ids.inherit(key, beginning?.former ?? [])
       this.#ids.open(key, opened.length)
-      for (const { client } of clients) this.#ids.find(key, client)
     }
     return true
   }
 
-  /** Is there room for a block of what a stream begins with? Always for one that takes none. */
-  #hasRoomFor(block: CheckedBlock): boolean {
-    const waiting = [...this.#streams.values()].reduce((sum, { pieceBytes }) => sum + pieceBytes, 0)
-    return hasRoomFor(block, waiting) || this.#applier.isWhole(block)
-  }
-
   #isOwn(clientId: number): boolean {
     const { own } = this.#options
-    if (own !== null) this.#ids.find(own, clientId)
-    return own !== null && this.#ids.ownerOf(clientId) === own
+    return own !== null && this.#ids.ownerOf(clientId) === own && this.#ids.streamOf(clientId) === own
   }
 
   #firstClientId(own: StreamKey): number {
-    return clientIdOf({ stream: this.#beginnings.get(own)?.former[0] ?? own, number: OWN_SESSION }, this.#options.hash)
+    return clientIdOf({ stream: own, number: OWN_SESSION }, this.#options.hash)
   }
 
   #mustOwn(): StreamKey {
@@ -366,13 +372,6 @@ export class Replica {
     return { outcome: 'ended', stops: [this.#end(stream, { at, reason }), ...this.#drain()] }
   }
 
-  /** Learns of sessions that a block announces, and of those of former streams that it goes on with. */
-  #clashesOf(key: StreamKey, { sessions, updates }: CheckedBlock): ClientIdClash[] {
-    const opened = this.#ids.open(key, sessions)
-    const found = updates.map(({ contents: { writes } }) => (writes === null ? null : this.#ids.find(key, writes.client)))
-    return [opened, ...found].filter((clash) => clash !== null)
-  }
-
   /** The stream with the larger key never had that session; when it was heard of first it is taken back. */
   #lose({ loser, session }: ClientIdClash): StreamStop[] {
     const stream = this.#streamOf(loser)
@@ -382,6 +381,7 @@ export class Replica {
   #end(stream: DocumentStream, { at, reason }: StreamEnd): StreamStop {
     const end = { at: stream.countingOf(at), reason }
     if (stream.end === null || end.at < stream.end.at) stream.end = end
+    this.#applier.wakeAll()
     const needsRebuild = stream.length > stream.end.at
     this.#isVoid ||= needsRebuild
     return { stream: stream.key, ...stream.end, needsRebuild }

@@ -3,13 +3,14 @@ import * as Y from 'yjs'
 import { z } from 'zod'
 import { fromUtf8, isKeyText, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
-import { MAX_SESSIONS } from './client-ids.js'
+import { type FormerStream, MAX_SESSIONS } from './client-ids.js'
 import type { DocumentStream, StreamBeginning, StreamPast } from './stream.js'
 
 /** Bounds of a snapshot in bytes: what it says of the streams, and the document. */
 export const SNAPSHOT_LIMITS = { maxHeadBytes: 1_048_576, maxDocumentBytes: 33_554_432 } as const
 
 const Length = z.int().nonnegative()
+const FormerSchema: z.ZodType<FormerStream> = z.object({ stream: z.custom<string>(isKeyText), sessions: z.int().min(1).max(MAX_SESSIONS) })
 const HeadSchema = z.object({
   guid: z.string().min(1).max(128),
   streams: z
@@ -23,8 +24,8 @@ const HeadSchema = z.object({
         clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length) })),
         /** How the stream ended; null while it goes on. */
         end: z.object({ at: Length, reason: z.string().max(256) }).nullable(),
-        /** What it continues, and how many of its first blocks are the snapshot of that. */
-        beginning: z.object({ former: z.array(z.custom<string>(isKeyText)).min(1), blocks: Length.min(1) }).optional()
+        /** With whose clientIDs it begins, and how many of its first blocks are the snapshot of that. */
+        beginning: z.object({ former: z.array(FormerSchema), blocks: Length.min(1) }).optional()
       })
     )
     .max(4096),

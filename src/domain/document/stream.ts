@@ -1,6 +1,6 @@
 import { BLOCK_LIMITS, type CheckedBlock, type CheckedUpdate, decodeBlock } from './block.js'
-import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
-import { Lane } from './lane.js'
+import { type ClientIds, type FormerStream, MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { type Lane, Line } from './lane.js'
 import { SnapshotPieces } from './snapshot-pieces.js'
 import { countUpTo } from './sorted.js'
 import { type Crossing, readUpdate } from './update.js'
@@ -13,15 +13,22 @@ export type BlockReading = { readonly ok: true; readonly block: CheckedBlock } |
 
 /** A stream that goes on where others of the same member ended: it begins with what they left. */
 export interface StreamBeginning {
-  /** Streams whose clientIDs, of all sessions, it has from now on; the oldest first. They are given to no replica any more. */
-  readonly former: readonly StreamKey[]
+  /**
+   * Streams whose clientIDs its snapshot writes with, and nothing behind that; the oldest first. They are given to no replica any
+   * more: what others need of these clientIDs beyond the snapshot is empty.
+   */
+  readonly former: readonly FormerStream[]
   /** How many of its first blocks are its snapshot: at least 1. */
   readonly blocks: number
 }
 
 /** Do both say the same of a stream? */
 export function isSameBeginning(one: StreamBeginning, other: StreamBeginning | undefined): boolean {
-  return one.blocks === other?.blocks && one.former.join() === other.former.join()
+  return one.blocks === other?.blocks && textOf(one) === textOf(other)
+}
+
+function textOf({ former }: StreamBeginning): string {
+  return former.map(({ stream, sessions }) => `${stream}/${sessions}`).join()
 }
 
 /** How a stream that ended did. */
@@ -41,6 +48,7 @@ export interface StreamPast {
   readonly clients: readonly { readonly client: number; readonly clock: number; readonly runs: readonly number[] }[]
 }
 
+const FOREIGN = 'an update with the clientID of another'
 const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
 
 /**
@@ -54,7 +62,7 @@ export class DocumentStream {
   /** Why it ended; null while it goes on. */
   end: StreamEnd | null = null
   /** Blocks that wait, behind what the stream begins with. */
-  readonly waiting = new Lane()
+  readonly waiting = new Line<CheckedBlock>()
   /** How many of its first blocks are a snapshot. */
   #snapshotBlocks = 0
   /** That snapshot, until all of it is applied. */
@@ -85,8 +93,9 @@ export class DocumentStream {
   /** What its applied blocks have left of it, to begin another one with. `clockOf`: how far a clientID of its is in the document. */
   past(clockOf: (client: number) => number): StreamPast {
     const opened = [...this.#openedAt.values()].filter((block) => block < this.applied)
-    const clients = [...this.#next.keys()].map((client) => {
-      const clock = clockOf(client)
+    const clients = [...this.#next].map(([client, next]) => {
+      // The document may have more, filled with nothing.
+      const clock = Math.min(clockOf(client), next)
       return { client, clock, runs: (this.#runs.get(client) ?? []).filter((begin) => begin < clock) }
     })
     return { length: this.applied, opened, clients: clients.filter(({ clock }) => clock > 0).sort((a, b) => a.client - b.client) }
@@ -114,6 +123,11 @@ export class DocumentStream {
     return this.length < this.#snapshotBlocks
   }
 
+  /** Is all of that snapshot in the document? */
+  get isSettled(): boolean {
+    return this.#pieces === null
+  }
+
   /** Is a part of that snapshot in the document, and a part not? */
   get isPartial(): boolean {
     return this.#pieces?.isBegun === true
@@ -134,19 +148,15 @@ export class DocumentStream {
     return (this.#pieces?.blocks ?? 0) + this.waiting.length
   }
 
-  /** Bytes of what waits. */
+  /** Bytes of what waits; of pieces of a snapshot all that they take. */
   get waitingBytes(): number {
-    return this.pieceBytes + this.#waitingBytes
+    return (this.#pieces?.bytes ?? 0) + this.#waitingBytes
   }
 
-  /** Bytes of what waits of the snapshot that it begins with. */
-  get pieceBytes(): number {
-    return this.#pieces?.bytes ?? 0
-  }
-
-  /** What waits, in lanes that need not wait for each other. */
-  get lanes(): Iterable<Lane> {
-    return this.#pieces?.lanes ?? [this.waiting]
+  /** Is there room for a block of the snapshot that it begins with, or is it applied at once (`isWhole`: it stands on nothing that is missing)? */
+  hasRoomFor(block: CheckedBlock, isWhole: () => boolean): boolean {
+    const pieces = this.isBeginning ? this.#pieces : null
+    return pieces === null || pieces.hasRoomFor(block) || (pieces.isFree(block) && isWhole())
   }
 
   /** Is there no room for another block? */
@@ -162,10 +172,12 @@ export class DocumentStream {
   /**
    * Is the right one of a crossing in the run of the left one, so before it? Yjs puts such an item wherever it happens to have
    * cut the run, so replicas would differ; nobody who writes with Yjs makes one. `breaks`: those of the update itself,
-   * if it writes with that clientID: it may be in no block yet.
+   * if it writes with that clientID: it may be in no block yet. Else null: where its blocks end there is only what was filled,
+   * and beside that Yjs puts nothing.
    */
-  isReversed({ client, left, right }: Crossing, breaks: readonly number[] = []): boolean {
-    const begin = lastUpTo(breaks, left) ?? lastUpTo(this.runsOf(client), left)
+  isReversed({ client, left, right }: Crossing, breaks: readonly number[] | null): boolean {
+    if (breaks === null && left >= this.clockOf(client)) return false
+    const begin = lastUpTo(breaks ?? [], left) ?? lastUpTo(this.runsOf(client), left)
     return begin !== undefined && begin <= right
   }
 
@@ -179,7 +191,7 @@ export class DocumentStream {
     return this.#openedAt.get(session) ?? 0
   }
 
-  /** Checks the next block, but for whose clientIDs it writes with. */
+  /** Checks the next block, but for the clocks that it writes and whether the sessions that it opens clash with those of others. */
   check(bytes: Uint8Array): BlockReading {
     const block = decodeBlock(bytes)
     if (block === null) return { ok: false, reason: 'a block is malformed' }
@@ -189,9 +201,16 @@ export class DocumentStream {
       return { ok: false, reason: 'a block with a wrong number of sessions' }
     }
     const updates: CheckedUpdate[] = []
+    let opens: Set<number> | null = null
     for (const update of block.updates) {
       const reading = readUpdate(update)
       if (!reading.ok) return { ok: false, reason: `an update: ${reading.reason}` }
+      // At the first one: of a hostile block the others are not worth the work.
+      const { writes } = reading.update
+      if (writes !== null && !this.#has(writes.client)) {
+        opens ??= this.#ids.unopened(this.key, sessions)
+        if (!opens.has(writes.client)) return { ok: false, reason: FOREIGN }
+      }
       updates.push({ bytes: update, contents: reading.update })
     }
     return { ok: true, block: { updates, sessions, size: bytes.byteLength } }
@@ -203,15 +222,15 @@ export class DocumentStream {
     for (const { contents } of updates) {
       if (contents.writes === null) continue
       const { client, clock, length } = contents.writes
-      if (this.#ids.ownerOf(client) !== this.key) return 'an update with the clientID of another'
+      if (!this.#has(client)) return FOREIGN
       if (clock !== (next.get(client) ?? this.clockOf(client))) return 'an update that leaves out or repeats clocks'
       next.set(client, clock + length)
     }
     return null
   }
 
-  /** Puts a block that was checked behind those that wait. */
-  push(block: CheckedBlock): void {
+  /** Puts a block that was checked behind those that wait. Returns lanes whose first one this is, unless it must wait for the snapshot. */
+  push(block: CheckedBlock): Lane[] {
     for (const { contents } of block.updates) {
       if (contents.writes === null) continue
       const { client, clock, length } = contents.writes
@@ -224,6 +243,7 @@ export class DocumentStream {
     if (this.#pieces !== null && this.isBeginning) return this.#pushPieces(this.#pieces, block)
     this.waiting.push(block)
     this.#waitingBytes += block.size
+    return this.#pieces === null && this.waiting.length === 1 ? [this.waiting] : []
   }
 
   /** Forgets the blocks that wait. */
@@ -233,19 +253,25 @@ export class DocumentStream {
   }
 
   /** Takes the first of a lane: it is applied. */
-  shift(lane = this.waiting): void {
+  shift(lane: Lane = this.waiting): void {
     if (this.#pieces !== null) {
       this.#pieces.shift(lane)
       this.#settle(this.#pieces)
       return
     }
-    this.#waitingBytes -= lane.shift()?.size ?? 0
+    this.#waitingBytes -= this.waiting.shift()?.size ?? 0
     this.applied++
   }
 
-  #pushPieces(pieces: SnapshotPieces, block: CheckedBlock): void {
-    pieces.push(block)
+  #pushPieces(pieces: SnapshotPieces, block: CheckedBlock): Lane[] {
+    const lanes = pieces.push(block)
     this.#settle(pieces)
+    return lanes
+  }
+
+  /** May its next block write with a clientID? Behind its snapshot with none of a former stream: what that has of these is all. */
+  #has(client: number): boolean {
+    return this.#ids.ownerOf(client) === this.key && (this.isBeginning || this.#ids.streamOf(client) === this.key)
   }
 
   /** What follows a snapshot is applied once all of that is. */

@@ -98,11 +98,12 @@ export function mayContinue({ streams }: Pick<DocumentRecord, 'streams'>, by: No
   return streams.find(({ coreKey }) => coreKey === from)?.nodeKey === by && !isContinued(streams, from)
 }
 
-/** It goes on with clientIDs of the author's own streams. */
+/** It begins with what clientIDs of the author's own streams wrote. */
 function isContinuation(record: DocumentRecord, by: NodeId, { from, former }: StreamContinuation): boolean {
   const before = record.streams.find(isStreamOf(by, from))?.continues?.former ?? []
-  const isKnown = former.every((key) => key === from || before.includes(key))
-  return mayContinue(record, by, from) && isKnown && former[0] === (before[0] ?? from) && new Set(former).size === former.length
+  const known = new Set([from, ...before.map(({ stream }) => stream)])
+  // Each at most once.
+  return mayContinue(record, by, from) && former.every(({ stream }) => known.delete(stream))
 }
 
 /** Is a stream of a document one that another continues? */

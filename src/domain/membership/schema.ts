@@ -23,8 +23,10 @@ export const INVITE_MAX_USES = 1000
 export const MESH_INFO_MAX_BYTES = 512
 
 const REASON_MAX = 256
-/** Streams of whose clientIDs one that continues another goes on writing. */
-const MAX_FORMER_STREAMS = 128
+/** Streams with whose clientIDs the snapshot writes that another stream begins with. */
+export const MAX_FORMER_STREAMS = 32
+/** Sessions of each of them. */
+const MAX_FORMER_SESSIONS = 4096
 /** Longest name of a document, in UTF-16 units. */
 export const DOCUMENT_NAME_MAX = 128
 /** Most targets of the allow list that crosses sandboxes. */
@@ -177,7 +179,7 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
         from: keySchema,
         blocks: z.int().min(1),
         hash: keySchema,
-        former: z.array(keySchema).min(1).max(MAX_FORMER_STREAMS)
+        former: z.array(z.strictObject({ stream: keySchema, sessions: z.int().min(1).max(MAX_FORMER_SESSIONS) })).max(MAX_FORMER_STREAMS)
       })
       .optional()
   })

@@ -112,8 +112,8 @@ export interface StreamContinuation {
   readonly blocks: number
   /** Hash (z32) of its core's tree over these blocks. */
   readonly hash: string
-  /** Streams of whose clientIDs it goes on writing, the oldest first. */
-  readonly former: readonly string[]
+  /** Streams with whose clientIDs these blocks write, the oldest first, and how many sessions of each were opened. */
+  readonly former: readonly { readonly stream: string; readonly sessions: number }[]
 }
 
 /** A signed log entry. */

@@ -1,0 +1,91 @@
+import * as Y from 'yjs'
+import { sameBytes } from '../../kit/bytes.js'
+
+type Struct = Y.Item | Y.GC
+
+/**
+ * Do two documents hold the same: equal clocks of all clientIDs, the same of it deleted, and what is left equal, in the same
+ * order? How Yjs has cut it into items may differ, and whether what is deleted is remembered. Walks over all of both.
+ */
+export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
+  const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
+  return [...clients].every((client) => isSameClient(structsOf(one, client), structsOf(other, client)))
+}
+
+function structsOf({ store }: Y.Doc, client: number): readonly Struct[] {
+  return store.clients.get(client) ?? []
+}
+
+/** Along both lists at once, from one place where any of them is cut to the next. */
+function isSameClient(one: readonly Struct[], other: readonly Struct[]): boolean {
+  let [at, there, clock] = [0, 0, 0]
+  for (;;) {
+    const [here, beside] = [one[at], other[there]]
+    if (here === undefined || beside === undefined) return here === beside
+    const [end, endBeside] = [here.id.clock + here.length, beside.id.clock + beside.length]
+    const next = Math.min(end, endBeside)
+    if (!isSameStretch(here, beside, { clock, next })) return false
+    if (end === next) at++
+    if (endBeside === next) there++
+    clock = next
+  }
+}
+
+interface Stretch {
+  readonly clock: number
+  readonly next: number
+}
+
+function isSameStretch(one: Struct, other: Struct, { clock, next }: Stretch): boolean {
+  if (one.deleted || other.deleted) return one.deleted && other.deleted
+  if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return false
+  const [here, beside] = [one, other].map((item) => ({ from: clock - item.id.clock, to: next - item.id.clock }))
+  if (here === undefined || beside === undefined || !isSamePlace(one, other, [here.from, beside.from])) return false
+  return isSameContent(encodedPart(one, here), encodedPart(other, beside))
+}
+
+/** Is it behind the same, in the same parent? */
+function isSamePlace(one: Y.Item, other: Y.Item, [from, fromBeside]: readonly [number, number]): boolean {
+  if (one.parentSub !== other.parentSub || parentOf(one) !== parentOf(other)) return false
+  return textOf(liveLeftOf(one, from)) === textOf(liveLeftOf(other, fromBeside))
+}
+
+/** What stands before a part of an item and is not deleted. Between two of these each item is passed once. */
+function liveLeftOf({ id, left }: Y.Item, from: number): Y.ID | null {
+  if (from > 0) return Y.createID(id.client, id.clock + from - 1)
+  let before = left
+  while (before !== null && before.deleted) before = before.left
+  return before === null ? null : before.lastId
+}
+
+function textOf(id: Y.ID | null): string {
+  return id === null ? '' : `${id.client}/${id.clock}`
+}
+
+/** The item that holds it, or the name in the document. */
+function parentOf({ parent }: Y.Item): string {
+  if (!(parent instanceof Y.AbstractType)) return ''
+  return parent._item === null ? `.${Y.findRootTypeKey(parent)}` : textOf(parent._item.id)
+}
+
+interface Part {
+  readonly from: number
+  readonly to: number
+}
+
+/** A part of an item's content as Yjs writes it; the document is left as it is. */
+function encodedPart({ content, length }: Y.Item, { from, to }: Part): { readonly kind: number; readonly bytes: Uint8Array } {
+  const encoder = new Y.UpdateEncoderV1()
+  let part = content
+  if (from > 0 || to < length) {
+    part = content.copy()
+    if (from > 0) part = part.splice(from)
+    if (to - from < part.getLength()) part.splice(to - from)
+  }
+  part.write(encoder, 0)
+  return { kind: part.getRef(), bytes: encoder.toUint8Array() }
+}
+
+function isSameContent(one: ReturnType<typeof encodedPart>, other: ReturnType<typeof encodedPart>): boolean {
+  return one.kind === other.kind && sameBytes(one.bytes, other.bytes)
+}
