@@ -2,6 +2,7 @@
 
 const replica = 'domain/document/replica'
 const ownSnapshot = 'domain/document/own-snapshot'
+const hostileSnapshot = 'domain/document/hostile-snapshot'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const DOCUMENT_MUTANTS = [
@@ -204,5 +205,53 @@ export const DOCUMENT_MUTANTS = [
     put: 'isGiven(stream)',
     test: ownSnapshot,
     title: 'a stream is continued by one other'
+  },
+  {
+    name: 'a stream goes on with the clientIDs of former ones',
+    file: 'src/domain/document/stream.ts',
+    find: '(this.isBeginning || this.#ids.streamOf(client) === this.key)',
+    put: '(this.isBeginning || this.length > 0)',
+    test: ownSnapshot,
+    title: 'a stream that continues others has their clientIDs and no other'
+  },
+  {
+    name: 'what a snapshot leaves out is waited for',
+    file: 'src/domain/document/block-applier.ts',
+    find: 'return ids.streamOf(client) !== stream.key && ',
+    put: 'return ids.streamOf(client) === null && ',
+    test: hostileSnapshot,
+    title: 'what a snapshot leaves out of a stream holds up nobody'
+  },
+  {
+    name: 'sessions that are not stated are waited for',
+    file: 'src/domain/document/block-applier.ts',
+    find: 'else if (!stream.isBeginning) ids.endFormer(stream.key)',
+    put: '',
+    test: hostileSnapshot,
+    title: 'sessions and streams that a continued stream does not state'
+  },
+  {
+    name: 'as much of a snapshot waits as is sent',
+    file: 'src/domain/document/snapshot-pieces.ts',
+    find: 'this.#bytes + cost <= PIECE_LIMITS.maxBytes',
+    put: 'cost > 0',
+    test: hostileSnapshot,
+    title: 'what waits of one snapshot is bounded'
+  },
+  {
+    name: 'whatever comes, all that waits is looked at',
+    file: 'src/domain/document/block-applier.ts',
+    find: 'if (!this.#waiting.isAwaited(client)) return',
+    put: 'this.wakeAll()',
+    test: hostileSnapshot,
+    title: 'whoever waits is not looked at when something else comes'
+  },
+  {
+    name: 'documents are the same whatever the order of what they hold',
+    file: 'src/domain/document/same-document.ts',
+    find: '|| textOf(liveLeftOf(one, here.from)) !== textOf(liveLeftOf(other, beside.from))',
+    put: '',
+    test: 'domain/document/same-document',
+    title: 'other content, another place, another parent'
   }
 ]

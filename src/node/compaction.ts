@@ -50,7 +50,7 @@ export class Compaction {
     try {
       await document.compact(async ({ blocks, former }, isSound) => {
         if (own.nameOf(before) !== name || !this.#isWorth(before, blocks)) return null
-        const next = await own.continue(name, id, { blocks: blocks.map((block) => seal(id, block)), former }, isSound)
+        const next = await own.continue(name, id, { blocks: blocks.map((block) => seal(id, block)), former, isSound })
         if (next === null) this.#notBefore.set(before, PARTS * this.#parts.documents.size(before).bytes)
         if (next === null) return null
         opened.own = next

@@ -49,6 +49,13 @@ function coreName(id: string, { times, mark }: Pick<OwnStream, 'times' | 'mark'>
 
 const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
 
+/** With what another own stream begins, and whether the document is the same with it. */
+interface OwnBeginning {
+  readonly blocks: readonly Uint8Array[]
+  readonly former: readonly FormerStream[]
+  isSound(stream: StreamKey): Promise<boolean>
+}
+
 /**
  * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
  * is shorter than it was, or of which nobody knows how long it was, is left for a new one: to write on would be to sign two
@@ -87,12 +94,7 @@ export class OwnStreams {
    * Begins another stream with what the one of now has left, and goes on with that one. Resolves to it once that is durable; null:
    * `isSound` said no. `id`: of the document.
    */
-  async continue(
-    name: string,
-    id: string,
-    { blocks, former }: { readonly blocks: readonly Uint8Array[]; readonly former: readonly FormerStream[] },
-    isSound: (stream: StreamKey) => Promise<boolean>
-  ): Promise<StreamKey | null> {
+  async continue(name: string, id: string, { blocks, former, isSound }: OwnBeginning): Promise<StreamKey | null> {
     const { documents, ids } = this.#parts
     const { stream: from, times } = this.#of(name)
     if (from === null) throw new NodeError('INTERNAL', 'there is no stream to continue')

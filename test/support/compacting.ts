@@ -178,6 +178,7 @@ export class CompactingWorld {
     const after = replicaOver(member.streams())
     feed(after, member.streams(), chances)
     assert.deepEqual(seenIn(after.doc), seenIn(before.doc))
+    assert.ok(after.isSameAs(before))
     if (after.counts().waiting === 0 && before.counts().waiting === 0) assert.deepEqual(runsIn(after), runsIn(before))
   }
 

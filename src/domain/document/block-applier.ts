@@ -37,6 +37,7 @@ export class BlockApplier {
   constructor(parts: BlockApplierParts) {
     this.#parts = parts
     parts.doc.on('afterTransaction', ({ beforeState, afterState }: Y.Transaction) => {
+      if (this.#waiting.isEmpty) return
       for (const [client, clock] of afterState) if (beforeState.get(client) !== clock) this.#moved(client, clock)
     })
   }

@@ -25,7 +25,9 @@ export function countedStreams(view: MembershipView, document: DocumentRecord, h
   for (const key of streamsToHave(document, hasBegun)) {
     const stream = streams.get(key)
     if (stream === undefined || (stream.continues !== undefined && !hasBegun(stream))) continue
-    counted.set(key, { blocks: countedBlocks(view, document, key, hasBegun), beginning: beginningOf(document, stream, hasBegun) })
+    const former = formerOf(document, stream, hasBegun)
+    const blocks = blocksOf(view, document, { key, begun: stream.continues?.blocks ?? 0, former })
+    counted.set(key, { blocks, beginning: beginningOf(stream, former) })
   }
   return counted
 }
@@ -56,20 +58,29 @@ export function formerOf(document: DocumentRecord, stream: DocumentStreamRecord,
  * what it began with if the list names a stream that it continues. A member that was put out is judged by its last
  * certificate: what it wrote stays until a list leaves it out.
  */
-export function countedBlocks(view: MembershipView, document: DocumentRecord, stream: StreamKey, hasBegun: HasBegun = () => false): number {
+export function countedBlocks(view: MembershipView, document: DocumentRecord, stream: StreamKey): number {
+  return blocksOf(view, document, { key: stream, begun: 0, former: [] })
+}
+
+interface Named {
+  readonly key: StreamKey
+  /** How many blocks it begins with. */
+  readonly begun: number
+  /** The streams that it continues. */
+  readonly former: readonly StreamKey[]
+}
+
+function blocksOf(view: MembershipView, document: DocumentRecord, { key, begun, former }: Named): number {
   const { access, creator, streams } = document
   const guarded = { owner: view.mesh?.owner ?? '', creator, access: access?.access ?? null }
   const mayWrite = streams.some(({ nodeKey, coreKey }) => {
-    const member = coreKey === stream ? view.members.get(nodeKey) : undefined
+    const member = coreKey === key ? view.members.get(nodeKey) : undefined
     return member !== undefined && accessOf(guarded, memberOf(member.certificate.body)).mayWrite
   })
   if (mayWrite) return Number.POSITIVE_INFINITY
   const lengths = access?.lengths ?? {}
-  const known = (key: StreamKey): number => (Object.hasOwn(lengths, key) ? (lengths[key] ?? 0) : 0)
-  const record = standing(document, hasBegun).get(stream)
-  if (record?.continues === undefined) return known(stream)
-  const isNamed = [stream, ...formerOf(document, record, hasBegun)].some((key) => known(key) > 0)
-  return isNamed ? Math.max(known(stream), record.continues.blocks) : 0
+  const known = (one: StreamKey): number => (Object.hasOwn(lengths, one) ? (lengths[one] ?? 0) : 0)
+  return [key, ...former].some((one) => known(one) > 0) ? Math.max(known(key), begun) : 0
 }
 
 /**
@@ -90,10 +101,9 @@ function standing({ streams }: DocumentRecord, hasBegun: HasBegun): Map<StreamKe
  * With what a stream begins. Streams before it that its author leaves out belong to it as well: nobody writes with their clientIDs
  * any more, and what others built on these must not wait for ever.
  */
-function beginningOf(document: DocumentRecord, stream: DocumentStreamRecord, hasBegun: HasBegun): StreamBeginning | null {
-  const { continues } = stream
+function beginningOf({ continues }: DocumentStreamRecord, former: readonly StreamKey[]): StreamBeginning | null {
   if (continues === undefined) return null
-  const named = new Set(continues.former.map((one) => one.stream))
-  const leftOut = formerOf(document, stream, hasBegun).filter((key) => !named.has(key))
-  return { former: [...leftOut.toReversed().map((key) => ({ stream: key, sessions: 1 })), ...continues.former], blocks: continues.blocks }
+  const named = new Set(continues.former.map(({ stream }) => stream))
+  const leftOut = former.filter((key) => !named.has(key)).map((stream) => ({ stream, sessions: 1 }))
+  return { former: [...leftOut.toReversed(), ...continues.former], blocks: continues.blocks }
 }

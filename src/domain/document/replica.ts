@@ -311,7 +311,8 @@ export class Replica {
   #follow(head: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
     const { streams } = head
     if (!this.#inherit(streams)) return 'a snapshot in which other streams go on'
-    if ([...state.clocks.keys()].some((client) => this.#ids.ownerOf(client) === null)) return 'a snapshot with a clientID of nobody'
+    if (head.isFilled === true) for (const { key, end } of streams) this.#ids[end === null ? 'endFormer' : 'end'](key)
+    if ([...state.clocks.keys()].some((client) => this.#ids.onceOwnerOf(client) === null)) return 'a snapshot with a clientID of nobody'
     for (const one of streams) {
       const stream = new DocumentStream(one.key, this.#ids, pastOf(one))
       stream.end = one.end

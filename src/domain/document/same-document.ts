@@ -2,6 +2,8 @@ import * as Y from 'yjs'
 import { sameBytes } from '../../kit/bytes.js'
 
 type Struct = Y.Item | Y.GC
+/** What stands in a document by a name. */
+type Roots = ReadonlyMap<unknown, string>
 
 /**
  * Do two documents hold the same: equal clocks of all clientIDs, the same of it deleted, and what is left equal, in the same
@@ -9,7 +11,8 @@ type Struct = Y.Item | Y.GC
  */
 export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
   const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
-  return [...clients].every((client) => isSameClient(structsOf(one, client), structsOf(other, client)))
+  const roots: Roots = new Map([...one.share, ...other.share].map(([name, type]) => [type, name]))
+  return [...clients].every((client) => isSameClient([structsOf(one, client), structsOf(other, client)], roots))
 }
 
 function structsOf({ store }: Y.Doc, client: number): readonly Struct[] {
@@ -17,14 +20,14 @@ function structsOf({ store }: Y.Doc, client: number): readonly Struct[] {
 }
 
 /** Along both lists at once, from one place where any of them is cut to the next. */
-function isSameClient(one: readonly Struct[], other: readonly Struct[]): boolean {
+function isSameClient([one, other]: readonly [readonly Struct[], readonly Struct[]], roots: Roots): boolean {
   let [at, there, clock] = [0, 0, 0]
   for (;;) {
     const [here, beside] = [one[at], other[there]]
     if (here === undefined || beside === undefined) return here === beside
     const [end, endBeside] = [here.id.clock + here.length, beside.id.clock + beside.length]
     const next = Math.min(end, endBeside)
-    if (!isSameStretch(here, beside, { clock, next })) return false
+    if (!isSameStretch(here, beside, { clock, next, roots })) return false
     if (end === next) at++
     if (endBeside === next) there++
     clock = next
@@ -34,20 +37,16 @@ function isSameClient(one: readonly Struct[], other: readonly Struct[]): boolean
 interface Stretch {
   readonly clock: number
   readonly next: number
+  readonly roots: Roots
 }
 
-function isSameStretch(one: Struct, other: Struct, { clock, next }: Stretch): boolean {
+function isSameStretch(one: Struct, other: Struct, { clock, next, roots }: Stretch): boolean {
   if (one.deleted || other.deleted) return one.deleted && other.deleted
   if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return false
   const [here, beside] = [one, other].map((item) => ({ from: clock - item.id.clock, to: next - item.id.clock }))
-  if (here === undefined || beside === undefined || !isSamePlace(one, other, [here.from, beside.from])) return false
+  if (here === undefined || beside === undefined || parentOf(one, roots) !== parentOf(other, roots)) return false
+  if (one.parentSub !== other.parentSub || textOf(liveLeftOf(one, here.from)) !== textOf(liveLeftOf(other, beside.from))) return false
   return isSameContent(encodedPart(one, here), encodedPart(other, beside))
-}
-
-/** Is it behind the same, in the same parent? */
-function isSamePlace(one: Y.Item, other: Y.Item, [from, fromBeside]: readonly [number, number]): boolean {
-  if (one.parentSub !== other.parentSub || parentOf(one) !== parentOf(other)) return false
-  return textOf(liveLeftOf(one, from)) === textOf(liveLeftOf(other, fromBeside))
 }
 
 /** What stands before a part of an item and is not deleted. Between two of these each item is passed once. */
@@ -63,9 +62,10 @@ function textOf(id: Y.ID | null): string {
 }
 
 /** The item that holds it, or the name in the document. */
-function parentOf({ parent }: Y.Item): string {
+function parentOf({ parent }: Y.Item, roots: Roots): string {
   if (!(parent instanceof Y.AbstractType)) return ''
-  return parent._item === null ? `.${Y.findRootTypeKey(parent)}` : textOf(parent._item.id)
+  const { _item: within } = parent
+  return within === null ? `.${roots.get(parent) ?? ''}` : textOf(within.id)
 }
 
 interface Part {

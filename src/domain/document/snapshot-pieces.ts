@@ -7,7 +7,7 @@ import { readUpdate } from './update.js'
  * stand on what all others wrote: the largest document, twice, for it is cut. What is deleted waits for all that, and nothing
  * waits for it: more of it is taken once some is applied. Of each stream, so that none keeps out another.
  */
-const PIECE_LIMITS = { maxBytes: 33_554_432, maxDeleteBytes: 4_194_304 } as const
+export const PIECE_LIMITS = { maxBytes: 33_554_432, maxDeleteBytes: 4_194_304 } as const
 
 /** What one takes beside its bytes: a piece its place, and each clientID that it stands on once it is the next; a lane. */
 const COSTS = { piece: 32, need: 16, lane: 512 } as const

@@ -47,6 +47,11 @@ export class WaitingLanes {
     return this.#waits.has(client)
   }
 
+  /** Does none wait? */
+  get isEmpty(): boolean {
+    return this.#waits.size === 0
+  }
+
   /** A clock has come so far: those that waited for that are to be looked at. */
   wake(client: number, clock = Number.POSITIVE_INFINITY): void {
     const heap = this.#waits.get(client) ?? []

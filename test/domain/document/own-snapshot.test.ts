@@ -42,6 +42,7 @@ test('whoever has only the streams that are left has the document that those hav
         assert.equal(replica.counts().waiting, 0)
         assert.deepEqual(seenIn(replica.doc), seenIn(world.witness))
         assert.deepEqual(stateOf(replica), stateOf(newcomers[0]))
+        assert.ok(replica.isSameAs(newcomers[0]))
         assert.deepEqual(runsIn(replica), runsIn(newcomers[0]))
       }
     }),

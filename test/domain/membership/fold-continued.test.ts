@@ -75,6 +75,19 @@ test('a member continues its own last stream and nothing else, with the clientID
   })
 })
 
+test('a stream that does not state the streams before it continues them all the same, so that nobody waits for these', (t: Assert) => {
+  const log = world()
+  stream(log, ann, 'a2', 'a1', [])
+  stream(log, ann, 'a3', 'a2', ['a2'])
+  const formerOf = (key: string): unknown =>
+    countedStreams(log.view(), notes(log), ({ coreKey }) => coreKey === keyText(key)).get(keyText(key))?.beginning?.former
+  t.alike(formerOf('a2'), [{ stream: keyText('a1'), sessions: 1 }])
+  t.alike(
+    formerOf('a3'),
+    ['a1', 'a2'].map((name) => ({ stream: keyText(name), sessions: 1 }))
+  )
+})
+
 test('nobody takes the place of a stream by naming it as its own, nor keeps its member from continuing it', (t: Assert) => {
   const log = world()
   t.is(stream(log, bob, 'a1'), null)
