@@ -286,10 +286,7 @@ export class Replica {
     return snapshotOf({ doc: this.doc, ids: this.#ids, stream, former: this.#beginnings.get(stream.key)?.former ?? [] })
   }
 
-  /**
-   * Does another replica hold the same document: equal clocks, the same deleted, and what is left equal? However Yjs has cut it. So a
-   * node proves a snapshot before it goes on with it: in a replica of that and of all other streams nothing waits, and it is the same.
-   */
+  /** Does another replica hold the same document? So a node proves a snapshot before it goes on with it. See {@link isSameDocument}. */
   isSameAs(other: Replica): boolean {
     return isSameDocument(this.doc, other.doc)
   }
