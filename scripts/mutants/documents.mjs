@@ -73,8 +73,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what a member writes counts though it lost the right to',
     file: 'src/domain/document/counted.ts',
-    find: '(lengths[key] ?? 0) : 0)',
-    put: '(lengths[key] ?? 0) : Number.POSITIVE_INFINITY)',
+    find: '(lengths[one] ?? 0) : 0)',
+    put: '(lengths[one] ?? 0) : Number.POSITIVE_INFINITY)',
     test: 'domain/membership/fold-document',
     title: 'of who may write all blocks count'
   },
