@@ -13,6 +13,11 @@ export class Screen {
     this.#sink = sink
   }
 
+  /** Characters of a line that are shown; the last column stays free. */
+  get columns(): number {
+    return this.#sink.isTTY === true ? (this.#sink.columns || 80) - 1 : Number.POSITIVE_INFINITY
+  }
+
   /** Replaces what was drawn last. Lines beyond the height of the terminal are left out. */
   draw(lines: readonly string[]): void {
     if (this.#sink.isTTY !== true) {
@@ -23,7 +28,7 @@ export class Screen {
     const kept = lines.length > height ? [...lines.slice(0, height - 1), `… ${lines.length - height + 1} more lines`] : lines
     const up = this.#drawn === 0 ? '' : `\u001b[${this.#drawn}A`
     // Lines that would wrap are cut: what is drawn must be as high as it has lines.
-    this.#sink.write(`${up}\r${CLEAR_DOWN}${kept.map((line) => cutVisible(line, (this.#sink.columns || 80) - 1)).join('\n')}\n`)
+    this.#sink.write(`${up}\r${CLEAR_DOWN}${kept.map((line) => cutVisible(line, this.columns)).join('\n')}\n`)
     this.#drawn = kept.length
   }
 

@@ -82,8 +82,8 @@ export class SwarmTree {
     return known
   }
 
-  /** The lines to draw: how far it is, and what is under way. */
-  lines(now: number): string[] {
+  /** The lines to draw: how far it is, and what is under way. The first leaves out what has no room in so many columns. */
+  lines(now: number, columns = Number.POSITIVE_INFINITY): string[] {
     const branches = [...this.#branches.values()]
     const sum = (of: (branch: Branch) => number): number => branches.reduce((all, branch) => all + of(branch), 0)
     const [completed, failed, unknown] = [sum((one) => one.completed), sum((one) => one.failed), sum((one) => one.unknown)]
@@ -99,11 +99,15 @@ export class SwarmTree {
       ...(unknown === 0 ? [] : [`${unknown} unknown`]),
       ...(skipped === 0 ? [] : [`${skipped} not needed`]),
       `${running.length - held} running on ${plural(new Set(running.filter(({ isHeld }) => !isHeld).map(({ agent }) => agent)).size, 'agent')}`,
-      ...(held === 0 ? [] : [`${held} waiting for approval`]),
-      ...this.#rate(done, now),
-      ...(this.#isStalled ? ['stalled: nobody is there who could do what waits'] : [])
+      ...(held === 0 ? [] : [`${held} waiting for approval`])
     ]
-    return [`[${bar}] ${parts.join(', ')}`, ...this.#tree(branches, now)]
+    const rate = this.#rate(done, now)
+    const stalled = 'stalled: nobody is there who could do what waits'
+    // A number that is cut in half is another number.
+    const endings = this.#isStalled ? [[...rate, stalled], [stalled], ['stalled']] : [rate, rate.slice(1), []]
+    const candidates = endings.map((ending) => `[${bar}] ${[...parts, ...ending].join(', ')}`)
+    const first = candidates.find((line) => line.length <= columns) ?? candidates.at(-1) ?? ''
+    return [first, ...this.#tree(branches, now)]
   }
 
   #rate(done: number, now: number): string[] {
@@ -112,7 +116,7 @@ export class SwarmTree {
     const left = Math.max(0, this.#total - done)
     return [
       `${perSecond >= 10 ? Math.round(perSecond) : perSecond.toFixed(1)}/s`,
-      `about ${formatDuration(Math.round((left * 1000) / perSecond))} left`
+      `about ${formatDuration(Math.round(left / perSecond) * 1000)} left`
     ]
   }
 

@@ -90,7 +90,7 @@ export class SwarmView {
     this.#isIdle = ms === IDLE_MS
     this.#timer = setTimeout(() => {
       this.#timer = null
-      live.draw(this.#tree.lines(Date.now()))
+      live.draw(this.#tree.lines(Date.now(), live.columns))
       this.#redraw(live, IDLE_MS)
     }, ms)
   }

@@ -34,6 +34,24 @@ test('a swarm is drawn as its sub-tasks and the items under way, with node, atte
   ])
 })
 
+test('where the line is too wide for the terminal whole parts are left out: the rate, then the time left', (t) => {
+  const tree = new SwarmTree(40)
+  tree.take({ type: 'lease', item: 'x', agent: 'w@x', attempt: 1 }, 0)
+  tree.lines(0)
+  for (let n = 0; n < 6; n++) {
+    tree.take({ type: 'item', item: String(n), agent: 'w@x', attempt: 1, status: 'completed', result: 1, error: null }, 1000)
+  }
+  const head = '[####....................] 6 of 40 done, 1 running on 1 agent'
+  const line = (columns: number): string | undefined => tree.lines(10_000, columns)[0]
+  t.is(line(Number.POSITIVE_INFINITY), `${head}, 0.6/s, about 57 s left`)
+  t.is(line(`${head}, 0.6/s, about 57 s left`.length), `${head}, 0.6/s, about 57 s left`)
+  t.is(line(79), `${head}, about 57 s left`)
+  t.is(line(77), head)
+  t.is(line(20), head, 'what counts stays')
+  tree.take({ type: 'status', status: 'stalled' }, 1000)
+  t.is(line(79), `${head}, stalled`)
+})
+
 test('what happened before it was drawn first is no rate; one that stalls and one that waits for a person say so', (t) => {
   const tree = new SwarmTree(4)
   tree.take({ type: 'swarm', id: 's', agents: ['w@x'], leftOut: [], stages: [] }, 0)
