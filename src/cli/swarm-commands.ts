@@ -17,7 +17,7 @@ export const SWARM_COMMANDS: readonly CommandSpec[] = [
       { flags: '--reduce <name>', about: 'make one result: concat, merge, count, first or a capability' },
       { flags: '--label <label>', about: 'only agents of nodes that carry it', repeat: true },
       { flags: '--items <source>', about: 'a glob (quoted), a file of lines or JSON, or - for stdin' },
-      { flags: '--input <template>', about: 'JSON over {item}, {file} and {text}' },
+      { flags: '--input <template>', about: 'JSON over {item}, {file}, {text}, {goal}, {round} and {check}' },
       { flags: '--attach', about: 'send the contents of the files too (1 MiB each)' },
       { flags: '--max-parallel <n>', about: 'items under way at once' },
       { flags: '--retries <n>', about: 'further tries of a failed item (default: 2)' },

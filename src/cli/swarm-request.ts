@@ -4,8 +4,8 @@ import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import type { SwarmRequest } from '../ports/swarm-api.js'
 import { isGlob } from './items/glob.js'
-import { ITEMS_MAX, readItems } from './items/source.js'
-import { type InputTemplate, parseTemplate, plainInput } from './items/template.js'
+import { ITEMS_MAX, type RawItem, readItems } from './items/source.js'
+import { type InputTemplate, parseTemplate, plainInput, type TemplateSwarm } from './items/template.js'
 import { PLANNER } from './swarm-planner.js'
 import { countOption, durationOption, given, isSet, type Options, textOption, textsOption } from './options.js'
 
@@ -16,9 +16,14 @@ const SEVERAL_MAX = 64
 
 type Strategy = SwarmRequest['strategy']
 
+/** What a swarm is given to work on. */
+type Inputs = Pick<SwarmRequest, 'input' | 'items'>
+
 /** A request, and what its command line was. */
 export interface AskedSwarm {
   readonly request: SwarmRequest
+  /** What a further round is given, in which `{goal}`, `{round}` and `{check}` stand for something else. */
+  inputsOf(swarm: TemplateSwarm): Inputs
   /** Are its items lines, not files? */
   readonly isList: boolean
   /** Its plan, when it was a file. */
@@ -35,10 +40,11 @@ function isGiven(options: Options): boolean {
 }
 
 /** Makes the request of a goal that a planner is to cut: all but its plan. @throws NodeError USAGE */
-export function goalRequest(goal: string, options: Options): SwarmRequest {
+export function goalRequest(goal: string, options: Options): AskedSwarm {
   if (goal.trim() === '') throw usage('the goal is empty')
-  const text = textOption(options, 'input')
-  return { goal, capability: PLANNER, strategy: 'plan', ...plainOf(text === undefined ? null : parseTemplate(text)), ...sharedOf(options) }
+  const inputsOf = inputsBy(templateOf(options), null)
+  const request = { goal, capability: PLANNER, strategy: 'plan', ...inputsOf(firstOf(goal)), ...sharedOf(options) } as const
+  return { request, inputsOf, isList: false, planFile: null }
 }
 
 /** Makes the request of the flags of `swarm run`. @throws NodeError USAGE */
@@ -50,11 +56,21 @@ export async function swarmRequest(goal: string, options: Options): Promise<Aske
   const source = textOption(options, 'items')
   const strategy = strategyOf(options, { capabilities, planFile })
   checkFlags(options, { strategy, capabilities })
-  const text = textOption(options, 'input')
-  const template = text === undefined ? null : parseTemplate(text)
-  const input = source === undefined ? plainOf(template) : { items: await mapItems(source, template, isSet(options, 'attach')) }
+  const template = templateOf(options)
+  const items = source === undefined ? null : await readItems(source, { cwd: process.cwd(), attach: isSet(options, 'attach') })
+  const inputsOf = inputsBy(template, items)
   const work = workOf(strategy, { capabilities, planFile, labels: labelsOf(options) })
-  return { request: { goal, ...work, ...input, ...sharedOf(options) }, isList: source !== undefined && !isGlob(source), planFile }
+  const request = { goal, ...work, ...inputsOf(firstOf(goal)), ...sharedOf(options) }
+  return { request, inputsOf, isList: source !== undefined && !isGlob(source), planFile }
+}
+
+function templateOf(options: Options): InputTemplate | null {
+  const text = textOption(options, 'input')
+  return text === undefined ? null : parseTemplate(text)
+}
+
+function firstOf(goal: string): TemplateSwarm {
+  return { goal, round: 1, check: '' }
 }
 
 function strategyOf(
@@ -142,14 +158,13 @@ function keyOption(options: Options): string | undefined {
   return key
 }
 
-function plainOf(template: InputTemplate | null): { input?: unknown } {
-  if (template?.hasPlaceholders) throw usage('{item}, {file} and {text} need --items')
-  return template === null ? {} : { input: template.inputOf(null) }
-}
-
-async function mapItems(source: string, template: InputTemplate | null, attach: boolean): Promise<NonNullable<SwarmRequest['items']>> {
-  const items = await readItems(source, { cwd: process.cwd(), attach })
-  return items.map((item) => ({ item: item.name, input: template === null ? plainInput(item) : template.inputOf(item) }))
+function inputsBy(template: InputTemplate | null, items: readonly RawItem[] | null): AskedSwarm['inputsOf'] {
+  if (items !== null) {
+    const inputOf = (item: RawItem, swarm: TemplateSwarm): unknown => (template === null ? plainInput(item) : template.inputOf(item, swarm))
+    return (swarm) => ({ items: items.map((item) => ({ item: item.name, input: inputOf(item, swarm) })) })
+  }
+  if (template?.needsItems === true) throw usage('{item}, {file} and {text} need --items')
+  return (swarm) => (template === null ? {} : { input: template.inputOf(null, swarm) })
 }
 
 /** What the node found wrong with a plan, with file and line; any other error as it is. */

@@ -326,6 +326,19 @@ test('items of which nobody knows whether they were done are shown as unknown, n
   t.ok(/laptop +text +1 +- +1 +-/.test(watched), watched)
 })
 
+test('{goal}, {round} and {check} are filled in the input of every strategy', async (t: Assert) => {
+  const { run, fake } = await fakeHome(t, { swarmEvents: swarmEvents(), swarms: [swarm()] })
+  const base = ['swarm', 'run', 'a letter', '--input', '{"about":"{goal}","n":"{round}","said":"<{check}>"}', '--capability', 'text.stats']
+  const filled = { about: 'a letter', n: 1, said: '<>' }
+  const asked = (): SwarmRequest | undefined => fake.seen.findLast(({ name }) => name === 'swarm.start')?.params as SwarmRequest | undefined
+  for (const more of [[], ['--strategy', 'race'], ['--strategy', 'pipeline'], ['--capability', 'text.other']]) {
+    await run([...base, ...more])
+    t.alike(asked()?.input, filled, more.join(' '))
+  }
+  await run([...base, '--items', '-'], { stdin: 'a.txt\nb.txt\n' })
+  t.alike(asked()?.items?.[0], { item: 'a.txt', input: filled })
+})
+
 test('the key and the permission to repeat are sent; what may have been done is shown as unknown, and not typed again', async (t: Assert) => {
   const events = swarmEvents('partial').map((event): SwarmEvent => {
     if (event.type !== 'item' || event.status !== 'failed') return event

@@ -21,17 +21,22 @@ export const runSwarm: Action = async (context, [goal = ''], options) => {
   const command = textOption(options, 'until')
   checkLoop(options)
   const isPlanned = isForPlanner(options) && (await hasPlanner(context).catch(() => false))
-  const asked = isPlanned ? { request: goalRequest(goal, options), isList: false, planFile: null } : await swarmRequest(goal, options)
+  const asked = isPlanned ? goalRequest(goal, options) : await swarmRequest(goal, options)
   if (isPlanned && !isSet(options, 'yes') && !isSet(options, 'dryRun') && !mayAsk(context)) throw unasked()
   const launched = async (round?: NonNullable<SwarmRequest['round']>): Promise<AskedSwarm> => {
-    const request = round === undefined ? asked.request : { ...asked.request, goal: goalOf(goal, round), round }
+    const request = round === undefined ? asked.request : roundOf(asked, goalOf(goal, round), round)
     return isPlanned ? { ...asked, request: await planned(context, request, options) } : { ...asked, request }
   }
   if (isSet(options, 'dryRun')) return await preview(context, await launched())
-  const launch = async (one: AskedSwarm): Promise<string> => (await told(one, () => context.api().call('swarm.start', one.request))).id
+  const launch = async (one: Pick<AskedSwarm, 'request' | 'planFile'>): Promise<string> =>
+    (await told(one, () => context.api().call('swarm.start', one.request))).id
   if (command === undefined) return await runOnce(context, { asked: await launched(), launch, isDetached: isSet(options, 'detach') })
   const maxRounds = countOption(options, 'maxRounds', [1, ROUNDS_MAX]) ?? ROUNDS
   return await runLoop(context, { command, maxRounds, requestOf: launched, launch: (one) => launch({ ...one, planFile: asked.planFile }) })
+}
+
+function roundOf({ request, inputsOf }: AskedSwarm, goal: string, round: NonNullable<SwarmRequest['round']>): SwarmRequest {
+  return { ...request, ...inputsOf({ goal, round: round.number, check: round.check }), goal, round }
 }
 
 function checkLoop(options: Options): void {
@@ -79,7 +84,7 @@ function unasked(): NodeError {
   return usage('a planner makes a plan of this goal, and nobody can be asked here whether to begin it: --yes begins it, --dry-run shows it')
 }
 
-async function told<T>({ planFile }: AskedSwarm, call: () => Promise<T>): Promise<T> {
+async function told<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (error) {

@@ -2,8 +2,22 @@ import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import type { RawItem } from './source.js'
 
-const PLACEHOLDER = /\{(item|file|text)\}/g
-const WHOLE = /^\{(item|file|text)\}$/
+const OF_ITEMS = /\{(item|file|text)\}/
+const PLACEHOLDER = /\{(item|file|text|goal|round|check)\}/g
+const WHOLE = /^\{(item|file|text|goal|round|check)\}$/
+
+/** What templates know of the swarm itself: its goal, which round it is (1 without a loop), and what the check of the last one said. */
+export interface TemplateSwarm {
+  readonly goal: string
+  readonly round: number
+  readonly check: string
+}
+
+/** What placeholders stand for. */
+interface Values {
+  readonly item: RawItem | null
+  readonly swarm: TemplateSwarm
+}
 
 /** Makes the input of an item when there is no template: a JSON object is the input itself. */
 export function plainInput(item: RawItem): unknown {
@@ -18,14 +32,14 @@ function contentsOf({ contents }: RawItem): { text?: string; bytes?: Uint8Array 
 
 /** A template of `--input`, parsed once. */
 export interface InputTemplate {
-  /** Has it any placeholder? */
-  readonly hasPlaceholders: boolean
-  /** The input of one item; without one the template as it stands. @throws NodeError USAGE for a placeholder without a value */
-  inputOf(item: RawItem | null): unknown
+  /** Has it any placeholder that stands for something of an item? */
+  readonly needsItems: boolean
+  /** The input of one item; null: of a swarm without items. @throws NodeError USAGE for a placeholder without a value */
+  inputOf(item: RawItem | null, swarm: TemplateSwarm): unknown
 }
 
 /**
- * Parses a JSON template over `{item}`, `{file}` and `{text}`. A string that is nothing but a placeholder becomes the value
+ * Parses a JSON template over `{item}`, `{file}`, `{text}`, `{goal}`, `{round}` and `{check}`. A string that is nothing but a placeholder becomes the value
  * itself; inside a longer string it becomes text. Other braces are literal. @throws NodeError USAGE when it is no JSON
  */
 export function parseTemplate(text: string): InputTemplate {
@@ -39,28 +53,30 @@ export function parseTemplate(text: string): InputTemplate {
     })
   }
   return {
-    hasPlaceholders: text.search(PLACEHOLDER) !== -1,
-    inputOf: (item) => (item === null ? template : fillValue(template, item))
+    needsItems: OF_ITEMS.test(text),
+    inputOf: (item, swarm) => fillValue(template, { item, swarm })
   }
 }
 
-function fillValue(value: unknown, item: RawItem): unknown {
-  if (typeof value === 'string') return fillString(value, item)
-  if (Array.isArray(value)) return value.map((one) => fillValue(one, item))
-  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fillValue(one, item)]))
+function fillValue(value: unknown, values: Values): unknown {
+  if (typeof value === 'string') return fillString(value, values)
+  if (Array.isArray(value)) return value.map((one) => fillValue(one, values))
+  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fillValue(one, values)]))
   return value
 }
 
-function fillString(text: string, item: RawItem): unknown {
+function fillString(text: string, values: Values): unknown {
   const whole = WHOLE.exec(text)?.[1]
-  if (whole !== undefined) return valueOf(whole, item)
+  if (whole !== undefined) return valueOf(whole, values)
   return text.replace(PLACEHOLDER, (_, name: string) => {
-    const value = valueOf(name, item)
+    const value = valueOf(name, values)
     return typeof value === 'string' ? value : JSON.stringify(value)
   })
 }
 
-function valueOf(name: string, item: RawItem): unknown {
+function valueOf(name: string, { item, swarm }: Values): unknown {
+  if (name === 'goal' || name === 'round' || name === 'check') return swarm[name]
+  if (item === null) throw new NodeError('USAGE', `{${name}} needs --items`)
   if (name === 'item') return item.value
   if (name === 'file') {
     if (item.file !== null) return item.file

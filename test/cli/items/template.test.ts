@@ -7,6 +7,7 @@ import { codeOf } from '../../contracts/node-api.js'
 const LINE: RawItem = { name: 'one', value: 'one', file: null, contents: null }
 const OBJECT: RawItem = { name: '{"a":1}', value: { a: 1 }, file: null, contents: null }
 const FILE: RawItem = { name: 'a.txt', value: 'a.txt', file: 'a.txt', contents: 'hello' }
+const SWARM = { goal: 'a letter', round: 2, check: 'too long' }
 const BINARY: RawItem = { ...FILE, contents: new Uint8Array([1]) }
 
 test('without a template an object is the input, a line is its item, a file its path and contents', (t: Assert) => {
@@ -19,17 +20,17 @@ test('without a template an object is the input, a line is its item, a file its 
 
 test('a string that is only a placeholder takes the value, inside a longer one its text', (t: Assert) => {
   const template = parseTemplate('{"v":"{item}","s":"say {item}!","deep":[{"x":"{item}"}],"n":5,"{item}":1}')
-  t.alike(template.inputOf(OBJECT), { v: { a: 1 }, s: 'say {"a":1}!', deep: [{ x: { a: 1 } }], n: 5, '{item}': 1 })
-  t.alike(template.inputOf(LINE), { v: 'one', s: 'say one!', deep: [{ x: 'one' }], n: 5, '{item}': 1 })
+  t.alike(template.inputOf(OBJECT, SWARM), { v: { a: 1 }, s: 'say {"a":1}!', deep: [{ x: { a: 1 } }], n: 5, '{item}': 1 })
+  t.alike(template.inputOf(LINE, SWARM), { v: 'one', s: 'say one!', deep: [{ x: 'one' }], n: 5, '{item}': 1 })
 })
 
 test('files offer {file} and, attached, {text}', (t: Assert) => {
-  t.alike(parseTemplate('{"path":"{file}","body":"{text}"}').inputOf(FILE), { path: 'a.txt', body: 'hello' })
+  t.alike(parseTemplate('{"path":"{file}","body":"{text}"}').inputOf(FILE, SWARM), { path: 'a.txt', body: 'hello' })
 })
 
 test('a placeholder without a value, and a template that is no JSON, are USAGE', async (t: Assert) => {
   const fails = async (text: string, item: RawItem): Promise<string | null> =>
-    await codeOf((async () => void parseTemplate(text).inputOf(item))())
+    await codeOf((async () => void parseTemplate(text).inputOf(item, SWARM))())
   t.is(await fails('{"x":"{file}"}', LINE), 'USAGE')
   t.is(await fails('{"x":"{text}"}', LINE), 'USAGE')
   t.is(await fails('{"x":"{text}"}', { ...FILE, contents: null }), 'USAGE')
@@ -37,9 +38,17 @@ test('a placeholder without a value, and a template that is no JSON, are USAGE',
   t.is(await fails('{item}', LINE), 'USAGE')
 })
 
+test('what the swarm is about is known in every template, with items and without', (t: Assert) => {
+  const template = parseTemplate('{"about":"{goal}","n":"{round}","last":"round {round}: {check}"}')
+  const filled = { about: 'a letter', n: 2, last: 'round 2: too long' }
+  t.alike(template.inputOf(null, SWARM), filled)
+  t.alike(template.inputOf(LINE, SWARM), filled)
+  t.alike([template.needsItems, parseTemplate('"{goal} {item}"').needsItems], [false, true])
+})
+
 test('other braces are literal, and what was put in is not looked at again', (t: Assert) => {
-  t.is(parseTemplate('"{other} {}"').inputOf(LINE), '{other} {}')
-  t.is(parseTemplate('"a {item} b"').inputOf({ ...LINE, value: '{file}' }), 'a {file} b')
+  t.is(parseTemplate('"{other} {}"').inputOf(LINE, SWARM), '{other} {}')
+  t.is(parseTemplate('"a {item} b"').inputOf({ ...LINE, value: '{file}' }, SWARM), 'a {file} b')
 })
 
 test('a template without placeholders stays as it is for every item', (t: Assert) => {
@@ -47,7 +56,7 @@ test('a template without placeholders stays as it is for every item', (t: Assert
     fc.property(fc.jsonValue({ maxDepth: 4 }), fc.string(), (value, line) => {
       const text = JSON.stringify(value)
       const template = parseTemplate(text)
-      return template.hasPlaceholders || JSON.stringify(template.inputOf({ ...LINE, value: line })) === text
+      return template.needsItems || JSON.stringify(template.inputOf({ ...LINE, value: line }, SWARM)) === text
     }),
     { numRuns: 200 }
   )
