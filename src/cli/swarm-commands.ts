@@ -53,7 +53,7 @@ export const SWARM_COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: 'ls',
-    about: 'the swarms this node launched or takes part in',
+    about: 'the swarms this node launched, and those that it votes in (not those of --no-takeover)',
     load: async () => (await import('./commands/swarm.js')).listSwarms
   },
   { name: 'show', args: '<id>', about: 'where a swarm stands', load: async () => (await import('./commands/swarm.js')).showSwarm },
