@@ -36,6 +36,8 @@ export class SwarmTree {
   readonly #branches = new Map<string, Branch>()
   #total: number
   #isStalled = false
+  /** Who coordinates it tells nobody else of leases. */
+  #isElsewhere = false
   /** Outcomes and time of the first drawing: what came before is no rate. */
   #base: { readonly done: number; readonly at: number } | null = null
 
@@ -52,8 +54,11 @@ export class SwarmTree {
     } else if (event.type === 'stage') Object.assign(this.#branch(event.stage), { status: event.status, reason: event.reason })
     else if (event.type === 'status') this.#isStalled = event.status === 'stalled'
     // Leases are their coordinator's.
-    else if (event.type === 'coordinator') for (const branch of this.#branches.values()) branch.running.clear()
-    else if (event.type === 'lease') {
+    else if (event.type === 'coordinator') {
+      this.#isElsewhere = true
+      for (const branch of this.#branches.values()) branch.running.clear()
+    } else if (event.type === 'lease') {
+      this.#isElsewhere = false
       const { item, agent, attempt } = event
       this.#branch(event.stage).running.set(item, { item, agent, attempt, since: now, isHeld: false })
     } else if (event.type === 'waiting') {
@@ -98,7 +103,11 @@ export class SwarmTree {
       ...(failed === unknown ? [] : [`${failed - unknown} failed`]),
       ...(unknown === 0 ? [] : [`${unknown} unknown`]),
       ...(skipped === 0 ? [] : [`${skipped} not needed`]),
-      `${running.length - held} running on ${plural(new Set(running.filter(({ isHeld }) => !isHeld).map(({ agent }) => agent)).size, 'agent')}`,
+      ...(this.#isElsewhere
+        ? []
+        : [
+            `${running.length - held} running on ${plural(new Set(running.filter(({ isHeld }) => !isHeld).map(({ agent }) => agent)).size, 'agent')}`
+          ]),
       ...(held === 0 ? [] : [`${held} waiting for approval`])
     ]
     const rate = this.#rate(done, now)

@@ -273,7 +273,8 @@ export class SeatedSwarm implements SwarmView {
     const wished = this.isRunning && this.#wish.isOpen ? { willBeCanceled: true as const } : {}
     const more = { coordination: { coordinator, epoch, participants }, ...wished }
     if (this.#run !== null && this.#end === null) return { ...this.#run.info(), status: this.status, ...more }
-    return { ...infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null }), ...more }
+    const info = infoOf(this.head, this.#end ?? { ...standingOf(this.#parts, this.#view), status: this.status, error: null })
+    return { ...info, ...(this.isRunning ? { running: null, waitingForApproval: null } : {}), ...more }
   }
 
   get #view(): FollowedView {

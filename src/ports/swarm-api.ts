@@ -184,10 +184,10 @@ export interface SwarmInfo {
   readonly participants: readonly string[]
   readonly leftOut: readonly LeftOut[]
   readonly counts: SwarmCounts
-  /** Leases that are worked on. */
-  readonly running: number
-  /** Leases that wait for a person of their node. */
-  readonly waitingForApproval: number
+  /** Leases that are worked on; null: not known here, where it is not coordinated. */
+  readonly running: number | null
+  /** Leases that wait for a person of their node; null: the same. */
+  readonly waitingForApproval: number | null
   /** Of a swarm that several nodes can coordinate: who does (null: nobody, or it has ended), in which epoch, and who could. Names of nodes. */
   readonly coordination?: { readonly coordinator: string | null; readonly epoch: number; readonly participants: readonly string[] }
   /**

@@ -66,6 +66,14 @@ test('what happened before it was drawn first is no rate; one that stalls and on
   ])
 })
 
+test('what runs is not told where another node coordinates, since it is not known there', (t) => {
+  const tree = new SwarmTree(4)
+  tree.take({ type: 'coordinator', coordinator: 'b', epoch: 1 }, 0)
+  t.alike(tree.lines(0), ['[........................] 0 of 4 done'])
+  tree.take({ type: 'lease', item: '3', agent: 'w@x', attempt: 1 }, 0)
+  t.is(tree.lines(0)[0], '[........................] 0 of 4 done, 1 running on 1 agent')
+})
+
 test('a wide swarm is drawn within bounds, what is under way first', (t) => {
   const tree = new SwarmTree(null)
   tree.take({ type: 'swarm', id: 's', agents: [], leftOut: [], stages: Array.from({ length: 40 }, (_, n) => stage(`t${n}`, 20, ['x'])) }, 0)

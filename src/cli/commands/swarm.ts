@@ -52,8 +52,8 @@ export const showSwarm: Action = async ({ output, api }, [id = '']) => {
 }
 
 function itemsText({ counts, running, waitingForApproval }: SwarmInfo): string {
-  const held = waitingForApproval === 0 ? '' : `, ${waitingForApproval} waiting for approval`
-  return `${counts.completed} of ${counts.total} done${failuresText(counts)}, ${running} running${held}`
+  const held = waitingForApproval === 0 || waitingForApproval === null ? '' : `, ${waitingForApproval} waiting for approval`
+  return `${counts.completed} of ${counts.total} done${failuresText(counts)}${running === null ? '' : `, ${running} running`}${held}`
 }
 
 function coordinationText({ coordinator, epoch, participants }: NonNullable<SwarmInfo['coordination']>): string {
