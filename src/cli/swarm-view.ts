@@ -110,8 +110,10 @@ export class SwarmView {
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', one.status)}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)
     if (this.#failures.length > FAILURES_SHOWN) output.print(`  and ${this.#failures.length - FAILURES_SHOWN} more failures`)
-    if (this.#leftOut.length > 0) output.print('left out')
-    for (const one of this.#leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
+    // Who came later, and did some of it, is not left out.
+    const leftOut = this.#leftOut.filter(({ agent }) => !this.#byAgent.has(agent))
+    if (leftOut.length > 0) output.print('left out')
+    for (const one of leftOut) output.print(`  ${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
     if (this.#lost > 0) output.note(`${plural(this.#lost, 'event')} not shown; the results are complete`)
     if (status !== 'canceled') for (const line of stepLines(output, this.#failures, this.#launched)) output.print(line)
     if (done.result !== undefined)

@@ -339,6 +339,23 @@ test('{goal}, {round} and {check} are filled in the input of every strategy', as
   t.alike(asked()?.items?.[0], { item: 'a.txt', input: filled })
 })
 
+test('what runs is not shown where it is not known', async (t: Assert) => {
+  const { run } = await fakeHome(t, { swarms: [{ ...swarm('running'), running: null, waitingForApproval: null }] })
+  const { stdout } = await run(['swarm', 'show', 'swarm_fake'])
+  t.ok(/items +\d+ of \d+ done(?:, \d+ failed)?\n/.test(stdout), stdout)
+})
+
+test('who came later and did some of it is not among those left out', async (t: Assert) => {
+  const late = { agent: 'text@laptop', rule: 'offline' }
+  const events = swarmEvents().map(
+    (event): SwarmEvent => (event.type === 'swarm' ? { ...event, leftOut: [...event.leftOut, late] } : event)
+  )
+  const { run } = await fakeHome(t, { swarmEvents: events, swarms: [swarm()] })
+  const { stdout } = await run(['swarm', 'watch', 'swarm_fake'])
+  t.ok(stdout.includes('left out\n  text@phone'), stdout)
+  t.absent(stdout.includes('text@laptop  offline'))
+})
+
 test('the key and the permission to repeat are sent; what may have been done is shown as unknown, and not typed again', async (t: Assert) => {
   const events = swarmEvents('partial').map((event): SwarmEvent => {
     if (event.type !== 'item' || event.status !== 'failed') return event
