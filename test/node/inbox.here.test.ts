@@ -81,11 +81,14 @@ test('one for which there is no room on its way in is one decision and one line'
 
 test('one whose sender goes away under it is refused to whoever sent it, on record once', async (t) => {
   const { world, here, agent } = await scene(t)
-  await failsWith(t, 'FORBIDDEN', () => {
-    const sent = here.core.outbox.send(draft(here))
-    here.core.registry.unregister(`other@${here.id}`)
-    return sent
-  })
+  const { conversations, outbox, registry } = here.core
+  const sentOut = conversations.sentOut.bind(conversations)
+  // Once it is on its way, and before it is in.
+  conversations.sentOut = (...exchange) => {
+    registry.unregister(`other@${here.id}`)
+    return sentOut(...exchange)
+  }
+  await failsWith(t, 'FORBIDDEN', () => outbox.send(draft(here)))
   await world.settle()
   t.is(agent.tasks.length, 0)
   t.alike(decisions(here), [false])
