@@ -335,7 +335,8 @@ export class Documents {
     this.#review()
     await this.#continued.look(record)
     this.#review()
-    return this.#continued.counted(record, own)
+    // The log may have got to know it meanwhile.
+    return this.#continued.counted(this.#parts.log.view().documents.get(name) ?? record, own)
   }
 
   #onBlocks(stream: StreamKey): void {

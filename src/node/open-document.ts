@@ -120,11 +120,12 @@ export class OpenDocument {
    */
   compact(move: (left: OwnSnapshot, isSound: (own: StreamKey) => Promise<boolean>) => Promise<Moved | null>): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#renewal.isDue || this.#isBehind) return
+      if (this.#renewal.isDue || this.#isBehind || this.#programs.isInUse) return
       const left = this.#replica.ownSnapshot()
       const moved = left === null ? null : await move(left, (own) => this.#isSound(own, left))
       if (moved === null) return
       this.#own = moved.own
+      this.#programs.clear()
       this.#hasWritten = false
       this.#count(moved.counted)
       await this.#feed()
