@@ -1,16 +1,14 @@
 // Faults in the rules of shared documents; see list.mjs.
 
 const replica = 'domain/document/replica'
-const ownSnapshot = 'domain/document/own-snapshot'
-const hostileSnapshot = 'domain/document/hostile-snapshot'
 
 /** @type {readonly import('./list.mjs').Mutant[]} */
 export const DOCUMENT_MUTANTS = [
   {
     name: 'a member writes with the clientID of another',
     file: 'src/domain/document/stream.ts',
-    find: 'return this.#ids.ownerOf(client) === this.key && (',
-    put: 'return this.#ids.ownerOf(client) !== null || (',
+    find: 'if (this.#ids.ownerOf(client) !== this.key)',
+    put: 'if (this.#ids.ownerOf(client) === null)',
     test: replica,
     title: 'an update with the clientID of another ends its stream there'
   },
@@ -73,8 +71,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what a member writes counts though it lost the right to',
     file: 'src/domain/document/counted.ts',
-    find: '(lengths[one] ?? 0) : 0)',
-    put: '(lengths[one] ?? 0) : Number.POSITIVE_INFINITY)',
+    find: '(lengths[stream] ?? 0) : 0',
+    put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
     test: 'domain/membership/fold-document',
     title: 'of who may write all blocks count'
   },
@@ -89,8 +87,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'edits go into a stream that the log never takes',
     file: 'src/domain/membership/fold-document.ts',
-    find: 'return last.length < MAX_DOCUMENT_STREAMS && ',
-    put: 'return last.length < MAX_DOCUMENT_STREAMS || ',
+    find: 'if (streams.length >= MAX_DOCUMENT_STREAMS) return false',
+    put: 'if (streams.length < MAX_DOCUMENT_STREAMS) return true',
     test: 'node/own-streams',
     title: 'an edit that nobody else would ever see is refused'
   },
@@ -105,7 +103,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'half of a document is served',
     file: 'src/node/open-document.ts',
-    find: 'if (this.#renewal.isDue || this.#isBehind) await this.#feed()',
+    find: 'if (this.#isStale || this.#isBehind) await this.#feed()',
     put: '',
     test: 'node/open-document',
     title: 'what could not be read whole nobody reads or edits'
@@ -113,42 +111,10 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a watch of a document goes on when the right to see it is gone',
     file: 'src/node/api-documents.ts',
-    find: 'whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end)',
+    find: 'whileAllowed(node, () => void node.documents.find(known.record.name, by), end)',
     put: 'whileAllowed(node, () => {}, end)',
     test: 'node/document-watches',
     title: 'who loses the right to write a document, or to see it'
-  },
-  {
-    name: 'a member takes the place of the stream of another',
-    file: 'src/domain/membership/fold-document.ts',
-    find: 'coreKey === from)?.nodeKey === by &&',
-    put: 'coreKey === from) !== undefined &&',
-    test: 'domain/membership/fold-continued',
-    title: 'nobody takes the place of a stream'
-  },
-  {
-    name: 'a stream is removed though the log could still take back that another continues it',
-    file: 'src/node/continued-streams.ts',
-    find: 'if (!(await this.#parts.log.isStreamSigned(stream.coreKey))) isLeft = true',
-    put: 'if (this.#isClosed) isLeft = true',
-    test: 'node/document-compaction',
-    title: 'what the log could still take back'
-  },
-  {
-    name: 'a stream begins with something else than was named',
-    file: 'src/node/continued-streams.ts',
-    find: 'continues.blocks)) !== continues.hash) return false',
-    put: 'continues.blocks)) === null) return false',
-    test: 'node/document-compaction',
-    title: 'a stream that begins with something else'
-  },
-  {
-    name: 'a stream is continued that nobody else has',
-    file: 'src/node/compaction.ts',
-    find: 'if (hasOthers(view, record, self) && documents.holders(own) === 0) return false',
-    put: '',
-    test: 'node/document-compaction',
-    title: 'a stream is not continued while nobody else'
   },
   {
     name: 'a stream of a document may be named in another one',
@@ -157,101 +123,5 @@ export const DOCUMENT_MUTANTS = [
     put: '',
     test: 'domain/membership/fold-document',
     title: 'a core is a stream of one document only'
-  },
-  {
-    name: 'snapshots of two members wait for each other for ever',
-    file: 'src/domain/document/own-snapshot.ts',
-    find: 'return names.every(({ client, clock }) => client === this.#client || clock < (this.#needs.get(client) ?? 0))',
-    put: 'return names.length >= 0',
-    test: ownSnapshot,
-    title: 'two snapshots that stand on each other are applied'
-  },
-  {
-    name: 'the pieces of a snapshot have one order',
-    file: 'src/domain/document/snapshot-pieces.ts',
-    find: 'return writes === null ? null : writes.client',
-    put: 'return writes === null ? 0 : 0',
-    test: ownSnapshot,
-    title: 'two snapshots that stand on each other are applied'
-  },
-  {
-    name: 'where runs of text began is forgotten with the text',
-    file: 'src/domain/document/own-snapshot.ts',
-    find: 'const begins = [id.clock, ...runs.slice(countUpTo(runs, id.clock), countUpTo(runs, end - 1))]',
-    put: 'const begins = runs.length < 0 ? [countUpTo(runs, 0)] : [id.clock]',
-    test: ownSnapshot,
-    title: 'text that went with what held it is refused nothing'
-  },
-  {
-    name: 'a part of a snapshot counts',
-    file: 'src/domain/document/stream.ts',
-    find: 'return blocks < this.#snapshotBlocks ? 0 : blocks',
-    put: 'return blocks',
-    test: ownSnapshot,
-    title: 'a stop within a snapshot takes back all of it'
-  },
-  {
-    name: 'clientIDs of former streams are of nobody once their stream ended',
-    file: 'src/domain/document/client-ids.ts',
-    find: 'for (const key of this.#former.get(stream) ?? []) this.#close(key)',
-    put: '',
-    test: ownSnapshot,
-    title: 'what the former stream of one that ended wrote is filled'
-  },
-  {
-    name: 'a stream is continued by two others',
-    file: 'src/domain/document/replica.ts',
-    find: 'isGiven(stream) || this.#ids.heirOf(stream) !== stream',
-    put: 'isGiven(stream)',
-    test: ownSnapshot,
-    title: 'a stream is continued by one other'
-  },
-  {
-    name: 'a stream goes on with the clientIDs of former ones',
-    file: 'src/domain/document/stream.ts',
-    find: '(this.isBeginning || this.#ids.streamOf(client) === this.key)',
-    put: '(this.isBeginning || this.length > 0)',
-    test: ownSnapshot,
-    title: 'a stream that continues others has their clientIDs and no other'
-  },
-  {
-    name: 'what a snapshot leaves out is waited for',
-    file: 'src/domain/document/block-applier.ts',
-    find: 'return ids.streamOf(client) !== stream.key && ',
-    put: 'return ids.streamOf(client) === null && ',
-    test: hostileSnapshot,
-    title: 'what a snapshot leaves out of a stream holds up nobody'
-  },
-  {
-    name: 'sessions that are not stated are waited for',
-    file: 'src/domain/document/block-applier.ts',
-    find: 'else if (!stream.isBeginning) ids.endFormer(stream.key)',
-    put: '',
-    test: hostileSnapshot,
-    title: 'sessions and streams that a continued stream does not state'
-  },
-  {
-    name: 'as much of a snapshot waits as is sent',
-    file: 'src/domain/document/snapshot-pieces.ts',
-    find: 'this.#bytes + cost <= PIECE_LIMITS.maxBytes',
-    put: 'cost > 0',
-    test: hostileSnapshot,
-    title: 'what waits of one snapshot is bounded'
-  },
-  {
-    name: 'whatever comes, all that waits is looked at',
-    file: 'src/domain/document/block-applier.ts',
-    find: 'if (!this.#waiting.isAwaited(client)) return',
-    put: 'this.wakeAll()',
-    test: hostileSnapshot,
-    title: 'whoever waits is not looked at when something else comes'
-  },
-  {
-    name: 'documents are the same whatever the order of what they hold',
-    file: 'src/domain/document/same-document.ts',
-    find: '|| textOf(liveLeftOf(one, here.from)) !== textOf(liveLeftOf(other, beside.from))',
-    put: '',
-    test: 'domain/document/same-document',
-    title: 'other content, another place, another parent'
   }
 ]

@@ -19,7 +19,7 @@ import type {
   DocumentWriter
 } from '../ports/document-api.js'
 import { knownLengths, memberAccess, type DocumentCaller } from './document-access.js'
-import type { KnownDocument } from './known-documents.js'
+import type { KnownDocument } from './documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
 import { Pace } from './pace.js'
@@ -81,7 +81,7 @@ export function documentWatches(by: DocumentCaller): {
 
 /** `doc ls`. */
 function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
-  return { documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)) }
+  return { documents: node.documents.list(by).map((known) => documentInfo(node, known, by)) }
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */
@@ -105,7 +105,7 @@ async function createDocument(
     const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
     await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
   }
-  const known = node.documents.known.find(name, by)
+  const known = node.documents.find(name, by)
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
 }
 
@@ -117,13 +117,13 @@ async function restrictDocument(
 ): Result<'documents.restrict'> {
   const { log, documents } = node.parts
   const { record } = await found(node, document, by)
-  if (!node.documents.known.access(record, by).mayRestrict)
+  if (!node.documents.access(record, by).mayRestrict)
     throw new NodeError('FORBIDDEN', 'only the creator of a document and the owner of the mesh say who may see and write it')
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   await log.submit({ kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths }, LOG_TIMEOUT_MS)
-  return documentDetail(node, node.documents.known.find(record.name, by), by)
+  return documentDetail(node, node.documents.find(record.name, by), by)
 }
 
 /** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE */
@@ -180,7 +180,7 @@ async function mustBeHere(node: NodeCore, record: KnownDocument['record']): Prom
 
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function forgetDocument(node: NodeCore, { document }: Params<'documents.forget'>, by: DocumentCaller): Result<'documents.forget'> {
-  const known = node.documents.known.find(document, by)
+  const known = node.documents.find(document, by)
   const bytes = await node.documents.forget(known)
   return { id: known.id, name: known.record.name, bytes }
 }
@@ -191,7 +191,7 @@ async function applyToDocument(
   { document, session, update }: Params<'documents.apply'>,
   by: DocumentCaller
 ): Result<'documents.apply'> {
-  await node.documentSessions.apply(session, writable(node, node.documents.known.find(document, by), by).record.name, update)
+  await node.documentSessions.apply(session, writable(node, node.documents.find(document, by), by).record.name, update)
   return { applied: true }
 }
 
@@ -201,19 +201,19 @@ async function tellPresence(
   { document, session, update }: Params<'documents.awareness'>,
   by: DocumentCaller
 ): Result<'documents.awareness'> {
-  await node.documentSessions.tell(session, node.documents.known.find(document, by).record.name, update)
+  await node.documentSessions.tell(session, node.documents.find(document, by).record.name, update)
   return { told: true }
 }
 
 /** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
 async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<KnownDocument> {
   await node.swarmDocuments.ensure(document)
-  return node.documents.known.find(document, by)
+  return node.documents.find(document, by)
 }
 
 /** The same document, for who may write it. @throws NodeError FORBIDDEN */
 function writable(node: NodeCore, known: KnownDocument, by: DocumentCaller): KnownDocument {
-  if (node.documents.known.access(known.record, by).mayWrite) return known
+  if (node.documents.access(known.record, by).mayWrite) return known
   throw new NodeError('FORBIDDEN', `the document ${shown(known.record.name)} may be read here, not written`)
 }
 
@@ -259,7 +259,7 @@ async function watchDocument(
   const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
   const stops = [
     document.onNews(() => pace.due()),
-    whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end),
+    whileAllowed(node, () => void node.documents.find(known.record.name, by), end),
     () => pace.close(),
     release
   ]
@@ -278,10 +278,10 @@ async function watchLive(
   { by, ...to }: Watcher<DocumentLiveEvent> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
   const { record } = await found(node, document, by)
-  const { mayWrite } = node.documents.known.access(record, by)
+  const { mayWrite } = node.documents.access(record, by)
   const close = await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, ...to })
   const check = (): void => {
-    const known = node.documents.known.find(record.name, by)
+    const known = node.documents.find(record.name, by)
     if (mayWrite) writable(node, known, by)
   }
   const stop = whileAllowed(node, check, (error) => to.end(error))
@@ -301,7 +301,7 @@ function reading({ id, record }: KnownDocument, ...[type, root, value]: [Documen
 
 function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {
   const sizes = record.streams.map(({ coreKey }) => node.parts.documents.size(coreKey))
-  const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
+  const { mayWrite, mayRestrict } = node.documents.access(record, by)
   return {
     id,
     name: record.name,
@@ -318,7 +318,7 @@ function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: Documen
 function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller): DocumentDetail {
   const { record } = known
   const view = node.parts.log.view()
-  const streams = node.documents.streamsOf(record).map(({ nodeKey, coreKey }): DocumentWriter => {
+  const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
     const { blocks, bytes } = node.parts.documents.size(coreKey)
     const { mayWrite } = memberAccess(view, record, nodeKey)
     return {

@@ -1,5 +1,6 @@
 import type { NodeId } from '../kit/ids.js'
 import { type AccessVerdict, accessOf, mayRestrict } from '../domain/document/access.js'
+import { countedBlocks } from '../domain/document/counted.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 import { memberOf } from '../domain/membership/fold-document.js'
 import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
@@ -48,10 +49,14 @@ export function callerAccess(
   return { maySee: weak.maySee, mayWrite: weak.mayWrite && verdict.mayWrite, mayRestrict: false }
 }
 
+/** How many blocks of each stream of a document count. */
+export function countedStreams(view: MembershipView, document: DocumentRecord): Map<StreamKey, number> {
+  return new Map(document.streams.map(({ coreKey }) => [coreKey, countedBlocks(view, document, coreKey)]))
+}
+
 /**
  * How long each stream of a document is known to be, to be signed with an access list: of who loses the right to write, so much
- * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing. Those whose place
- * others took are named too: others may not have what took it.
+ * stays. It counts what is not fetched yet, was removed here or is not followed: what is here now may be nothing.
  * @throws NodeError CONFLICT when a stream cannot be opened
  */
 export async function knownLengths(

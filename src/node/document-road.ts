@@ -2,7 +2,6 @@ import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
 import { decodeEnvelope, encodeEnvelope } from '../domain/envelope/codec.js'
 import { SCHEMA_VERSION } from '../domain/envelope/envelope.js'
-import { splitAddress } from '../domain/routing/names.js'
 import type { Tier } from '../domain/routing/tier.js'
 import { OPERATOR } from './agents.js'
 
@@ -41,10 +40,4 @@ export function openBlock(bytes: Uint8Array, document: string): Uint8Array | nul
   if (!decoded.ok || decoded.header.type !== 'stream-data' || decoded.header.correlationId !== document) return null
   const payload = decoded.payload()
   return payload.ok && payload.value instanceof Uint8Array ? payload.value : null
-}
-
-/** The node that an envelope of a document's stream says to be of; null when it is none. Never throws. */
-export function writerOfBlock(bytes: Uint8Array): NodeId | null {
-  const decoded = decodeEnvelope(bytes)
-  return decoded.ok ? (splitAddress(decoded.header.sender)?.node ?? null) : null
 }

@@ -1,29 +1,24 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
-import type { IdSource, NodeId } from '../kit/ids.js'
+import { type IdSource, keyFromText, keyToText, type NodeId, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { type CountedStream, countedBlocks, streamsToHave } from '../domain/document/counted.js'
 import type { StreamStop } from '../domain/document/replica.js'
-import { isContinued } from '../domain/membership/fold-document.js'
-import type { DocumentRecord, DocumentStreamRecord } from '../domain/membership/types.js'
+import type { DocumentRecord } from '../domain/membership/types.js'
 import type { Audit } from '../ports/audit.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Compaction } from './compaction.js'
-import { ContinuedStreams } from './continued-streams.js'
-import { memberAccess } from './document-access.js'
+import { callerAccess, type CallerVerdict, countedStreams, type DocumentCaller, memberAccess } from './document-access.js'
 import { DocumentForks, FORKED, tellStop } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
 import type { NodeEvents } from './events.js'
 import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
-import { type KnownDocument, KnownDocuments } from './known-documents.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
 
@@ -45,6 +40,12 @@ export interface DocumentsParts {
   readonly self: NodeId
 }
 
+/** A document and its id. */
+export interface KnownDocument {
+  readonly id: string
+  readonly record: DocumentRecord
+}
+
 interface Opened {
   readonly document: OpenDocument
   own: StreamKey | null
@@ -52,46 +53,26 @@ interface Opened {
   idle: Timer | null
 }
 
-/** The documents of the mesh: those that are followed, and those that are open here. */
+/** The documents of the mesh: which there are, who may what, and those that are open here. */
 export class Documents {
-  /** Which there are, and who may what. */
-  readonly known: KnownDocuments
   readonly #parts: DocumentsParts
   readonly #opened = new Map<string, Promise<Opened>>()
   /** Those of {@link #opened} that are open. */
   readonly #open = new Map<string, Opened>()
   readonly #changes: Emitter<void>
   readonly #forks: DocumentForks
+  readonly #ids = new Map<string, string>()
   readonly #own: OwnStreams
   readonly #followed: FollowedDocuments
-  readonly #continued: ContinuedStreams
-  readonly #compaction: Compaction
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
 
   constructor(parts: DocumentsParts) {
     this.#parts = parts
-    this.known = new KnownDocuments(parts)
     this.#forks = new DocumentForks(parts)
-    const onError = (error: unknown): void => this.#failed(error)
-    const own = new OwnStreams({ ...parts, onError })
-    this.#own = own
-    this.#continued = new ContinuedStreams({
-      ...parts,
-      own,
-      isFollowed: (record) => this.#isKept(record),
-      onBegun: () => this.#review(),
-      onError
-    })
-    this.#compaction = new Compaction({
-      ...parts,
-      own,
-      seal: (id, block) => this.#seal(id, block),
-      onBegun: (...next) => this.#begun(...next)
-    })
-    const { hasBegun } = this.#continued
-    this.#followed = new FollowedDocuments({ ...parts, ownOf: (name) => this.#open.get(name)?.own, hasBegun })
-    this.#changes = new Emitter(onError)
+    this.#own = new OwnStreams({ ...parts, onError: (error) => this.#failed(error) })
+    this.#followed = new FollowedDocuments({ ...parts, ownOf: (name) => this.#open.get(name)?.own })
+    this.#changes = new Emitter((error) => this.#failed(error))
   }
 
   /** Begins to follow what this node may see. */
@@ -106,16 +87,13 @@ export class Documents {
     })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
-    // Before anybody opens a document: what has begun may be all that is here.
-    await this.#continued.start()
-    this.#review()
+    this.#own.announceAll()
   }
 
   /** Lets all go, once what was begun is done. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#own.quieten()
-    this.#continued.close()
     this.#stopLog()
     const opened = await Promise.allSettled(this.#opened.values())
     for (const one of opened) {
@@ -131,22 +109,48 @@ export class Documents {
     return this.#changes.on(listener)
   }
 
+  /** The documents that a caller may see, by name. */
+  list(by: DocumentCaller): KnownDocument[] {
+    const { log, self } = this.#parts
+    const view = log.view()
+    const seen = [...view.documents.values()].filter((record) => callerAccess(view, record, { self, by }).maySee)
+    return seen.map((record) => this.#known(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
+  }
+
+  /** The document of a name or an id. @throws NodeError DOCUMENT_NOT_FOUND, also for one that the caller may not see */
+  find(text: string, by: DocumentCaller): KnownDocument {
+    const view = this.#parts.log.view()
+    const record = view.documents.get(text) ?? [...view.documents.values()].find(({ name }) => this.idOf(name) === text)
+    if (record !== undefined && this.access(record, by).maySee) return this.#known(record)
+    throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(text)}" that may be seen`)
+  }
+
+  /** What a caller may do. */
+  access(record: DocumentRecord, by: DocumentCaller): CallerVerdict {
+    const { log, self } = this.#parts
+    return callerAccess(log.view(), record, { self, by })
+  }
+
+  /** z32 of hash(prefix, mesh key, name). */
+  idOf(name: string): string {
+    const known = this.#ids.get(name)
+    if (known !== undefined) return known
+    const mesh = this.#parts.log.view().mesh?.id ?? ''
+    const id = keyToText(this.#parts.hash(utf8('a2a-node/document/1'), keyFromText(mesh), utf8(name)))
+    this.#ids.set(name, id)
+    return id
+  }
+
   /** Is what is written kept here? */
   isFollowed(name: string): boolean {
     return this.#followed.has(name)
   }
 
-  /** The streams of a document that are needed here: not those whose place others took. */
-  streamsOf(record: DocumentRecord): DocumentStreamRecord[] {
-    const needed = new Set(streamsToHave(record, this.#continued.hasBegun))
-    return record.streams.filter(({ coreKey }) => needed.has(coreKey))
-  }
-
   /** Did others write into a document of which nothing is here yet? */
   isMissing(record: DocumentRecord): boolean {
     const { log, documents } = this.#parts
-    const streams = this.streamsOf(record).filter(({ coreKey }) => countedBlocks(log.view(), record, coreKey) > 0)
-    return streams.length > 0 && streams.every(({ coreKey }) => documents.size(coreKey).blocks === 0)
+    const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0)
+    return streams.length > 0 && streams.every(([stream]) => documents.size(stream).blocks === 0)
   }
 
   /** How a stream ended; null while it goes on, and where the document is not open. */
@@ -189,7 +193,7 @@ export class Documents {
       if (!isHeld) return
       isHeld = false
       if (--opened.holders > 0 || this.#isClosed) return
-      opened.idle = this.#parts.clock.after(IDLE_MS, () => void this.#rest(name, opened).catch((error: unknown) => this.#failed(error)))
+      opened.idle = this.#parts.clock.after(IDLE_MS, () => void this.#let(name, opened))
     }
     return { document: opened.document, release }
   }
@@ -207,9 +211,8 @@ export class Documents {
     await this.#own.leave(name)
     await this.#followed.forget(name)
     this.#review()
-    this.#continued.forget(keys)
     await documents.remove([...keys])
-    await documents.keep(this.known.idOf(name), null)
+    await documents.keep(this.idOf(name), null)
     return bytes
   }
 
@@ -236,7 +239,7 @@ export class Documents {
     if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
     // Yjs is loaded by nodes that use documents, and by no others.
     const { Replica } = await import('../domain/document/replica.js')
-    const id = this.known.idOf(name)
+    const id = this.idOf(name)
     const mayWrite = memberAccess(log.view(), record, self).mayWrite
     const own = mayWrite ? await this.#own.open(name, id) : null
     const document = new OpenDocument({
@@ -260,8 +263,6 @@ export class Documents {
     try {
       await this.#moveOn(name)
       this.#review()
-      await this.#continued.look(record)
-      this.#review()
       await this.#follow(name, opened)
     } catch (error) {
       // Half of it serves nobody.
@@ -275,13 +276,6 @@ export class Documents {
   #seal(document: string, block: Uint8Array): Uint8Array {
     const { clock, ids, membership, self } = this.#parts
     return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
-  }
-
-  /** Nobody uses it: what its own stream left takes the place of that stream, if it is worth it, and the document is let go. */
-  async #rest(name: string, opened: Opened): Promise<void> {
-    if (this.#open.get(name) !== opened) return
-    await this.#compaction.run(name, this.known.idOf(name), opened).catch((error: unknown) => this.#failed(error))
-    await this.#let(name, opened)
   }
 
   async #let(name: string, opened: Opened): Promise<void> {
@@ -298,58 +292,32 @@ export class Documents {
     await document.close()
   }
 
-  #isKept(record: DocumentRecord): boolean {
-    return this.isFollowed(record.name) && memberAccess(this.#parts.log.view(), record, this.#parts.self).maySee
-  }
-
   /** The view changed: what is followed, and how much of it counts. */
   #review(): void {
     if (this.#isClosed) return
     const view = this.#parts.log.view()
     this.#parts.documents.follow(this.#followed.streams(view))
-    for (const [name, opened] of this.#open) {
-      const { own } = opened
-      if (own !== null && isContinued(view.documents.get(name)?.streams ?? [], own))
-        this.#leaveOwn(own, 'another home of this node goes on in its place')
-      this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
-    }
-    this.#own.announceAll()
-    this.#continued.lookAll()
+    for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
     this.#changes.emit()
   }
 
-  async #follow(name: string, opened: Opened): Promise<void> {
-    const { document } = opened
-    await document.follow(() => {
-      const record = this.#parts.log.view().documents.get(name)
-      const counted = record === undefined ? new Map<StreamKey, CountedStream>() : this.#continued.counted(record, opened.own)
-      for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
-      return counted
-    })
-  }
-
-  /** What an own stream begins with takes the place of what this node wrote before. */
-  async #begun(name: string, own: StreamKey): Promise<ReadonlyMap<StreamKey, CountedStream>> {
-    const record = this.#parts.log.view().documents.get(name)
-    if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
-    this.#review()
-    await this.#continued.look(record)
-    this.#review()
-    // The log may have got to know it meanwhile.
-    return this.#continued.counted(this.#parts.log.view().documents.get(name) ?? record, own)
+  async #follow(name: string, { document, own }: Opened): Promise<void> {
+    const view = this.#parts.log.view()
+    const record = view.documents.get(name)
+    if (record === undefined) return
+    const counted = countedStreams(view, record)
+    for (const stream of counted.keys()) if (this.#forks.has(stream)) document.onForked(stream, FORKED)
+    // Of a stream that the log does not name yet others will see nothing either once the right to write is lost.
+    const { mayWrite } = memberAccess(view, record, this.#parts.self)
+    await document.follow(own === null || counted.has(own) ? counted : counted.set(own, mayWrite ? Number.POSITIVE_INFINITY : 0))
   }
 
   #onBlocks(stream: StreamKey): void {
     for (const [name, { document, own }] of this.#open) {
-      if (stream === own || this.#isOf(name, stream)) document.onBlocks(stream)
+      const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
+      if (stream === own || streams.some(({ coreKey }) => coreKey === stream)) document.onBlocks(stream)
     }
-    this.#continued.onBlocks(stream)
     this.#changes.emit()
-  }
-
-  #isOf(name: string, stream: StreamKey): boolean {
-    const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
-    return streams.some(({ coreKey }) => coreKey === stream)
   }
 
   #onFetched(stream: StreamKey): void {
@@ -359,7 +327,10 @@ export class Documents {
   #onForked(stream: StreamKey): void {
     this.#forks.add(stream)
     this.#leaveOwn(stream, 'this node signed two different blocks at one place')
-    for (const [name, { document }] of this.#open) if (this.#isOf(name, stream)) document.onForked(stream, FORKED)
+    for (const [name, { document }] of this.#open) {
+      const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
+      if (streams.some(({ coreKey }) => coreKey === stream)) document.onForked(stream, FORKED)
+    }
     this.#changes.emit()
   }
 
@@ -383,7 +354,7 @@ export class Documents {
   async #moveOn(name: string): Promise<void> {
     const opened = this.#open.get(name)
     if (opened === undefined || opened.own === null || this.#own.nameOf(opened.own) === name) return
-    const own = await this.#own.open(name, this.known.idOf(name))
+    const own = await this.#own.open(name, this.idOf(name))
     opened.own = own
     // It is followed also when the document cannot be made anew now: its next use does that.
     await opened.document.goOn(own).finally(() => this.#review())
@@ -393,6 +364,10 @@ export class Documents {
     if (this.#own.nameOf(stream) !== name)
       throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
     await this.#own.wrote(name, stream, await this.#parts.documents.append(stream, blocks))
+  }
+
+  #known(record: DocumentRecord): KnownDocument {
+    return { id: this.idOf(record.name), record }
   }
 
   #failed(error: unknown): void {

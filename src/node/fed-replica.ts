@@ -1,20 +1,10 @@
 import type { StreamKey } from '../domain/document/client-ids.js'
-import type { CountedStream } from '../domain/document/counted.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
-import { NOT_ALLOWED } from './document-access.js'
 
 /** Blocks that are read at once. */
 const READ_BLOCKS = 256
 const NOTHING = new Uint8Array()
-
-/** Where a stream ended, and why. */
-export type Stop = Pick<StreamStop, 'at' | 'reason'>
-
-/** How many blocks of a stream are taken, of those that count. */
-export function limitOf(stream: StreamKey, counted: ReadonlyMap<StreamKey, CountedStream>, stops: ReadonlyMap<StreamKey, Stop>): number {
-  return Math.min(counted.get(stream)?.blocks ?? 0, stops.get(stream)?.at ?? Number.POSITIVE_INFINITY)
-}
 
 /** What a {@link FedReplica} needs. */
 export interface FedReplicaParts {
@@ -44,18 +34,6 @@ export class FedReplica {
     this.#next = new Map(Object.entries(replica.vectorClock()))
   }
 
-  /** Before it is fed: streams count so far, and these ended. Returns the streams that this brings to their end. */
-  begin(counted: ReadonlyMap<StreamKey, CountedStream>, stops: ReadonlyMap<StreamKey, Stop>): readonly StreamStop[] {
-    const { replica } = this
-    const found = [...counted].flatMap(([stream, { beginning }]) => (beginning === null ? [] : replica.continues(stream, beginning)))
-    for (const [stream, { at, reason }] of stops) replica.stop(stream, at, reason)
-    for (const [stream, { blocks }] of counted) {
-      if (Number.isFinite(blocks)) replica.stop(stream, blocks, NOT_ALLOWED)
-      this.offer(stream)
-    }
-    return found
-  }
-
   /** How many blocks of a stream were taken. */
   lengthOf(stream: StreamKey): number {
     return this.#next.get(stream) ?? 0
@@ -64,16 +42,6 @@ export class FedReplica {
   /** Was it given as many blocks of each stream as another one? */
   isAsFarAs(other: FedReplica): boolean {
     return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
-  }
-
-  /** Is everything in it that was ever written into another one, removed or not? */
-  covers(other: FedReplica): boolean {
-    return [...other.replica.doc.store.clients.keys()].every((client) => this.#clockOf(client) >= other.#clockOf(client))
-  }
-
-  #clockOf(client: number): number {
-    const last = this.replica.doc.store.clients.get(client)?.at(-1)
-    return last === undefined ? 0 : last.id.clock + last.length
   }
 
   /** A stream may have more. */

@@ -1,6 +1,5 @@
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import { type HasBegun, streamsToHave } from '../domain/document/counted.js'
 import type { MembershipView } from '../domain/membership/types.js'
 import type { FollowedStream } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
@@ -19,7 +18,6 @@ export interface FollowedDocumentsParts {
   readonly self: NodeId
   /** This node's own stream of a document that is open; null when it has none, undefined when it is not open. */
   ownOf(name: string): StreamKey | null | undefined
-  hasBegun: HasBegun
 }
 
 /** Stored: names that are not followed. */
@@ -58,13 +56,13 @@ export class FollowedDocuments {
 
   /** The streams to be here, those of open documents first. */
   streams(view: MembershipView): FollowedStream[] {
-    const { log, self, ownOf, hasBegun } = this.#parts
+    const { log, self, ownOf } = this.#parts
     const followed = new Map<StreamKey, FollowedStream>()
     const isOpen = ({ name }: { readonly name: string }): number => Number(ownOf(name) !== undefined)
     for (const record of [...view.documents.values()].sort((a, b) => isOpen(b) - isOpen(a))) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee) continue
       const own = ownOf(record.name) ?? null
-      const streams = new Set([...(own === null ? [] : [own]), ...streamsToHave(record, hasBegun).toReversed()])
+      const streams = [...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
       const mayHave = (peer: NodeId): boolean => memberAccess(log.view(), record, peer).maySee
       for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })
     }

@@ -1,7 +1,6 @@
 import { sameBytes } from '../kit/bytes.js'
 import type { Hash } from '../kit/sign.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import type { CountedStream } from '../domain/document/counted.js'
 import type { Replica } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import { NOT_ALLOWED } from './document-access.js'
@@ -44,8 +43,8 @@ export function keptDocument(id: string, { hash, documents, onError }: KeptParts
 }
 
 interface Beginning {
-  /** The streams that count, and how far. */
-  readonly counted: ReadonlyMap<StreamKey, CountedStream>
+  /** How many blocks of each stream count. */
+  readonly counted: ReadonlyMap<StreamKey, number>
   readonly streams: Pick<DocumentStreams, 'read'>
   /** A replica that has seen nothing yet. */
   make(): Replica
@@ -62,9 +61,9 @@ export async function replicaOfKept(kept: KeptDocument, { counted, streams, make
 }
 
 async function holds(replica: Replica, { counted, streams }: Pick<Beginning, 'counted' | 'streams'>): Promise<boolean> {
-  for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream)?.blocks !== at) return false
+  for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
   for (const [stream, length] of Object.entries(replica.vectorClock())) {
-    if ((counted.get(stream)?.blocks ?? 0) < length) return false
+    if ((counted.get(stream) ?? 0) < length) return false
     if ((await streams.read(stream, length - 1, 1)).length === 0) return false
   }
   return true

@@ -1,16 +1,12 @@
 import { asNodeError, NodeError } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import type { CountedStream } from '../domain/document/counted.js'
-import type { OwnSnapshot } from '../domain/document/own-snapshot.js'
 import type { Replica, StreamStop } from '../domain/document/replica.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import { NOT_ALLOWED } from './document-access.js'
-import { FedReplica, limitOf, type Stop } from './fed-replica.js'
+import { FedReplica } from './fed-replica.js'
 import { type KeptDocument, replicaOfKept } from './kept-documents.js'
 import { ProgramIds } from './program-ids.js'
-import { type DocumentNews, Renewal } from './renewal.js'
-import { replicaWith } from './scratch-replica.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
@@ -38,11 +34,18 @@ export interface OpenDocumentParts {
   onError(error: unknown): void
 }
 
-/** Another own stream, and what counts with it. */
-interface Moved {
-  readonly own: StreamKey
-  readonly counted: ReadonlyMap<StreamKey, CountedStream>
-}
+/** What those who hold a document are told. */
+export type DocumentNews =
+  /** `by`: the session that wrote it; null for this node and for others. */
+  | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
+  /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
+  | { readonly type: 'reset'; readonly isMoved: boolean }
+
+/** Why a replica is made anew, the weakest reason first: an edit of this node was refused, part of it counts no longer, this node has another own stream. */
+const RENEWALS = ['refused', 'void', 'moved'] as const
+type Renewal = (typeof RENEWALS)[number]
+
+type Stop = Pick<StreamStop, 'at' | 'reason'>
 
 /**
  * A document whose replica is in memory: fed with every block of the streams that count, its edits put into the own stream.
@@ -53,12 +56,15 @@ export class OpenDocument {
   readonly #news: Emitter<DocumentNews>
   #fed: FedReplica
   /** How many blocks of each stream count. */
-  #counted: ReadonlyMap<StreamKey, CountedStream> = new Map()
+  #counted: ReadonlyMap<StreamKey, number> = new Map()
   readonly #stops = new Map<StreamKey, Stop>()
   readonly #programs = new ProgramIds()
   #own: StreamKey | null
   #hasBegun = false
-  readonly #renewal = new Renewal()
+  /** The replica is to be made anew. */
+  #isStale = false
+  /** Why it is, or is being, and the one that those who hold it know; null once they were told. */
+  #renewal: { readonly why: Renewal; readonly told: FedReplica } | null = null
   /** Not all that is here was read: that goes on, or failed. */
   #isBehind = false
   #isFeeding = false
@@ -80,54 +86,20 @@ export class OpenDocument {
     return this.#news.on(listener)
   }
 
-  /** The streams that count, and how far, as it is when their turn comes. Resolves when all that is here of them is in the document. */
-  async follow(counts: () => ReadonlyMap<StreamKey, CountedStream>): Promise<void> {
+  /** Streams and how many blocks of each count. Resolves when all that is here of them is in the document. */
+  async follow(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     await this.#inTurn(async () => {
-      const counted = counts()
       if (!this.#hasBegun) await this.#begin(counted)
       this.#hasBegun = true
-      this.#count(counted)
-      await this.#feed()
-      this.#tellWritten()
-    })
-  }
-
-  #count(counted: ReadonlyMap<StreamKey, CountedStream>): void {
-    const before = this.#counted
-    this.#counted = counted
-    for (const stream of before.keys()) {
-      if (counted.has(stream)) continue
-      // Another one took its place, and begins with what it left.
-      this.#stops.delete(stream)
-      this.#renewal.need('replaced', this.#fed)
-    }
-    for (const [stream, { blocks, beginning }] of counted) {
-      const known = before.get(stream)
-      const was = known?.blocks ?? Number.POSITIVE_INFINITY
-      // The log said something else of it once, and took that back.
-      if (known !== undefined && JSON.stringify(known.beginning) !== JSON.stringify(beginning)) this.#renewal.need('void', this.#fed)
-      if (beginning !== null && known === undefined && !this.#renewal.isDue) this.#noteStops(this.#replica.continues(stream, beginning))
-      if (blocks < was) this.#limit(stream, blocks)
-      // What was refused counts after all.
-      else if (blocks > was) this.#renewal.need('void', this.#fed)
-      this.#fed.offer(stream)
-    }
-  }
-
-  /**
-   * Goes on with another own stream, which begins with what the one of now has left. `move` begins it, if `isSound` says that the
-   * document is the same with it, and says what counts then; null: not now. Does nothing while that cannot be told.
-   */
-  compact(move: (left: OwnSnapshot, isSound: (own: StreamKey) => Promise<boolean>) => Promise<Moved | null>): Promise<void> {
-    return this.#inTurn(async () => {
-      if (this.#renewal.isDue || this.#isBehind || this.#programs.isInUse) return
-      const left = this.#replica.ownSnapshot()
-      const moved = left === null ? null : await move(left, (own) => this.#isSound(own, left))
-      if (moved === null) return
-      this.#own = moved.own
-      this.#programs.clear()
-      this.#hasWritten = false
-      this.#count(moved.counted)
+      const before = this.#counted
+      this.#counted = counted
+      for (const [stream, at] of counted) {
+        const was = before.get(stream) ?? Number.POSITIVE_INFINITY
+        if (at < was) this.#limit(stream, at)
+        // What was refused counts after all.
+        else if (at > was) this.#renew('void')
+        this.#fed.offer(stream)
+      }
       await this.#feed()
       this.#tellWritten()
     })
@@ -201,7 +173,7 @@ export class OpenDocument {
       this.#own = own
       this.#hasWritten = false
       this.#programs.clear()
-      this.#renewal.need('moved', this.#fed)
+      this.#renew('moved')
       await this.#feed()
     })
   }
@@ -225,10 +197,8 @@ export class OpenDocument {
   /** Keeps it as it is, if what is kept lacks so many blocks. */
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#fed.unkept < blocks || this.#renewal.isDue || this.#isBehind) return
-      const snapshot = this.#replica.snapshot()
-      if (snapshot === null) return
-      await this.#parts.kept.write(snapshot)
+      if (this.#fed.unkept < blocks || this.#isStale || this.#isBehind) return
+      await this.#parts.kept.write(this.#replica.snapshot())
       this.#fed.unkept = 0
     })
   }
@@ -247,32 +217,23 @@ export class OpenDocument {
   #fedOne(replica: Replica): FedReplica {
     return new FedReplica(this.#heard(replica), {
       ...this.#parts,
-      limitOf: (stream) => limitOf(stream, this.#counted, this.#stops),
+      limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
       onStops: (stops) => this.#noteStops(stops),
-      isOver: () => this.#renewal.isDue || this.#isClosed
+      isOver: () => this.#isStale || this.#isClosed
     })
-  }
-
-  /** Who has never seen the own stream of now, does it come to the same document with one that begins with this? */
-  async #isSound(own: StreamKey, left: OwnSnapshot): Promise<boolean> {
-    const counted = new Map([...this.#counted].filter(([stream]) => stream !== this.#own))
-    const replica = await replicaWith({ own, left, counted, stops: this.#stops }, this.#parts)
-    const isSame = replica.isSameAs(this.#replica)
-    replica.doc.destroy()
-    return isSame
   }
 
   /** What changes in it is news. What this node writes is so once it is durable, and what is read anew once that is whole. */
   #heard(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (this.#untold !== null) this.#untold.push(update)
-      else if (!this.#renewal.isUntold) this.#news.emit({ type: 'update', update, by: null })
+      else if (this.#renewal === null) this.#news.emit({ type: 'update', update, by: null })
     })
     return replica
   }
 
   /** Goes on from what was kept, if that counts still; else it is made of the streams. */
-  async #begin(counted: ReadonlyMap<StreamKey, CountedStream>): Promise<void> {
+  async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     const { kept, streams, make } = this.#parts
     const replica = await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })
     if (replica === null) return
@@ -286,7 +247,7 @@ export class OpenDocument {
   /** A limit of the access list may be lifted again, so it is no stop for good. */
   #limit(stream: StreamKey, at: number): void {
     const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
-    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renewal.need('void', this.#fed)
+    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renew('void')
     this.#noteStops(stops.filter((stop) => stop.stream !== stream))
   }
 
@@ -301,7 +262,7 @@ export class OpenDocument {
     const own = this.#own
     if (own === null) throw new NodeError('FORBIDDEN', 'this node may not write the document')
     if (this.#stops.has(own)) throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
-    if (Number.isFinite(this.#counted.get(own)?.blocks)) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
+    if (Number.isFinite(this.#counted.get(own))) throw new NodeError('FORBIDDEN', 'this node may not write the document any more')
     this.#parts.mustHavePlace(own)
     // Else clocks that were used already would be used again, and others would end the stream.
     if (this.#fed.lengthOf(own) < this.#parts.written(own))
@@ -327,7 +288,7 @@ export class OpenDocument {
       for (const update of updates) this.#news.emit({ type: 'update', update, by })
       return result
     } catch (error) {
-      if (updates.length > 0) this.#renewal.need('refused', this.#fed)
+      if (updates.length > 0) this.#renew('refused')
       throw error
     } finally {
       this.#untold = null
@@ -339,14 +300,14 @@ export class OpenDocument {
     const own = this.#own
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
-      this.#renewal.need('refused', this.#fed)
+      this.#renew('refused')
       throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${taken.reason}`)
     }
     if (own === null || taken.blocks.length === 0) return
     try {
       await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
     } catch (error) {
-      this.#renewal.need('refused', this.#fed)
+      this.#renew('refused')
       throw asNodeError(error)
     }
     this.#fed.appended(own, taken.blocks.length)
@@ -360,9 +321,16 @@ export class OpenDocument {
     this.#parts.onWritten(own)
   }
 
+  #renew(why: Renewal): void {
+    this.#isStale = true
+    const before = this.#renewal
+    if (before === null) this.#renewal = { why, told: this.#fed }
+    else if (RENEWALS.indexOf(before.why) < RENEWALS.indexOf(why)) this.#renewal = { ...before, why }
+  }
+
   #noteStops(stops: readonly StreamStop[]): void {
     for (const stop of stops) {
-      if (stop.needsRebuild) this.#renewal.need('void', this.#fed)
+      if (stop.needsRebuild) this.#renew('void')
       const known = this.#stops.get(stop.stream)
       if (known !== undefined && known.at <= stop.at) continue
       this.#stops.set(stop.stream, stop)
@@ -372,26 +340,38 @@ export class OpenDocument {
 
   /** What holds something that does not count, or was not read to its end, nobody reads or edits. */
   async #beWhole(): Promise<void> {
-    if (this.#renewal.isDue || this.#isBehind) await this.#feed()
+    if (this.#isStale || this.#isBehind) await this.#feed()
   }
 
   /** Takes all that can be taken of the streams that may have more. When they cannot be read, the next one who needs it goes on. */
   async #feed(): Promise<void> {
     this.#isBehind = true
     do {
-      if (this.#renewal.isDue) this.#beginAnew()
+      if (this.#isStale) this.#beginAnew()
       await this.#fed.feed()
-    } while (this.#renewal.isDue && !this.#isClosed)
+    } while (this.#isStale && !this.#isClosed)
     this.#isBehind = false
-    const news = this.#isClosed ? null : this.#renewal.news(this.#fed)
-    if (news !== null) this.#news.emit(news)
+    this.#tellRenewed()
   }
 
   /** A new replica: told what ended first, then to be fed with all streams. */
   #beginAnew(): void {
-    this.#renewal.isDue = false
+    this.#isStale = false
     this.#replica.doc.destroy()
     this.#fed = this.#fedOne(this.#parts.make(this.#own))
-    this.#noteStops(this.#fed.begin(this.#counted, this.#stops))
+    for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
+    for (const [stream, at] of this.#counted) {
+      if (Number.isFinite(at)) this.#replica.stop(stream, at, NOT_ALLOWED)
+      this.#fed.offer(stream)
+    }
+  }
+
+  /** Of what was refused nobody has heard: then those who hold it lack only what was read meanwhile. */
+  #tellRenewed(): void {
+    if (this.#renewal === null || this.#isClosed) return
+    const { why, told } = this.#renewal
+    this.#renewal = null
+    if (why !== 'refused') this.#news.emit({ type: 'reset', isMoved: why === 'moved' })
+    else if (!this.#fed.isAsFarAs(told)) this.#news.emit({ type: 'update', update: this.#replica.state(), by: null })
   }
 }

@@ -1,10 +1,9 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { IdSource, NodeId } from '../kit/ids.js'
+import type { NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
-import type { FormerStream, StreamKey } from '../domain/document/client-ids.js'
-import { hasPlaceFor, isContinued, isStreamOf } from '../domain/membership/fold-document.js'
-import type { DocumentStreamRecord, StreamContinuation } from '../domain/membership/types.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import { hasPlaceFor, isStreamOf } from '../domain/membership/fold-document.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -23,8 +22,7 @@ export interface OwnStreamsParts {
   readonly telemetry: Telemetry
   readonly store: NodeStore
   readonly log: MemberLog
-  readonly documents: Pick<DocumentStreams, 'own' | 'append' | 'hashOf'>
-  readonly ids: IdSource
+  readonly documents: Pick<DocumentStreams, 'own'>
   readonly self: NodeId
   onError(error: unknown): void
 }
@@ -37,24 +35,9 @@ interface OwnStream {
   readonly stream: StreamKey | null
   /** How many blocks it had. */
   readonly blocks: number
-  /** Whose place it took; null or absent: nobody's. */
-  readonly continues?: StreamContinuation | null
-  /** What its core is named by beside the document and `times`, by chance: an older state of this home never comes to the same. */
-  readonly mark?: string
-}
-
-function coreName(id: string, { times, mark }: Pick<OwnStream, 'times' | 'mark'>): string {
-  return mark === undefined ? `${id}/${times}` : `${id}/${times}/${mark}`
 }
 
 const NONE: OwnStream = { times: 0, stream: null, blocks: 0 }
-
-/** With what another own stream begins, and whether the document is the same with it. */
-interface OwnBeginning {
-  readonly blocks: readonly Uint8Array[]
-  readonly former: readonly FormerStream[]
-  isSound(stream: StreamKey): Promise<boolean>
-}
 
 /**
  * Which stream of each document this node writes, and how long it was, kept outside of the store of documents. A stream that
@@ -67,8 +50,6 @@ export class OwnStreams {
   readonly #own = new Map<string, OwnStream>()
   /** The same by stream. */
   readonly #names = new Map<StreamKey, string>()
-  /** Those that this process wrote to. */
-  readonly #written = new Set<StreamKey>()
   /** Streams on their way into the log. */
   readonly #announced = new Set<StreamKey>()
   #isQuiet = false
@@ -90,32 +71,6 @@ export class OwnStreams {
     for (const [name, { stream, blocks }] of this.#own) if (stream !== null && blocks > 0) this.announce(name, stream)
   }
 
-  /**
-   * Begins another stream with what the one of now has left, and goes on with that one. Resolves to it once that is durable; null:
-   * `isSound` said no. `id`: of the document.
-   */
-  async continue(name: string, id: string, { blocks, former, isSound }: OwnBeginning): Promise<StreamKey | null> {
-    const { documents, ids } = this.#parts
-    const { stream: from, times } = this.#of(name)
-    if (from === null) throw new NodeError('INTERNAL', 'there is no stream to continue')
-    const next = { times: times + 1, mark: ids.next('core') }
-    const { stream } = await documents.own(coreName(id, next))
-    if (!(await isSound(stream))) return null
-    await documents.append(stream, blocks)
-    const hash = await documents.hashOf(stream, blocks.length)
-    if (hash === null || this.#of(name).stream !== from)
-      throw new NodeError('CONFLICT', 'this node goes on with another stream of the document')
-    await this.#set(name, { ...next, stream, blocks: blocks.length, continues: { from, blocks: blocks.length, hash, former } })
-    return stream
-  }
-
-  /** The stream of now as the log will have it, if it continues another and the log does not have it yet; else null. */
-  pending(name: string): DocumentStreamRecord | null {
-    const { stream, continues } = this.#of(name)
-    if (stream === null || !continues || this.#isKnown(name, stream)) return null
-    return { nodeKey: this.#parts.self, coreKey: stream, continues }
-  }
-
   /** Tells the mesh nothing more. */
   quieten(): void {
     this.#isQuiet = true
@@ -130,14 +85,12 @@ export class OwnStreams {
   async open(name: string, id: string): Promise<StreamKey> {
     for (;;) {
       const known = this.#of(name)
-      const { stream, blocks, isWhole } = await this.#parts.documents.own(coreName(id, known))
+      const { stream, blocks, isWhole } = await this.#parts.documents.own(`${id}/${known.times}`)
       const expected = known.stream === stream ? known.blocks : 0
-      // One that the log names and this home does not know was written by a later state of it.
-      const isKnown = known.stream === stream || (blocks === 0 && !this.#isNamed(name, stream))
+      const isKnown = known.stream === stream || blocks === 0
       if (this.#of(name).times !== known.times) continue
-      if (isWhole && isKnown && blocks >= expected && !this.#isContinued(name, stream)) {
-        if (known.stream !== stream) this.#announceLeft(name)
-        if (known.stream !== stream) await this.#set(name, { times: known.times, stream, blocks })
+      if (isWhole && isKnown && blocks >= expected) {
+        if (known.stream !== stream) await this.#set(name, { ...known, stream, blocks })
         else this.#own.set(name, { ...known, blocks })
         return stream
       }
@@ -148,11 +101,6 @@ export class OwnStreams {
   /** Whose stream of this node it is that is written now: name of the document, or null. */
   nameOf(stream: StreamKey): string | null {
     return this.#names.get(stream) ?? null
-  }
-
-  /** Did this process write to it? */
-  hasWritten(stream: StreamKey): boolean {
-    return this.#written.has(stream)
   }
 
   /** Blocks that the stream has; of one that is left, none. */
@@ -167,7 +115,6 @@ export class OwnStreams {
    */
   async wrote(name: string, stream: StreamKey, blocks: number): Promise<void> {
     if (this.nameOf(stream) !== name) return
-    this.#written.add(stream)
     const before = this.#of(name)
     this.#own.set(name, { ...before, blocks })
     if (before.blocks === 0 && (await this.#isStored())) return
@@ -176,61 +123,31 @@ export class OwnStreams {
 
   /** What follows goes into another stream. At once nothing is this node's stream of the document any more, until it is opened. */
   leave(name: string): Promise<void> {
-    this.#announceLeft(name)
     return this.#set(name, { ...NONE, times: this.#of(name).times + 1 })
   }
 
   /** @throws NodeError CONFLICT when the mesh takes no further stream, so that nobody else would ever see what is written to this one */
   mustHavePlace(name: string, own: StreamKey): void {
     const record = this.#parts.log.view().documents.get(name)
-    const { self } = this.#parts
-    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, self, this.#continued(name, own)?.from)) return
+    if (record === undefined || this.#isKnown(name, own) || hasPlaceFor(record, this.#parts.self)) return
     throw new NodeError('CONFLICT', 'the mesh takes no further stream of this node in the document: go on in a new document', {
       next: [`a2a-node doc export ${shellWord(name)}`, 'a2a-node doc set <new document>']
     })
   }
 
   /** Tells the mesh of a stream, until it knows. Others see nothing of it before. */
-  announce(name: string, own: StreamKey, continues = this.#continued(name, own)): void {
+  announce(name: string, own: StreamKey): void {
     const { clock, log, telemetry } = this.#parts
     const { mesh } = log.view()
     if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
     this.#announced.add(own)
     const again = (error: unknown): void => {
+      this.#announced.delete(own)
       if (this.#isQuiet) return
       telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
-      clock.after(LOG_TIMEOUT_MS, () => {
-        this.#announced.delete(own)
-        if (!this.#isQuiet) this.announce(name, own, continues)
-      })
+      clock.after(LOG_TIMEOUT_MS, () => !this.#isQuiet && this.announce(name, own))
     }
-    const body = { kind: 'document-stream', mesh: mesh.id, name, coreKey: own, ...(continues === null ? {} : { continues }) } as const
-    log.submit(body, LOG_TIMEOUT_MS).then(() => void this.#announced.delete(own), again)
-  }
-
-  /** What is left and the log does not know yet continues another all the same: what it holds is nowhere else. */
-  #announceLeft(name: string): void {
-    const pending = this.pending(name)
-    if (pending !== null) this.announce(name, pending.coreKey)
-  }
-
-  #isNamed(name: string, stream: StreamKey): boolean {
-    return (
-      this.#parts.log
-        .view()
-        .documents.get(name)
-        ?.streams.some(({ coreKey }) => coreKey === stream) === true
-    )
-  }
-
-  /** Does another stream go on in its place? Then it was so in a home that this one is a former state of. */
-  #isContinued(name: string, own: StreamKey): boolean {
-    return isContinued(this.#parts.log.view().documents.get(name)?.streams ?? [], own)
-  }
-
-  #continued(name: string, own: StreamKey): StreamContinuation | null {
-    const { stream, continues } = this.#of(name)
-    return stream === own ? (continues ?? null) : null
+    log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
   }
 
   #isKnown(name: string, own: StreamKey): boolean {

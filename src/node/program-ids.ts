@@ -19,11 +19,6 @@ export class ProgramIds {
     return mayHave ? this.#again(wish) : this.#another(wish)
   }
 
-  /** Does any program go on? */
-  get isInUse(): boolean {
-    return this.#given.size > 0
-  }
-
   /** Nobody else has it until it is given back. */
   give(clientId: number): void {
     this.#given.add(clientId)

@@ -61,10 +61,6 @@ export interface DocumentStreams {
    * @throws NodeError CONFLICT when it cannot be opened
    */
   length(stream: StreamKey): Promise<number>
-  /** Hash (z32) of the tree over the first blocks of a stream that is followed or an own one; null as long as not all of them are here. */
-  hashOf(stream: StreamKey, blocks: number): Promise<string | null>
-  /** Peers that are connected now and have all of a stream that is here. */
-  holders(stream: StreamKey): number
   /** What {@link DocumentStreams.keep} kept last of a document, by its id; null: nothing. */
   kept(document: string): Promise<Uint8Array | null>
   /** Keeps something of a document beside its streams, for this node alone; null: nothing any more. */

@@ -14,8 +14,6 @@ declare module 'hypercore' {
   export interface HypercorePeer {
     readonly remotePublicKey: Uint8Array
     readonly remoteLength: number
-    /** Blocks that it has from the first one on, as far as it said. */
-    readonly remoteContiguousLength: number
     readonly stream: NoiseSecretStream
     readonly protomux: Protomux
     readonly channel: Channel

@@ -1,12 +1,10 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { keyToText, utf8 } from '../../src/kit/ids.js'
-import type { CountedStream } from '../../src/domain/document/counted.js'
 import { Replica } from '../../src/domain/document/replica.js'
 import { openBlock, sealBlock } from '../../src/node/document-road.js'
 import { keptDocument } from '../../src/node/kept-documents.js'
-import { OpenDocument } from '../../src/node/open-document.js'
-import type { DocumentNews } from '../../src/node/renewal.js'
+import { type DocumentNews, OpenDocument } from '../../src/node/open-document.js'
 import type { DocumentStreams } from '../../src/ports/documents.js'
 import { countingIds } from '../support/counting-ids.js'
 import { hash } from '../support/membership.js'
@@ -14,11 +12,6 @@ import { StreamNet } from '../support/memory-streams.js'
 
 const ID = 'the document'
 const EVERYTHING = Number.POSITIVE_INFINITY
-
-/** Streams that count, and so many blocks of each. */
-function countedOf(blocks: Record<string, number>): Map<string, CountedStream> {
-  return new Map(Object.entries(blocks).map(([stream, count]) => [stream, { blocks: count, beginning: null }]))
-}
 
 /** The streams of two members, of which this node is one. */
 class Scene {
@@ -80,7 +73,7 @@ class Scene {
       onError: (error) => this.errors.push(error)
     })
     t.teardown(() => document.close())
-    await document.follow(() => countedOf({ [this.own]: EVERYTHING, ...(counted === null ? {} : { [this.other]: counted }) }))
+    await document.follow(new Map<string, number>([[this.own, EVERYTHING], ...(counted === null ? [] : [[this.other, counted] as const])]))
     return document
   }
 
@@ -182,12 +175,12 @@ test('what is written once the right to write is lost, is refused, and taken whe
   const session = await document.openSession()
   const edit = (): Promise<unknown> => document.edit((doc) => doc.getText('text').insert(0, 'x'))
   // The new list is in the queue before the edit.
-  const lost = document.follow(() => countedOf({ [scene.own]: 2 }))
+  const lost = document.follow(new Map([[scene.own, 2]]))
   for (const attempt of [edit(), document.openSession(), document.openSession(session), document.write(new Uint8Array([0, 0]), 'one')])
     await t.exception(attempt, /may not write/)
   await lost
   t.is((await scene.streams.read(scene.own, 0, 9)).length, 3, 'two edits and what announced the session')
-  await document.follow(() => countedOf({ [scene.own]: EVERYTHING }))
+  await document.follow(new Map([[scene.own, EVERYTHING]]))
   await edit()
   t.is(await document.read(({ doc }) => doc.getText('text').toJSON()), 'x01')
 })

@@ -56,7 +56,7 @@ class Writer {
     streams.start({ onBlocks: (stream) => document.onBlocks(stream), onFetched: () => {}, onForked: () => {} })
     const known = all.map(({ own }) => own).filter((own) => own !== '')
     streams.follow(known.map((stream) => ({ stream, mayHave: () => true })))
-    await document.follow(() => new Map(known.map((stream) => [stream, { blocks: Number.POSITIVE_INFINITY, beginning: null }])))
+    await document.follow(new Map(known.map((stream) => [stream, Number.POSITIVE_INFINITY])))
   }
 
   async stop(): Promise<void> {

@@ -148,13 +148,6 @@ export function stateOf(replica: Replica): Buffer {
   return Buffer.from(Y.encodeStateAsUpdate(replica.doc))
 }
 
-/** What a node keeps of a replica. */
-export function keptOf(replica: Replica): Uint8Array {
-  const snapshot = replica.snapshot()
-  if (snapshot === null) throw new Error('a stream begins, and not all of that is here')
-  return snapshot
-}
-
 /** A replica of what these orders tell; made anew, as its node would, whenever a stop asks for it. */
 export function settled(order: readonly StreamBlock[], first: readonly StreamStop[] = [], options: { hash?: Hash } = {}): Replica {
   const stops = [...first]

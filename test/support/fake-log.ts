@@ -1,5 +1,4 @@
 import { NodeError } from '../../src/kit/errors.js'
-import { documentCoreKey } from '../../src/domain/membership/keys.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import type { EntryBody, MembershipView, SignedCertificate } from '../../src/domain/membership/types.js'
 import type { NodeParts } from '../../src/node/parts.js'
@@ -13,8 +12,6 @@ export class FakeLog {
   readonly submitted: EntryBody[] = []
   /** False: no writer takes anything. */
   isWritable = true
-  /** False: the owner signs nothing. */
-  isSigned = true
   #view: MembershipView
 
   constructor(readonly model: LogModel) {
@@ -30,7 +27,6 @@ export class FakeLog {
         return () => this.#listeners.delete(listener)
       },
       submit: (body) => this.#submit(node, body),
-      isStreamSigned: (coreKey) => Promise.resolve(this.isSigned && this.model.records.has(documentCoreKey(coreKey))),
       writable: () => this.isWritable,
       length: () => this.model.entries.length
     }

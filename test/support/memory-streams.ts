@@ -27,14 +27,9 @@ export class StreamNet {
   of(node: NodeId): DocumentStreams {
     const held = this.#held.get(node) ?? new Map<string, Uint8Array[]>()
     this.#held.set(node, held)
-    const streams = new MemoryStreams(node, held, { net: this.#net, onChange: () => this.changed(), others: () => this.#linkedTo(node) })
+    const streams = new MemoryStreams(node, held, { net: this.#net, onChange: () => this.changed() })
     this.#nodes.set(node, streams)
     return streams
-  }
-
-  /** How many blocks of a stream a node has. */
-  held(node: NodeId, stream: string): number {
-    return this.#held.get(node)?.get(stream)?.length ?? 0
   }
 
   /** Two tales of a stream are found by all who follow it. */
@@ -58,10 +53,6 @@ export class StreamNet {
     })
   }
 
-  #linkedTo(node: NodeId): MemoryStreams[] {
-    return [...this.#nodes].filter(([other]) => other !== node && this.#net.isConnected(node, other)).map(([, streams]) => streams)
-  }
-
   #exchange(): void {
     // Tests without documents watch their links closely.
     if (![...this.#held.values()].some((held) => held.size > 0)) return
@@ -75,28 +66,17 @@ class MemoryStreams implements DocumentStreams {
   readonly #held: Held
   readonly #net: Pick<FakeNet, 'moved'>
   readonly #onChange: () => void
-  readonly #others: () => MemoryStreams[]
   #followed = new Map<string, FollowedStream>()
   #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
   /** Of those that were removed. */
   readonly #lengths = new Map<string, number>()
   #isClosed = false
 
-  constructor(
-    node: NodeId,
-    held: Held,
-    { net, onChange, others }: { readonly net: Pick<FakeNet, 'moved'>; onChange(): void; others(): MemoryStreams[] }
-  ) {
+  constructor(node: NodeId, held: Held, { net, onChange }: { readonly net: Pick<FakeNet, 'moved'>; onChange(): void }) {
     this.#net = net
-    this.#others = others
     this.#node = node
     this.#held = held
     this.#onChange = onChange
-  }
-
-  /** Is a stream here as far? */
-  has(stream: string, blocks: number): boolean {
-    return !this.#isClosed && this.#followed.has(stream) && (this.#held.get(stream)?.length ?? 0) >= blocks
   }
 
   takeFrom(giver: MemoryStreams): void {
@@ -128,8 +108,7 @@ class MemoryStreams implements DocumentStreams {
 
   own(document: string): Promise<OwnStreamState> {
     const stream = keyText(`${this.#node}/${document}`)
-    const [here, blocks] = [this.#held.get(stream)?.length ?? 0, this.#lengths.get(stream) ?? 0]
-    return Promise.resolve({ stream, blocks: Math.max(here, blocks), isWhole: here >= blocks })
+    return Promise.resolve({ stream, blocks: this.#held.get(stream)?.length ?? 0, isWhole: true })
   }
 
   kept(document: string): Promise<Uint8Array | null> {
@@ -153,15 +132,6 @@ class MemoryStreams implements DocumentStreams {
   read(stream: string, from: number, limit: number): Promise<readonly Uint8Array[]> {
     const blocks = this.#followed.has(stream) ? (this.#held.get(stream) ?? []) : []
     return Promise.resolve(blocks.slice(from, from + limit))
-  }
-
-  hashOf(stream: string, blocks: number): Promise<string | null> {
-    const held = this.#held.get(stream) ?? []
-    return Promise.resolve(held.length < blocks ? null : keyText(Buffer.concat(held.slice(0, blocks)).toString('hex')))
-  }
-
-  holders(stream: string): number {
-    return this.#others().filter((other) => other.has(stream, this.#held.get(stream)?.length ?? 0)).length
   }
 
   size(stream: string): { blocks: number; bytes: number } {

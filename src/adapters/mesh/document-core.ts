@@ -2,7 +2,7 @@ import type Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import type Protomux from 'protomux'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { keyFromText, keyToText } from '../../kit/ids.js'
+import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { StreamSize } from '../../ports/documents.js'
 
@@ -30,11 +30,6 @@ export interface DocumentCoreParts {
 /** A stream is not shorter for that it cannot be read now. */
 export function cannotOpen(): NodeError {
   return new NodeError('CONFLICT', 'a stream of the document cannot be opened now: try again')
-}
-
-/** Hash (z32) of a core's tree over its first blocks; null as long as not all of them are here. */
-export async function hashOfBlocks(core: Hypercore, blocks: number): Promise<string | null> {
-  return core.contiguousLength < blocks ? null : keyToText(await core.treeHash(blocks))
 }
 
 /** One followed core of a document: fetched whole from every link that it is attached to. */
@@ -91,18 +86,6 @@ export class DocumentCore {
   async length(): Promise<number | null> {
     await this.#opening
     return this.#core?.length ?? null
-  }
-
-  /** Hash (z32) of the tree over its first blocks; null as long as not all of them are here. */
-  async hashOf(blocks: number): Promise<string | null> {
-    await this.#opening
-    return this.#core === null ? null : await hashOfBlocks(this.#core, blocks)
-  }
-
-  /** Peers that have all of it that is here. */
-  holders(): number {
-    const core = this.#core
-    return core === null ? 0 : core.peers.filter(({ remoteContiguousLength }) => remoteContiguousLength >= core.length).length
   }
 
   /** Removes its blocks. */

@@ -9,7 +9,7 @@ import type { StreamKey } from '../../domain/document/client-ids.js'
 import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { copyStreams } from './document-copy.js'
-import { cannotOpen, DocumentCore, hashOfBlocks, MAX_STREAM_BYTES } from './document-core.js'
+import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
 import { WriterCores } from './writer-cores.js'
@@ -114,16 +114,6 @@ export class DocumentCores implements DocumentStreams {
     if (followed === undefined) await core.close()
     if (length === null) throw cannotOpen()
     return length
-  }
-
-  async hashOf(stream: StreamKey, blocks: number): Promise<string | null> {
-    const core = this.#followed.get(stream)?.core ?? this.#own.get(stream)
-    if (core instanceof DocumentCore) return await core.hashOf(blocks)
-    return core === undefined ? null : await hashOfBlocks(core, blocks)
-  }
-
-  holders(stream: StreamKey): number {
-    return this.#followed.get(stream)?.core.holders() ?? 0
   }
 
   async kept(document: string): Promise<Uint8Array | null> {

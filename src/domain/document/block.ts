@@ -1,5 +1,5 @@
 import c from 'compact-encoding'
-import { UPDATE_LIMITS, type UpdateContents } from './update.js'
+import { UPDATE_LIMITS } from './update.js'
 
 /** Bounds of one block of a member's stream. */
 export const BLOCK_LIMITS = {
@@ -16,20 +16,6 @@ export interface DocumentBlock {
   readonly sessions: number
   /** Updates of Yjs (v1), in the order they were made. */
   readonly updates: readonly Uint8Array[]
-}
-
-/** An update that was checked: its bytes and what it does. */
-export interface CheckedUpdate {
-  readonly bytes: Uint8Array
-  readonly contents: UpdateContents
-}
-
-/** A block that was checked, in the order of its stream. */
-export interface CheckedBlock {
-  readonly updates: readonly CheckedUpdate[]
-  /** Sessions of the stream that are open with it. */
-  readonly sessions: number
-  readonly size: number
 }
 
 const VERSION = 1

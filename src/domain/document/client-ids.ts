@@ -29,19 +29,12 @@ export function clientIdOf({ stream, number }: Session, hash: Hash): number {
   return id === 0 ? 1 : id
 }
 
-/** A stream that another one continues. */
-export interface FormerStream {
-  readonly stream: StreamKey
-  /** How many sessions of it were opened: at least 1, at most {@link MAX_SESSIONS}. */
-  readonly sessions: number
-}
-
 /** Two streams of which a session has the same clientID. */
 export interface ClientIdClash {
   readonly keeper: StreamKey
-  /** The one with the larger key, and its session of that clientID; null for one of a stream that it continues. */
+  /** The one with the larger key, and its session of that clientID. */
   readonly loser: StreamKey
-  readonly session: number | null
+  readonly session: number
 }
 
 interface Owner extends Session {
@@ -57,12 +50,8 @@ interface Owner extends Session {
 export class ClientIds {
   readonly #hash: Hash
   readonly #owners = new Map<number, Owner>()
-  /** Streams of which all clientIDs were worked out. */
-  readonly #closed = new Set<StreamKey>()
+  readonly #ended = new Set<StreamKey>()
   readonly #counts = new Map<StreamKey, number>()
-  /** Streams that another one continues, and which; and the other way round. */
-  readonly #heirs = new Map<StreamKey, StreamKey>()
-  readonly #former = new Map<StreamKey, readonly StreamKey[]>()
 
   constructor(hash: Hash) {
     this.#hash = hash
@@ -76,23 +65,12 @@ export class ClientIds {
   /** Whose clientID it is; null when no session that is open has it. */
   ownerOf(clientId: number): StreamKey | null {
     const owner = this.#owners.get(clientId)
-    return owner === undefined || owner.isLost ? null : this.heirOf(owner.stream)
-  }
-
-  /** The stream whose session has a clientID, whoever continues that stream. */
-  streamOf(clientId: number): StreamKey | null {
-    return this.#owners.get(clientId)?.stream ?? null
-  }
-
-  /** The stream that continues this one; the same when none does. */
-  heirOf(stream: StreamKey): StreamKey {
-    return this.#heirs.get(stream) ?? stream
+    return owner === undefined || owner.isLost ? null : owner.stream
   }
 
   /** The same, or else the stream that ended before it opened that session. */
   onceOwnerOf(clientId: number): StreamKey | null {
-    const owner = this.#owners.get(clientId)
-    return owner === undefined ? null : this.heirOf(owner.stream)
+    return this.#owners.get(clientId)?.stream ?? null
   }
 
   /** Learns of a stream's sessions up to `count`, at most {@link MAX_SESSIONS}. Returns the first clash that this shows, or null. */
@@ -106,53 +84,23 @@ export class ClientIds {
     return clash
   }
 
-  /** Sessions of these streams belong to another one from now on, which says what they wrote. Returns the clashes that this shows. */
-  inherit(stream: StreamKey, former: readonly FormerStream[]): ClientIdClash[] {
-    const keys = former.map((one) => one.stream)
-    this.#former.set(stream, keys)
-    for (const key of keys) this.#heirs.set(key, stream)
-    const clashes = former.map((one) => this.open(one.stream, one.sessions))
-    return clashes.filter((clash) => clash !== null)
-  }
-
-  /** The clientIDs that a stream would have with so many sessions, and does not have yet. */
-  unopened(stream: StreamKey, count: number): Set<number> {
-    const found = new Set<number>()
-    for (let number = this.sessionsOf(stream); number < count; number++) found.add(clientIdOf({ stream, number }, this.#hash))
-    return found
-  }
-
-  /**
-   * Works out which clientIDs a stream that ended would have had, for what was built on more of it than counts, and those of its
-   * former ones. Costs 4,096 hashes for each of them, once.
-   */
+  /** Works out which clientIDs a stream that ended would have had, for what was built on more of it than counts. Costs 4,096 hashes, once. */
   end(stream: StreamKey): void {
-    this.#close(stream)
-    this.endFormer(stream)
-  }
-
-  /** The same of its former ones alone: it may have said that they had fewer sessions than others have built on. */
-  endFormer(stream: StreamKey): void {
-    for (const key of this.#former.get(stream) ?? []) this.#close(key)
-  }
-
-  #close(stream: StreamKey): void {
-    if (this.#closed.has(stream)) return
-    this.#closed.add(stream)
+    if (this.#ended.has(stream)) return
+    this.#ended.add(stream)
     for (let number = this.sessionsOf(stream); number < MAX_SESSIONS; number++) this.#claim({ stream, number, isLost: true })
   }
 
   #claim(session: Owner): ClientIdClash | null {
     const clientId = clientIdOf(session, this.#hash)
     const other = this.#owners.get(clientId)
-    if (other === undefined || (other.isLost && !session.isLost) || this.heirOf(other.stream) === this.heirOf(session.stream)) {
+    if (other === undefined || (other.isLost && !session.isLost) || other.stream === session.stream) {
       this.#owners.set(clientId, session)
       return null
     }
     if (session.isLost) return null
     const [keeper, loser] = other.stream < session.stream ? [other, session] : [session, other]
     this.#owners.set(clientId, keeper)
-    const loserNow = this.heirOf(loser.stream)
-    return { keeper: this.heirOf(keeper.stream), loser: loserNow, session: loserNow === loser.stream ? loser.number : null }
+    return { keeper: keeper.stream, loser: loser.stream, session: loser.number }
   }
 }

@@ -1,5 +1,5 @@
-import { BLOCK_LIMITS, type CheckedBlock, encodeBlock } from './block.js'
-import type { DocumentStream } from './stream.js'
+import { BLOCK_LIMITS, encodeBlock } from './block.js'
+import type { CheckedBlock, DocumentStream } from './stream.js'
 import { UPDATE_LIMITS } from './update.js'
 
 /** Blocks to append in this order, or why what was edited here can never be told to others. Then the replica is worth nothing: make a new one of the streams. */
@@ -16,11 +16,6 @@ interface TakeOptions {
 export class LocalEdits {
   #updates: Uint8Array[] = []
 
-  /** Was all that was noted taken? */
-  get isEmpty(): boolean {
-    return this.#updates.length === 0
-  }
-
   /** Notes an update of the live document. */
   add(update: Uint8Array): void {
     this.#updates.push(update)
@@ -33,13 +28,12 @@ export class LocalEdits {
     // A session is announced before anybody uses it, else its clientID could be given to two.
     if (groups.length === 0 && sessions > stream.announced) groups.push([])
     if (stream.end !== null && groups.length > 0) return { ok: false, reason: 'the stream of this node ended' }
-    if (stream.isBeginning && groups.length > 0) return { ok: false, reason: 'what this node wrote before is not here yet' }
     for (const updates of groups) {
       const bytes = encodeBlock({ sessions, updates })
       const reading = stream.check(bytes)
       const fault = reading.ok ? stream.fault(reading.block) : reading.reason
       if (!reading.ok || fault !== null) return { ok: false, reason: fault ?? 'a block is malformed' }
-      const isNext = stream.isIdle
+      const isNext = stream.waiting.length === 0
       stream.push(reading.block)
       const misfit = faultOf(reading.block)
       if (misfit !== null) return { ok: false, reason: misfit }
@@ -52,7 +46,7 @@ export class LocalEdits {
 }
 
 /** Updates in groups that fit into a block each. */
-export function grouped(updates: readonly Uint8Array[]): Uint8Array[][] {
+function grouped(updates: readonly Uint8Array[]): Uint8Array[][] {
   const groups: Uint8Array[][] = []
   let size = Number.POSITIVE_INFINITY
   for (const update of updates) {

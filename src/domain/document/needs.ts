@@ -1,4 +1,4 @@
-import type { CheckedBlock } from './block.js'
+import type { CheckedBlock } from './stream.js'
 
 /** A clientID and how far its clock must come. */
 export interface Missing {
@@ -7,17 +7,18 @@ export interface Missing {
 }
 
 /**
- * All that a block stands on and that is not there: clientIDs, each before how far its clock must come; empty when the block can be
- * applied. `clockOf` says how far the clock of a clientID is in the document; what the block itself writes before counts too.
+ * The first thing that a block stands on and that is not there; null when it can be applied. `clockOf` says how far the clock
+ * of a clientID is in the document; what the block itself writes before counts too.
  */
-export function missingOf({ updates }: CheckedBlock, clockOf: (client: number) => number): number[] {
+export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => number): Missing | null {
   const written = new Map<number, number>()
-  const missing: number[] = []
   for (const { contents } of updates) {
-    for (const [client, end] of contents.needs) if (end > (written.get(client) ?? clockOf(client))) missing.push(client, end)
+    for (const [client, end] of contents.needs) {
+      if (end > (written.get(client) ?? clockOf(client))) return { client, end }
+    }
     if (contents.writes !== null) written.set(contents.writes.client, contents.writes.clock + contents.writes.length)
   }
-  return missing
+  return null
 }
 
 /** An update of Yjs (v1) that fills the clocks of a clientID from `clock` on with nothing, as if it had been written and removed. */
@@ -27,7 +28,7 @@ export function gapFilling({ client, end }: Missing, clock: number): Uint8Array 
 }
 
 /** A number as Yjs writes it: 7 bits a byte, lowest first. */
-export function sevens(value: number): number[] {
+function sevens(value: number): number[] {
   const bytes: number[] = []
   let rest = value
   for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)

@@ -1,16 +1,13 @@
 import * as Y from 'yjs'
 import { NodeError } from '../../kit/errors.js'
 import type { Hash } from '../../kit/sign.js'
-import type { CheckedBlock } from './block.js'
-import { BlockApplier, FROM_STREAMS, REVERSED } from './block-applier.js'
 import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
-import { type OwnSnapshot, snapshotOf } from './own-snapshot.js'
-import { decodeSnapshot, encodeSnapshot, headOf, pastOf, type SnapshotHead } from './snapshot.js'
-import { isSameDocument } from './same-document.js'
-import { DocumentStream, isSameBeginning, type StreamBeginning, type StreamEnd } from './stream.js'
-import { readUpdate } from './update.js'
+import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from './snapshot.js'
+import { type CheckedBlock, DocumentStream, type StreamEnd } from './stream.js'
+import { readUpdate, type UpdateContents } from './update.js'
+import { blocker, gapFilling } from './needs.js'
 
 /** Largest document in bytes, as one update of Yjs. */
 export const MAX_DOCUMENT_BYTES = 16_777_216
@@ -70,11 +67,12 @@ export interface ReplicaCounts {
   /** Size of the document as one update, in bytes. */
   readonly bytes: number
   readonly isFull: boolean
-  /** How often something that waits was looked at. */
-  readonly looks: number
 }
 
+const REVERSED = 'an update whose left and right are the wrong way round'
 const CLASH = 'its clientID is that of another'
+/** Marks what comes from streams, so that it is not taken for an edit of this node. */
+const FROM_STREAMS = Symbol('from streams')
 
 /**
  * One node's copy of a document: the Y.Doc and how far it follows each member's stream. Blocks are checked before Yjs sees
@@ -89,8 +87,6 @@ export class Replica {
   readonly #options: ReplicaOptions
   readonly #edits = new LocalEdits()
   readonly #size: DocumentSize
-  readonly #applier: BlockApplier
-  readonly #beginnings = new Map<StreamKey, StreamBeginning>()
   /** The clientID that stands in for that of the first session. */
   #ownMeanwhile: number | null = null
   /** Holds something that no longer counts, or that nobody else can take. */
@@ -101,7 +97,6 @@ export class Replica {
     this.#ids = new ClientIds(options.hash)
     this.doc = new Y.Doc({ guid: options.guid, gc: true })
     this.#size = new DocumentSize(options.maxBytes ?? MAX_DOCUMENT_BYTES, () => Y.encodeStateAsUpdate(this.doc).byteLength)
-    this.#applier = new BlockApplier({ doc: this.doc, ids: this.#ids, streams: this.#streams, isFull: () => this.isFull() })
     // No session yet: what is written now belongs to nobody, and is refused.
     this.doc.clientID = 0
     this.doc.on('update', (update: Uint8Array, origin: unknown) => {
@@ -128,35 +123,16 @@ export class Replica {
     return {
       streams: streams.length,
       applied: sum(({ applied }) => applied),
-      waiting: sum(({ waitingBlocks }) => waitingBlocks),
+      waiting: sum(({ waiting }) => waiting.length),
       waitingBytes: sum(({ waitingBytes }) => waitingBytes),
       bytes: this.#size.exact(),
-      isFull: this.isFull(),
-      looks: this.#applier.looks
+      isFull: this.isFull()
     }
   }
 
   /** Has the document reached its size? It then takes no further block, nor should its node let anybody edit. */
   isFull(): boolean {
     return this.#size.isFull()
-  }
-
-  /**
-   * Says that a stream goes on where others of the same member ended: before any block of it, or of these, is received. Returns the streams that this brings to their end. Saying it again changes nothing.
-   * @throws NodeError CONFLICT when it comes too late, or another stream continues one of these
-   */
-  continues(key: StreamKey, beginning: StreamBeginning): readonly StreamStop[] {
-    const known = this.#beginnings.get(key)
-    if (known !== undefined && isSameBeginning(known, beginning)) return []
-    const isGiven = (stream: StreamKey): boolean => (this.#streams.get(stream)?.length ?? 0) > 0
-    const former = beginning.former.map(({ stream }) => stream)
-    const isTaken = [key, ...former].some((stream) => isGiven(stream) || this.#ids.heirOf(stream) !== stream)
-    if (known !== undefined || isTaken || former.includes(key)) throw new NodeError('CONFLICT', 'the stream cannot continue these')
-    this.#beginnings.set(key, beginning)
-    this.#streams.get(key)?.beginsWith(beginning.blocks)
-    const stops = this.#ids.inherit(key, beginning.former).flatMap((clash) => this.#lose(clash))
-    this.#applier.wakeAll()
-    return [...stops, ...this.#drain()]
   }
 
   /** Takes one block of a stream: of another member, or an own one when it is read back. Never throws. */
@@ -169,13 +145,12 @@ export class Replica {
     if (this.#isVoid || stream.isFull || this.isFull()) return { outcome: 'later', stops: [] }
     const reading = stream.check(bytes)
     if (!reading.ok) return this.#ended(stream, reading.reason)
-    if (!stream.hasRoomFor(reading.block, () => this.#applier.isWhole(reading.block))) return { outcome: 'later', stops: [] }
     const clash = this.#ids.open(key, reading.block.sessions)
     if (clash?.loser === key) return this.#ended(stream, CLASH)
     const stops = clash === null ? [] : this.#lose(clash)
     const fault = stream.fault(reading.block)
     if (fault !== null) return this.#ended(stream, fault)
-    this.#applier.push(stream, reading.block)
+    stream.push(reading.block)
     return { outcome: 'taken', stops: [...stops, ...this.#drain()] }
   }
 
@@ -197,24 +172,24 @@ export class Replica {
     if (!reading.ok) return reading.reason
     const { writes, needs } = reading.update
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    if (writes !== null && !this.#isOwn(writes.client)) return 'an update with the clientID of another'
+    if (writes !== null && this.#ids.ownerOf(writes.client) !== this.#options.own) return 'an update with the clientID of another'
     if (writes !== null && writes.clock > clockOf(writes.client)) return 'an update that leaves out clocks'
     if ([...needs].some(([client, end]) => clockOf(client) < end)) return 'an update that stands on what is not there'
-    if (this.#applier.isReversed(reading.update)) return REVERSED
+    if (this.#isReversed(reading.update)) return REVERSED
     if (this.isFull()) return 'the document is full'
     Y.applyUpdate(this.doc, bytes)
     return null
   }
 
   /**
-   * The clientID to edit with as this node: that of the first session of its stream, always, so that a node never runs out of them.
+   * The clientID to edit with as this node: that of the stream's first session, always, so that a node never runs out of them.
    * As long as something that was written with it waits for what it stands on, one of a session for that.
    * @throws NodeError as {@link openSession}
    */
   ownClientId(): number {
     const own = this.#mustOwn()
     this.#ids.open(own, 1)
-    const first = this.#firstClientId(own)
+    const first = clientIdOf({ stream: own, number: OWN_SESSION }, this.#options.hash)
     const isWhole = this.#streamOf(own)?.clockOf(first) === Y.getState(this.doc.store, first)
     return isWhole ? first : (this.#ownMeanwhile ??= this.openSession())
   }
@@ -234,9 +209,9 @@ export class Replica {
 
   /** Is it the clientID of a session that programs of this node may have? */
   isOfPrograms(clientId: number): boolean {
-    const { own } = this.#options
-    if (own === null || clientId === this.#ownMeanwhile || clientId === this.#firstClientId(own)) return false
-    return this.#isOwn(clientId)
+    const { own, hash } = this.#options
+    if (own === null || clientId === this.#ownMeanwhile || clientId === clientIdOf({ stream: own, number: OWN_SESSION }, hash)) return false
+    return this.#ids.ownerOf(clientId) === own
   }
 
   /** The edits of this node since the last call, as blocks to append to its own stream, in order. They count as appended. */
@@ -244,7 +219,7 @@ export class Replica {
     const { own } = this.#options
     const stream = own === null ? null : this.#streamOf(own)
     if (stream === null) return { ok: true, blocks: [] }
-    const faultOf = (block: CheckedBlock): string | null => (this.#applier.hasReversed(block) ? REVERSED : null)
+    const faultOf = (block: CheckedBlock): string | null => (this.#hasReversed(block) ? REVERSED : null)
     const taken = this.#edits.take(stream, { sessions: this.#ids.sessionsOf(stream.key), faultOf })
     if (!taken.ok) this.#isVoid = true
     return taken
@@ -262,33 +237,21 @@ export class Replica {
 
   /**
    * The document and what its streams have left here, as bytes (format v2 of Yjs inside). Blocks that wait are not in it. Not of a
-   * replica that is to be made anew. Null while a part of what a stream begins with is in the document, and a part not.
+   * replica that is to be made anew.
    */
-  snapshot(): Uint8Array | null {
-    const streams = [...this.#streams.values()]
-    if (streams.some(({ isPartial }) => isPartial)) return null
+  snapshot(): Uint8Array {
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    const heads = streams.map((stream) => headOf(stream, clockOf, this.#beginnings.get(stream.key)))
-    const isFilled = this.#applier.hasFilled ? { isFilled: true } : {}
-    return encodeSnapshot({ guid: this.doc.guid, streams: heads.sort((a, b) => (a.key < b.key ? -1 : 1)), ...isFilled }, this.doc)
-  }
-
-  /**
-   * All that this node's own stream wrote, as blocks to begin another stream with, and the streams with whose clientIDs.
-   * Null when that cannot be told, or not now: without a stream that goes on, while something of it waits or was not taken yet,
-   * while a part of what any stream begins with is applied, when something was filled with nothing, cannot be cut to size, or is of too many streams.
-   */
-  ownSnapshot(): OwnSnapshot | null {
-    const stream = this.#streams.get(this.#options.own ?? '')
-    if (stream === undefined || stream.end !== null || !stream.isIdle || stream.isBeginning) return null
-    const isSettled = this.#edits.isEmpty && [...this.#streams.values()].every(({ isPartial }) => !isPartial)
-    if (this.#isVoid || this.#applier.hasFilled || !isSettled) return null
-    return snapshotOf({ doc: this.doc, ids: this.#ids, stream, former: this.#beginnings.get(stream.key)?.former ?? [] })
-  }
-
-  /** Does another replica hold the same document? So a node proves a snapshot before it goes on with it. See {@link isSameDocument}. */
-  isSameAs(other: Replica): boolean {
-    return isSameDocument(this.doc, other.doc)
+    const streams = [...this.#streams.values()].map((stream) => {
+      const { length, opened, clients } = stream.past(clockOf)
+      return {
+        key: stream.key,
+        length,
+        opened: [...opened],
+        clients: clients.map((one) => ({ ...one, runs: steps(one.runs) })),
+        end: stream.end
+      }
+    })
+    return encodeSnapshot({ guid: this.doc.guid, streams: streams.sort((a, b) => (a.key < b.key ? -1 : 1)) }, this.doc)
   }
 
   /**
@@ -305,49 +268,17 @@ export class Replica {
     return this.#follow(snapshot.head, scratch)
   }
 
-  #follow(head: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
-    const { streams } = head
-    if (!this.#inherit(streams)) return 'a snapshot in which other streams go on'
-    if (head.isFilled === true) for (const { key, end } of streams) this.#ids[end === null ? 'endFormer' : 'end'](key)
-    if ([...state.clocks.keys()].some((client) => this.#ids.onceOwnerOf(client) === null)) return 'a snapshot with a clientID of nobody'
-    for (const one of streams) {
-      const stream = new DocumentStream(one.key, this.#ids, pastOf(one))
-      stream.end = one.end
-      if (one.beginning !== undefined) stream.beginsWith(one.beginning.blocks)
-      this.#streams.set(one.key, stream)
+  #follow({ streams }: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
+    for (const { key, opened } of streams) this.#ids.open(key, opened.length)
+    if ([...state.clocks.keys()].some((client) => this.#ids.ownerOf(client) === null)) return 'a snapshot with a clientID of nobody'
+    for (const { key, length, opened, clients, end } of streams) {
+      const past = { length, opened, clients: clients.map((one) => ({ ...one, runs: sums(one.runs) })) }
+      const stream = new DocumentStream(key, this.#ids, past)
+      stream.end = end
+      this.#streams.set(key, stream)
     }
-    this.#applier.hasFilled = head.isFilled === true
     Y.applyUpdateV2(this.doc, state.update, FROM_STREAMS)
     return null
-  }
-
-  /** Takes over which streams continue which, and whose clientIDs are known; false when this replica was told something else, or a former one has blocks. */
-  #inherit(streams: SnapshotHead['streams']): boolean {
-    for (const { key, beginning, length } of streams) {
-      const known = this.#beginnings.get(key)
-      if (
-        known === undefined
-          ? beginning?.former.some(({ stream }) => this.#ids.heirOf(stream) !== stream)
-          : !isSameBeginning(known, beginning)
-      )
-        return false
-      if (length > 0 && this.#ids.heirOf(key) !== key) return false
-    }
-    for (const { key, beginning, opened } of streams) {
-      if (beginning !== undefined) this.#beginnings.set(key, beginning)
-      this.#ids.inherit(key, beginning?.former ?? [])
-      this.#ids.open(key, opened.length)
-    }
-    return true
-  }
-
-  #isOwn(clientId: number): boolean {
-    const { own } = this.#options
-    return own !== null && this.#ids.ownerOf(clientId) === own && this.#ids.streamOf(clientId) === own
-  }
-
-  #firstClientId(own: StreamKey): number {
-    return clientIdOf({ stream: own, number: OWN_SESSION }, this.#options.hash)
   }
 
   #mustOwn(): StreamKey {
@@ -360,39 +291,105 @@ export class Replica {
     if (known !== undefined) return known
     if (this.#streams.size >= MAX_STREAMS) return null
     const stream = new DocumentStream(key, this.#ids)
-    const beginning = this.#beginnings.get(key)
-    if (beginning !== undefined) stream.beginsWith(beginning.blocks)
     this.#streams.set(key, stream)
     return stream
   }
 
-  #ended(stream: DocumentStream, reason: string, at = stream.length): Receipt {
-    return { outcome: 'ended', stops: [this.#end(stream, { at, reason }), ...this.#drain()] }
+  #ended(stream: DocumentStream, reason: string): Receipt {
+    return { outcome: 'ended', stops: [this.#end(stream, { at: stream.length, reason }), ...this.#drain()] }
   }
 
   /** The stream with the larger key never had that session; when it was heard of first it is taken back. */
   #lose({ loser, session }: ClientIdClash): StreamStop[] {
     const stream = this.#streamOf(loser)
-    return stream === null ? [] : [this.#end(stream, { at: session === null ? 0 : stream.openedAt(session), reason: CLASH })]
+    return stream === null ? [] : [this.#end(stream, { at: stream.openedAt(session), reason: CLASH })]
   }
 
-  #end(stream: DocumentStream, { at, reason }: StreamEnd): StreamStop {
-    const end = { at: stream.countingOf(at), reason }
+  #end(stream: DocumentStream, end: StreamEnd): StreamStop {
     if (stream.end === null || end.at < stream.end.at) stream.end = end
-    this.#applier.wakeAll()
     const needsRebuild = stream.length > stream.end.at
     this.#isVoid ||= needsRebuild
     return { stream: stream.key, ...stream.end, needsRebuild }
   }
 
-  /** Applies all that can be applied, and ends the streams that this brings to their end. */
+  /** Applies all that waits for nothing any more, until nothing of that kind is left. */
   #drain(): StreamStop[] {
     const stops: StreamStop[] = []
-    while (!this.#isVoid) {
-      const fault = this.#applier.run()
-      if (fault === null) break
-      stops.push(this.#end(fault.stream, fault.end))
+    let isMoving = !this.#isVoid
+    while (isMoving) {
+      isMoving = false
+      for (const stream of this.#streams.values()) {
+        for (let block = stream.waiting[0]; block !== undefined && this.#isReady(block); block = stream.waiting[0]) {
+          if (this.#hasReversed(block)) {
+            stream.drop()
+            stops.push(this.#end(stream, { at: stream.applied, reason: REVERSED }))
+            isMoving = true
+            break
+          }
+          if (!this.#apply(block)) {
+            stops.push(this.#end(stream, { at: stream.applied, reason: 'Yjs refuses an update' }))
+            return stops
+          }
+          stream.shift()
+          isMoving = true
+        }
+      }
     }
     return stops
   }
+
+  #isReady(block: CheckedBlock): boolean {
+    while (!this.isFull()) {
+      const missing = blocker(block, (client) => Y.getState(this.doc.store, client))
+      if (missing === null) return true
+      const owner = this.#onceOwnerOf(missing.client)
+      const stream = owner === null ? undefined : this.#streams.get(owner)
+      // What an ended stream never wrote is not coming: emptiness takes its place, the same on every replica.
+      if (stream === undefined || stream.end === null || stream.applied < stream.end.at) return false
+      Y.applyUpdate(this.doc, gapFilling(missing, Y.getState(this.doc.store, missing.client)), FROM_STREAMS)
+    }
+    return false
+  }
+
+  #hasReversed({ updates }: CheckedBlock): boolean {
+    return updates.some(({ contents }) => this.#isReversed(contents))
+  }
+
+  #isReversed({ crossings, breaks, writes }: UpdateContents): boolean {
+    return crossings.some((crossing) => {
+      const stream = this.#streams.get(this.#ids.ownerOf(crossing.client) ?? '')
+      return stream?.isReversed(crossing, crossing.client === writes?.client ? breaks : []) === true
+    })
+  }
+
+  #onceOwnerOf(client: number): StreamKey | null {
+    if (this.#ids.onceOwnerOf(client) === null) {
+      for (const stream of this.#streams.values()) if (stream.end !== null) this.#ids.end(stream.key)
+    }
+    return this.#ids.onceOwnerOf(client)
+  }
+
+  /** False when Yjs threw or kept something back: with updates that passed the checks it does neither. */
+  #apply({ updates }: CheckedBlock): boolean {
+    let isWhole = false
+    try {
+      this.doc.transact(() => {
+        for (const { bytes } of updates) Y.applyUpdate(this.doc, bytes, FROM_STREAMS)
+        isWhole = true
+      }, FROM_STREAMS)
+    } catch {
+      // Thrown before the end of the work it is Yjs; after it, an observer of some program, which is no fault of the stream.
+    }
+    return isWhole && this.doc.store.pendingStructs === null && this.doc.store.pendingDs === null
+  }
+}
+
+/** Rising numbers as the first one and how much each is further on than the one before: short ones. And back. */
+function steps(numbers: readonly number[]): number[] {
+  return numbers.map((number, place) => number - (numbers[place - 1] ?? 0))
+}
+
+function sums(numbers: readonly number[]): number[] {
+  let sum = 0
+  return numbers.map((step) => (sum += step))
 }

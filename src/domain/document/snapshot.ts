@@ -3,14 +3,12 @@ import * as Y from 'yjs'
 import { z } from 'zod'
 import { fromUtf8, isKeyText, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
-import { type FormerStream, MAX_SESSIONS } from './client-ids.js'
-import type { DocumentStream, StreamBeginning, StreamPast } from './stream.js'
+import { MAX_SESSIONS } from './client-ids.js'
 
 /** Bounds of a snapshot in bytes: what it says of the streams, and the document. */
 export const SNAPSHOT_LIMITS = { maxHeadBytes: 1_048_576, maxDocumentBytes: 33_554_432 } as const
 
 const Length = z.int().nonnegative()
-const FormerSchema: z.ZodType<FormerStream> = z.object({ stream: z.custom<string>(isKeyText), sessions: z.int().min(1).max(MAX_SESSIONS) })
 const HeadSchema = z.object({
   guid: z.string().min(1).max(128),
   streams: z
@@ -23,48 +21,14 @@ const HeadSchema = z.object({
         /** Of each of its clientIDs how far it got, and where its runs begin: the first one, then how much further on each. */
         clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length) })),
         /** How the stream ended; null while it goes on. */
-        end: z.object({ at: Length, reason: z.string().max(256) }).nullable(),
-        /** With whose clientIDs it begins, and how many of its first blocks are the snapshot of that. */
-        beginning: z.object({ former: z.array(FormerSchema), blocks: Length.min(1) }).optional()
+        end: z.object({ at: Length, reason: z.string().max(256) }).nullable()
       })
     )
-    .max(4096),
-  /** Did emptiness take the place of something that an ended stream never wrote? */
-  isFilled: z.boolean().optional()
+    .max(4096)
 })
 
 /** Which document a snapshot is of, and how far it follows each stream. */
 export type SnapshotHead = z.infer<typeof HeadSchema>
-
-type StreamHead = SnapshotHead['streams'][number]
-
-/** What a snapshot says of a stream. `clockOf`: how far a clientID is in the document. */
-export function headOf(stream: DocumentStream, clockOf: (client: number) => number, beginning: StreamBeginning | undefined): StreamHead {
-  const { length, opened, clients } = stream.past(clockOf)
-  return {
-    key: stream.key,
-    length,
-    opened: [...opened],
-    clients: clients.map((one) => ({ ...one, runs: steps(one.runs) })),
-    end: stream.end,
-    ...(beginning === undefined ? {} : { beginning: { former: [...beginning.former], blocks: beginning.blocks } })
-  }
-}
-
-/** What a stream has left, of what a snapshot says of it. */
-export function pastOf({ length, opened, clients }: StreamHead): StreamPast {
-  return { length, opened, clients: clients.map((one) => ({ ...one, runs: sums(one.runs) })) }
-}
-
-/** Rising numbers as the first one and how much each is further on than the one before: short ones. And back. */
-function steps(numbers: readonly number[]): number[] {
-  return numbers.map((number, place) => number - (numbers[place - 1] ?? 0))
-}
-
-function sums(numbers: readonly number[]): number[] {
-  let sum = 0
-  return numbers.map((step) => (sum += step))
-}
 
 /** A snapshot's document, read once. */
 interface SnapshotState {
@@ -101,14 +65,14 @@ export function decodeSnapshot(bytes: Uint8Array): SnapshotReading {
     const head = HeadSchema.safeParse(json.ok ? json.value : null)
     if (!head.success) return { ok: false, reason: 'a snapshot is malformed' }
     const update = bytes.subarray(state.start)
-    return { ok: true, head: head.data, open: () => stateIn(update) }
+    return { ok: true, head: head.data, open: () => opened(update) }
   } catch {
     return { ok: false, reason: 'a snapshot is malformed' }
   }
 }
 
 /** Read into a document that is thrown away: Yjs throws in the middle, and half of it must not get into the real one. */
-function stateIn(update: Uint8Array): SnapshotState | null {
+function opened(update: Uint8Array): SnapshotState | null {
   const doc = new Y.Doc({ guid: 'snapshot', gc: true })
   try {
     Y.applyUpdateV2(doc, update)

@@ -4,18 +4,16 @@ import { accessOf, mayRestrict, newerAccess } from '../document/access.js'
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from './keys.js'
 import { serialFault } from './serial.js'
-import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody, StreamContinuation } from './types.js'
+import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody } from './types.js'
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
 /** Those that one member may create. */
 export const MAX_DOCUMENTS_OF_MEMBER = 1024
-/** Streams of one document that no other one continues. */
+/** Streams of one document. */
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
-/** Streams of one member that others continue. */
-export const MAX_CONTINUED_OF_MEMBER = 32
 
 type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
@@ -52,8 +50,7 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths }: Body
   if (record === null) return skip('the document is unknown')
   if (!mayRestrict({ owner: mesh.owner, creator: record.creator, access: null }, by))
     return skip('its author may not restrict the document')
-  // With a stream that continues others these are named too: it may be that nobody has it yet.
-  if (Object.keys(lengths).length > 4 * MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
+  if (Object.keys(lengths).length > MAX_DOCUMENT_STREAMS) return skip('it names too many streams')
   const stored = record.access
   if (access.serial !== stored?.access.serial) {
     const fault = serialFault(stored?.access.serial ?? 0, access.serial)
@@ -73,7 +70,7 @@ function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullabl
  * Adds a stream of the author to a document that it may write. A core is in one document only: in another it would go to
  * whoever may see that.
  */
-export function foldDocumentStream(scene: Scene, { name, coreKey, continues }: Body<'document-stream'>): FoldResult {
+export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'document-stream'>): FoldResult {
   const { by, records, mesh, author } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
@@ -82,43 +79,19 @@ export function foldDocumentStream(scene: Scene, { name, coreKey, continues }: B
   if ((records.documentOfCore(coreKey) ?? name) !== name) return skip('the stream is one of another document')
   const guarded = { owner: mesh.owner, creator, access: record.access?.access ?? null }
   if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
-  if (!hasPlaceFor(record, by, continues?.from)) return skip('there is no place for another stream')
-  if (continues !== undefined && !isContinuation(record, by, continues)) return skip('it does not continue a stream of its author')
-  const stream: DocumentStreamRecord = { nodeKey: by, coreKey, ...(continues === undefined ? {} : { continues }) }
+  if (!hasPlaceFor(record, by)) return skip('there is no place for another stream')
   return put(
     new Map<string, unknown>([
-      [documentKey(name), { ...record, streams: [...streams, stream] }],
+      [documentKey(name), { ...record, streams: [...streams, { nodeKey: by, coreKey }] }],
       [documentCoreKey(coreKey), name]
     ])
   )
 }
 
-/** May a node continue a stream: one that it named before any other node did, and that nothing continues yet? */
-export function mayContinue({ streams }: Pick<DocumentRecord, 'streams'>, by: NodeId, from: string): boolean {
-  return streams.find(({ coreKey }) => coreKey === from)?.nodeKey === by && !isContinued(streams, from)
-}
-
-/** It begins with what clientIDs of the author's own streams wrote. */
-function isContinuation(record: DocumentRecord, by: NodeId, { from, former }: StreamContinuation): boolean {
-  const before = record.streams.find(isStreamOf(by, from))?.continues?.former ?? []
-  const known = new Set([from, ...before.map(({ stream }) => stream)])
-  // Each at most once.
-  return mayContinue(record, by, from) && former.every(({ stream }) => known.delete(stream))
-}
-
-/** Is a stream of a document one that another continues? */
-export function isContinued(streams: readonly DocumentStreamRecord[], coreKey: string): boolean {
-  return streams.some(({ continues }) => continues?.from === coreKey)
-}
-
-/** Does a document take another stream of a node; `from`: in the place of that one? */
-export function hasPlaceFor({ streams }: Pick<DocumentRecord, 'streams'>, node: NodeId, from?: string): boolean {
-  const left = new Set(streams.flatMap(({ continues }) => (continues === undefined ? [] : [continues.from])))
-  if (from !== undefined) left.add(from)
-  const last = streams.filter(({ coreKey }) => !left.has(coreKey))
-  const isOwn = ({ nodeKey }: DocumentStreamRecord): boolean => nodeKey === node
-  const continued = streams.filter((stream) => isOwn(stream) && left.has(stream.coreKey)).length
-  return last.length < MAX_DOCUMENT_STREAMS && last.filter(isOwn).length < MAX_STREAMS_OF_MEMBER && continued <= MAX_CONTINUED_OF_MEMBER
+/** Does a document take another stream of a node? */
+export function hasPlaceFor({ streams }: Pick<DocumentRecord, 'streams'>, node: NodeId): boolean {
+  if (streams.length >= MAX_DOCUMENT_STREAMS) return false
+  return streams.filter(({ nodeKey }) => nodeKey === node).length < MAX_STREAMS_OF_MEMBER
 }
 
 /** Is a stream this core of this node? */

@@ -23,10 +23,6 @@ export const INVITE_MAX_USES = 1000
 export const MESH_INFO_MAX_BYTES = 512
 
 const REASON_MAX = 256
-/** Streams with whose clientIDs the snapshot writes that another stream begins with. */
-export const MAX_FORMER_STREAMS = 32
-/** Sessions of each of them. */
-const MAX_FORMER_SESSIONS = 4096
 /** Longest name of a document, in UTF-16 units. */
 export const DOCUMENT_NAME_MAX = 128
 /** Most targets of the allow list that crosses sandboxes. */
@@ -169,20 +165,7 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     access: DocumentAccessSchema,
     lengths: z.record(keySchema, z.int().min(0))
   }),
-  z.strictObject({
-    kind: z.literal('document-stream'),
-    mesh: keySchema,
-    name: documentNameSchema,
-    coreKey: keySchema,
-    continues: z
-      .strictObject({
-        from: keySchema,
-        blocks: z.int().min(1),
-        hash: keySchema,
-        former: z.array(z.strictObject({ stream: keySchema, sessions: z.int().min(1).max(MAX_FORMER_SESSIONS) })).max(MAX_FORMER_STREAMS)
-      })
-      .optional()
-  })
+  z.strictObject({ kind: z.literal('document-stream'), mesh: keySchema, name: documentNameSchema, coreKey: keySchema })
 ])
 
 /** A signed log entry; the signature itself is checked by the fold. */

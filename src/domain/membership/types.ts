@@ -91,29 +91,11 @@ export type EntryBody =
   | { readonly kind: 'document'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess | null; readonly at: number }
   | ({ readonly kind: 'document-access'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess } & StreamLengths)
   /** The author writes into a document with this stream. */
-  | {
-      readonly kind: 'document-stream'
-      readonly mesh: MeshId
-      readonly name: string
-      readonly coreKey: string
-      readonly continues?: StreamContinuation | undefined
-    }
+  | { readonly kind: 'document-stream'; readonly mesh: MeshId; readonly name: string; readonly coreKey: string }
 
 /** How far the streams of a document had come, by the key (z32) of their core. */
 export interface StreamLengths {
   readonly lengths: Readonly<Record<string, number>>
-}
-
-/** A stream that takes the place of another one of its member: it begins with what that one has left in the document. */
-export interface StreamContinuation {
-  /** The core of the other one, by its key (z32). */
-  readonly from: string
-  /** How many of its first blocks are what was left. */
-  readonly blocks: number
-  /** Hash (z32) of its core's tree over these blocks. */
-  readonly hash: string
-  /** Streams with whose clientIDs these blocks write, the oldest first, and how many sessions of each were opened. */
-  readonly former: readonly { readonly stream: string; readonly sessions: number }[]
 }
 
 /** A signed log entry. */
@@ -193,7 +175,6 @@ export interface DocumentRecord {
 export interface DocumentStreamRecord {
   readonly nodeKey: NodeId
   readonly coreKey: string
-  readonly continues?: StreamContinuation | undefined
 }
 
 /** The writers rule's state: who may write, in log order, and which of them are writers now. */

@@ -7,7 +7,6 @@ import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
 import type { FollowedStream } from '../../../src/ports/documents.js'
-import { eventually } from '../../support/agents/eventually.js'
 import { actor } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
 import { streamPair } from './stream-pair.js'
@@ -224,27 +223,4 @@ test('a stream that cannot be opened is not taken for an empty one', async (t: A
   await t.exception(cores.read(id, 0, 9), /cannot be opened/)
   t.alike(cores.size(id).blocks, 0)
   await cores.close()
-})
-
-test('all who have the beginning of a stream come to one hash of it, also where it is not followed; and who has all of it is known', async (t: Assert) => {
-  const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
-  const { stream } = await ann.cores.own('doc')
-  await ann.cores.append(stream, [utf8('one'), utf8('two')])
-  const hash = await ann.cores.hashOf(stream, 2)
-  t.ok(hash)
-  await ann.cores.append(stream, [utf8('three')])
-  t.is(await ann.cores.hashOf(stream, 2), hash, 'what comes later changes nothing')
-  t.is(await ann.cores.hashOf(stream, 4), null)
-  t.is(await bob.cores.hashOf(stream, 2), null)
-  for (const side of [ann, bob]) side.cores.follow([everybody(stream)])
-  t.is(ann.cores.holders(stream), 0)
-  await link(t, ['ann', ann], ['bob', bob])
-  await bob.until(() => bob.cores.size(stream).blocks === 3)
-  t.is(await bob.cores.hashOf(stream, 2), hash)
-  t.not(await bob.cores.hashOf(stream, 3), hash)
-  await eventually(() => ann.cores.holders(stream) === 1)
-  for (const side of [ann, bob]) side.cores.follow([])
-  await bob.cores.remove([stream])
-  t.is(await bob.cores.hashOf(stream, 2), null)
-  t.is(await bob.cores.length(stream), 3, 'how long it was is not forgotten')
 })

@@ -161,20 +161,3 @@ function inviteEntry(by: LabNode): EntryBody {
 function revocation(by: LabNode, of: LabNode): EntryBody {
   return { kind: 'revocation', mesh: by.mesh.meshId, nodeKey: of.id, at: Date.now(), reason: 'a test' }
 }
-
-test('a stream of a document is signed once the owner has signed the log so far', { timeout: 90_000 }, async (t) => {
-  const { lab, owner, admin } = await threeNodes(t)
-  const { meshId: mesh, log } = admin.mesh
-  const [first, second] = [keyText('first'), keyText('second')]
-  await owner.mesh.log.submit({ kind: 'document', mesh, name: 'notes', access: null, at: 1 })
-  await owner.mesh.log.submit({ kind: 'document-stream', mesh, name: 'notes', coreKey: first })
-  await eventually(() => log.isStreamSigned(first))
-  await owner.close()
-  await log.submit({ kind: 'document-stream', mesh, name: 'notes', coreKey: second })
-  t.absent(await log.isStreamSigned(second))
-  t.ok(await log.isStreamSigned(first))
-  t.absent(await log.isStreamSigned(keyText('of nobody')))
-  // The owner acknowledges what others wrote every ten seconds or so.
-  await (await lab.reopen(owner)).start()
-  await eventually(() => log.isStreamSigned(second))
-})

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import { encodeBlock } from '../../../src/domain/document/block.js'
-import { arbEdits, forger, keptOf, mixed, publish, replicaOf, settled, stateOf, tell, writer, written } from '../../support/documents.js'
+import { arbEdits, forger, mixed, publish, replicaOf, settled, stateOf, tell, writer, written } from '../../support/documents.js'
 import { holds } from '../../support/holds.js'
 
 const arbChoices = fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 40 })
@@ -15,12 +15,12 @@ test('a replica begun with a snapshot and told the rest is equal, byte for byte,
       const early = replicaOf(null)
       for (const block of order.slice(0, cut % (order.length + 1))) early.receive(block)
       const late = replicaOf(null)
-      assert.equal(late.load(keptOf(early)), null)
+      assert.equal(late.load(early.snapshot()), null)
       assert.deepEqual(late.vectorClock(), early.vectorClock())
       for (const block of order) late.receive(block)
       const whole = settled(order)
       assert.deepEqual(stateOf(late), stateOf(whole))
-      assert.deepEqual(Buffer.from(keptOf(late)), Buffer.from(keptOf(whole)))
+      assert.deepEqual(Buffer.from(late.snapshot()), Buffer.from(whole.snapshot()))
     })
   )
 })
@@ -42,7 +42,7 @@ test('a replica begun with a snapshot refuses what one refuses that was told all
   const whole = replicaOf(null)
   tell(whole, [ann])
   const late = replicaOf(null)
-  t.is(late.load(keptOf(whole)), null)
+  t.is(late.load(whole.snapshot()), null)
   const block = { stream: ann.key, index: 2, bytes: encodeBlock({ sessions: 1, updates: [bad] }) }
   const stops = [whole, late].map((replica) => replica.receive(block).stops)
   t.is(stops[0]?.length, 1)
@@ -63,7 +63,7 @@ test('a snapshot has the sessions of applied blocks alone: what waits is told ag
   tell(early, [bob])
   t.is(early.counts().waiting, 2)
   const late = replicaOf(null)
-  t.is(late.load(keptOf(early)), null)
+  t.is(late.load(early.snapshot()), null)
   t.alike(tell(late, [bob, ann]), [], 'no stream ends')
   t.is(late.doc.getText('text').toJSON(), bob.replica.doc.getText('text').toJSON())
 })
@@ -72,7 +72,7 @@ test('a snapshot that is garbage, of another document or with clientIDs of nobod
   const ann = writer('ann')
   ann.replica.doc.getText('text').insert(0, 'text')
   publish(ann)
-  const good = keptOf(ann.replica)
+  const good = ann.replica.snapshot()
   await holds(
     t,
     fc.property(fc.nat(), fc.integer({ min: 0, max: 255 }), (at, value) => {
@@ -86,7 +86,7 @@ test('a snapshot that is garbage, of another document or with clientIDs of nobod
   const nobody = replicaOf(null)
   nobody.doc.clientID = 5
   nobody.doc.getText('text').insert(0, 'text')
-  t.is(replicaOf(null).load(keptOf(nobody)), 'a snapshot with a clientID of nobody')
+  t.is(replicaOf(null).load(nobody.snapshot()), 'a snapshot with a clientID of nobody')
   t.is(replicaOf(null).load(new Uint8Array()), 'a snapshot is malformed')
   const replica = replicaOf(null)
   tell(replica, [ann])
