@@ -157,10 +157,14 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
   })
 }
 
-/** Of what others wrote something comes in a moment, or nobody is there who has it. @throws NodeError PEER_OFFLINE */
+/**
+ * Of what was written something comes in a moment, or somebody is away who may have it. What none of all others has, who are there,
+ * is gone: it was removed here before anybody got it. @throws NodeError PEER_OFFLINE
+ */
 async function mustBeHere(node: NodeCore, record: KnownDocument['record']): Promise<void> {
-  const { clock } = node.parts
-  const isHere = (): boolean => !node.documents.isMissing(record)
+  const { clock, log } = node.parts
+  const others = [...log.view().members.keys()].filter((one) => one !== node.self && memberAccess(log.view(), record, one).maySee)
+  const isHere = (): boolean => others.length === 0 || !node.documents.isMissing(record)
   if (isHere()) return
   await new Promise<void>((resolve) => {
     const stop = node.documents.onChange(() => isHere() && done())
@@ -171,9 +175,9 @@ async function mustBeHere(node: NodeCore, record: KnownDocument['record']): Prom
       resolve()
     }
   })
-  if (isHere()) return
+  if (isHere() || others.every((one) => node.peers.isOnline(one))) return
   const name = shown(record.name)
-  throw new NodeError('PEER_OFFLINE', `others wrote into the document ${name}, and nobody who has it is there: nothing of it is here yet`, {
+  throw new NodeError('PEER_OFFLINE', `the document ${name} was written, nothing of it is here, and whoever has it is away`, {
     next: [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
   })
 }

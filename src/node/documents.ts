@@ -146,7 +146,7 @@ export class Documents {
     return this.#followed.has(name)
   }
 
-  /** Did others write into a document of which nothing is here yet? */
+  /** Is nothing here of a document into which somebody wrote? */
   isMissing(record: DocumentRecord): boolean {
     const { log, documents } = this.#parts
     const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0)

@@ -7,7 +7,7 @@ import { sealBlock } from '../../src/node/document-road.js'
 import { countingIds } from '../support/counting-ids.js'
 import { failsWith } from '../support/fails.js'
 import { Program, documentScene as scene, textOn, write } from '../support/document-scene.js'
-import type { FakeNode } from '../support/fake-node.js'
+import { type FakeNode, World } from '../support/fake-node.js'
 
 test('programs on two nodes that hold a document see what each writes, and hear nothing of their own', async (t: Assert) => {
   const { world, ann, bob } = await scene(t)
@@ -321,4 +321,27 @@ test('a document of which nothing is here, though others wrote into it, is neith
   await write(bob.api(), 'precious!')
   await world.settle()
   t.is(await textOn(ann), 'precious!')
+})
+
+test('a document that its only holder removed is gone: it is read as empty and edited anew', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  await owner.api().call('documents.create', { name: 'notes' })
+  const removed = async (): Promise<void> => {
+    await write(owner.api(), 'removed')
+    await owner.api().call('documents.forget', { document: 'notes' })
+  }
+  await removed()
+  t.is(await textOn(owner), '', 'there is nobody else')
+  await removed()
+  const ann = await world.member('ann')
+  await world.link(owner, ann)
+  const reading = textOn(owner)
+  await world.pass(4000)
+  t.is(await reading, '', 'all others are there, and none has it')
+  const writing = write(owner.api(), 'anew')
+  await world.pass(4000)
+  await writing
+  await world.settle()
+  t.is(await textOn(ann), 'anew')
 })

@@ -33,7 +33,7 @@ export function lineSchema(max: number): z.ZodType<string> {
 
 const AGENT_ID = /^[a-z0-9._-]{1,64}$/
 
-/** May an agent be called that? As {@link agentIdSchema} says, for what every message has. */
+/** May an agent be called that? For what every message has; else {@link agentIdSchema}. */
 export function isAgentId(text: string): boolean {
   return AGENT_ID.test(text) && !RESERVED.has(text)
 }
@@ -42,7 +42,7 @@ const tokenSchema = (pattern: RegExp, rule: string): z.ZodType<string> =>
   z.string().refine((text) => pattern.test(text) && !RESERVED.has(text), rule)
 
 /** Id of an agent: 1..64 of `[a-z0-9._-]`. */
-export const agentIdSchema = tokenSchema(AGENT_ID, 'must be 1..64 of a-z 0-9 . _ -')
+export const agentIdSchema: z.ZodType<string> = z.string().refine(isAgentId, 'must be 1..64 of a-z 0-9 . _ -')
 /** Id of a capability: 1..128 printable ASCII characters without space, `*` and `@`. */
 export const capabilityIdSchema = tokenSchema(/^[!-)+-?A-~]{1,128}$/, 'must be 1..128 printable characters without space, * and @')
 /** Id of a sandbox: 1..64 of `[A-Za-z0-9._-]`, a letter or digit first. */

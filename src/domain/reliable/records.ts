@@ -157,14 +157,17 @@ function oneOf<T extends string>(words: readonly T[]): Codec<T> {
 
 /** What this node wrote itself, as JSON; the caller names its type. */
 function json<T>(): Codec<T> {
-  // Each value is measured just before it is written.
-  let text = ''
+  // A value is measured just before it is written: of that one the text need not be made again.
+  let measured: { readonly value: T; readonly text: string } | null = null
   return {
     preencode(state, value) {
-      text = JSON.stringify(value)
-      c.string.preencode(state, text)
+      measured = { value, text: JSON.stringify(value) }
+      c.string.preencode(state, measured.text)
     },
-    encode: (state) => c.string.encode(state, text),
+    encode(state, value) {
+      c.string.encode(state, measured?.value === value ? measured.text : JSON.stringify(value))
+      measured = null
+    },
     decode: (state) => JSON.parse(c.string.decode(state)) as T
   }
 }
