@@ -27,7 +27,6 @@ import { refusedJoin } from './adapters/mesh/join.js'
 import { openNetwork } from './adapters/mesh/network.js'
 import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
-import { timely } from './adapters/mesh/timely.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { damageError, storeError } from './adapters/storage/store-errors.js'
 import { randomIds } from './adapters/system/random-ids.js'
@@ -375,8 +374,9 @@ class ComposedNode implements RunningNode {
   }
 
   async #close(): Promise<void> {
-    const { clock, unwind, options } = this.#parts
-    await timely(unwind.run(), clock, options.config.node.shutdownTimeoutMs)
+    const { clock, unwind, options, telemetry } = this.#parts
+    const late = await unwind.runWithin(options.config.node.shutdownTimeoutMs, clock)
+    if (late !== null) telemetry.log('warn', 'this node was not closed in time', { step: late })
     this.#tellStopped(this.#reason)
   }
 }
