@@ -172,14 +172,15 @@ function textOf(data: unknown, name: string): string | null {
 function faultsOf(data: unknown): string[] {
   const { file, faults, moreFaults } = (data ?? {}) as { file?: unknown; faults?: unknown; moreFaults?: unknown }
   if (!Array.isArray(faults) || faults.length < 2) return []
-  const rows = (faults as readonly { file?: unknown; where?: unknown; line?: unknown; key?: unknown; reason?: unknown }[]).flatMap(
-    (one) => {
-      const place = typeof one.where === 'string' ? one.where : (one.file ?? file)
-      if (typeof place !== 'string' || typeof one.reason !== 'string') return []
-      const line = typeof one.line === 'number' && one.where === undefined ? `:${one.line}` : ''
-      return [`${place}${line}: ${typeof one.key === 'string' ? `${one.key}: ` : ''}${one.reason}`]
-    }
-  )
+  const rows = (
+    faults as readonly { file?: unknown; where?: unknown; place?: unknown; line?: unknown; key?: unknown; reason?: unknown }[]
+  ).flatMap((one) => {
+    const exact = one.where ?? one.place
+    const place = typeof exact === 'string' ? exact : (one.file ?? file)
+    if (typeof place !== 'string' || typeof one.reason !== 'string') return []
+    const line = typeof one.line === 'number' && exact === undefined ? `:${one.line}` : ''
+    return [`${place}${line}: ${typeof one.key === 'string' ? `${one.key}: ` : ''}${one.reason}`]
+  })
   return typeof moreFaults === 'number' && moreFaults > 0 ? [...rows, `and ${moreFaults} more`] : rows
 }
 

@@ -1,4 +1,4 @@
-import { readPlanFile, type PlanFile } from '../config/plan-file.js'
+import { faultyPlan, type PlanFile, readPlanFile } from '../config/plan-file.js'
 import { NodeError } from '../kit/errors.js'
 import { isRecord } from '../kit/json.js'
 import { shown } from '../kit/text.js'
@@ -169,13 +169,19 @@ function inputsBy(template: InputTemplate | null, items: readonly RawItem[] | nu
 
 /** What the node found wrong with a plan, with file and line; any other error as it is. */
 export function placed(error: NodeError, planFile: PlanFile | null): NodeError {
-  const faults = isRecord(error.data) && Array.isArray(error.data['faults']) ? error.data['faults'].filter(isFault) : []
+  const data = isRecord(error.data) ? error.data : {}
+  const faults = Array.isArray(data['faults']) ? data['faults'].filter(isFault) : []
+  const more = typeof data['moreFaults'] === 'number' ? data['moreFaults'] : 0
   if (planFile === null || faults.length === 0) return error
   const told = faults.map(({ path, reason }) => ({ place: planFile.placeOf(path), reason: shown(reason, 500) }))
-  return new NodeError('USAGE', told.map(({ place, reason }) => `${place}: ${reason}`).join('; '), {
-    data: { faults: told },
-    next: ['a2a-node swarm run --help']
-  })
+  return faultyPlan(
+    told.toSorted((a, b) => lineOf(a) - lineOf(b)),
+    more
+  )
+}
+
+function lineOf({ place }: { readonly place: string }): number {
+  return Number(place.slice(place.lastIndexOf(':') + 1))
 }
 
 function isFault(value: unknown): value is { path: (string | number)[]; reason: string } {

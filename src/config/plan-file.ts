@@ -4,6 +4,8 @@ import { shown } from '../kit/text.js'
 
 /** Bytes of a plan file. */
 const MAX_BYTES = 262_144
+/** Places that are told where it is no YAML; of more, how many. */
+const FAULTS_MAX = 32
 
 /** The YAML of a plan, not yet checked as one. */
 export interface PlanFile {
@@ -35,14 +37,24 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** Takes the text of a plan apart. @throws NodeError USAGE with the line of what is no YAML. */
+/** What is wrong with a plan file, each fault with its `file:line`. One is the message; several are told one by one by whoever shows it. */
+export function faultyPlan(faults: readonly { readonly place: string; readonly reason: string }[], more: number): NodeError {
+  const count = faults.length + more
+  const [first] = faults
+  const message = count === 1 ? `${first?.place}: ${first?.reason}` : `the plan has ${count} faults`
+  return new NodeError('USAGE', message, { data: { faults, moreFaults: more }, next: ['a2a-node swarm run --help'] })
+}
+
+/** Takes the text of a plan apart. @throws NodeError USAGE with the lines of what is no YAML. */
 export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   const yaml = await import('yaml')
   const lines = new yaml.LineCounter()
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, schema: 'core' })
   const lineOf = (offset: number): string => `${shown(file, 4096)}:${lines.linePos(offset).line}`
-  const error = doc.errors[0]
-  if (error !== undefined) throw new NodeError('USAGE', `${lineOf(error.pos[0])}: ${error.message}`)
+  if (doc.errors.length > 0) {
+    const told = doc.errors.slice(0, FAULTS_MAX).map((error) => ({ place: lineOf(error.pos[0]), reason: error.message }))
+    throw faultyPlan(told, doc.errors.length - told.length)
+  }
   let value: unknown
   try {
     // No aliases: a few lines of them could grow without bound.

@@ -127,7 +127,9 @@ function checked(plan: unknown): Plan {
   if (found.ok) return found.plan
   const [first] = found.faults
   const place = first === undefined || first.path.length === 0 ? 'the plan' : first.path.join('.')
-  throw new NodeError('USAGE', `${shown(place)}: ${shown(first?.reason ?? 'not a plan', 500)}`, { data: { faults: found.faults } })
+  const others = found.faults.length + found.more - 1
+  const message = `${shown(place)}: ${shown(first?.reason ?? 'not a plan', 500)}${others > 0 ? ` (and ${others} more)` : ''}`
+  throw new NodeError('USAGE', message, { data: { faults: found.faults, moreFaults: found.more } })
 }
 
 /** What would be launched, and by whom it would be done. Nothing is recorded, nobody is asked. @throws NodeError USAGE, as {@link prepare} */

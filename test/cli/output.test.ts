@@ -103,6 +103,8 @@ test('the faults of a file are told place by place, those of other things not', 
   t.alike(told({ faults: config }), ['  /c.yaml:2: nod: no such section', '  A2A_X: x: no'])
   const agents = [1, 2].map((line) => ({ file: '/a.md', line, reason: 'name is missing' }))
   t.alike(told({ faults: agents }), ['  /a.md:1: name is missing', '  /a.md:2: name is missing'])
+  const plan = [2, 3].map((line) => ({ place: `plan.yaml:${line}`, reason: 'id is missing' }))
+  t.alike(told({ faults: plan, moreFaults: 1 }), ['  plan.yaml:2: id is missing', '  plan.yaml:3: id is missing', '  and 1 more'])
   t.alike(
     told({
       file: '/p.yaml',

@@ -20,6 +20,17 @@ test('every place of a plan has its line, one that is not there that of the near
   )
 })
 
+test('all that is no YAML is told at once', async (t) => {
+  const text = 'tasks:\n  - id: a\n    id: b\n  - id: c\n    needs: []\n    needs: []\n'
+  const { message, data } = await failsWith(t, 'USAGE', () => parsePlan(text, 'p.yaml'))
+  t.is(message, 'the plan has 2 faults')
+  const { faults } = data as { faults: { place: string; reason: string }[] }
+  t.alike(
+    faults.map(({ place }) => place),
+    ['p.yaml:3', 'p.yaml:6']
+  )
+})
+
 test('what is no YAML, has aliases, or is too large is refused with its place', async (t) => {
   t.ok((await failsWith(t, 'USAGE', () => parsePlan('a: 1\nb: [\n', 'p.yaml'))).message.startsWith('p.yaml:'))
   await failsWith(t, 'USAGE', () => parsePlan('a: &x 1\nb: *x\n', 'p.yaml'))

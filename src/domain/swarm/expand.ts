@@ -1,7 +1,8 @@
 import { isRecord } from '../../kit/json.js'
 import type { GraphStage, StageRule } from './graph.js'
 import { parseCondition, referencesOf } from './condition.js'
-import { ANSWERS_MAX, type Plan, type PlanTask, votesName } from './plan.js'
+import { ANSWERS_MAX, type Plan, type PlanTask } from './plan.js'
+import { votesName } from './plan-graph.js'
 import type { ItemSpec } from './types.js'
 
 /** Whom a sub-task looks for. */

@@ -3,8 +3,9 @@ import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 import { utf8 } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import { capabilityIdSchema, labelSchema } from '../card/schema.js'
-import { CONDITION_MAX, parseCondition, referencesOf } from './condition.js'
-import { NAME, type Reference, referencesIn, referenceText } from './template.js'
+import { CONDITION_MAX } from './condition.js'
+import { graphFaults, needsOf, type PlanDraft, type PlanFault, type TaskDraft } from './plan-graph.js'
+import { NAME } from './template.js'
 
 /** Sub-tasks of one plan. */
 export const PLAN_MAX_TASKS = 256
@@ -12,12 +13,10 @@ export const PLAN_MAX_TASKS = 256
 export const PLAN_MAX_BYTES = 262_144
 /** Answers that a race or a vote asks for, at most. */
 export const ANSWERS_MAX = 64
-/** Needs that one sub-task names, and faults of a plan that are told. */
+/** Needs that one sub-task names. */
 const NEEDS_MAX = 64
+/** Faults of a plan that are told; of more, how many. */
 const FAULTS_MAX = 32
-
-/** Names that every template knows, beside those of sub-tasks. `item`: only where there are items. */
-const GIVEN: ReadonlySet<string> = new Set(['goal', 'input', 'item', 'round', 'check'])
 
 /** One sub-task of a plan, as its author writes it. */
 export interface PlanTask {
@@ -49,21 +48,16 @@ export interface Plan {
   readonly output?: unknown
 }
 
-/** What is wrong with a plan, and where. */
-export interface PlanFault {
-  /** Keys and indexes, outermost first. */
-  readonly path: readonly (string | number)[]
-  readonly reason: string
-}
-
+const strategySchema = z.enum(['each', 'race', 'vote'])
+const conditionSchema = z.string().min(1).max(CONDITION_MAX)
 const taskSchema: z.ZodType<PlanTask> = z.strictObject({
   id: z.string().regex(NAME, 'must be 1 to 64 letters, digits, _ and -, a letter first'),
   capability: capabilityIdSchema,
   labels: z.array(labelSchema).min(1).max(32).exactOptional(),
   needs: z.array(z.string()).max(NEEDS_MAX).exactOptional(),
-  when: z.string().min(1).max(CONDITION_MAX).exactOptional(),
+  when: conditionSchema.exactOptional(),
   input: z.unknown().exactOptional(),
-  strategy: z.enum(['each', 'race', 'vote']).exactOptional(),
+  strategy: strategySchema.exactOptional(),
   answers: z.int().min(1).max(ANSWERS_MAX).exactOptional(),
   judge: capabilityIdSchema.exactOptional(),
   items: z.array(z.unknown()).min(1).max(10_000).exactOptional()
@@ -73,21 +67,53 @@ const planSchema: z.ZodType<Plan> = z.strictObject({
   output: z.unknown().exactOptional()
 })
 
-/** What {@link checkPlan} finds. `needs` of the plan's sub-tasks are complete then. */
-export type PlanCheck = { readonly ok: true; readonly plan: Plan } | { readonly ok: false; readonly faults: readonly PlanFault[] }
+/** What {@link checkPlan} finds. `needs` of the plan's sub-tasks are complete then. `more`: faults beyond those that are told. */
+export type PlanCheck =
+  | { readonly ok: true; readonly plan: Plan }
+  | { readonly ok: false; readonly faults: readonly PlanFault[]; readonly more: number }
 
-/** Checks a plan in full: form, bounds, names, conditions, circles. Whoever wrote it: never throws. */
+/**
+ * Checks a plan in full: form, bounds, names, conditions, circles. Faults of its form hide none of the others, as far as those can
+ * be judged. They are told in the order of the sub-tasks. Whoever wrote it: never throws.
+ */
 export function checkPlan(value: unknown): PlanCheck {
   const fault = jsonFault(value) ?? sizeFault(value)
-  if (fault !== null) return { ok: false, faults: [{ path: [], reason: fault }] }
+  if (fault !== null) return failed([{ path: [], reason: fault }])
   const parsed = planSchema.safeParse(value)
-  if (!parsed.success) return { ok: false, faults: formFaults(parsed.error, value) }
-  const plan = parsed.data
-  const faults = [...nameFaults(plan), ...plan.tasks.flatMap((task, index) => taskFaults(plan, task, index)), ...outputFaults(plan)]
-  if (faults.length > 0) return { ok: false, faults: faults.slice(0, FAULTS_MAX) }
-  const complete = { ...plan, tasks: plan.tasks.map(withNeeds) }
-  const circle = circleOf(complete.tasks)
-  return circle === null ? { ok: true, plan: complete } : { ok: false, faults: [circle] }
+  const draft = draftOf(value)
+  const faults = [...(parsed.success ? [] : formFaults(parsed.error, value)), ...(draft === null ? [] : graphFaults(draft, FAULTS_MAX))]
+  if (!parsed.success || faults.length > 0) return failed(faults)
+  return { ok: true, plan: { ...parsed.data, tasks: parsed.data.tasks.map((task) => ({ ...task, needs: needsOf(task) })) } }
+}
+
+function failed(faults: readonly PlanFault[]): PlanCheck {
+  const inOrder = faults.toSorted((a, b) => taskOf(a) - taskOf(b))
+  return { ok: false, faults: inOrder.slice(0, FAULTS_MAX), more: Math.max(0, faults.length - FAULTS_MAX) }
+}
+
+/** Index of the sub-task that a fault is about; those of the whole plan come last. */
+function taskOf({ path: [, index] }: PlanFault): number {
+  return typeof index === 'number' ? index : Number.MAX_SAFE_INTEGER
+}
+
+/** What can be read of a plan, whatever it is; null when nothing can be said of its graph. */
+function draftOf(value: unknown): PlanDraft | null {
+  const { tasks, output } = isRecord(value) ? value : {}
+  if (!Array.isArray(tasks) || tasks.length === 0 || tasks.length > PLAN_MAX_TASKS) return null
+  return { tasks: tasks.map(taskDraft), output }
+}
+
+function taskDraft(value: unknown): TaskDraft {
+  const task = isRecord(value) ? value : {}
+  const { id, needs, when, input, strategy } = task
+  return {
+    id: typeof id === 'string' ? id : null,
+    needs: Array.isArray(needs) ? needs.slice(0, NEEDS_MAX).map((one: unknown) => (typeof one === 'string' ? one : null)) : [],
+    when: conditionSchema.safeParse(when).data ?? null,
+    input,
+    strategy: Object.hasOwn(task, 'strategy') ? (strategySchema.safeParse(strategy).data ?? null) : 'one',
+    has: new Set(Object.keys(task))
+  }
 }
 
 function sizeFault(value: unknown): string | null {
@@ -99,14 +125,11 @@ function sizeFault(value: unknown): string | null {
 }
 
 function formFaults(error: z.ZodError, value: unknown): PlanFault[] {
-  return error.issues.slice(0, FAULTS_MAX).map(({ path, message, ...issue }) => {
-    const keys = path.map((key) => (typeof key === 'symbol' ? '' : key))
-    const [unknown] = 'keys' in issue && Array.isArray(issue.keys) ? issue.keys : []
-    const isMissing = !isThere(value, keys)
-    return {
-      path: typeof unknown === 'string' ? [...keys, unknown] : keys,
-      reason: isMissing ? `${keys.at(-1) ?? 'it'} is missing` : shown(message)
-    }
+  return error.issues.flatMap((issue) => {
+    const keys = issue.path.map((key) => (typeof key === 'symbol' ? '' : key))
+    if (issue.code === 'unrecognized_keys')
+      return issue.keys.map((key) => ({ path: [...keys, key], reason: `there is no key ${shown(key, 64)} here` }))
+    return [{ path: keys, reason: isThere(value, keys) ? shown(issue.message) : `${keys.at(-1) ?? 'it'} is missing` }]
   })
 }
 
@@ -118,111 +141,4 @@ function isThere(value: unknown, keys: readonly (string | number)[]): boolean {
     else return false
   }
   return true
-}
-
-function nameFaults({ tasks }: Plan): PlanFault[] {
-  const seen = new Set<string>()
-  return tasks.flatMap(({ id, judge }, index) => {
-    // The votes of a judged sub-task are one of their own.
-    const names = judge === undefined ? [id] : [id, votesName(id)]
-    const reason = GIVEN.has(id)
-      ? `${id} is a name that every template knows already`
-      : names.some((one) => seen.has(one))
-        ? `${id} is there twice`
-        : null
-    for (const one of names) seen.add(one)
-    return reason === null ? [] : [{ path: ['tasks', index, 'id'], reason }]
-  })
-}
-
-/** The name of the answers that a judge decides on. */
-export function votesName(id: string): string {
-  return `${id}_votes`
-}
-
-function taskFaults(plan: Plan, task: PlanTask, index: number): PlanFault[] {
-  const at = (key: string, reason: string, path: readonly (string | number)[] = []): PlanFault => ({
-    path: ['tasks', index, key, ...path],
-    reason
-  })
-  const ids = new Set(plan.tasks.map(({ id }) => id))
-  const faults: PlanFault[] = []
-  for (const [place, need] of (task.needs ?? []).entries()) {
-    if (!ids.has(need)) faults.push(at('needs', `there is no sub-task ${shown(need, 64)}`, [place]))
-    else if (need === task.id) faults.push(at('needs', 'it needs itself', [place]))
-  }
-  const condition = task.when === undefined ? null : parseCondition(task.when)
-  if (condition?.ok === false) faults.push(at('when', condition.reason))
-  if (condition?.ok === true) {
-    for (const one of referencesOf(condition.condition)) {
-      const reason = referenceFault(one, { ids, self: task.id, hasItems: false })
-      if (reason !== null) faults.push(at('when', reason))
-    }
-  }
-  for (const { reference, path } of referencesIn(task.input)) {
-    const reason = referenceFault(reference, { ids, self: task.id, hasItems: task.items !== undefined })
-    if (reason !== null) faults.push(at('input', reason, path))
-  }
-  if (task.answers !== undefined && task.strategy !== 'race' && task.strategy !== 'vote')
-    faults.push(at('answers', 'only a race or a vote has answers'))
-  if (task.judge !== undefined && task.strategy !== 'vote') faults.push(at('judge', 'only a vote has a judge'))
-  if (task.items !== undefined && task.strategy !== undefined) faults.push(at('items', `${task.strategy} takes no items`))
-  return faults
-}
-
-function outputFaults({ tasks, output }: Plan): PlanFault[] {
-  const ids = new Set(tasks.map(({ id }) => id))
-  return referencesIn(output).flatMap(({ reference, path }) => {
-    const reason = ids.has(reference.name) ? null : `there is no sub-task ${reference.name}`
-    return reason === null ? [] : [{ path: ['output', ...path], reason }]
-  })
-}
-
-function referenceFault(
-  reference: Reference,
-  { ids, self, hasItems }: { ids: ReadonlySet<string>; self: string; hasItems: boolean }
-): string | null {
-  const { name, facet } = reference
-  if (name === self) return `${referenceText(reference)} is its own result`
-  if (name === 'item' && !hasItems) return '{item} stands for one of the items, and there are none here'
-  if (GIVEN.has(name)) return facet === 'result' ? null : `${name} has no ${facet}`
-  return ids.has(name)
-    ? null
-    : `${referenceText(reference)}: there is no sub-task ${name}; for the text itself write {${referenceText(reference)}}`
-}
-
-/** A sub-task with all that it needs, in the order of their first mention. */
-function withNeeds(task: PlanTask): PlanTask {
-  const condition = task.when === undefined ? null : parseCondition(task.when)
-  const named = [
-    ...(condition?.ok === true ? referencesOf(condition.condition) : []),
-    ...referencesIn(task.input).map(({ reference }) => reference)
-  ]
-  const names = named.map(({ name }) => name).filter((name) => !GIVEN.has(name))
-  return { ...task, needs: [...new Set([...(task.needs ?? []), ...names])] }
-}
-
-/** The first circle of needs; null when there is none. */
-function circleOf(tasks: readonly PlanTask[]): PlanFault | null {
-  const byId = new Map(tasks.map((task, index) => [task.id, { task, index }]))
-  const isDone = new Set<string>()
-  // Those that nobody in the rest needs first: what is left over at the end stands in circles, or behind one.
-  for (let isNew = true; isNew; ) {
-    isNew = false
-    for (const { id, needs = [] } of tasks) {
-      if (isDone.has(id) || !needs.every((one) => isDone.has(one))) continue
-      isDone.add(id)
-      isNew = true
-    }
-  }
-  const start = tasks.find(({ id }) => !isDone.has(id))
-  if (start === undefined) return null
-  const way: string[] = []
-  let at = start.id
-  while (!way.includes(at)) {
-    way.push(at)
-    at = byId.get(at)?.task.needs?.find((one) => !isDone.has(one)) ?? at
-  }
-  const circle = [...way.slice(way.indexOf(at)), at]
-  return { path: ['tasks', byId.get(at)?.index ?? 0], reason: `it needs itself: ${circle.join(' -> ')}` }
 }

@@ -46,6 +46,10 @@ test('every fault of a plan is told with its place, before anything of it runs',
   t.is(faults(...Array.from({ length: PLAN_MAX_TASKS + 1 }, (_, n) => task(`t${n}`))).length, 1)
   t.alike(faults(task('a', { input: { __proto__: 1, ['constructor']: 2 } })), [': the key constructor is not allowed'])
   t.alike(faults(task('a', { input: 'x'.repeat(262_144) })), [': a plan has at most 262144 bytes'])
+  t.alike(faults({ ...task('a'), neds: [], imput: 1 }), [
+    'tasks.0.neds: there is no key neds here',
+    'tasks.0.imput: there is no key imput here'
+  ])
   const output = checkPlan({ tasks: [task('a')], output: { n: '{b}' } })
   t.alike(output.ok ? [] : output.faults, [{ path: ['output', 'n'], reason: 'there is no sub-task b' }])
 })
@@ -59,6 +63,59 @@ test('a circle is told with the way around it', (t) => {
     task('behind', { needs: ['c'] })
   ]
   t.alike(faults(...all), ['tasks.1: it needs itself: a -> c -> b -> a'])
+})
+
+test('faults in the form of a plan hide no others, and are told with them in the order of its sub-tasks', (t) => {
+  const all = [
+    task('a', { needs: ['c', 'nothing'] }),
+    { id: 'b', input: '{a}', needs: [1, 'nobody'] },
+    task('c', { when: '{b}' }),
+    task('d', { input: '{dd}' }),
+    { id: 'not good', capability: 'x', answers: 0, strategy: 'each' },
+    task('e', { needs: ['f', 'not good'] }),
+    task('f', { needs: ['e'] }),
+    task('f')
+  ]
+  const found = checkPlan({ tasks: all, output: '{x}', outpt: 1 })
+  assert.ok(!found.ok)
+  t.alike(
+    found.faults.map(({ path, reason }) => `${path.join('.')}: ${reason}`),
+    [
+      'tasks.0.needs.1: there is no sub-task nothing',
+      'tasks.0: it needs itself: a -> c -> b -> a',
+      'tasks.1.capability: capability is missing',
+      'tasks.1.needs.0: Invalid input: expected string, received number',
+      'tasks.1.needs.1: there is no sub-task nobody',
+      'tasks.3.input: {dd}: there is no sub-task dd; for the text itself write {{dd}}',
+      'tasks.4.id: must be 1 to 64 letters, digits, _ and -, a letter first',
+      'tasks.4.answers: Too small: expected number to be >=1',
+      'tasks.4.answers: only a race or a vote has answers',
+      'tasks.7.id: f is there twice',
+      'outpt: there is no key outpt here',
+      'output: there is no sub-task x'
+    ]
+  )
+})
+
+test('every circle is told; one that another way through the same sub-tasks closes too', (t) => {
+  const two = [task('a', { needs: ['b'] }), task('b', { needs: ['a'] }), task('c', { needs: ['d', 'a'] }), task('d', { needs: ['c'] })]
+  t.alike(faults(...two), ['tasks.0: it needs itself: a -> b -> a', 'tasks.2: it needs itself: c -> d -> c'])
+  const through = [task('a', { needs: ['b', 'c'] }), task('b', { needs: ['a'] }), task('c', { needs: ['a'] })]
+  t.alike(faults(...through), ['tasks.0: it needs itself: a -> b -> a', 'tasks.0: it needs itself: a -> c -> a'])
+})
+
+test('what only follows from a fault in the form is not told as another', (t) => {
+  t.alike(faults({ ...task('a'), strategy: 'votes', judge: 'j', answers: 2, items: [1] }).length, 1)
+  t.alike(faults({ ...task('a'), items: 'x', input: '{item}' }).length, 1)
+  t.alike(faults({ ...task('a'), when: '' }).length, 1)
+  t.alike(faults({ ...task('no good') }, task('b', { needs: ['no good'] })).length, 1)
+  const unnamed = faults({ capability: 'x' }, task('b', { needs: ['a'] }))
+  t.alike(unnamed, ['tasks.0.id: id is missing', 'tasks.1.needs.0: there is no sub-task a (one has no id)'])
+})
+
+test('of many faults the first are told, and how many more there are', (t) => {
+  const found = checkPlan({ tasks: Array.from({ length: 40 }, (_, n) => task(`t${n}`, { needs: ['x'] })) })
+  t.alike(found.ok ? null : [found.faults.length, found.more], [32, 8])
 })
 
 test('whatever a plan is, checking it never throws, and what is found fit has no circle and no unknown name', async (t) => {
