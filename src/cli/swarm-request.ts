@@ -32,7 +32,8 @@ export interface AskedSwarm {
 
 /** Do the flags leave it to a planner what is done? */
 export function isForPlanner(options: Options): boolean {
-  return ['plan', 'items', 'strategy', 'judge', 'answers'].every((name) => textOption(options, name) === undefined) && !isGiven(options)
+  const isPlan = (textOption(options, 'strategy') ?? 'plan') === 'plan'
+  return isPlan && ['plan', 'items', 'judge', 'answers'].every((name) => textOption(options, name) === undefined) && !isGiven(options)
 }
 
 function isGiven(options: Options): boolean {
@@ -89,6 +90,7 @@ function checkFlags(options: Options, { strategy, capabilities }: { strategy: St
   if (isPlan && strategy !== 'plan') throw usage(`--plan has a strategy of its own, not ${strategy}`)
   if (isPlan && capabilities.length > 0) throw usage('the sub-tasks of --plan name their capabilities: leave --capability out')
   if (isPlan && textsOption(options, 'label').length > 0) throw usage('the sub-tasks of --plan name their labels: leave --label out')
+  if (!isPlan && strategy === 'plan' && capabilities.length === 0) throw unplanned()
   if (!isPlan && (capabilities.length === 0 || capabilities.includes('')))
     throw usage('--capability is required: what must the agents be able to do?', ['a2a-node agents', 'a2a-node swarm run --help'])
   if (capabilities.length > 1 && strategy !== 'pipeline' && strategy !== 'plan')
@@ -186,6 +188,13 @@ function lineOf({ place }: { readonly place: string }): number {
 
 function isFault(value: unknown): value is { path: (string | number)[]; reason: string } {
   return isRecord(value) && Array.isArray(value['path']) && typeof value['reason'] === 'string'
+}
+
+function unplanned(): NodeError {
+  return usage(
+    `the strategy plan needs sub-tasks: a file of them (--plan <file>), several --capability, or an agent that offers ${PLANNER} and makes them of the goal`,
+    ["--plan '<file>'", 'a2a-node agents', 'a2a-node swarm run --help']
+  )
 }
 
 function usage(message: string, next: readonly string[] = ['a2a-node swarm run --help']): NodeError {

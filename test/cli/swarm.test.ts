@@ -201,6 +201,16 @@ test('a goal without a capability is USAGE while nobody offers to plan; a planne
     ['agents.list'],
     'not even a plan was made'
   )
+  const named = await able.run(['swarm', 'run', 'x', '--strategy', 'plan'])
+  t.ok(named.stderr.includes('--yes'), 'it is the same when the strategy is named')
+})
+
+test('the strategy plan without a plan names the ways to one', async (t: Assert) => {
+  const { run } = await fakeHome(t, {})
+  const none = await run(['swarm', 'run', 'x', '--strategy', 'plan'])
+  t.is(none.code, 2)
+  t.ok(none.stderr.includes('--plan <file>') && none.stderr.includes('swarm.plan'), none.stderr)
+  t.ok(none.stderr.includes("  try: a2a-node swarm run x --strategy plan --plan '<file>'\n"), none.stderr)
 })
 
 test('nobody capable is exit 4 at once', async (t: Assert) => {
