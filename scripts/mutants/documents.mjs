@@ -21,10 +21,26 @@ export const DOCUMENT_MUTANTS = [
     title: 'an update may have 256 KiB and 16,384 parts, and no more'
   },
   {
+    name: 'an edit is cut inside of a character',
+    file: 'src/domain/document/update-cut.ts',
+    find: 'while (((text[end] ?? 0) & 0xc0) === 0x80) end--',
+    put: '',
+    test: 'domain/document/update-cut',
+    title: 'what a program writes at once is cut before others get it'
+  },
+  {
+    name: 'an edit in pieces fills a document in the middle of it',
+    file: 'src/domain/document/local-edits.ts',
+    find: 'if (cutting.isCut && isFull())',
+    put: 'if (cutting.isCut && sessions < 0)',
+    test: 'domain/document/local-edits',
+    title: 'an edit in pieces of which others could take the first ones only'
+  },
+  {
     name: 'a document grows without an end',
     file: 'src/domain/document/document-size.ts',
-    find: 'return this.#measured >= full',
-    put: 'return this.#measured > full * 2',
+    find: 'return this.#measured >= this.#full',
+    put: 'return this.#measured > this.#full * 2',
     test: replica,
     title: 'a document that is full takes nothing more'
   },

@@ -135,7 +135,7 @@ export class OpenDocument {
 
   /**
    * Edits the document as this node. Resolves when the edit is durable here; others hear of it then. One that is refused changes nothing.
-   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for what is too large to be told to others; what `change` throws
+   * @throws NodeError FORBIDDEN, OVERLOADED, CONFLICT while another own stream is made; PAYLOAD_TOO_LARGE for a single value that is too large to be told to others; what `change` throws
    */
   edit<T>(change: (doc: Replica['doc']) => T): Promise<T> {
     return this.#inTurn(async () => {
@@ -301,7 +301,8 @@ export class OpenDocument {
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
       this.#renew('refused')
-      throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${taken.reason}`)
+      const code = taken.isFull === true ? 'OVERLOADED' : 'PAYLOAD_TOO_LARGE'
+      throw new NodeError(code, `the edit cannot be told to others: ${taken.reason}`, { next: [] })
     }
     if (own === null || taken.blocks.length === 0) return
     try {

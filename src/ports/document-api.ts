@@ -146,7 +146,8 @@ export interface DocumentCalls {
   'documents.read': { params: { readonly document: string } & DocumentRoot; result: DocumentReading }
   /**
    * Resolves when the edit is durable here and on its way to others. `changed` false: nothing had to be. FORBIDDEN for who may
-   * not write, PAYLOAD_TOO_LARGE for an edit over 256 KiB, OVERLOADED when the document is full.
+   * not write, PAYLOAD_TOO_LARGE for a single value over 256 KiB that is no text, OVERLOADED when the document is full. An edit over
+   * 256 KiB goes to others in several pieces, of which they may see the first ones for a moment.
    */
   'documents.edit': {
     params: { readonly document: string; readonly edit: DocumentEdit }
@@ -168,7 +169,10 @@ export interface DocumentCalls {
     params: { readonly document: string; readonly see: DocumentRuleRequest; readonly write: DocumentRuleRequest }
     result: DocumentDetail
   }
-  /** An update (v1, at most 256 KiB) of a program that watches `documents.live`; it must have that session's clientID. */
+  /**
+   * An update (v1) of a program that watches `documents.live`; it must have that session's clientID. At most 16 MiB, less what a
+   * call may carry; over 256 KiB as `documents.edit`.
+   */
   'documents.apply': {
     params: { readonly document: string; readonly session: string; readonly update: Uint8Array }
     result: { readonly applied: true }

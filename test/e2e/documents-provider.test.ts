@@ -90,6 +90,28 @@ test('an editor binding of others works over A2AProvider on two nodes: text, cur
   t.alike(Y.encodeStateVector(two.doc), Y.encodeStateVector(one.doc))
 })
 
+test('what is pasted into a provider at once is seen whole by another one on another node', { timeout: 120_000 }, async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const providers = [a, b].map((node) => new A2AProvider({ home: node.home }, 'notes', new Y.Doc(), { create: true }))
+  for (const provider of providers) {
+    t.teardown(() => provider.destroy(), { order: -1 })
+    provider.on('error', (error) => t.fail(error.message))
+    await synced(provider)
+  }
+  const [one, two] = providers.map(({ doc }) => doc.getText('text')) as [Y.Text, Y.Text]
+  one.insert(0, 'begin end')
+  await providers[0]?.saved()
+  await untilTrue(() => two.toJSON() === 'begin end', 'what was typed is there')
+  const pasted = 'a paste 🌍. '.repeat(25_000)
+  one.insert(6, pasted)
+  two.insert(0, 'meanwhile ')
+  await Promise.all(providers.map(async (provider) => await provider.saved()))
+  const whole = `meanwhile begin ${pasted}end`
+  await untilTrue(() => one.toJSON() === whole && two.toJSON() === whole, 'what was pasted is on both')
+  t.pass()
+})
+
 test('a provider goes on when its node was restarted, and sends what was edited meanwhile, unless its node does not know it any more', {
   timeout: 120_000
 }, async (t) => {

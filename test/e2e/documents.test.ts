@@ -58,6 +58,24 @@ test('what a node wrote before it was killed for good comes to a member that was
   t.pass()
 })
 
+test('a text of a million characters is set in one go and read on another node, and a larger one too', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  const line = 'a line of a long text\n'
+  const million = line.repeat(50_000).slice(0, 1_000_000)
+  // More than a call of the control API carries.
+  const more = `🌍 ${million}${line.repeat(30_000)}`
+  for (const text of [million, more, 'short']) {
+    const set = await a.cli(['doc', 'set', 'notes', '-'], text)
+    t.is(set.code, 0, set.stderr)
+    await untilText(b, text)
+    t.ok((await b.cli(['doc', 'get', 'notes'])).stdout === text)
+  }
+  const tooLarge = await a.cli(['doc', 'set', 'values', '-', '--type', 'map'], JSON.stringify({ key: 'x'.repeat(300_000) }))
+  t.ok(tooLarge.stderr.includes('[PAYLOAD_TOO_LARGE]'), tooLarge.stderr)
+  t.ok(tooLarge.stderr.includes('a single value'), tooLarge.stderr)
+})
+
 test('a member that may not see a document has nothing of it, and one that may not write it is refused', async (t) => {
   const mesh = await testMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]

@@ -78,7 +78,9 @@ test('an edit that is too large to be told is refused, and the document is as it
   await write(ann.api(), 'before')
   const program = new Program(t, ann.api())
   await world.settle()
-  await failsWith(t, 'PAYLOAD_TOO_LARGE', () => write(ann.api(), 'x'.repeat(300_000)))
+  const edit = { type: 'map' as const, set: { key: 'x'.repeat(300_000) } }
+  const refusal = await failsWith(t, 'PAYLOAD_TOO_LARGE', () => ann.api().call('documents.edit', { document: 'notes', edit }))
+  t.ok(refusal.message.includes('a single value'), refusal.message)
   t.is(await textOn(ann), 'before')
   await program.type(6, ' and after')
   t.is(await textOn(ann), 'before and after')
@@ -89,6 +91,24 @@ test('an edit that is too large to be told is refused, and the document is as it
   await write(ann.api(), 'after')
   await world.settle()
   t.is(await textOn(bob), 'after')
+})
+
+test('an edit that is larger than an update may be reaches members and their programs whole, by the API and by a program', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  const [one, other] = [new Program(t, ann.api()), new Program(t, bob.api())]
+  await world.settle()
+  await write(ann.api(), 'x🌍'.repeat(100_000))
+  await one.type(0, 'é'.repeat(200_000))
+  await one.type(0, 'small. ')
+  await world.settle()
+  const whole = `small. ${'é'.repeat(200_000)}${'x🌍'.repeat(100_000)}`
+  for (const text of [one.text, other.text, await textOn(ann), await textOn(bob)]) t.ok(text === whole)
+  await write(ann.api(), 'short')
+  const list = Array.from({ length: 30_000 }, (_, at) => `value ${at}`)
+  await bob.api().call('documents.edit', { document: 'notes', edit: { type: 'list', list } })
+  await world.settle()
+  t.is(await textOn(bob), 'short')
+  t.alike((await ann.api().call('documents.read', { document: 'notes', type: 'list' })).value, list)
 })
 
 test('what cannot be read in a stream is skipped and logged with its source, and the others go on', async (t: Assert) => {

@@ -310,7 +310,7 @@ test('an edit that is refused changes nothing, is told to nobody, and leaves the
   const before = await stateOf(document)
   const news = newsOf(document)
   await t.exception(
-    document.edit((doc) => doc.getText('text').insert(0, 'x'.repeat(300_000))),
+    document.edit((doc) => doc.getMap('map').set('key', 'x'.repeat(300_000))),
     /cannot be told/
   )
   await t.exception(
@@ -346,6 +346,25 @@ test('an edit that is refused changes nothing, is told to nobody, and leaves the
   t.not(other, session)
 })
 
+test('an edit in several pieces is durable with all of them or with none', async (t: Assert) => {
+  const scene = await Scene.of(t, 1)
+  const document = await scene.open(t)
+  const news = newsOf(document)
+  const edit = (): Promise<void> => document.edit((doc) => doc.getText('text').insert(0, 'x'.repeat(600_000)))
+  let appends = 0
+  scene.before = (what) => {
+    if (what === 'append' && appends++ === 0) throw new Error('the disk')
+  }
+  await t.exception(edit(), /the disk/)
+  t.is((await scene.streams.read(scene.own, 0, 9)).length, 1)
+  t.is(await textOf(document), '00')
+  await edit()
+  t.is(appends, 2)
+  t.is((await scene.streams.read(scene.own, 0, 9)).length, 4)
+  t.is(news.length, 1)
+  t.is((await textOf(await scene.open(t))).length, 600_002)
+})
+
 test('what came while a refused edit was forgotten is told', async (t: Assert) => {
   const scene = await Scene.of(t, 2)
   const [one, other] = [await scene.open(t), await scene.open(t, { own: scene.other })]
@@ -354,7 +373,7 @@ test('what came while a refused edit was forgotten is told', async (t: Assert) =
   one.onNews((news) => {
     if (news.type === 'update') Y.applyUpdate(program, news.update)
   })
-  const refused = one.edit((doc) => doc.getText('text').insert(0, 'x'.repeat(300_000)))
+  const refused = one.edit((doc) => doc.getMap('map').set('key', 'x'.repeat(300_000)))
   await t.exception(refused, /cannot be told/)
   await other.edit((doc) => doc.getText('text').insert(0, 'more. '))
   one.onBlocks(scene.other)

@@ -1,6 +1,9 @@
 import * as Y from 'yjs'
+import { fullBytes } from '../../domain/document/document-size.js'
+import { MAX_DOCUMENT_BYTES } from '../../domain/document/replica.js'
 import { editShared, readShared, type SharedEdit, type SharedType } from '../../domain/document/shared-types.js'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { mustCutUpdate } from '../../domain/document/update-cut.js'
+import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 
@@ -50,8 +53,9 @@ export class DocumentFork {
   }
 
   /**
-   * Writes the difference that an edit makes; false: it makes none. At most once.
-   * @throws NodeError CONFLICT when the document was begun anew meanwhile, or its node was; else as `documents.apply`
+   * Writes the difference that an edit makes; false: it makes none. At most once. One over 256 KiB goes in several calls: where
+   * one of them fails the error says how much is written.
+   * @throws NodeError CONFLICT when the document was begun anew meanwhile, or its node was; OVERLOADED when it would be full; else as `documents.apply`
    */
   async save(root: string, edit: SharedEdit): Promise<boolean> {
     const updates: Uint8Array[] = []
@@ -60,7 +64,15 @@ export class DocumentFork {
     const [update] = updates
     if (update === undefined) return false
     if (this.#fault !== null) throw new NodeError('CONFLICT', this.#fault, { next: [] })
-    await this.#api.call('documents.apply', { document: this.#name, session: this.#session, update })
+    const pieces = mustCutUpdate(update)
+    // The node would take some of them and then be full.
+    if (pieces.length > 1 && Y.encodeStateAsUpdate(this.#doc).byteLength >= fullBytes(MAX_DOCUMENT_BYTES))
+      throw new NodeError('OVERLOADED', 'the document has no room for the edit')
+    for (const [place, piece] of pieces.entries()) {
+      await this.#api.call('documents.apply', { document: this.#name, session: this.#session, update: piece }).catch((error: unknown) => {
+        throw place === 0 ? error : halfWritten(error, `${place} of the ${pieces.length} pieces of the edit are written`)
+      })
+    }
     return true
   }
 
@@ -80,4 +92,9 @@ export class DocumentFork {
       this.#fault ??= `the node went away meanwhile: ${messageOf(error)}`
     }
   }
+}
+
+function halfWritten(cause: unknown, what: string): NodeError {
+  const { code, message, data, next } = asNodeError(cause)
+  return new NodeError(code, `${message}; ${what}`, { data, next, cause })
 }

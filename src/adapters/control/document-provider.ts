@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { Awareness, applyAwarenessUpdate, encodeAwarenessUpdate, removeAwarenessStates } from 'y-protocols/awareness'
 import * as Y from 'yjs'
+import { mustCutUpdate } from '../../domain/document/update-cut.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 
 const RETRY_MIN_MS = 200
 const RETRY_MAX_MS = 5000
-/** Bytes of edits that go in one call, as long as they are several; the node takes at most 256 KiB. */
+/** Bytes of edits that go in one call, as long as they are several; one over 256 KiB goes in several. */
 const BATCH_BYTES = 131_072
 
 /** What a provider tells, by event. */
@@ -17,7 +18,7 @@ export interface ProviderEvents {
   sync: boolean
   /** It tries again. */
   'connection-error': NodeError
-  /** It is over: what was not sent yet stays in this Y.Doc alone. */
+  /** It is over: what was not sent yet stays in this Y.Doc alone. PAYLOAD_TOO_LARGE: a single value of an edit is over 256 KiB. */
   error: NodeError
 }
 
@@ -238,10 +239,9 @@ export class DocumentProvider {
     if (batch.length > 0) {
       if (clientId === null) throw new NodeError('FORBIDDEN', 'the document may be read here, not written')
       const updates = batch.map((one) => one.update)
-      await this.#api.call('documents.apply', {
-        ...to,
-        update: updates.length === 1 ? (updates[0] as Uint8Array) : Y.mergeUpdates(updates)
-      })
+      const whole = updates.length === 1 ? (updates[0] as Uint8Array) : Y.mergeUpdates(updates)
+      // Should one fail, all of them are sent again: what the node has of them it knows.
+      for (const update of mustCutUpdate(whole)) await this.#api.call('documents.apply', { ...to, update })
       this.#sent(batch)
       return
     }

@@ -1,3 +1,4 @@
+import { BODY_MAX } from '../../adapters/control/wire.js'
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
@@ -10,8 +11,12 @@ import { type Options, textOption } from '../options.js'
 import { jsonText, type Output, plainText } from '../output.js'
 import { readStdin } from '../stdin.js'
 
-/** The control API takes no longer bodies. */
-const TEXT_MAX = 1_048_576
+/** As much as a document may have. */
+const TEXT_MAX = 16_777_216
+/** Beside what was typed a call names the document and the part of it. */
+const CALL_BYTES = BODY_MAX - 4096
+
+type Part = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
 
 /** `doc get <doc>`: the document alone. */
 export const getDocument: Action = async ({ output, api }, [document = ''], options) => {
@@ -32,11 +37,24 @@ function printPart(output: Output, part: DocumentReading): void {
 export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
   const typed = text === '-' ? await readStdin(TEXT_MAX) : text
   const { part, created } = await partToSet(api(), document, { options, typed })
-  const { changed, ...reading } = await api().call('documents.edit', { document, edit: wholeEdit(part, typed) })
-  if (output.json)
-    output.object('doc-set@1', { id: reading.id, name: reading.name, type: reading.type, root: reading.root, changed, created })
-  else output.note(`${shown(reading.name)} ${created ? 'is new and set' : changed ? 'is set' : 'was so already'}`)
+  const changed = await written(api(), part, typed)
+  const { id, name, type, root } = part
+  if (output.json) output.object('doc-set@1', { id, name, type, root, changed, created })
+  else output.note(`${shown(name)} ${created ? 'is new and set' : changed ? 'is set' : 'was so already'}`)
   return EXIT.ok
+}
+
+/** Makes a part equal to what was typed; false: it was so. What no call can carry is edited here, and written in pieces. */
+async function written(api: NodeApi, part: Part, typed: string): Promise<boolean> {
+  const edit = wholeEdit(part, typed)
+  if (Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES) return (await api.call('documents.edit', { document: part.id, edit })).changed
+  const { DocumentFork } = await import('../../adapters/control/document-fork.js')
+  const fork = await DocumentFork.open(api, part.id)
+  try {
+    return await fork.save(part.root, edit)
+  } finally {
+    fork.close()
+  }
 }
 
 /** The part that is meant; what was typed is checked before a document is created for good. */
@@ -44,7 +62,7 @@ async function partToSet(
   api: NodeApi,
   document: string,
   { options, typed }: { readonly options: Options; readonly typed: string }
-): Promise<{ readonly part: Pick<DocumentReading, 'type' | 'root'>; readonly created: boolean }> {
+): Promise<{ readonly part: Part; readonly created: boolean }> {
   try {
     return { part: await readPart(api, document, options), created: false }
   } catch (error) {
@@ -53,8 +71,8 @@ async function partToSet(
     const { type, root } = partOption(options) ?? { type: 'text' }
     const part = { type, root: root ?? type }
     wholeEdit(part, typed)
-    const { created } = await api.call('documents.create', { name: document })
-    return { part, created }
+    const { id, name, created } = await api.call('documents.create', { name: document })
+    return { part: { id, name, ...part }, created }
   }
 }
 

@@ -1,13 +1,21 @@
 import { BLOCK_LIMITS, encodeBlock } from './block.js'
 import type { CheckedBlock, DocumentStream } from './stream.js'
+import { cutUpdate } from './update-cut.js'
 import { UPDATE_LIMITS } from './update.js'
 
-/** Blocks to append in this order, or why what was edited here can never be told to others. Then the replica is worth nothing: make a new one of the streams. */
-export type LocalBlocks = { readonly ok: true; readonly blocks: readonly Uint8Array[] } | { readonly ok: false; readonly reason: string }
+/**
+ * Blocks to append in this order, all or none of them; or why what was edited here can never be told to others. Then the replica is
+ * worth nothing: make a new one of the streams. `isFull`: there is no room for it in the document.
+ */
+export type LocalBlocks =
+  | { readonly ok: true; readonly blocks: readonly Uint8Array[] }
+  | { readonly ok: false; readonly reason: string; readonly isFull?: true }
 
 interface TakeOptions {
   /** Sessions of this node that are open. */
   readonly sessions: number
+  /** Is the document full with what was noted? */
+  isFull(): boolean
   /** Why others would end the stream at a block of it that was noted as its last; null if they would not. */
   faultOf(block: CheckedBlock): string | null
 }
@@ -22,9 +30,13 @@ export class LocalEdits {
   }
 
   /** All that was noted, as blocks of the own stream; each goes through the checks that others put it through. `faultOf`: those that need the whole document. */
-  take(stream: DocumentStream, { sessions, faultOf }: TakeOptions): LocalBlocks {
+  take(stream: DocumentStream, { sessions, isFull, faultOf }: TakeOptions): LocalBlocks {
     const blocks: Uint8Array[] = []
-    const groups = grouped(this.#updates.splice(0))
+    const cutting = cut(this.#updates.splice(0))
+    if (!cutting.ok) return cutting
+    // Others would take the first pieces of it and then wait for ever.
+    if (cutting.isCut && isFull()) return { ok: false, reason: 'the document has no room for it', isFull: true }
+    const groups = grouped(cutting.updates)
     // A session is announced before anybody uses it, else its clientID could be given to two.
     if (groups.length === 0 && sessions > stream.announced) groups.push([])
     if (stream.end !== null && groups.length > 0) return { ok: false, reason: 'the stream of this node ended' }
@@ -43,6 +55,21 @@ export class LocalEdits {
     }
     return { ok: true, blocks }
   }
+}
+
+type Cutting =
+  | { readonly ok: true; readonly updates: readonly Uint8Array[]; readonly isCut: boolean }
+  | { readonly ok: false; readonly reason: string }
+
+/** The same edits as updates that others take. */
+function cut(edits: readonly Uint8Array[]): Cutting {
+  const updates: Uint8Array[] = []
+  for (const edit of edits) {
+    const cutting = cutUpdate(edit)
+    if (!cutting.ok) return cutting
+    updates.push(...cutting.pieces)
+  }
+  return { ok: true, updates, isCut: updates.length > edits.length }
 }
 
 /** Updates in groups that fit into a block each. */

@@ -1,4 +1,5 @@
 import type { CheckedBlock } from './stream.js'
+import { sevens } from './update-bytes.js'
 
 /** A clientID and how far its clock must come. */
 export interface Missing {
@@ -25,12 +26,4 @@ export function blocker({ updates }: CheckedBlock, clockOf: (client: number) => 
 export function gapFilling({ client, end }: Missing, clock: number): Uint8Array {
   const numbers = [1, 1, client, clock, 0, end - clock, 0]
   return Uint8Array.from(numbers.flatMap(sevens))
-}
-
-/** A number as Yjs writes it: 7 bits a byte, lowest first. */
-function sevens(value: number): number[] {
-  const bytes: number[] = []
-  let rest = value
-  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
-  return [...bytes, rest]
 }

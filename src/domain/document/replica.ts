@@ -6,7 +6,7 @@ import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from './snapshot.js'
 import { type CheckedBlock, DocumentStream, type StreamEnd } from './stream.js'
-import { readUpdate, type UpdateContents } from './update.js'
+import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update.js'
 import { blocker, gapFilling } from './needs.js'
 
 /** Largest document in bytes, as one update of Yjs. */
@@ -165,10 +165,11 @@ export class Replica {
 
   /**
    * Writes an update (v1) of a program of this node into the document, as if it had been edited here. It must have the
-   * clientID of a session of this node, and what was written before must have been taken. Returns why it is refused, or null.
+   * clientID of a session of this node, and what was written before must have been taken. One that is too large for others is cut
+   * by {@link takeBlocks}. Returns why it is refused, or null.
    */
   write(bytes: Uint8Array): string | null {
-    const reading = readUpdate(bytes)
+    const reading = readUpdate(bytes, EDIT_LIMITS)
     if (!reading.ok) return reading.reason
     const { writes, needs } = reading.update
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
@@ -220,7 +221,7 @@ export class Replica {
     const stream = own === null ? null : this.#streamOf(own)
     if (stream === null) return { ok: true, blocks: [] }
     const faultOf = (block: CheckedBlock): string | null => (this.#hasReversed(block) ? REVERSED : null)
-    const taken = this.#edits.take(stream, { sessions: this.#ids.sessionsOf(stream.key), faultOf })
+    const taken = this.#edits.take(stream, { sessions: this.#ids.sessionsOf(stream.key), isFull: () => this.isFull(), faultOf })
     if (!taken.ok) this.#isVoid = true
     return taken
   }

@@ -4,6 +4,14 @@ import { fromUtf8, utf8 } from '../../kit/ids.js'
 /** What a reader of an update throws inside this room; whoever calls the room gets a reason instead. */
 export class UpdateFault extends Error {}
 
+/** A number as Yjs writes it: 7 bits a byte, lowest first. */
+export function sevens(value: number): number[] {
+  const bytes: number[] = []
+  let rest = value
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) + 128)
+  return [...bytes, rest]
+}
+
 /** Reads the numbers and texts that Yjs writes, from bytes that nobody has checked. @throws UpdateFault at what is cut short or foreign */
 export class UpdateCursor {
   readonly #bytes: Uint8Array
@@ -11,6 +19,11 @@ export class UpdateCursor {
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
+  }
+
+  /** Bytes that were read. */
+  get at(): number {
+    return this.#at
   }
 
   /** Bytes that are left. */

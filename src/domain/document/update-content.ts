@@ -13,13 +13,13 @@ type ContentReader = (cursor: UpdateCursor) => number
 /** By the lower five bits of an item's first byte, as Yjs numbers them. 0 and 10 are no items; 9 would be a document in a document. */
 const READERS: Readonly<Record<number, ContentReader>> = {
   1: (cursor) => cursor.uint(),
-  2: (cursor) => repeat(cursor, jsonOrUndefined),
+  2: (cursor) => repeat(cursor, (each) => readElement(each, 2)),
   3: (cursor) => one(cursor.take(cursor.uint())),
   4: (cursor) => cursor.text().length,
   5: (cursor) => one(json(cursor.text())),
   6: (cursor) => one(cursor.text(), json(cursor.text())),
   7: (cursor) => one(sharedType(cursor)),
-  8: (cursor) => repeat(cursor, (each) => anyValue(each, 0))
+  8: (cursor) => repeat(cursor, (each) => readElement(each, 8))
 }
 
 /**
@@ -30,6 +30,12 @@ export function readContent(cursor: UpdateCursor, kind: number): number {
   const reader = READERS[kind]
   if (reader === undefined) throw new UpdateFault(kind === 9 ? 'a document inside of a document' : 'content of an unknown kind')
   return reader(cursor)
+}
+
+/** Reads one value of content that is a list of values, of the same kind as {@link readContent}. @throws UpdateFault */
+export function readElement(cursor: UpdateCursor, kind: number): void {
+  if (kind === 2) jsonOrUndefined(cursor)
+  else anyValue(cursor, 0)
 }
 
 function one(..._read: readonly unknown[]): number {

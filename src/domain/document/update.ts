@@ -1,5 +1,6 @@
 import { UpdateCursor, UpdateFault } from './update-bytes.js'
 import { readContent } from './update-content.js'
+import { type Id, ITEM, readHead } from './update-head.js'
 
 /** Bounds of one update of a shared document. */
 export const UPDATE_LIMITS = {
@@ -9,6 +10,13 @@ export const UPDATE_LIMITS = {
   maxParts: 16_384,
   /** How far the clock of one clientID may get: 2^32. */
   maxClock: 4_294_967_296
+} as const
+
+/** Bounds of what this node and its programs write in one edit, before it is cut into updates. */
+export const EDIT_LIMITS = {
+  /** In bytes: as much as a document may have. */
+  maxBytes: 16_777_216,
+  maxParts: 1_048_576
 } as const
 
 /** So many clocks of a clientID, from one on. */
@@ -39,18 +47,20 @@ export interface UpdateContents {
   readonly crossings: readonly Crossing[]
 }
 
+type EditLimits = Readonly<Record<keyof typeof EDIT_LIMITS, number>>
+
 /** The contents of an update, or why nobody may apply it: in words of this node, without the sender's bytes. */
 export type UpdateReading = { readonly ok: true; readonly update: UpdateContents } | { readonly ok: false; readonly reason: string }
 
 /**
  * Reads an update in the format v1 of Yjs that anybody may have made. Pure and total: it never throws, and its time and
  * memory follow the bytes. What passes, Yjs applies without throwing, once {@link UpdateContents.needs} is fulfilled: a throw
- * there would leave half of it in the document.
+ * there would leave half of it in the document. `limits`: those of an update, unless it is cut into several before others get it.
  */
-export function readUpdate(bytes: Uint8Array): UpdateReading {
-  if (bytes.byteLength > UPDATE_LIMITS.maxBytes) return { ok: false, reason: `larger than ${UPDATE_LIMITS.maxBytes} bytes` }
+export function readUpdate(bytes: Uint8Array, limits: EditLimits = UPDATE_LIMITS): UpdateReading {
+  if (bytes.byteLength > limits.maxBytes) return { ok: false, reason: `larger than ${limits.maxBytes} bytes` }
   try {
-    return { ok: true, update: new UpdateWalk(bytes).read() }
+    return { ok: true, update: new UpdateWalk(bytes, limits.maxParts).read() }
   } catch (error) {
     if (!(error instanceof UpdateFault)) throw error
     return { ok: false, reason: error.message }
@@ -63,10 +73,12 @@ class UpdateWalk {
   readonly #needs = new Map<number, number>()
   readonly #breaks: number[] = []
   readonly #crossings: Crossing[] = []
+  readonly #maxParts: number
   #parts = 0
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, maxParts: number) {
     this.#cursor = new UpdateCursor(bytes)
+    this.#maxParts = maxParts
   }
 
   read(): UpdateContents {
@@ -80,7 +92,7 @@ class UpdateWalk {
   }
 
   #part(): void {
-    if (++this.#parts > UPDATE_LIMITS.maxParts) throw new UpdateFault(`more than ${UPDATE_LIMITS.maxParts} parts`)
+    if (++this.#parts > this.#maxParts) throw new UpdateFault(`more than ${this.#maxParts} parts`)
   }
 
   #structs(): ClockRange {
@@ -99,40 +111,27 @@ class UpdateWalk {
     return { client, clock, length: end - clock }
   }
 
-  /** Bits of the first byte: 8 and 7 left and right neighbour follow, 6 a key, the lower five the kind of content. */
   #struct(client: number, clock: number): number {
     const info = this.#cursor.byte()
     if (info === 0) {
       this.#breaks.push(clock)
       return this.#cursor.uint()
     }
-    const left = (info & 0x80) === 0 ? null : this.#id(client, clock)
-    const right = (info & 0x40) === 0 ? null : this.#id(client, clock)
+    const { left, right, parent } = readHead(this.#cursor, info)
+    if (left !== null) this.#standOn(left, { client, clock })
+    if (right !== null) this.#standOn(right, { client, clock })
+    if (parent !== null) this.#standOn(parent, { client, clock })
     if (left?.client !== client || left.clock !== clock - 1) this.#breaks.push(clock)
     if (left !== null && left.client === right?.client && right.clock <= left.clock) {
       this.#crossings.push({ client: left.client, left: left.clock, right: right.clock })
     }
-    if (left === null && right === null) {
-      this.#parent(client, clock)
-      if ((info & 0x20) !== 0) this.#cursor.text()
-    }
-    return readContent(this.#cursor, info & 0x1f)
-  }
-
-  #parent(client: number, clock: number): void {
-    const form = this.#cursor.uint()
-    if (form === 1) this.#cursor.text()
-    else if (form === 0) this.#id(client, clock)
-    else throw new UpdateFault('a parent of an unknown form')
+    return readContent(this.#cursor, info & ITEM.kind)
   }
 
   /** What an item names must be there before it: of its own clientID because it stands before it, of others by the needs. */
-  #id(client: number, clock: number): { client: number; clock: number } {
-    const named = this.#cursor.uint()
-    const at = this.#cursor.uint()
-    if (named !== client) this.#need(named, at + 1)
-    else if (at >= clock) throw new UpdateFault('something before what it stands on')
-    return { client: named, clock: at }
+  #standOn(named: Id, { client, clock }: Id): void {
+    if (named.client !== client) this.#need(named.client, named.clock + 1)
+    else if (named.clock >= clock) throw new UpdateFault('something before what it stands on')
   }
 
   #need(client: number, end: number): void {

@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
 import { DocumentProvider } from '../../../src/adapters/control/document-provider.js'
+import { readUpdate } from '../../../src/domain/document/update.js'
 import { asNodeError, NodeError } from '../../../src/kit/errors.js'
 import { AsyncQueue } from '../../../src/kit/queue.js'
 import type { DocumentLiveEvent } from '../../../src/ports/document-api.js'
@@ -130,4 +131,32 @@ test('who waits for a provider to be saved hears that it ended before', async (t
   const saving = codeOf(away.provider.saved())
   await away.provider.destroy()
   t.is(await saving, 'CANCELED')
+})
+
+test('what is pasted at once is sent in pieces that a node takes, and goes on where the node refused one', async (t: Assert) => {
+  const node = new Node(t)
+  await next(node.provider, 'sync', isTrue)
+  let calls = 0
+  node.answer = () => (++calls === 2 ? Promise.reject(new NodeError('DISK_FULL', 'no room')) : Promise.resolve())
+  node.type('before. ')
+  await node.provider.saved()
+  calls = 0
+  node.type('🌍'.repeat(150_000))
+  node.type(' after')
+  await node.provider.saved()
+  t.ok(node.text === `before. ${'🌍'.repeat(150_000)} after`)
+  t.ok(calls > 3, `${calls} calls`)
+  for (const update of node.applied) t.ok(readUpdate(update).ok)
+})
+
+test('a provider ends with the reason at a single value that no node takes, and the node has what came before', async (t: Assert) => {
+  const node = new Node(t)
+  await next(node.provider, 'sync', isTrue)
+  const failed = new Promise<NodeError>((resolve) => node.provider.on('error', resolve))
+  node.type('kept')
+  node.provider.doc.getMap('map').set('key', 'x'.repeat(300_000))
+  const { code, message } = await failed
+  t.is(code, 'PAYLOAD_TOO_LARGE')
+  t.ok(message.includes('a single value'), message)
+  t.is(node.text, 'kept')
 })

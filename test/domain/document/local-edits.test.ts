@@ -69,3 +69,22 @@ test('nothing is put into a stream of this node that ended', (t) => {
   ann.replica.doc.getText('text').insert(0, 'b')
   t.alike(ann.replica.takeBlocks(), { ok: false, reason: 'the stream of this node ended' })
 })
+
+test('an edit in pieces of which others could take the first ones only is refused: the document would be full', (t) => {
+  const ann = writer('ann', { maxBytes: 1_000_000 })
+  const text = ann.replica.doc.getText('text')
+  text.insert(0, 'a'.repeat(700_000))
+  publish(ann)
+  t.is(ann.blocks.length, 3)
+  // What is removed makes room for what comes instead of it, here and on the way.
+  ann.replica.doc.transact(() => {
+    text.delete(0, 700_000)
+    text.insert(0, 'b'.repeat(800_000))
+  })
+  publish(ann)
+  const replica = replicaOf(null, { maxBytes: 1_000_000 })
+  t.alike(tell(replica, [ann]), [])
+  t.ok(replica.doc.getText('text').toJSON() === 'b'.repeat(800_000))
+  text.insert(0, 'c'.repeat(300_000))
+  t.alike(ann.replica.takeBlocks(), { ok: false, reason: 'the document has no room for it', isFull: true })
+})
