@@ -15,7 +15,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'an update may have any size',
     file: 'src/domain/document/update.ts',
-    find: 'if (bytes.byteLength > UPDATE_LIMITS.maxBytes)',
+    find: 'if (bytes.byteLength > limits.maxBytes)',
     put: 'if (bytes.byteLength < 0)',
     test: 'domain/document/update',
     title: 'an update may have 256 KiB and 16,384 parts, and no more'
