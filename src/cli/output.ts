@@ -107,6 +107,11 @@ export class Output {
     return ['a2a-node', ...kept.map(shellWord), `${option} ${value}`, ...this.#typed.slice(end).map(shellWord)].join(' ')
   }
 
+  /** This command line as it was typed; null when the words are not known. */
+  get typed(): string | null {
+    return this.#typed.length === 0 ? null : ['a2a-node', ...this.#typed.map(shellWord)].join(' ')
+  }
+
   /** What to type after an error: for the node that was meant, and, where an option is all that is wrong, this very command line. */
   nextOf(error: Pick<ErrorBody, 'code' | 'next'>): readonly string[] {
     const justified = error.code === 'ESCALATION_REQUIRED' ? this.retyped('--justification', "'<why>'", true) : null

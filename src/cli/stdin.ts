@@ -1,7 +1,8 @@
 import { NodeError } from '../kit/errors.js'
+import { utf8Text } from './utf8-text.js'
 
-/** Reads all of standard input as UTF-8. @throws NodeError USAGE beyond `maxBytes`. */
-export async function readStdin(maxBytes: number): Promise<string> {
+/** Reads all of standard input as UTF-8; `again` is this command line. @throws NodeError USAGE beyond `maxBytes`, and for what is none. */
+export async function readStdin(maxBytes: number, again: string | null = null): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
@@ -9,5 +10,5 @@ export async function readStdin(maxBytes: number): Promise<string> {
     if (size > maxBytes) throw new NodeError('USAGE', `standard input is larger than ${maxBytes} bytes`)
     chunks.push(chunk)
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return utf8Text(Buffer.concat(chunks), { name: 'standard input', again })
 }

@@ -22,7 +22,7 @@ export interface Ran {
 export interface RunOptions {
   readonly home?: string
   readonly env?: Readonly<Record<string, string>>
-  readonly stdin?: string
+  readonly stdin?: string | Uint8Array
   readonly cwd?: string
   /** Called with each piece of stderr and the way to send a signal. */
   onStderr?(text: string, kill: (signal: NodeJS.Signals) => void): void

@@ -132,7 +132,7 @@ function nextOfNew(files: readonly string[]): readonly string[] {
 
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
 export const runAgent: Action = async ({ output }, [file = '', json = ''], options) => {
-  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
+  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, output.typed) : json, 'the input')
   const { runAgentFile } = await import('../../compose.js')
   const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, input)
   if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${shellWord(file)}`] })

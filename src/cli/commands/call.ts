@@ -7,7 +7,7 @@ const INPUT_MAX = 1_048_576
 
 /** `call <agent|-> <capability> <json|->`. */
 export const call: Action = async (context, [agent = '', capability = '', json = ''], options) => {
-  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX) : json, 'the input')
+  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, context.output.typed) : json, 'the input')
   const params = { agent: agent === '-' ? null : agent, capability, input, ...replyOptions(options) }
   return await awaitReply(context, 'message.call', params)
 }

@@ -35,7 +35,7 @@ function printPart(output: Output, part: DocumentReading): void {
 
 /** `doc set <doc> <text|->`: makes it equal to what was typed. */
 export const setDocument: Action = async ({ output, api }, [document = '', text = ''], options) => {
-  const typed = text === '-' ? await readStdin(TEXT_MAX) : text
+  const typed = text === '-' ? await readStdin(TEXT_MAX, output.typed) : text
   const { part, created } = await partToSet(api(), document, { options, typed })
   const changed = await written(api(), part, typed)
   const { id, name, type, root } = part

@@ -9,6 +9,7 @@ import { EXIT } from '../exit-codes.js'
 import type { Output } from '../output.js'
 import { printFacts, tableLines } from '../render.js'
 import { readStdin } from '../stdin.js'
+import { utf8Text } from '../utf8-text.js'
 import { timeText } from '../words.js'
 
 /** Bytes of a file of settings. */
@@ -58,8 +59,9 @@ async function textOf(file: string): Promise<string> {
   if (file === '-') return await readStdin(MAX_BYTES)
   try {
     const bytes = await readFile(file)
-    if (bytes.byteLength <= MAX_BYTES) return bytes.toString('utf8')
+    if (bytes.byteLength <= MAX_BYTES) return utf8Text(bytes, { name: file, again: null })
   } catch (error) {
+    if (error instanceof NodeError) throw error
     throw fault(file, messageOf(error))
   }
   throw fault(file, `larger than ${MAX_BYTES} bytes`)

@@ -8,7 +8,7 @@ const TEXT_MAX = 1_048_576
 /** `send <agent|*> <text|->`. */
 export const send: Action = async (context, [agent = '', text = ''], options) => {
   const type = textOption(options, 'type') as 'request' | 'notification' | undefined
-  const body = text === '-' ? await readStdin(TEXT_MAX) : text
+  const body = text === '-' ? await readStdin(TEXT_MAX, context.output.typed) : text
   const params = { agent, text: body, ...given({ type }), ...replyOptions(options) }
   return await awaitReply(context, 'message.send', params)
 }

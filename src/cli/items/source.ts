@@ -4,6 +4,7 @@ import { messageOf, NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import { shellWord } from '../../kit/text.js'
 import { readStdin } from '../stdin.js'
+import { utf8Text } from '../utf8-text.js'
 import { globFiles, isGlob } from './glob.js'
 
 /** Most items of one swarm. */
@@ -46,7 +47,11 @@ async function fileItems(source: string, { cwd, attach }: { readonly cwd: string
     throw new NodeError('USAGE', `${source} is a directory`, { next: [`--items ${shellWord(`${source.replace(/\/$/, '')}/**`)}`] })
   if (stats !== null) {
     if (attach) throw attachNeedsGlob()
-    return listItems(new TextDecoder().decode(await readBounded(path.resolve(cwd, source), { name: source, max: LIST_MAX_BYTES })))
+    const text = utf8Text(await readBounded(path.resolve(cwd, source), { name: source, max: LIST_MAX_BYTES }), {
+      name: source,
+      again: null
+    })
+    return listItems(text.replace(/^\ufeff/, ''))
   }
   if (!isGlob(source)) throw new NodeError('USAGE', `no file ${JSON.stringify(source)}`, { next: ["--items '<glob or file of lines>'"] })
   const files = await globFiles(source, cwd)
