@@ -3,6 +3,7 @@ import type { Unsubscribe } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../domain/document/access.js'
+import { type DeniedDocument, restrictDenied, writeDenied } from '../domain/document/denied.js'
 import { cleanName, DOCUMENT_NAME_MAX } from '../domain/membership/schema.js'
 import { tierText } from '../domain/routing/tier.js'
 import type {
@@ -117,8 +118,7 @@ async function restrictDocument(
 ): Result<'documents.restrict'> {
   const { log, documents } = node.parts
   const { record } = await found(node, document, by)
-  if (!node.documents.access(record, by).mayRestrict)
-    throw new NodeError('FORBIDDEN', 'only the creator of a document and the owner of the mesh say who may see and write it')
+  if (!node.documents.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
@@ -218,7 +218,14 @@ async function found(node: NodeCore, document: string, by: DocumentCaller): Prom
 /** The same document, for who may write it. @throws NodeError FORBIDDEN */
 function writable(node: NodeCore, known: KnownDocument, by: DocumentCaller): KnownDocument {
   if (node.documents.access(known.record, by).mayWrite) return known
-  throw new NodeError('FORBIDDEN', `the document ${shown(known.record.name)} may be read here, not written`)
+  throw writeDenied(deniedDocument(node, known.record))
+}
+
+function deniedDocument(node: NodeCore, { name, creator }: KnownDocument['record']): DeniedDocument {
+  const { mesh, members } = node.parts.log.view()
+  const nameOf = (one: NodeId | undefined): string | null =>
+    one === undefined || members.get(one)?.revoked !== null ? null : node.directory.ref(one).name
+  return { name, creator: nameOf(creator), owner: nameOf(mesh?.owner) }
 }
 
 /** Pushes the list, again at each change of it. */

@@ -166,7 +166,16 @@ test('a document that nobody knows is exit 4 with the name that was meant, and o
   const denied = await b.cli(['doc', 'set', 'notes', 'ours'])
   t.is(denied.code, 5)
   t.is(codeOf(denied), 'FORBIDDEN')
-  t.is((await mesh.run(['--home', b.home, 'doc', 'edit', 'notes'], { env: { EDITOR: 'true' } })).code, 5)
+  const edited = await mesh.run(['--home', b.home, 'doc', 'edit', 'notes'], { env: { EDITOR: 'true' } })
+  t.is(edited.code, 5)
+  const restricted = await b.cli(['doc', 'access', 'notes', '--write', 'everybody'])
+  t.is(restricted.code, 5)
+  for (const { stderr } of [denied, edited, restricted]) {
+    t.ok(stderr.includes('its creator (a) and the owner of the mesh'), stderr)
+    t.ok(stderr.includes(`  try: a2a-node --home ${b.home} doc access notes\n`), stderr)
+    t.ok(stderr.includes("  try: a2a-node doc access notes --write '<who may>'   # on a"), stderr)
+  }
+  t.ok((await b.cli(['doc', 'access', 'notes'])).stdout.includes('may write'), 'which shows who may')
   t.is((await b.cli(['doc', 'get', 'notes'])).stdout, 'mine')
   for (const words of [
     ['set', 'new', '{', '--type', 'map'],

@@ -1,6 +1,7 @@
 import * as Y from 'yjs'
 import { fullBytes } from '../../domain/document/document-size.js'
 import { MAX_DOCUMENT_BYTES } from '../../domain/document/replica.js'
+import { writeDenied } from '../../domain/document/denied.js'
 import { editShared, readShared, type SharedEdit, type SharedType } from '../../domain/document/shared-types.js'
 import { mustCutUpdate } from '../../domain/document/update-cut.js'
 import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
@@ -34,7 +35,7 @@ export class DocumentFork {
     try {
       const { value } = await lines.next()
       if (value?.type !== 'open') throw new NodeError('CHANNEL_CLOSED', 'the node ended the document before it was whole', { next: [] })
-      if (value.clientId === null) throw new NodeError('FORBIDDEN', 'the document may be read here, not written')
+      if (value.clientId === null) throw await denied(api, name)
       const doc = new Y.Doc()
       Y.applyUpdate(doc, value.update)
       doc.clientID = value.clientId
@@ -97,4 +98,9 @@ export class DocumentFork {
 function halfWritten(cause: unknown, what: string): NodeError {
   const { code, message, data, next } = asNodeError(cause)
   return new NodeError(code, `${message}; ${what}`, { data, next, cause })
+}
+
+async function denied(api: NodeApi, document: string): Promise<NodeError> {
+  const { name, creator } = await api.call('documents.show', { document })
+  return writeDenied({ name, creator: creator.name, owner: null })
 }

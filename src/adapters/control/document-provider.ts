@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Awareness, applyAwarenessUpdate, encodeAwarenessUpdate, removeAwarenessStates } from 'y-protocols/awareness'
 import * as Y from 'yjs'
 import { mustCutUpdate } from '../../domain/document/update-cut.js'
+import { writeDenied } from '../../domain/document/denied.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
@@ -237,7 +238,7 @@ export class DocumentProvider {
     const to = { document: this.name, session }
     const batch = this.#batch()
     if (batch.length > 0) {
-      if (clientId === null) throw new NodeError('FORBIDDEN', 'the document may be read here, not written')
+      if (clientId === null) throw writeDenied({ name: this.name, creator: null, owner: null })
       const updates = batch.map((one) => one.update)
       const whole = updates.length === 1 ? (updates[0] as Uint8Array) : Y.mergeUpdates(updates)
       // Should one fail, all of them are sent again: what the node has of them it knows.
