@@ -1,3 +1,4 @@
+import type { ErrorBody } from '../kit/errors.js'
 import { isRecord } from '../kit/json.js'
 import { givenText } from '../kit/schema-text.js'
 import { shellWord, shown } from '../kit/text.js'
@@ -30,10 +31,19 @@ export function stepLines(output: Output, failures: readonly Failure[], launched
   const isInDoubt = failures.some(({ status }) => status === 'unknown')
   const longer = codes.has('TIMEOUT') && mayRetype && !isInDoubt ? output.retyped('--deadline', "'<longer>'") : null
   const error = failures[0]?.error ?? null
-  const mending = error === null ? [] : output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
+  const mending = error === null ? [] : mendingSteps(output, error)
   const known = failures.filter(({ status }) => status === 'failed')
   const again = mayRetype && launched.isList && longer === null && known.length > 0 ? againLine(output, known) : null
   return [longer, ...(longer === null ? mending : []), again].filter((one) => one !== null).map((one) => `  try: ${shown(one, 1000)}`)
+}
+
+/** What to do about the error of a whole swarm. */
+export function errorSteps(output: Output, error: ErrorBody): string[] {
+  return mendingSteps(output, error).map((one) => `  try: ${shown(one, 1000)}`)
+}
+
+function mendingSteps(output: Output, error: ErrorBody): string[] {
+  return output.nextOf(error).filter((one) => one !== output.hint(GENERAL))
 }
 
 function unfitLines(output: Output, { item, error }: Failure, launched: Launched | null): string[] {

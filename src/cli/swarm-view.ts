@@ -5,7 +5,7 @@ import { EXIT } from './exit-codes.js'
 import { Screen } from './live.js'
 import { jsonLine, type Output, plainText } from './output.js'
 import { type Cell, plural, tableLines } from './render.js'
-import { type Launched, stepLines } from './swarm-steps.js'
+import { errorSteps, type Launched, stepLines } from './swarm-steps.js'
 import { SwarmTree } from './swarm-tree.js'
 
 /** How a swarm ended, as an exit code. */
@@ -104,8 +104,10 @@ export class SwarmView {
       `swarm ${shown(done.id)}   ${output.paint(style, status)}   ${counts.completed} of ${plural(counts.total, 'item')} done${failuresText(counts)}   ${formatDuration(done.durationMs)}`
     )
     const isTold = this.#failures.some(({ error }) => error?.message === done.error?.message)
-    if (done.error !== null && !isTold)
+    if (done.error !== null && !isTold) {
       output.print(`  ${output.paint('red', shown(done.error.message, 500))}  [${shown(done.error.code)}]`)
+      for (const line of errorSteps(output, done.error)) output.print(line)
+    }
     if (this.#byAgent.size > 0) for (const line of await this.#agentTable()) output.print(line)
     for (const one of this.#failures.slice(0, FAILURES_SHOWN))
       output.print(`  ${output.paint('red', one.status)}  ${shown(one.item, 80)}  ${shown(reasonOf(one), 300)}`)

@@ -133,7 +133,10 @@ export class SwarmStages {
   fault(): ErrorBody | null {
     const index = this.#graph.states.findIndex(({ status, completed }) => status === 'failed' && completed > 0)
     const [stage, state] = [this.#head.stages[index], this.#graph.states[index]]
-    return stage === undefined ? null : new NodeError('TASK_FAILED', `${stage.id}: ${state?.reason ?? ''}`).toBody()
+    if (stage === undefined) return null
+    return new NodeError('TASK_FAILED', `${stage.id}: ${state?.reason ?? ''}`, {
+      next: [`a2a-node swarm results ${this.#head.id}`]
+    }).toBody()
   }
 
   /** Where every sub-task stands. */

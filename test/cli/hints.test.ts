@@ -92,3 +92,17 @@ test('every command that is shown is for the home that was typed, in text and JS
     t.ok((await shown(...args.split(' '), '--json')).includes(`"next":${expected}`), args)
   }
 })
+
+test('what to do about the error of a whole swarm is told when it ends, and by swarm show', async (t: Assert) => {
+  const error = new NodeError('TASK_FAILED', 'vote: no majority', { next: ['a2a-node swarm results swarm_fake'] }).toBody()
+  const swarmEventsOf = swarmEvents().map((event) => (event.type === 'done' ? { ...event, status: 'failed' as const, error } : event))
+  const { home } = await fakeHome(t, { swarmEvents: swarmEventsOf, swarms: [{ ...swarm('failed'), error }] })
+  for (const args of [
+    ['swarm', 'run', 'g', '--capability', 'c'],
+    ['swarm', 'watch', 'swarm_fake'],
+    ['swarm', 'show', 'swarm_fake']
+  ]) {
+    const { stdout } = await run([...args, '--home', home])
+    t.ok(stdout.includes(`  try: a2a-node --home ${home} swarm results swarm_fake\n`), stdout)
+  }
+})

@@ -37,6 +37,22 @@ async function followed(scene: SwarmScene, id: string): Promise<SwarmEvent[]> {
   return events
 }
 
+test('vote: one that ends without a majority says which command shows the answers, when it ends and later', async (t: Assert) => {
+  const scene = await SwarmScene.start(t)
+  const id = await scene.run(REQUESTS.vote)
+  for (let round = 0; (await scene.info(id)).status === 'running' && round < 200; round++) {
+    for (const { agent } of scene.workers) for (const run of [...agent.open]) scene.end(run)
+    await scene.world.pass(500, 500)
+  }
+  const done = (await followed(scene, id)).find((event) => event.type === 'done')
+  const { status, error } = await scene.info(id)
+  t.is(status, 'failed')
+  for (const one of [error, done?.type === 'done' ? done.error : null]) {
+    t.is(one?.message, 'vote: no majority among 2: 1, 1 alike')
+    t.alike(one?.next, [`a2a-node swarm results ${id}`])
+  }
+})
+
 for (const [strategy, request] of Object.entries(REQUESTS)) {
   test(`${strategy}: when no agent is left the swarm says so, fails and ends, and never hangs`, async (t: Assert) => {
     const scene = await SwarmScene.start(t)

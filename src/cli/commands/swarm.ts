@@ -6,6 +6,7 @@ import { EXIT } from '../exit-codes.js'
 import { jsonLine, type Output, plainText, type Style } from '../output.js'
 import { type Cell, plural, printFacts, printTable } from '../render.js'
 import { cancelingText, followSwarm } from '../swarm-follow.js'
+import { errorSteps } from '../swarm-steps.js'
 import { failuresText, ruleText } from '../swarm-view.js'
 import { agoText, timeText } from '../words.js'
 
@@ -77,6 +78,7 @@ function printSwarm(output: Output, info: SwarmInfo): void {
     info.error === null ? null : ['error', { text: `${info.error.message}  [${info.error.code}]`, style: 'red' }],
     ...info.leftOut.map((one) => ['left out', `${one.agent}: ${ruleText(one)}`] as const)
   ])
+  if (info.error !== null) for (const line of errorSteps(output, info.error)) output.print(line)
 }
 
 /** `swarm watch <id>`: follows it to its end; exits by its status. */
