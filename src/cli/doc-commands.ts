@@ -41,7 +41,7 @@ export const DOC_COMMANDS: readonly CommandSpec[] = [
     args: '<doc>',
     about: 'open a document in $VISUAL or $EDITOR and write what you changed',
     options: PART,
-    more: ['What others write meanwhile stays. Nothing is written when the editor fails, or when nothing was changed.'],
+    more: ['What others write meanwhile stays. Nothing is written when the editor fails: what was typed then stays in its file.'],
     load: async () => (await import('./commands/doc-edit.js')).editDocument
   },
   {

@@ -8,21 +8,28 @@ import { shown } from '../kit/text.js'
 /** Where no variable names one, and a person sits at a terminal. */
 const USUAL_EDITOR = 'vi'
 
-/** The command line of the editor of a person. @throws NodeError USAGE when none is named and there is no terminal */
-export function editorOf(env: Readonly<Record<string, string | undefined>>, isTerminal: boolean): string {
-  const named = [env['VISUAL'], env['EDITOR']].find((one) => one !== undefined && one.trim() !== '')
-  if (named !== undefined) return named
-  if (isTerminal) return USUAL_EDITOR
-  throw new NodeError('USAGE', 'there is no terminal to edit in: set EDITOR to a command that changes the file it is given', {
-    next: ['EDITOR=<command> a2a-node doc edit <doc>']
-  })
+/** What a person edits with. */
+export interface Editor {
+  /** Its command line, as a shell reads it. */
+  readonly command: string
+  /** The variable that names it, or would. */
+  readonly variable: 'VISUAL' | 'EDITOR'
+}
+
+/** The editor of a person; null when none is named and there is no terminal. */
+export function editorOf(env: Readonly<Record<string, string | undefined>>, isTerminal: boolean): Editor | null {
+  for (const variable of ['VISUAL', 'EDITOR'] as const) {
+    const command = env[variable] ?? ''
+    if (command.trim() !== '') return { command, variable }
+  }
+  return isTerminal ? { command: USUAL_EDITOR, variable: 'EDITOR' } : null
 }
 
 /** A file that a person edits: 0600, in a directory (0700) of its own that goes with it. */
 export interface EditedFile {
   readonly file: string
-  /** What it holds now. @throws NodeError USAGE when it is gone or is no UTF-8 */
-  read(): Promise<string>
+  /** What it holds now; null when it is gone. */
+  read(): Promise<Uint8Array | null>
   remove(): Promise<void>
 }
 
@@ -33,19 +40,13 @@ export async function editedFile(parent: string, name: string, text: string): Pr
   await fs.writeFile(file, text, { mode: 0o600, flag: 'wx' })
   return {
     file,
-    async read() {
-      try {
-        return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await fs.readFile(file))
-      } catch (cause) {
-        throw new NodeError('USAGE', `${file} is gone, or is no UTF-8`, { cause })
-      }
-    },
+    read: async () => await fs.readFile(file).catch(() => null),
     remove: async () => await fs.rm(directory, { recursive: true, force: true })
   }
 }
 
-/** Runs an editor on a file until it ends. Its command line may have arguments, as a shell reads them. @throws NodeError TASK_FAILED */
-export async function runEditor(editor: string, file: string): Promise<void> {
+/** Runs an editor on a file until it ends. @throws NodeError TASK_FAILED when it does not end with 0 */
+export async function runEditor({ command }: Editor, file: string): Promise<void> {
   // Ctrl-C is meant for the editor.
   const ignore = (): void => {}
   process.on('SIGINT', ignore)
@@ -53,12 +54,11 @@ export async function runEditor(editor: string, file: string): Promise<void> {
     const code = await new Promise<number>((resolve, reject) => {
       // What an editor says must not be taken for data of this command.
       const stdout = process.stdout.isTTY ? 'inherit' : 2
-      const child = spawn('/bin/sh', ['-c', `${editor} "$@"`, editor, file], { stdio: ['inherit', stdout, 'inherit'] })
+      const child = spawn('/bin/sh', ['-c', `${command} "$@"`, command, file], { stdio: ['inherit', stdout, 'inherit'] })
       child.once('error', reject)
       child.once('close', (exit, signal) => resolve(exit ?? 128 + (signal === null ? 0 : constants.signals[signal])))
     })
-    if (code !== 0)
-      throw new NodeError('TASK_FAILED', `the editor (${shown(editor)}) ended with ${code}: nothing was changed`, { next: [] })
+    if (code !== 0) throw new NodeError('TASK_FAILED', `the editor (${shown(command)}) ended with ${code}: the document is as it was`)
   } finally {
     process.off('SIGINT', ignore)
   }

@@ -98,6 +98,7 @@ test('doc edit keeps what another wrote while the editor was open, and writes no
   t.is((JSON.parse(same.stdout) as { changed: boolean }).changed, false)
   const failed = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: 'false', TMPDIR: dir } })
   t.is(failed.code, 1)
+  t.ok(failed.stderr.includes(`  try: EDITOR=<command> a2a-node --home ${a.home} doc edit notes\n`), failed.stderr)
   t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'FIRST line\nlast line, theirs\n')
   t.alike(
     (await fs.readdir(dir)).filter((name) => name.startsWith('a2a-node-doc-')),
@@ -106,6 +107,31 @@ test('doc edit keeps what another wrote while the editor was open, and writes no
   )
   const none = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { EDITOR: '', VISUAL: '' } })
   t.is(none.code, 2)
+})
+
+test('what was typed in an editor that failed, or as no UTF-8, stays in its file, and the error says how to write it', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  await a.cli(['doc', 'set', 'notes', 'old'])
+  const dir = await mesh.dir()
+  const edit = async (line: string): Promise<CommandResult & { readonly file: string }> => {
+    const ran = await mesh.run(['--home', a.home, 'doc', 'edit', 'notes'], { env: { VISUAL: `sh -c '${line}' -`, TMPDIR: dir } })
+    return { ...ran, file: /kept in (\S+)/.exec(ran.stderr)?.[1] ?? '' }
+  }
+  const failed = await edit('echo typed > "$1"; exit 3')
+  t.is(failed.code, 1)
+  t.is(await fs.readFile(failed.file, 'utf8'), 'typed\n')
+  t.ok(failed.stderr.includes(`  try: a2a-node --home ${a.home} doc set notes - < ${failed.file}\n`), failed.stderr)
+  t.ok(failed.stderr.includes(`  try: VISUAL=<command> a2a-node --home ${a.home} doc edit notes\n`), failed.stderr)
+  const foreign = await edit('printf "caf\\351" > "$1"')
+  t.is(foreign.code, 2)
+  t.alike(await fs.readFile(foreign.file), Buffer.from('caf\u00e9', 'latin1'))
+  const iconv = `iconv -f '<its encoding>' -t UTF-8 ${foreign.file} | a2a-node --home ${a.home} doc set notes -`
+  t.ok(foreign.stderr.includes(`  try: ${iconv}\n`), foreign.stderr)
+  const gone = await edit('rm "$1"')
+  t.is(gone.code, 2)
+  t.ok(gone.stderr.includes('the editor left no file'), gone.stderr)
+  t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'old')
 })
 
 test('what was typed in an editor stays in its file when it cannot be written', async (t) => {
@@ -117,6 +143,7 @@ test('what was typed in an editor stays in its file when it cannot be written', 
   t.is(ran.code, 2, ran.stderr)
   const [, file = ''] = /kept in (\S+)/.exec(ran.stderr) ?? []
   t.is(await fs.readFile(file, 'utf8'), '{\n')
+  t.ok(ran.stderr.includes(`doc set settings - --type map < ${file}\n`), ran.stderr)
   t.alike(JSON.parse((await a.cli(['doc', 'get', 'settings'])).stdout), { a: 1 })
 })
 
