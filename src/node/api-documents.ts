@@ -1,7 +1,7 @@
 import { NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
-import { shellWord, shown } from '../kit/text.js'
+import { shown } from '../kit/text.js'
 import type { AccessRule, DocumentAccess } from '../domain/document/access.js'
 import { type DeniedDocument, restrictDenied, writeDenied } from '../domain/document/denied.js'
 import { cleanName, DOCUMENT_NAME_MAX } from '../domain/membership/schema.js'
@@ -20,6 +20,7 @@ import type {
   DocumentWriter
 } from '../ports/document-api.js'
 import { knownLengths, memberAccess, type DocumentCaller } from './document-access.js'
+import { awaitHere, mustBeHere } from './document-arrival.js'
 import type { KnownDocument } from './documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
@@ -30,8 +31,6 @@ const LOG_TIMEOUT_MS = 10_000
 /** A watched list and a watched value are told again after so many milliseconds at the earliest. */
 const LIST_MS = 100
 const READ_MS = 20
-/** How long somebody waits for the first of a document that others wrote, in milliseconds. */
-const HERE_MS = 3000
 
 type Params<N extends keyof DocumentCalls> = DocumentCalls[N]['params']
 type Result<N extends keyof DocumentCalls> = Promise<DocumentCalls[N]['result']>
@@ -157,31 +156,6 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
   })
 }
 
-/**
- * Of what was written something comes in a moment, or somebody is away who may have it. What none of all others has, who are there,
- * is gone: it was removed here before anybody got it. @throws NodeError PEER_OFFLINE
- */
-async function mustBeHere(node: NodeCore, record: KnownDocument['record']): Promise<void> {
-  const { clock, log } = node.parts
-  const others = [...log.view().members.keys()].filter((one) => one !== node.self && memberAccess(log.view(), record, one).maySee)
-  const isHere = (): boolean => others.length === 0 || !node.documents.isMissing(record)
-  if (isHere()) return
-  await new Promise<void>((resolve) => {
-    const stop = node.documents.onChange(() => isHere() && done())
-    const timer = clock.after(HERE_MS, () => done())
-    const done = (): void => {
-      stop()
-      clock.clear(timer)
-      resolve()
-    }
-  })
-  if (isHere() || others.every((one) => node.peers.isOnline(one))) return
-  const name = shown(record.name)
-  throw new NodeError('PEER_OFFLINE', `the document ${name} was written, nothing of it is here, and whoever has it is away`, {
-    next: [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
-  })
-}
-
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function forgetDocument(node: NodeCore, { document }: Params<'documents.forget'>, by: DocumentCaller): Result<'documents.forget'> {
   const known = node.documents.find(document, by)
@@ -250,7 +224,10 @@ function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) =
   })
 }
 
-/** Pushes the value of one shared type, again whenever it changed, while it may be seen. @throws NodeError as {@link readDocument} */
+/**
+ * Pushes the value of one shared type, again whenever it changed, while it may be seen; nothing as long as others wrote it and
+ * nothing of it is here. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
+ */
 async function watchDocument(
   node: NodeCore,
   params: Params<'documents.read'>,
@@ -262,15 +239,19 @@ async function watchDocument(
   const { document, release } = await node.documents.hold(known.record.name)
   let last: string | null = null
   const tell = async (): Promise<void> => {
+    if (!arrival.isOver) return
     const value = await document.read(({ doc }) => readShared(doc, params.type, root))
     const text = JSON.stringify(value)
     if (text !== last) push(reading(known, params.type, root, value))
     last = text
   }
   const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
+  const record = (): KnownDocument['record'] => node.parts.log.view().documents.get(known.record.name) ?? known.record
+  const arrival = awaitHere(node, record, () => pace.due())
   const stops = [
     document.onNews(() => pace.due()),
     whileAllowed(node, () => void node.documents.find(known.record.name, by), end),
+    arrival.stop,
     () => pace.close(),
     release
   ]

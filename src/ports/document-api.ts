@@ -188,7 +188,7 @@ export interface DocumentCalls {
 export interface DocumentWatches {
   /** The list, again at each change of it. */
   'documents.list': { params: Record<string, never>; item: { readonly documents: readonly DocumentInfo[] } }
-  /** The value, again whenever it changed; a reader that is behind gets the newest only. */
+  /** The value, again whenever it changed; nothing as long as others wrote it and nothing of it is here. A reader that is behind gets the newest only. */
   'documents.read': { params: { readonly document: string } & DocumentRoot; item: DocumentReading }
   /**
    * `clientId`: that of a session of before which is over, for a program that has edits which it could not send any more. It is

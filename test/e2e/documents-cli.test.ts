@@ -24,8 +24,12 @@ async function untilValue(
 }
 
 /** A command that goes on: its lines one by one, until it is stopped. */
-function follow(t: Assert, node: TestNode, args: readonly string[]): { line(): Promise<string>; stop(): Promise<void> } {
-  const child = spawn(process.execPath, [BIN, '--home', node.home, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+function follow(
+  t: Assert,
+  node: TestNode,
+  args: readonly string[]
+): { line(): Promise<string>; note(): Promise<string>; stop(): Promise<void> } {
+  const child = spawn(process.execPath, [BIN, '--home', node.home, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM')
@@ -33,7 +37,8 @@ function follow(t: Assert, node: TestNode, args: readonly string[]): { line(): P
   }
   t.teardown(stop)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
-  return { line: async () => String((await lines.next()).value), stop }
+  const notes = createInterface({ input: child.stderr })[Symbol.asyncIterator]()
+  return { line: async () => String((await lines.next()).value), note: async () => String((await notes.next()).value), stop }
 }
 
 function codeOf(result: CommandResult): string {
@@ -168,6 +173,21 @@ test('doc watch tells a line for each change, doc export gives the whole documen
   await untilTrue(async () => (await b.cli(['doc', 'rm', 'notes'])).code === 0, 'the document is in use no longer')
   t.is((await b.api.call('documents.list', {})).documents[0]?.following, false)
   t.is((await a.cli(['doc', 'get', 'notes'])).stdout, 'hello world')
+})
+
+test('doc watch of a document of which nothing is here says so, tells no empty value, and goes on once it comes', async (t) => {
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshOf('a', 'b')) as [TestNode, TestNode]
+  await a.cli(['doc', 'set', 'settings', '{"color":"blue"}', '--type', 'map'])
+  await untilValue(b, 'settings', { type: 'map', value: { color: 'blue' } })
+  await a.stop()
+  await untilTrue(async () => (await b.cli(['doc', 'rm', 'settings'])).code === 0, 'the document is in use no longer')
+  const watch = follow(t, b, ['doc', 'watch', 'settings'])
+  const json = follow(t, b, ['doc', 'watch', 'settings', '--type', 'map', '--json'])
+  t.is(await watch.note(), 'nothing of settings is here yet, and whoever has it is away: it is shown once it comes')
+  await mesh.start('a', { home: a.home })
+  t.alike((JSON.parse(await json.line()) as { value: unknown }).value, { color: 'blue' }, 'the first line has a value')
+  t.ok((await watch.line()).endsWith('settings  map of 1 entries'), 'the part that holds something')
 })
 
 test('a document that nobody knows is exit 4 with the name that was meant, and one that may not be written exit 5', async (t) => {

@@ -47,6 +47,38 @@ test('who loses the right to write a document, or to see it, holds and watches i
   t.is(reader.values.at(-1), 'for readers')
 })
 
+test('a watch tells nothing of a document of which nothing is here, until something is', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await write(ann.api(), 'precious')
+  await world.settle()
+  for (const one of [owner, ann]) world.net.disconnect(bob.id, one.id)
+  await bob.api().call('documents.forget', { document: 'notes' })
+  const reader = new Reader(t, bob)
+  await world.pass(20_000)
+  t.alike([reader.values, reader.fault], [[], null])
+  await world.link(owner, ann, bob)
+  await world.settle()
+  t.alike(reader.values, ['precious'])
+  await write(ann.api(), 'precious!')
+  await world.pass(100)
+  t.alike(reader.values, ['precious', 'precious!'])
+})
+
+test('a watch tells that a document is empty when all others are there and none has anything of it', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await write(ann.api(), 'removed')
+  await world.settle()
+  for (const one of [owner, bob]) world.net.disconnect(ann.id, one.id)
+  for (const one of [owner, bob, ann]) await one.api().call('documents.forget', { document: 'notes' })
+  const reader = new Reader(t, bob)
+  await world.pass(10_000)
+  t.alike(reader.values, [], 'one is away, who may have it')
+  await world.link(owner, ann, bob)
+  t.alike(reader.values, [], 'it may be about to give it')
+  await world.pass(7000)
+  t.alike(reader.values, [''])
+})
+
 test('a watch of a document that cannot be read any more ends with the reason', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   for (const node of [owner, ann]) {

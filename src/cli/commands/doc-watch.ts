@@ -1,8 +1,10 @@
 import { shown } from '../../kit/text.js'
 import type { DocumentReading } from '../../ports/document-api.js'
-import type { Action } from '../context.js'
-import { readPart } from '../document-part.js'
+import { NodeError } from '../../kit/errors.js'
+import type { Action, CommandContext } from '../context.js'
+import { partOption, readPart } from '../document-part.js'
 import { EXIT } from '../exit-codes.js'
+import type { Options } from '../options.js'
 import { jsonLine } from '../output.js'
 import { timeText } from '../words.js'
 
@@ -10,8 +12,9 @@ import { timeText } from '../words.js'
 const PIECE_MAX = 120
 
 /** `doc watch <doc>`: what it is now, then a line for each change. */
-export const watchDocument: Action = async ({ output, api }, [document = ''], options) => {
-  const { id, type, root } = await readPart(api(), document, options)
+export const watchDocument: Action = async (context, [document = ''], options) => {
+  const { output, api } = context
+  const { id, type, root } = await partHere(context, document, options)
   let last: DocumentReading | null = null
   for await (const reading of api().watch('documents.read', { document: id, type, root })) {
     const at = new Date().toISOString()
@@ -20,6 +23,18 @@ export const watchDocument: Action = async ({ output, api }, [document = ''], op
     last = reading
   }
   return EXIT.ok
+}
+
+/** The part that is meant; where others wrote the document and nothing of it is here, once something is. */
+async function partHere({ output, api }: CommandContext, document: string, options: Options): Promise<DocumentReading> {
+  try {
+    return await readPart(api(), document, options)
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== 'PEER_OFFLINE') throw error
+    if (!output.json) output.note(`nothing of ${shown(document)} is here yet, and whoever has it is away: it is shown once it comes`)
+  }
+  for await (const _ of api().watch('documents.read', { document, ...(partOption(options) ?? { type: 'text' }) })) break
+  return await readPart(api(), document, options)
 }
 
 function stateText({ name, type, value }: DocumentReading): string {
