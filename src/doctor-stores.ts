@@ -23,6 +23,7 @@ export const REPLACEABLE: ReadonlySet<string> = new Set([
   'seed',
   'documents',
   'document-streams',
+  'document-snapshots',
   'swarm-documents'
 ])
 /** What the node cannot be itself without. */

@@ -86,7 +86,7 @@ export const DOCUMENT_MUTANTS = [
   },
   {
     name: 'what a member writes counts though it lost the right to',
-    file: 'src/domain/document/counted.ts',
+    file: 'src/domain/membership/fold-document.ts',
     find: '(lengths[stream] ?? 0) : 0',
     put: '(lengths[stream] ?? 0) : Number.POSITIVE_INFINITY',
     test: 'domain/membership/fold-document',
@@ -95,8 +95,8 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'who may not write adds a stream',
     file: 'src/domain/membership/fold-document.ts',
-    find: 'memberOf(author.certificate.body)).mayWrite)',
-    put: 'memberOf(author.certificate.body)).maySee === undefined)',
+    find: "memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')\n  if (!hasPlaceFor",
+    put: 'memberOf(author.certificate.body)).maySee === undefined) return skip()\n  if (!hasPlaceFor',
     test: 'domain/membership/fold-document',
     title: 'a member adds streams to documents that it may write'
   },
@@ -119,7 +119,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'half of a document is served',
     file: 'src/node/open-document.ts',
-    find: 'if (this.#isStale || this.#isBehind) await this.#feed()',
+    find: 'if (this.#renewal.isDue || this.#isBehind) await this.#feed()',
     put: '',
     test: 'node/open-document',
     title: 'what could not be read whole nobody reads or edits'
@@ -127,7 +127,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a watch of a document goes on when the right to see it is gone',
     file: 'src/node/api-documents.ts',
-    find: 'whileAllowed(node, () => void node.documents.find(known.record.name, by), end)',
+    find: 'whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end)',
     put: 'whileAllowed(node, () => {}, end)',
     test: 'node/document-watches',
     title: 'who loses the right to write a document, or to see it'
@@ -139,5 +139,141 @@ export const DOCUMENT_MUTANTS = [
     put: '',
     test: 'domain/membership/fold-document',
     title: 'a core is a stream of one document only'
+  },
+  {
+    name: 'a snapshot that holds less of a stream takes the place of another',
+    file: 'src/domain/membership/fold-document.ts',
+    find: 'if (before.some(([stream, length]) => lengthOf(lengths, stream) < length)) return false',
+    put: '',
+    test: 'domain/membership/fold-document',
+    title: 'a snapshot holds at least 1,024 blocks more'
+  },
+  {
+    name: 'who may not write puts a snapshot in force',
+    file: 'src/domain/membership/fold-document.ts',
+    find: "memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')\n  if (serial",
+    put: 'memberOf(author.certificate.body)).maySee === undefined) return skip()\n  if (serial',
+    test: 'domain/membership/fold-document',
+    title: 'a member that may write a document puts a snapshot of it in force'
+  },
+  {
+    name: 'a snapshot of another access list is put in force',
+    file: 'src/domain/membership/fold-document.ts',
+    find: "if (serial !== (record.access?.access.serial ?? 0)) return skip('it was made under another access list')",
+    put: '',
+    test: 'domain/membership/fold-document',
+    title: 'a snapshot that was made under another access list'
+  },
+  {
+    name: 'a certificate takes back what the snapshot in force holds',
+    file: 'src/domain/document/counted.ts',
+    find: 'Math.max(lengthOf(access?.lengths ?? {}, stream), lengthOf(snapshot?.lengths ?? {}, stream))',
+    put: 'lengthOf(access?.lengths ?? {}, stream)',
+    test: 'domain/membership/fold-document',
+    title: 'of who lost the right by its certificate so many blocks count as the snapshot in force holds'
+  },
+  {
+    name: 'a stream of a document begins earlier again',
+    file: 'src/adapters/mesh/document-core.ts',
+    find: 'if (this.#isClosed || at.blocks <= this.#beginning.blocks) return',
+    put: 'if (this.#isClosed) return',
+    test: 'adapters/mesh/document-cores',
+    title: 'of a stream that begins later nothing before is left'
+  },
+  {
+    name: 'where a stream of a document begins is forgotten at a restart',
+    file: 'src/adapters/mesh/document-core.ts',
+    find: 'this.#beginning = await beginningOf(core)',
+    put: '',
+    test: 'adapters/mesh/document-cores',
+    title: 'of a stream that begins later nothing before is left'
+  },
+  {
+    name: 'what is before the beginning of a stream is fetched',
+    file: 'src/adapters/mesh/document-core.ts',
+    find: 'core.download({ start: this.#beginning.blocks, end: -1 })',
+    put: 'core.download({ start: 0, end: -1 })',
+    test: 'adapters/mesh/document-cores',
+    title: 'a newcomer whose stream begins later fetches what is behind'
+  },
+  {
+    name: 'a stop takes out what the snapshot in force holds',
+    file: 'src/domain/document/replica.ts',
+    find: 'Math.max(at, stream.floor)',
+    put: 'at',
+    test: 'domain/document/snapshot-in-force',
+    title: 'a stop below what the snapshot in force holds'
+  },
+  {
+    name: 'the document of a snapshot is given to Yjs unread',
+    file: 'src/domain/document/snapshot.ts',
+    find: 'if (stateFault(update) !== null) return null',
+    put: '',
+    test: 'domain/document/hostile-snapshot',
+    title: 'a document that Yjs would keep apart'
+  },
+  {
+    name: 'a whole document may have any number of parts',
+    file: 'src/domain/document/update.ts',
+    find: 'new UpdateWalk(bytes, MAX_STATE_PARTS).walk()',
+    put: 'new UpdateWalk(bytes, Number.POSITIVE_INFINITY).walk()',
+    test: 'domain/document/update',
+    title: 'a whole document has as many as 2,097,152 parts'
+  },
+  {
+    name: 'replicas with other runs are taken for the same',
+    file: 'src/domain/document/same-replica.ts',
+    find: 'canonicalJson(begun(one)) === canonicalJson(begun(other)) &&',
+    put: '',
+    test: 'domain/document/snapshot-in-force',
+    title: 'replicas with equal documents are not the same'
+  },
+  {
+    name: 'a snapshot with gaps is put in force',
+    file: 'src/domain/document/replica.ts',
+    find: 'if (isInForce && (hasGaps ||',
+    put: 'if (isInForce && (',
+    test: 'domain/document/snapshot-in-force',
+    title: 'a document with gaps gives no snapshot in force'
+  },
+  {
+    name: 'a snapshot that differs from what is here is used',
+    file: 'src/node/document-snapshots.ts',
+    find: "if (result !== 'incomplete') return result",
+    put: "if (result !== 'incomplete') return 'same'",
+    test: 'node/document-compaction',
+    title: 'a snapshot that is not what its streams make of the document is refused by who has these'
+  },
+  {
+    name: 'a snapshot is used before the owner has signed it',
+    file: 'src/node/document-snapshots.ts',
+    find: 'if (!(await Promise.race([log.isCoreSigned(snapshot.coreKey), this.#closing]))) return',
+    put: '',
+    test: 'node/document-compaction',
+    title: 'what the owner has not signed removes no block'
+  },
+  {
+    name: 'a snapshot that says more of a stream than there is lets go of it',
+    file: 'src/node/document-snapshots.ts',
+    find: 'if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)',
+    put: '',
+    test: 'node/document-compaction',
+    title: 'a snapshot that says more of a stream than there is lets go of no block'
+  },
+  {
+    name: 'who has a part believes a snapshot at once',
+    file: 'src/node/document-snapshots.ts',
+    find: 'if (!hasSome || this.#patience.has(coreKey)) return true',
+    put: 'return true',
+    test: 'node/document-compaction',
+    title: 'who has a part of what a snapshot holds waits for the rest of it a while'
+  },
+  {
+    name: 'a core of a document counts as signed before the owner signed it',
+    file: 'src/adapters/mesh/log.ts',
+    find: 'entry.seq < this.#base.view.core.core.state.length',
+    put: 'entry.seq >= 0',
+    test: 'adapters/mesh/log',
+    title: 'a core of a document is signed once'
   }
 ]

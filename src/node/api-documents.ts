@@ -21,7 +21,7 @@ import type {
 } from '../ports/document-api.js'
 import { knownLengths, memberAccess, type DocumentCaller } from './document-access.js'
 import { awaitHere, mustBeHere } from './document-arrival.js'
-import type { KnownDocument } from './documents.js'
+import type { KnownDocument } from './known-documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
 import { Pace } from './pace.js'
@@ -81,7 +81,7 @@ export function documentWatches(by: DocumentCaller): {
 
 /** `doc ls`. */
 function listDocuments(node: NodeCore, by: DocumentCaller): DocumentCalls['documents.list']['result'] {
-  return { documents: node.documents.list(by).map((known) => documentInfo(node, known, by)) }
+  return { documents: node.documents.known.list(by).map((known) => documentInfo(node, known, by)) }
 }
 
 /** `doc show`. @throws NodeError DOCUMENT_NOT_FOUND */
@@ -105,7 +105,7 @@ async function createDocument(
     const access = see === undefined && write === undefined ? null : accessList(node, see ?? {}, write ?? {}, 1)
     await log.submit({ kind: 'document', mesh: meshOf(node), name, access, at: clock.now() }, LOG_TIMEOUT_MS)
   }
-  const known = node.documents.find(name, by)
+  const known = node.documents.known.find(name, by)
   return { ...documentDetail(node, known, by), created: !isThere && known.record.creator === node.self }
 }
 
@@ -117,12 +117,12 @@ async function restrictDocument(
 ): Result<'documents.restrict'> {
   const { log, documents } = node.parts
   const { record } = await found(node, document, by)
-  if (!node.documents.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
+  if (!node.documents.known.access(record, by).mayRestrict) throw restrictDenied(deniedDocument(node, record))
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
   await log.submit({ kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths }, LOG_TIMEOUT_MS)
-  return documentDetail(node, node.documents.find(record.name, by), by)
+  return documentDetail(node, node.documents.known.find(record.name, by), by)
 }
 
 /** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE */
@@ -158,7 +158,7 @@ async function editDocument(node: NodeCore, { document, edit }: Params<'document
 
 /** `doc rm`. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT */
 async function forgetDocument(node: NodeCore, { document }: Params<'documents.forget'>, by: DocumentCaller): Result<'documents.forget'> {
-  const known = node.documents.find(document, by)
+  const known = node.documents.known.find(document, by)
   const bytes = await node.documents.forget(known)
   return { id: known.id, name: known.record.name, bytes }
 }
@@ -169,7 +169,7 @@ async function applyToDocument(
   { document, session, update }: Params<'documents.apply'>,
   by: DocumentCaller
 ): Result<'documents.apply'> {
-  await node.documentSessions.apply(session, writable(node, node.documents.find(document, by), by).record.name, update)
+  await node.documentSessions.apply(session, writable(node, node.documents.known.find(document, by), by).record.name, update)
   return { applied: true }
 }
 
@@ -179,19 +179,19 @@ async function tellPresence(
   { document, session, update }: Params<'documents.awareness'>,
   by: DocumentCaller
 ): Result<'documents.awareness'> {
-  await node.documentSessions.tell(session, node.documents.find(document, by).record.name, update)
+  await node.documentSessions.tell(session, node.documents.known.find(document, by).record.name, update)
   return { told: true }
 }
 
 /** The document of a name or an id; that of a swarm is made when it is first asked for. @throws NodeError DOCUMENT_NOT_FOUND */
 async function found(node: NodeCore, document: string, by: DocumentCaller): Promise<KnownDocument> {
   await node.swarmDocuments.ensure(document)
-  return node.documents.find(document, by)
+  return node.documents.known.find(document, by)
 }
 
 /** The same document, for who may write it. @throws NodeError FORBIDDEN */
 function writable(node: NodeCore, known: KnownDocument, by: DocumentCaller): KnownDocument {
-  if (node.documents.access(known.record, by).mayWrite) return known
+  if (node.documents.known.access(known.record, by).mayWrite) return known
   throw writeDenied(deniedDocument(node, known.record))
 }
 
@@ -250,7 +250,7 @@ async function watchDocument(
   const arrival = awaitHere(node, record, () => pace.due())
   const stops = [
     document.onNews(() => pace.due()),
-    whileAllowed(node, () => void node.documents.find(known.record.name, by), end),
+    whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end),
     arrival.stop,
     () => pace.close(),
     release
@@ -270,10 +270,10 @@ async function watchLive(
   { by, ...to }: Watcher<DocumentLiveEvent> & { readonly by: DocumentCaller }
 ): Promise<Unsubscribe> {
   const { record } = await found(node, document, by)
-  const { mayWrite } = node.documents.access(record, by)
+  const { mayWrite } = node.documents.known.access(record, by)
   const close = await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, ...to })
   const check = (): void => {
-    const known = node.documents.find(record.name, by)
+    const known = node.documents.known.find(record.name, by)
     if (mayWrite) writable(node, known, by)
   }
   const stop = whileAllowed(node, check, (error) => to.end(error))
@@ -293,13 +293,13 @@ function reading({ id, record }: KnownDocument, ...[type, root, value]: [Documen
 
 function documentInfo(node: NodeCore, { id, record }: KnownDocument, by: DocumentCaller): DocumentInfo {
   const sizes = record.streams.map(({ coreKey }) => node.parts.documents.size(coreKey))
-  const { mayWrite, mayRestrict } = node.documents.access(record, by)
+  const { mayWrite, mayRestrict } = node.documents.known.access(record, by)
   return {
     id,
     name: record.name,
     creator: node.directory.ref(record.creator),
     createdAt: new Date(record.createdAt).toISOString(),
-    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, 0),
+    bytes: sizes.reduce((sum, { bytes }) => sum + bytes, node.documents.snapshotBytes(record.name)),
     blocks: sizes.reduce((sum, { blocks }) => sum + blocks, 0),
     writers: new Set(record.streams.map(({ nodeKey }) => nodeKey)).size,
     may: { write: mayWrite, restrict: mayRestrict },
@@ -311,12 +311,13 @@ function documentDetail(node: NodeCore, known: KnownDocument, by: DocumentCaller
   const { record } = known
   const view = node.parts.log.view()
   const streams = record.streams.map(({ nodeKey, coreKey }): DocumentWriter => {
-    const { blocks, bytes } = node.parts.documents.size(coreKey)
+    const { blocks, from, bytes } = node.parts.documents.size(coreKey)
     const { mayWrite } = memberAccess(view, record, nodeKey)
     return {
       node: node.directory.ref(nodeKey),
       stream: coreKey,
       blocks,
+      from,
       bytes,
       mayWrite,
       stopped: node.documents.stopOf(record.name, coreKey)

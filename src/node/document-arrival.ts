@@ -3,7 +3,7 @@ import type { Unsubscribe } from '../kit/events.js'
 import type { NodeId } from '../kit/ids.js'
 import { shellWord, shown } from '../kit/text.js'
 import { memberAccess } from './document-access.js'
-import type { KnownDocument } from './documents.js'
+import type { KnownDocument } from './known-documents.js'
 import type { NodeCore } from './node.js'
 
 /** How long somebody waits for the first of a document that others wrote, in milliseconds. */

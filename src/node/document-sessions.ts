@@ -171,7 +171,7 @@ export class DocumentSessions {
   #room(name: string): void {
     if (this.#rooms.has(name)) return
     const { clock, documents } = this.#parts
-    const id = documents.idOf(name)
+    const id = documents.known.idOf(name)
     let hear: Room['hear'] = () => {}
     const channel = new CRDTSyncChannel({
       now: () => clock.now(),

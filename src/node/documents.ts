@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { Emitter, type Unsubscribe } from '../kit/events.js'
-import { type IdSource, keyFromText, keyToText, type NodeId, utf8 } from '../kit/ids.js'
+import type { IdSource, NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
@@ -13,17 +13,21 @@ import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { callerAccess, type CallerVerdict, countedStreams, type DocumentCaller, memberAccess } from './document-access.js'
+import { countedStreams, memberAccess } from './document-access.js'
 import { DocumentForks, FORKED, tellStop } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
 import type { NodeEvents } from './events.js'
+import { DocumentSnapshots } from './document-snapshots.js'
 import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
+import { type KnownDocument, KnownDocuments } from './known-documents.js'
 import { OpenDocument } from './open-document.js'
 import { OwnStreams } from './own-streams.js'
 
 /** How long a document that nobody uses stays in memory, in milliseconds. */
 const IDLE_MS = 30_000
+/** How often is looked whether a document that is open should have a snapshot, in milliseconds. */
+const SNAPSHOT_MS = 60_000
 
 /** What the documents of a node need. */
 export interface DocumentsParts {
@@ -40,12 +44,6 @@ export interface DocumentsParts {
   readonly self: NodeId
 }
 
-/** A document and its id. */
-export interface KnownDocument {
-  readonly id: string
-  readonly record: DocumentRecord
-}
-
 interface Opened {
   readonly document: OpenDocument
   own: StreamKey | null
@@ -53,25 +51,40 @@ interface Opened {
   idle: Timer | null
 }
 
-/** The documents of the mesh: which there are, who may what, and those that are open here. */
+/** The documents of the mesh, and those that are open here. */
 export class Documents {
+  /** Which there are, and who may what. */
+  readonly known: KnownDocuments
   readonly #parts: DocumentsParts
   readonly #opened = new Map<string, Promise<Opened>>()
   /** Those of {@link #opened} that are open. */
   readonly #open = new Map<string, Opened>()
   readonly #changes: Emitter<void>
   readonly #forks: DocumentForks
-  readonly #ids = new Map<string, string>()
   readonly #own: OwnStreams
   readonly #followed: FollowedDocuments
+  readonly #snapshots: DocumentSnapshots
+  #timer: Timer | null = null
   #stopLog: Unsubscribe = () => {}
   #isClosed = false
 
   constructor(parts: DocumentsParts) {
     this.#parts = parts
+    this.known = new KnownDocuments(parts)
     this.#forks = new DocumentForks(parts)
     this.#own = new OwnStreams({ ...parts, onError: (error) => this.#failed(error) })
-    this.#followed = new FollowedDocuments({ ...parts, ownOf: (name) => this.#open.get(name)?.own })
+    this.#snapshots = new DocumentSnapshots({
+      ...parts,
+      idOf: (name) => this.known.idOf(name),
+      isFollowed: (name) => this.isFollowed(name),
+      open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
+      onBegun: (name) => this.#onBegun(name)
+    })
+    this.#followed = new FollowedDocuments({
+      ...parts,
+      ownOf: (name) => this.#open.get(name)?.own,
+      snapshotsOf: (record) => this.#snapshots.used.coresOf(record)
+    })
     this.#changes = new Emitter((error) => this.#failed(error))
   }
 
@@ -80,6 +93,7 @@ export class Documents {
     const { documents, log } = this.#parts
     await this.#followed.start()
     await this.#own.start()
+    await this.#snapshots.used.start()
     documents.start({
       onBlocks: (stream) => this.#onBlocks(stream),
       onFetched: (stream) => this.#onFetched(stream),
@@ -88,6 +102,7 @@ export class Documents {
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
     this.#own.announceAll()
+    this.#timer = this.#parts.clock.every(SNAPSHOT_MS, () => this.#snapshot())
   }
 
   /** Lets all go, once what was begun is done. */
@@ -95,6 +110,8 @@ export class Documents {
     this.#isClosed = true
     this.#own.quieten()
     this.#stopLog()
+    this.#parts.clock.clear(this.#timer)
+    await this.#snapshots.close()
     const opened = await Promise.allSettled(this.#opened.values())
     for (const one of opened) {
       if (one.status !== 'fulfilled') continue
@@ -109,38 +126,6 @@ export class Documents {
     return this.#changes.on(listener)
   }
 
-  /** The documents that a caller may see, by name. */
-  list(by: DocumentCaller): KnownDocument[] {
-    const { log, self } = this.#parts
-    const view = log.view()
-    const seen = [...view.documents.values()].filter((record) => callerAccess(view, record, { self, by }).maySee)
-    return seen.map((record) => this.#known(record)).sort((a, b) => (a.record.name < b.record.name ? -1 : 1))
-  }
-
-  /** The document of a name or an id. @throws NodeError DOCUMENT_NOT_FOUND, also for one that the caller may not see */
-  find(text: string, by: DocumentCaller): KnownDocument {
-    const view = this.#parts.log.view()
-    const record = view.documents.get(text) ?? [...view.documents.values()].find(({ name }) => this.idOf(name) === text)
-    if (record !== undefined && this.access(record, by).maySee) return this.#known(record)
-    throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(text)}" that may be seen`)
-  }
-
-  /** What a caller may do. */
-  access(record: DocumentRecord, by: DocumentCaller): CallerVerdict {
-    const { log, self } = this.#parts
-    return callerAccess(log.view(), record, { self, by })
-  }
-
-  /** z32 of hash(prefix, mesh key, name). */
-  idOf(name: string): string {
-    const known = this.#ids.get(name)
-    if (known !== undefined) return known
-    const mesh = this.#parts.log.view().mesh?.id ?? ''
-    const id = keyToText(this.#parts.hash(utf8('a2a-node/document/1'), keyFromText(mesh), utf8(name)))
-    this.#ids.set(name, id)
-    return id
-  }
-
   /** Is what is written kept here? */
   isFollowed(name: string): boolean {
     return this.#followed.has(name)
@@ -149,8 +134,16 @@ export class Documents {
   /** Is nothing here of a document into which somebody wrote? */
   isMissing(record: DocumentRecord): boolean {
     const { log, documents } = this.#parts
-    const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0)
-    return streams.length > 0 && streams.every(([stream]) => documents.size(stream).blocks === 0)
+    if (this.#snapshots.used.of(record.name) !== null) return !this.#snapshots.used.isBegun(record.name)
+    const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0).map(([stream]) => documents.size(stream))
+    // Those that begin behind a snapshot that is not here say nothing.
+    return streams.length > 0 && streams.every(({ blocks, from }) => blocks === 0 || from > 0)
+  }
+
+  /** Of the snapshot behind which its streams begin here. */
+  snapshotBytes(name: string): number {
+    const used = this.#snapshots.used.of(name)
+    return used === null ? 0 : this.#parts.documents.size(used.coreKey).bytes
   }
 
   /** How a stream ended; null while it goes on, and where the document is not open. */
@@ -161,7 +154,7 @@ export class Documents {
 
   /** What is told in `status`. */
   problems(): Problem[] {
-    return this.#forks.problems()
+    return [...this.#forks.problems(), ...this.#snapshots.problems()]
   }
 
   /**
@@ -193,7 +186,7 @@ export class Documents {
       if (!isHeld) return
       isHeld = false
       if (--opened.holders > 0 || this.#isClosed) return
-      opened.idle = this.#parts.clock.after(IDLE_MS, () => void this.#let(name, opened))
+      opened.idle = this.#parts.clock.after(IDLE_MS, () => void this.#rest(name, opened))
     }
     return { document: opened.document, release }
   }
@@ -211,8 +204,9 @@ export class Documents {
     await this.#own.leave(name)
     await this.#followed.forget(name)
     this.#review()
+    await this.#snapshots.forget(name)
     await documents.remove([...keys])
-    await documents.keep(this.idOf(name), null)
+    await documents.keep(this.known.idOf(name), null)
     return bytes
   }
 
@@ -239,18 +233,20 @@ export class Documents {
     if (record === undefined) throw new NodeError('DOCUMENT_NOT_FOUND', `no document "${shown(name)}"`)
     // Yjs is loaded by nodes that use documents, and by no others.
     const { Replica } = await import('../domain/document/replica.js')
-    const id = this.idOf(name)
+    const id = this.known.idOf(name)
     const mayWrite = memberAccess(log.view(), record, self).mayWrite
     const own = mayWrite ? await this.#own.open(name, id) : null
     const document = new OpenDocument({
       make: (stream) => new Replica({ guid: id, hash, own: stream }),
       streams: {
         read: (stream, from, limit) => documents.read(stream, from, limit),
+        size: (stream) => documents.size(stream),
         append: (stream, blocks) => this.#append(name, stream, blocks)
       },
       own,
       written: (stream) => this.#own.blocksOf(stream),
       mustHavePlace: (stream) => this.#own.mustHavePlace(name, stream),
+      base: () => this.#snapshots.used.base(log.view().documents.get(name) ?? record),
       kept: keptDocument(id, { hash, documents, onError: (error) => this.#failed(error) }),
       seal: (block) => this.#seal(id, block),
       open: (bytes) => openBlock(bytes, id),
@@ -278,6 +274,11 @@ export class Documents {
     return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
   }
 
+  async #rest(name: string, opened: Opened): Promise<void> {
+    await this.#snapshots.offer(name, opened.document)
+    await this.#let(name, opened)
+  }
+
   async #let(name: string, opened: Opened): Promise<void> {
     if (opened.holders > 0 || this.#open.get(name) !== opened) return
     this.#open.delete(name)
@@ -298,7 +299,19 @@ export class Documents {
     const view = this.#parts.log.view()
     this.#parts.documents.follow(this.#followed.streams(view))
     for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
+    this.#snapshots.review()
     this.#changes.emit()
+  }
+
+  /** What is due of snapshots. */
+  #snapshot(): void {
+    this.#snapshots.review()
+    for (const [name, { document }] of this.#open) void this.#snapshots.offer(name, document)
+  }
+
+  #onBegun(name: string): void {
+    this.#open.get(name)?.document.onBegun()
+    this.#review()
   }
 
   async #follow(name: string, { document, own }: Opened): Promise<void> {
@@ -317,6 +330,7 @@ export class Documents {
       const streams = this.#parts.log.view().documents.get(name)?.streams ?? []
       if (stream === own || streams.some(({ coreKey }) => coreKey === stream)) document.onBlocks(stream)
     }
+    this.#snapshots.onBlocks(stream)
     this.#changes.emit()
   }
 
@@ -354,7 +368,7 @@ export class Documents {
   async #moveOn(name: string): Promise<void> {
     const opened = this.#open.get(name)
     if (opened === undefined || opened.own === null || this.#own.nameOf(opened.own) === name) return
-    const own = await this.#own.open(name, this.idOf(name))
+    const own = await this.#own.open(name, this.known.idOf(name))
     opened.own = own
     // It is followed also when the document cannot be made anew now: its next use does that.
     await opened.document.goOn(own).finally(() => this.#review())
@@ -364,10 +378,6 @@ export class Documents {
     if (this.#own.nameOf(stream) !== name)
       throw new NodeError('CONFLICT', 'this node goes on with another stream of the document: try again')
     await this.#own.wrote(name, stream, await this.#parts.documents.append(stream, blocks))
-  }
-
-  #known(record: DocumentRecord): KnownDocument {
-    return { id: this.idOf(record.name), record }
   }
 
   #failed(error: unknown): void {

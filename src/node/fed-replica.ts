@@ -8,12 +8,14 @@ const NOTHING = new Uint8Array()
 
 /** What a {@link FedReplica} needs. */
 export interface FedReplicaParts {
-  readonly streams: Pick<DocumentStreams, 'read'>
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'>
   /** A block as its stream holds it; null for what is none. */
   open(bytes: Uint8Array): Uint8Array | null
   /** How many blocks of a stream are taken. */
   limitOf(stream: StreamKey): number
   onStops(stops: readonly StreamStop[]): void
+  /** A stream begins behind what was taken of it. */
+  onLater(): void
   /** Is it worth nothing any more? */
   isOver(): boolean
 }
@@ -42,6 +44,11 @@ export class FedReplica {
   /** Was it given as many blocks of each stream as another one? */
   isAsFarAs(other: FedReplica): boolean {
     return [...this.#next.keys(), ...other.#next.keys()].every((stream) => this.lengthOf(stream) === other.lengthOf(stream))
+  }
+
+  /** Was it given as many blocks of each stream as another one, or more? */
+  isAtLeastAsFarAs(other: FedReplica): boolean {
+    return [...other.#next.keys()].every((stream) => this.lengthOf(stream) >= other.lengthOf(stream))
   }
 
   /** A stream may have more. */
@@ -89,6 +96,7 @@ export class FedReplica {
     try {
       const blocks = await this.#parts.streams.read(stream, from, Math.min(READ_BLOCKS, this.#parts.limitOf(stream) - from))
       isAtEnd = blocks.length === 0
+      if (isAtEnd && this.#parts.streams.size(stream).from > from) this.#parts.onLater()
       return blocks
     } finally {
       if (!isAtEnd) this.#due.add(stream)

@@ -1,6 +1,6 @@
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
-import type { MembershipView } from '../domain/membership/types.js'
+import type { DocumentRecord, MembershipView } from '../domain/membership/types.js'
 import type { FollowedStream } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import type { NodeStore } from '../ports/storage.js'
@@ -18,6 +18,8 @@ export interface FollowedDocumentsParts {
   readonly self: NodeId
   /** This node's own stream of a document that is open; null when it has none, undefined when it is not open. */
   ownOf(name: string): StreamKey | null | undefined
+  /** Cores of its snapshots. */
+  snapshotsOf(record: DocumentRecord): readonly StreamKey[]
 }
 
 /** Stored: names that are not followed. */
@@ -56,13 +58,13 @@ export class FollowedDocuments {
 
   /** The streams to be here, those of open documents first. */
   streams(view: MembershipView): FollowedStream[] {
-    const { log, self, ownOf } = this.#parts
+    const { log, self, ownOf, snapshotsOf } = this.#parts
     const followed = new Map<StreamKey, FollowedStream>()
     const isOpen = ({ name }: { readonly name: string }): number => Number(ownOf(name) !== undefined)
     for (const record of [...view.documents.values()].sort((a, b) => isOpen(b) - isOpen(a))) {
       if (!this.has(record.name) || !memberAccess(view, record, self).maySee) continue
       const own = ownOf(record.name) ?? null
-      const streams = [...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
+      const streams = [...snapshotsOf(record), ...record.streams.map(({ coreKey }) => coreKey), ...(own === null ? [] : [own])]
       const mayHave = (peer: NodeId): boolean => memberAccess(log.view(), record, peer).maySee
       for (const stream of streams) if (followed.size < MAX_FOLLOWED) followed.set(stream, { stream, mayHave })
     }

@@ -45,7 +45,7 @@ export function keptDocument(id: string, { hash, documents, onError }: KeptParts
 interface Beginning {
   /** How many blocks of each stream count. */
   readonly counted: ReadonlyMap<StreamKey, number>
-  readonly streams: Pick<DocumentStreams, 'read'>
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'>
   /** A replica that has seen nothing yet. */
   make(): Replica
 }
@@ -62,9 +62,15 @@ export async function replicaOfKept(kept: KeptDocument, { counted, streams, make
 
 async function holds(replica: Replica, { counted, streams }: Pick<Beginning, 'counted' | 'streams'>): Promise<boolean> {
   for (const [stream, { at, reason }] of replica.ends()) if (reason === NOT_ALLOWED && counted.get(stream) !== at) return false
-  for (const [stream, length] of Object.entries(replica.vectorClock())) {
-    if ((counted.get(stream) ?? 0) < length) return false
-    if ((await streams.read(stream, length - 1, 1)).length === 0) return false
-  }
+  const clock = replica.vectorClock()
+  if (Object.entries(clock).some(([stream, length]) => (counted.get(stream) ?? 0) < length)) return false
+  for (const stream of counted.keys()) if (!(await goesOn(streams, stream, clock[stream] ?? 0))) return false
   return true
+}
+
+/** Is the last of so many blocks of a stream here, or does the stream begin behind it? */
+async function goesOn(streams: Beginning['streams'], stream: StreamKey, length: number): Promise<boolean> {
+  const last = await streams.read(stream, Math.max(length - 1, 0), 1)
+  const { from } = streams.size(stream)
+  return length === from || (length > from && last.length > 0)
 }

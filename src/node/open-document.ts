@@ -7,6 +7,7 @@ import { NOT_ALLOWED } from './document-access.js'
 import { FedReplica } from './fed-replica.js'
 import { type KeptDocument, replicaOfKept } from './kept-documents.js'
 import { ProgramIds } from './program-ids.js'
+import { type DocumentNews, Renewal } from './renewal.js'
 
 /** A document is kept once it has so many blocks that what is kept of it does not have. */
 const KEEP_BLOCKS = 256
@@ -15,7 +16,7 @@ const KEEP_BLOCKS = 256
 export interface OpenDocumentParts {
   /** A replica that has seen nothing yet. */
   make(own: StreamKey | null): Replica
-  readonly streams: Pick<DocumentStreams, 'read'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'> & { append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<unknown> }
   /** Key of this node's own stream at first; null when it may not write. */
   readonly own: StreamKey | null
   /** Blocks that the own stream has, as far as this node knows. */
@@ -25,6 +26,8 @@ export interface OpenDocumentParts {
   /** A block as the own stream holds it, and back; null for what is none. */
   seal(block: Uint8Array): Uint8Array
   open(bytes: Uint8Array): Uint8Array | null
+  /** The snapshot behind which the streams begin here; null when they are here from their first block on. */
+  base(): Promise<Uint8Array | null>
   /** The document as it was kept once. */
   readonly kept: KeptDocument
   /** A stream ended at a block, and why. */
@@ -34,16 +37,19 @@ export interface OpenDocumentParts {
   onError(error: unknown): void
 }
 
-/** What those who hold a document are told. */
-export type DocumentNews =
-  /** `by`: the session that wrote it; null for this node and for others. */
-  | { readonly type: 'update'; readonly update: Uint8Array; readonly by: string | null }
-  /** Something was taken back: begin anew. `isMoved`: with another own stream, so sessions need other clientIDs. */
-  | { readonly type: 'reset'; readonly isMoved: boolean }
+/** Which snapshot somebody wants. */
+export interface SnapshotWish {
+  /** Is one that holds so many blocks of each stream worth being made? */
+  isWorth(lengths: Readonly<Record<StreamKey, number>>): boolean
+  /** Bytes of the first blocks of a stream. */
+  sizeOf(stream: StreamKey, blocks: number): Promise<number>
+}
 
-/** Why a replica is made anew, the weakest reason first: an edit of this node was refused, part of it counts no longer, this node has another own stream. */
-const RENEWALS = ['refused', 'void', 'moved'] as const
-type Renewal = (typeof RENEWALS)[number]
+/** A snapshot of a document, and how many blocks of each stream are in it. */
+export interface WrittenSnapshot {
+  readonly lengths: Readonly<Record<StreamKey, number>>
+  readonly bytes: Uint8Array
+}
 
 type Stop = Pick<StreamStop, 'at' | 'reason'>
 
@@ -61,10 +67,7 @@ export class OpenDocument {
   readonly #programs = new ProgramIds()
   #own: StreamKey | null
   #hasBegun = false
-  /** The replica is to be made anew. */
-  #isStale = false
-  /** Why it is, or is being, and the one that those who hold it know; null once they were told. */
-  #renewal: { readonly why: Renewal; readonly told: FedReplica } | null = null
+  readonly #renewal = new Renewal()
   /** Not all that is here was read: that goes on, or failed. */
   #isBehind = false
   #isFeeding = false
@@ -97,7 +100,7 @@ export class OpenDocument {
         const was = before.get(stream) ?? Number.POSITIVE_INFINITY
         if (at < was) this.#limit(stream, at)
         // What was refused counts after all.
-        else if (at > was) this.#renew('void')
+        else if (at > was) this.#renewal.need('void', this.#fed)
         this.#fed.offer(stream)
       }
       await this.#feed()
@@ -112,6 +115,14 @@ export class OpenDocument {
     this.#isFeeding = true
     this.#inTurn(async () => {
       this.#isFeeding = false
+      await this.#feed()
+    }).catch(this.#parts.onError)
+  }
+
+  /** Its streams begin later here: what it has not taken of what was before, it takes of the snapshot. */
+  onBegun(): void {
+    this.#inTurn(async () => {
+      for (const stream of this.#counted.keys()) this.#fed.offer(stream)
       await this.#feed()
     }).catch(this.#parts.onError)
   }
@@ -173,7 +184,7 @@ export class OpenDocument {
       this.#own = own
       this.#hasWritten = false
       this.#programs.clear()
-      this.#renew('moved')
+      this.#renewal.need('moved', this.#fed)
       await this.#feed()
     })
   }
@@ -197,9 +208,20 @@ export class OpenDocument {
   /** Keeps it as it is, if what is kept lacks so many blocks. */
   keep(blocks = KEEP_BLOCKS): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#fed.unkept < blocks || this.#isStale || this.#isBehind) return
+      if (this.#fed.unkept < blocks || this.#renewal.isDue || this.#isBehind) return
       await this.#parts.kept.write(this.#replica.snapshot())
       this.#fed.unkept = 0
+    })
+  }
+
+  /** It as it is, for others; null while it is being made anew, has gaps, or is not worth it. */
+  snapshot({ isWorth, sizeOf }: SnapshotWish): Promise<WrittenSnapshot | null> {
+    return this.#inTurn(async () => {
+      const lengths = this.#replica.vectorClock()
+      if (this.#renewal.isDue || this.#isBehind || !this.#replica.isWritable || !isWorth(lengths)) return null
+      const sizes = new Map<StreamKey, number>()
+      for (const [stream, blocks] of Object.entries(lengths)) sizes.set(stream, await sizeOf(stream, blocks))
+      return { lengths, bytes: this.#replica.snapshot(sizes) }
     })
   }
 
@@ -219,7 +241,8 @@ export class OpenDocument {
       ...this.#parts,
       limitOf: (stream) => Math.min(this.#counted.get(stream) ?? 0, this.#stops.get(stream)?.at ?? Number.POSITIVE_INFINITY),
       onStops: (stops) => this.#noteStops(stops),
-      isOver: () => this.#isStale || this.#isClosed
+      onLater: () => this.#renewal.need('begun', this.#fed),
+      isOver: () => this.#renewal.isDue || this.#isClosed
     })
   }
 
@@ -227,7 +250,7 @@ export class OpenDocument {
   #heard(replica: Replica): Replica {
     replica.doc.on('update', (update: Uint8Array) => {
       if (this.#untold !== null) this.#untold.push(update)
-      else if (this.#renewal === null) this.#news.emit({ type: 'update', update, by: null })
+      else if (!this.#renewal.isUntold) this.#news.emit({ type: 'update', update, by: null })
     })
     return replica
   }
@@ -235,8 +258,7 @@ export class OpenDocument {
   /** Goes on from what was kept, if that counts still; else it is made of the streams. */
   async #begin(counted: ReadonlyMap<StreamKey, number>): Promise<void> {
     const { kept, streams, make } = this.#parts
-    const replica = await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })
-    if (replica === null) return
+    const replica = (await replicaOfKept(kept, { counted, streams, make: () => make(this.#own) })) ?? (await this.#made())
     this.#replica.doc.destroy()
     this.#fed = this.#fedOne(replica)
     // What was heard before it began counts for this replica too.
@@ -247,7 +269,7 @@ export class OpenDocument {
   /** A limit of the access list may be lifted again, so it is no stop for good. */
   #limit(stream: StreamKey, at: number): void {
     const stops = this.#replica.stop(stream, at, NOT_ALLOWED)
-    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renew('void')
+    if (stops.some(({ needsRebuild }) => needsRebuild)) this.#renewal.need('void', this.#fed)
     this.#noteStops(stops.filter((stop) => stop.stream !== stream))
   }
 
@@ -288,7 +310,7 @@ export class OpenDocument {
       for (const update of updates) this.#news.emit({ type: 'update', update, by })
       return result
     } catch (error) {
-      if (updates.length > 0) this.#renew('refused')
+      if (updates.length > 0) this.#renewal.need('refused', this.#fed)
       throw error
     } finally {
       this.#untold = null
@@ -300,7 +322,7 @@ export class OpenDocument {
     const own = this.#own
     const taken = this.#replica.takeBlocks()
     if (!taken.ok) {
-      this.#renew('refused')
+      this.#renewal.need('refused', this.#fed)
       const code = taken.isFull === true ? 'OVERLOADED' : 'PAYLOAD_TOO_LARGE'
       throw new NodeError(code, `the edit cannot be told to others: ${taken.reason}`, { next: [] })
     }
@@ -308,7 +330,7 @@ export class OpenDocument {
     try {
       await this.#parts.streams.append(own, taken.blocks.map(this.#parts.seal))
     } catch (error) {
-      this.#renew('refused')
+      this.#renewal.need('refused', this.#fed)
       throw asNodeError(error)
     }
     this.#fed.appended(own, taken.blocks.length)
@@ -322,16 +344,9 @@ export class OpenDocument {
     this.#parts.onWritten(own)
   }
 
-  #renew(why: Renewal): void {
-    this.#isStale = true
-    const before = this.#renewal
-    if (before === null) this.#renewal = { why, told: this.#fed }
-    else if (RENEWALS.indexOf(before.why) < RENEWALS.indexOf(why)) this.#renewal = { ...before, why }
-  }
-
   #noteStops(stops: readonly StreamStop[]): void {
     for (const stop of stops) {
-      if (stop.needsRebuild) this.#renew('void')
+      if (stop.needsRebuild) this.#renewal.need('void', this.#fed)
       const known = this.#stops.get(stop.stream)
       if (known !== undefined && known.at <= stop.at) continue
       this.#stops.set(stop.stream, stop)
@@ -341,25 +356,27 @@ export class OpenDocument {
 
   /** What holds something that does not count, or was not read to its end, nobody reads or edits. */
   async #beWhole(): Promise<void> {
-    if (this.#isStale || this.#isBehind) await this.#feed()
+    if (this.#renewal.isDue || this.#isBehind) await this.#feed()
   }
 
   /** Takes all that can be taken of the streams that may have more. When they cannot be read, the next one who needs it goes on. */
   async #feed(): Promise<void> {
     this.#isBehind = true
     do {
-      if (this.#isStale) this.#beginAnew()
+      if (this.#renewal.isDue) await this.#beginAnew()
       await this.#fed.feed()
-    } while (this.#isStale && !this.#isClosed)
+    } while (this.#renewal.isDue && !this.#isClosed)
     this.#isBehind = false
-    this.#tellRenewed()
+    const news = this.#isClosed ? null : this.#renewal.news(this.#fed)
+    if (news !== null) this.#news.emit(news)
   }
 
   /** A new replica: told what ended first, then to be fed with all streams. */
-  #beginAnew(): void {
-    this.#isStale = false
+  async #beginAnew(): Promise<void> {
+    const replica = await this.#made()
+    this.#renewal.isDue = false
     this.#replica.doc.destroy()
-    this.#fed = this.#fedOne(this.#parts.make(this.#own))
+    this.#fed = this.#fedOne(replica)
     for (const [stream, { at, reason }] of this.#stops) this.#replica.stop(stream, at, reason)
     for (const [stream, at] of this.#counted) {
       if (Number.isFinite(at)) this.#replica.stop(stream, at, NOT_ALLOWED)
@@ -367,12 +384,12 @@ export class OpenDocument {
     }
   }
 
-  /** Of what was refused nobody has heard: then those who hold it lack only what was read meanwhile. */
-  #tellRenewed(): void {
-    if (this.#renewal === null || this.#isClosed) return
-    const { why, told } = this.#renewal
-    this.#renewal = null
-    if (why !== 'refused') this.#news.emit({ type: 'reset', isMoved: why === 'moved' })
-    else if (!this.#fed.isAsFarAs(told)) this.#news.emit({ type: 'update', update: this.#replica.state(), by: null })
+  /** A replica that has seen nothing, but for the snapshot behind which the streams begin. */
+  async #made(): Promise<Replica> {
+    const base = await this.#parts.base()
+    const replica = this.#parts.make(this.#own)
+    const fault = base === null ? null : replica.load(base, true)
+    if (fault !== null) throw new NodeError('STORE_DAMAGED', `a snapshot of the document cannot be read: ${fault}`)
+    return replica
   }
 }

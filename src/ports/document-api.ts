@@ -72,6 +72,8 @@ export interface DocumentWriter {
   /** Key (z32) of its stream. A member whose home was restored has several. */
   readonly stream: string
   readonly blocks: number
+  /** The first of them that is here itself: what those before it wrote is in a snapshot. */
+  readonly from: number
   readonly bytes: number
   /** May it write now? */
   readonly mayWrite: boolean

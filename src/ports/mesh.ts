@@ -81,6 +81,8 @@ export interface MemberLog {
    * @throws NodeError TIMEOUT when no writer took it in time; INTERNAL when the log is closed.
    */
   submit(body: EntryBody, timeoutMs?: number): Promise<void>
+  /** Has the owner signed that a core (z32 of its key) is one of a document? The log never takes that back. */
+  isCoreSigned(coreKey: string): Promise<boolean>
   /** May this node append by itself now? */
   writable(): boolean
   /** Log positions, for `metrics` and tests: entries in the linearised log. */

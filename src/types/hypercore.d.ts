@@ -79,6 +79,8 @@ declare module 'hypercore' {
     readonly core: {
       readonly state: { readonly length: number }
       readonly header: { readonly frozen: boolean }
+      /** Which blocks are here: the first one from a place on that is not; -1 when there is none. */
+      readonly bitfield: { firstUnset(from: number): number }
       readonly replicator: {
         /** Ends that a multiplexer opens channels of this core; those that are open stay. */
         detachFrom(mux: Protomux): void

@@ -263,7 +263,7 @@ test('a node that hears that others have more of its stream than it has goes on 
   const { clientId } = program
   const stream = world.log.model.view().documents.get('notes')?.streams[0]?.coreKey ?? ''
   const block = sealBlock(encodeBlock({ sessions: 9, updates: [] }), {
-    document: bob.core.documents.idOf('notes'),
+    document: bob.core.documents.known.idOf('notes'),
     self: bob.id,
     tier: 1,
     ids: countingIds(),
@@ -314,7 +314,7 @@ test('a forked stream is on record once and a problem of the node, until its mem
 test('a document with many blocks is kept when its node stops, and no longer once it is forgotten', async (t: Assert) => {
   const { world, bob } = await scene(t)
   for (let at = 0; at < 300; at++) await write(bob.api(), `edit ${at}`)
-  const id = bob.core.documents.idOf('notes')
+  const id = bob.core.documents.known.idOf('notes')
   t.is(await bob.core.parts.documents.kept(id), null)
   await bob.core.close()
   t.ok(((await bob.core.parts.documents.kept(id))?.byteLength ?? 0) > 0)

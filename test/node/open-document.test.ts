@@ -4,7 +4,8 @@ import { keyToText, utf8 } from '../../src/kit/ids.js'
 import { Replica } from '../../src/domain/document/replica.js'
 import { openBlock, sealBlock } from '../../src/node/document-road.js'
 import { keptDocument } from '../../src/node/kept-documents.js'
-import { type DocumentNews, OpenDocument } from '../../src/node/open-document.js'
+import { OpenDocument } from '../../src/node/open-document.js'
+import type { DocumentNews } from '../../src/node/renewal.js'
 import type { DocumentStreams } from '../../src/ports/documents.js'
 import { countingIds } from '../support/counting-ids.js'
 import { hash } from '../support/membership.js'
@@ -60,8 +61,10 @@ class Scene {
           const blocks = await this.streams.read(stream, from, limit)
           this.read.set(stream, (this.read.get(stream) ?? 0) + blocks.length)
           return blocks
-        }
+        },
+        size: (stream) => this.streams.size(stream)
       },
+      base: () => Promise.resolve(null),
       own,
       written: (stream) => this.written.get(stream) ?? 0,
       mustHavePlace: () => {},

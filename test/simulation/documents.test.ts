@@ -42,6 +42,7 @@ class Writer {
     const document = new OpenDocument({
       make: (own) => new Replica({ guid: ID, hash, own }),
       streams,
+      base: () => Promise.resolve(null),
       own: this.own,
       written: () => 0,
       mustHavePlace: () => {},

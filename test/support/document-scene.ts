@@ -49,9 +49,10 @@ export class Program {
         this.doc = new Y.Doc()
         this.session = event.session
         this.clientId = event.clientId
-        if (event.clientId !== null) this.doc.clientID = event.clientId
       }
       if (event.type === 'open' || event.type === 'reset' || event.type === 'update') Y.applyUpdate(this.doc, event.update)
+      // Behind what it holds already: Yjs takes another one where it reads what was written with this one.
+      if (this.clientId !== null) this.doc.clientID = this.clientId
     }
   }
 

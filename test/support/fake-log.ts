@@ -1,3 +1,4 @@
+import { documentCoreKey } from '../../src/domain/membership/keys.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { seal } from '../../src/domain/membership/signing.js'
 import type { EntryBody, MembershipView, SignedCertificate } from '../../src/domain/membership/types.js'
@@ -8,6 +9,8 @@ import { type Actor, actor, type LogModel, MESH } from './membership.js'
 /** One log for all nodes of a test: what one writes, all read in the same turn. */
 export class FakeLog {
   readonly #listeners = new Set<(view: MembershipView) => void>()
+  /** False: the owner signs nothing. */
+  isSigned = true
   /** Entries that nodes submitted. */
   readonly submitted: EntryBody[] = []
   /** False: no writer takes anything. */
@@ -27,6 +30,7 @@ export class FakeLog {
         return () => this.#listeners.delete(listener)
       },
       submit: (body) => this.#submit(node, body),
+      isCoreSigned: (coreKey) => Promise.resolve(this.isSigned && this.model.records.has(documentCoreKey(coreKey))),
       writable: () => this.isWritable,
       length: () => this.model.entries.length
     }

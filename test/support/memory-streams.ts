@@ -1,11 +1,34 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
-import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers } from '../../src/ports/documents.js'
+import type {
+  DocumentStreams,
+  FollowedStream,
+  OwnStreamState,
+  StreamBeginning,
+  StreamHandlers,
+  StreamSize
+} from '../../src/ports/documents.js'
 import type { FakeNet } from './fake-links.js'
 import { keyText } from './membership.js'
 
+/** Blocks of one core, those before it begins left out. */
+interface HeldCore {
+  readonly beginning: StreamBeginning
+  readonly blocks: readonly Uint8Array[]
+}
+
 /** What the cores of one node hold, which survives its restarts. */
-type Held = Map<string, Uint8Array[]>
+type Held = Map<string, HeldCore>
+
+const EMPTY: HeldCore = { beginning: { blocks: 0, bytes: 0 }, blocks: [] }
+
+function lengthOf({ beginning, blocks }: HeldCore): number {
+  return beginning.blocks + blocks.length
+}
+
+function bytesOf(blocks: readonly Uint8Array[]): number {
+  return blocks.reduce((sum, { byteLength }) => sum + byteLength, 0)
+}
 
 /** Streams of documents of several nodes in one process: whoever is linked and follows a stream gets what the other has of it. */
 export class StreamNet {
@@ -25,7 +48,7 @@ export class StreamNet {
 
   /** The streams of a node; those of before when it starts again. */
   of(node: NodeId): DocumentStreams {
-    const held = this.#held.get(node) ?? new Map<string, Uint8Array[]>()
+    const held: Held = this.#held.get(node) ?? new Map()
     this.#held.set(node, held)
     const streams = new MemoryStreams(node, held, { net: this.#net, onChange: () => this.changed() })
     this.#nodes.set(node, streams)
@@ -68,7 +91,7 @@ class MemoryStreams implements DocumentStreams {
   readonly #onChange: () => void
   #followed = new Map<string, FollowedStream>()
   #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
-  /** Of those that were removed. */
+  /** As they are known to be, here or not. */
   readonly #lengths = new Map<string, number>()
   #isClosed = false
 
@@ -82,10 +105,13 @@ class MemoryStreams implements DocumentStreams {
   takeFrom(giver: MemoryStreams): void {
     if (this.#isClosed || giver.#isClosed) return
     for (const stream of this.#followed.keys()) {
-      const theirs = giver.#followed.get(stream)?.mayHave(this.#node) === true ? (giver.#held.get(stream) ?? []) : []
-      const own = this.#held.get(stream) ?? []
-      if (theirs.length <= own.length) continue
-      this.#held.set(stream, [...own, ...theirs.slice(own.length)])
+      const theirs = giver.#followed.get(stream)?.mayHave(this.#node) === true ? (giver.#held.get(stream) ?? EMPTY) : EMPTY
+      const own = this.#held.get(stream) ?? EMPTY
+      const missing = lengthOf(own)
+      // How long it is, is signed: that is known before its blocks are here.
+      this.#lengths.set(stream, Math.max(this.#lengths.get(stream) ?? 0, lengthOf(theirs)))
+      if (lengthOf(theirs) <= missing || theirs.beginning.blocks > missing) continue
+      this.#held.set(stream, { ...own, blocks: [...own.blocks, ...theirs.blocks.slice(missing - theirs.beginning.blocks)] })
       this.#net.moved++
       this.#handlers.onFetched(stream)
       this.#handlers.onBlocks(stream)
@@ -108,44 +134,61 @@ class MemoryStreams implements DocumentStreams {
 
   own(document: string): Promise<OwnStreamState> {
     const stream = keyText(`${this.#node}/${document}`)
-    return Promise.resolve({ stream, blocks: this.#held.get(stream)?.length ?? 0, isWhole: true })
+    return Promise.resolve({ stream, blocks: lengthOf(this.#held.get(stream) ?? EMPTY), isWhole: true })
   }
 
   kept(document: string): Promise<Uint8Array | null> {
-    return Promise.resolve(this.#held.get(`kept/${document}`)?.[0] ?? null)
+    return Promise.resolve(this.#held.get(`kept/${document}`)?.blocks[0] ?? null)
   }
 
   keep(document: string, bytes: Uint8Array | null): Promise<void> {
-    this.#held.set(`kept/${document}`, bytes === null ? [] : [bytes])
+    this.#held.set(`kept/${document}`, { ...EMPTY, blocks: bytes === null ? [] : [bytes] })
     return Promise.resolve()
   }
 
   append(stream: string, blocks: readonly Uint8Array[]): Promise<number> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'closed'))
-    const held = [...(this.#held.get(stream) ?? []), ...blocks]
+    const before = this.#held.get(stream) ?? EMPTY
+    const held = { ...before, blocks: [...before.blocks, ...blocks] }
     this.#held.set(stream, held)
     this.#handlers.onBlocks(stream)
     this.#onChange()
-    return Promise.resolve(held.length)
+    return Promise.resolve(lengthOf(held))
+  }
+
+  begin(stream: string, at: StreamBeginning): Promise<void> {
+    const { beginning, blocks } = this.#here(stream)
+    if (!this.#followed.has(stream) || at.blocks <= beginning.blocks) return Promise.resolve()
+    this.#held.set(stream, { beginning: at, blocks: blocks.slice(at.blocks - beginning.blocks) })
+    this.#handlers.onBlocks(stream)
+    this.#onChange()
+    return Promise.resolve()
+  }
+
+  bytesBefore(stream: string, until: number): Promise<number | null> {
+    const { beginning, blocks } = this.#here(stream)
+    if (until < beginning.blocks || until > beginning.blocks + blocks.length) return Promise.resolve(null)
+    return Promise.resolve(beginning.bytes + bytesOf(blocks.slice(0, until - beginning.blocks)))
   }
 
   read(stream: string, from: number, limit: number): Promise<readonly Uint8Array[]> {
-    const blocks = this.#followed.has(stream) ? (this.#held.get(stream) ?? []) : []
-    return Promise.resolve(blocks.slice(from, from + limit))
+    const { beginning, blocks } = this.#here(stream)
+    const at = from - beginning.blocks
+    return Promise.resolve(at < 0 ? [] : blocks.slice(at, at + Math.max(limit, 0)))
   }
 
-  size(stream: string): { blocks: number; bytes: number } {
-    const blocks = this.#followed.has(stream) ? (this.#held.get(stream) ?? []) : []
-    return { blocks: blocks.length, bytes: blocks.reduce((sum, { byteLength }) => sum + byteLength, 0) }
+  size(stream: string): StreamSize {
+    const here = this.#here(stream)
+    return { blocks: lengthOf(here), from: here.beginning.blocks, bytes: bytesOf(here.blocks) }
   }
 
   length(stream: string): Promise<number> {
-    return Promise.resolve(Math.max(this.#lengths.get(stream) ?? 0, this.#held.get(stream)?.length ?? 0))
+    return Promise.resolve(Math.max(this.#lengths.get(stream) ?? 0, lengthOf(this.#held.get(stream) ?? EMPTY)))
   }
 
   remove(streams: readonly string[]): Promise<void> {
     for (const stream of streams) {
-      this.#lengths.set(stream, this.#held.get(stream)?.length ?? 0)
+      this.#lengths.set(stream, Math.max(this.#lengths.get(stream) ?? 0, lengthOf(this.#held.get(stream) ?? EMPTY)))
       this.#held.delete(stream)
     }
     return Promise.resolve()
@@ -154,5 +197,9 @@ class MemoryStreams implements DocumentStreams {
   close(): Promise<void> {
     this.#isClosed = true
     return Promise.resolve()
+  }
+
+  #here(stream: string): HeldCore {
+    return (this.#followed.has(stream) ? this.#held.get(stream) : undefined) ?? EMPTY
   }
 }

@@ -195,8 +195,8 @@ export async function until<N extends WatchName>(
 }
 
 /** Calls again and again until the result fits: for what no watch tells. Bounded by a minute. */
-export async function untilTrue(check: () => Promise<boolean> | boolean, what: string): Promise<void> {
-  const end = Date.now() + PATIENCE_MS
+export async function untilTrue(check: () => Promise<boolean> | boolean, what: string, patienceMs = PATIENCE_MS): Promise<void> {
+  const end = Date.now() + patienceMs
   while (!(await check())) {
     if (Date.now() > end) throw new Error(`never came true: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 20))

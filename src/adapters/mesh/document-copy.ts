@@ -1,6 +1,7 @@
 import fs from 'node:fs/promises'
 import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
+import { beginningOf, heldOf, setBeginning } from './core-beginning.js'
 
 /**
  * Copies what is here of the streams of documents into a new store, the way a peer gets it. That store has a seed of its own, so
@@ -16,7 +17,7 @@ export async function copyStreams(from: Corestore, dir: string): Promise<void> {
       const source = from.get({ discoveryKey, writable: false })
       try {
         await source.ready()
-        if (source.contiguousLength > 0 && !source.core.header.frozen) await copyStream(source, to)
+        if (source.length > 0 && !source.core.header.frozen) await copyStream(source, to)
       } finally {
         await source.close()
       }
@@ -27,12 +28,17 @@ export async function copyStreams(from: Corestore, dir: string): Promise<void> {
 }
 
 async function copyStream(source: Hypercore, to: Corestore): Promise<void> {
+  const beginning = await beginningOf(source)
+  const held = heldOf(source, beginning)
+  if (held <= beginning.blocks) return
   const target = to.get({ key: source.key, writable: false })
   const streams = [source.replicate(true), target.replicate(false)] as const
   for (const stream of streams) stream.on('error', () => {})
   streams[0].pipe(streams[1]).pipe(streams[0])
   try {
-    await target.download({ start: 0, end: source.contiguousLength }).done()
+    await target.ready()
+    if (beginning.blocks > 0) await setBeginning(target, beginning)
+    await target.download({ start: beginning.blocks, end: held }).done()
   } finally {
     for (const stream of streams) stream.destroy()
     await target.close()

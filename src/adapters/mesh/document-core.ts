@@ -4,7 +4,8 @@ import type Protomux from 'protomux'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { StreamSize } from '../../ports/documents.js'
+import type { StreamBeginning, StreamSize } from '../../ports/documents.js'
+import { beginningOf, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from './core-beginning.js'
 
 /** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
@@ -13,6 +14,8 @@ export const MAX_STREAM_BYTES = 268_435_456
  * small and many, and what comes together is checked and stored together.
  */
 const MAX_REQUESTS = 512
+/** Blocks that are read at once to add up their bytes. */
+const SUM_BLOCKS = 256
 
 /** What {@link DocumentCore} needs. */
 export interface DocumentCoreParts {
@@ -37,6 +40,8 @@ export class DocumentCore {
   readonly #parts: DocumentCoreParts
   readonly #attached = new Set<Protomux>()
   #core: Hypercore | null = null
+  #beginning: CoreBeginning = NO_BEGINNING
+  #download: ReturnType<Hypercore['download']> | null = null
   /** Blocks that were told of. */
   #told = 0
   #isClosed = false
@@ -70,8 +75,8 @@ export class DocumentCore {
     const core = this.#core
     if (this.#isForked || this.#isClosed) return []
     if (core === null) throw cannotOpen()
-    const end = Math.min(core.contiguousLength, from + limit)
-    if (from >= end) return []
+    const end = Math.min(this.#held(core), from + limit)
+    if (from < this.#beginning.blocks || from >= end) return []
     const blocks = await Promise.all(Array.from({ length: end - from }, (_, place) => core.get(from + place, { wait: false })))
     const hole = blocks.indexOf(null)
     return (hole === -1 ? blocks : blocks.slice(0, hole)) as Uint8Array[]
@@ -79,7 +84,44 @@ export class DocumentCore {
 
   /** How much of it is here. */
   size(): StreamSize {
-    return { blocks: this.#core?.contiguousLength ?? 0, bytes: this.#core?.byteLength ?? 0 }
+    const core = this.#core
+    const { blocks, bytes } = this.#beginning
+    return core === null
+      ? { blocks: 0, from: 0, bytes: 0 }
+      : { blocks: this.#held(core), from: blocks, bytes: Math.max(core.byteLength - bytes, 0) }
+  }
+
+  /** Lets it begin later. */
+  async begin(at: StreamBeginning): Promise<void> {
+    await this.#opening
+    if (this.#isClosed || at.blocks <= this.#beginning.blocks) return
+    const core = this.#core
+    if (core === null) throw cannotOpen()
+    const isShort = this.#beginning.isShort || this.#held(core) < at.blocks
+    const beginning = { blocks: at.blocks, bytes: at.bytes, isShort }
+    // One with two tales takes nothing more, and nothing of it is read.
+    if (!this.#isForked) await setBeginning(core, beginning)
+    this.#beginning = beginning
+    // Whoever writes it hears that others have more of it.
+    if (isShort) this.#parts.onFetched(this.#parts.stream)
+    if (this.#isForked) return
+    await core.clear(0, Math.min(at.blocks, core.length))
+    this.#fetch(core)
+    this.#tell(core)
+  }
+
+  /** Bytes of its first blocks; null when not all of them are or were here. */
+  async bytesBefore(blocks: number): Promise<number | null> {
+    await this.#opening
+    let { blocks: at, bytes } = this.#beginning
+    if (blocks < at) return null
+    while (at < blocks) {
+      const some = await this.read(at, Math.min(SUM_BLOCKS, blocks - at))
+      if (some.length === 0) return null
+      at += some.length
+      bytes += some.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    }
+    return bytes
   }
 
   /** Blocks that it is known to have, here or not; null when it cannot be opened. */
@@ -88,10 +130,12 @@ export class DocumentCore {
     return this.#core?.length ?? null
   }
 
-  /** Removes its blocks. */
+  /** Removes its blocks. Fetched again it is from the first one on that somebody has. */
   async clear(): Promise<void> {
     await this.#opening
-    if (this.#core !== null) await this.#core.clear(0, this.#core.length)
+    if (this.#core === null) return
+    await this.#core.clear(0, this.#core.length)
+    if (this.#beginning.blocks > 0) await setBeginning(this.#core, { ...NO_BEGINNING, isShort: true })
   }
 
   /** It has two tales: nothing of it is read any more. The engine closes it; opened again it shows this node's tale to who has the other. */
@@ -122,6 +166,9 @@ export class DocumentCore {
     await core.ready()
     if (this.#isClosed) return await core.close()
     core.core.replicator.setInflightRange(MAX_REQUESTS, MAX_REQUESTS)
+    this.#beginning = await beginningOf(core)
+    // Killed in between, it may have remembered where the stream begins and not removed what is before.
+    if (this.#beginning.blocks > 0 && core.core.bitfield.firstUnset(0) !== 0) await core.clear(0, this.#beginning.blocks)
     this.#core = core
     this.#isForked ||= core.core.header.frozen
     if (!this.#isForked) {
@@ -130,10 +177,19 @@ export class DocumentCore {
         this.#parts.onFetched(stream)
         this.#tell(core)
       })
-      core.download({ start: 0, end: -1 })
+      this.#fetch(core)
     }
     this.attach(this.#wanted)
     this.#tell(core)
+  }
+
+  #fetch(core: Hypercore): void {
+    this.#download?.destroy()
+    this.#download = core.download({ start: this.#beginning.blocks, end: -1 })
+  }
+
+  #held(core: Hypercore): number {
+    return heldOf(core, this.#beginning)
   }
 
   #grown(core: Hypercore): void {
@@ -145,12 +201,13 @@ export class DocumentCore {
   }
 
   #mayFetch({ byteLength }: Hypercore): boolean {
-    return byteLength <= MAX_STREAM_BYTES
+    return byteLength - this.#beginning.bytes <= MAX_STREAM_BYTES
   }
 
   #tell(core: Hypercore): void {
-    if (this.#isClosed || this.#isForked || core.contiguousLength <= this.#told) return
-    this.#told = core.contiguousLength
+    const held = this.#held(core)
+    if (this.#isClosed || this.#isForked || held <= this.#told) return
+    this.#told = held
     this.#parts.onBlocks(this.#parts.stream)
   }
 

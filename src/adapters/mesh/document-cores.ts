@@ -6,8 +6,9 @@ import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
+import type { DocumentStreams, FollowedStream, OwnStreamState, StreamBeginning, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
+import { beginningOf, type CoreBeginning, heldOf } from './core-beginning.js'
 import { copyStreams } from './document-copy.js'
 import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
@@ -24,7 +25,13 @@ export interface DocumentCoresParts {
 
 /** Name of what is kept of a document. */
 const KEPT = 'kept'
-const NOTHING: StreamSize = { blocks: 0, bytes: 0 }
+const NOTHING: StreamSize = { blocks: 0, from: 0, bytes: 0 }
+
+/** A core that this node writes, and where it begins here. */
+interface OwnCore {
+  readonly core: Hypercore
+  beginning: CoreBeginning
+}
 
 interface Followed {
   readonly core: DocumentCore
@@ -36,7 +43,7 @@ export class DocumentCores implements DocumentStreams {
   readonly #parts: DocumentCoresParts
   readonly #links = new Map<Protomux, NodeId>()
   readonly #followed = new Map<StreamKey, Followed>()
-  readonly #own = new Map<StreamKey, Hypercore>()
+  readonly #own = new Map<StreamKey, OwnCore>()
   #store: Promise<Corestore> | null = null
   /** Finds forks; there once a store is. */
   #forks: WriterCores | null = null
@@ -83,20 +90,34 @@ export class DocumentCores implements DocumentStreams {
     const core = (await this.#open()).get({ name: `own/${document}`, active: false })
     await core.ready()
     const stream = keyToText(core.key)
-    if (this.#own.has(stream)) await core.close()
-    else this.#own.set(stream, core)
-    const { length, contiguousLength } = this.#own.get(stream) ?? core
-    return { stream, blocks: length, isWhole: contiguousLength === length }
+    const fresh = { core, beginning: await beginningOf(core) }
+    const own = this.#own.get(stream) ?? fresh
+    if (own === fresh) this.#own.set(stream, own)
+    else await core.close()
+    return { stream, blocks: own.core.length, isWhole: isWhole(own) }
   }
 
   async append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number> {
-    const core = this.#own.get(stream)
-    if (core === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
-    if (core.contiguousLength < core.length) throw new NodeError('CONFLICT', 'others have more of the stream of this node than it has')
-    const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength)
+    const own = this.#own.get(stream)
+    if (own === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
+    const { core, beginning } = own
+    if (!isWhole(own)) throw new NodeError('CONFLICT', 'others have more of the stream of this node than it has')
+    const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength - beginning.bytes)
     if (bytes > MAX_STREAM_BYTES) throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)
     const { length } = await core.append(blocks)
     return length
+  }
+
+  async begin(stream: StreamKey, at: StreamBeginning): Promise<void> {
+    const followed = this.#followed.get(stream)
+    if (followed === undefined) return
+    await followed.core.begin(at)
+    const own = this.#own.get(stream)
+    if (own !== undefined) own.beginning = await beginningOf(own.core)
+  }
+
+  bytesBefore(stream: StreamKey, blocks: number): Promise<number | null> {
+    return this.#followed.get(stream)?.core.bytesBefore(blocks) ?? Promise.resolve(null)
   }
 
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]> {
@@ -137,7 +158,7 @@ export class DocumentCores implements DocumentStreams {
 
   async remove(streams: readonly StreamKey[]): Promise<void> {
     for (const stream of streams) {
-      await this.#own.get(stream)?.close()
+      await this.#own.get(stream)?.core.close()
       this.#own.delete(stream)
       const core = this.#core(stream)
       await core.clear()
@@ -211,4 +232,9 @@ export class DocumentCores implements DocumentStreams {
   #fault(stream: StreamKey, reason: string): void {
     if (!this.#isClosed) this.#parts.telemetry.log('warn', 'a stream of a document', { stream, reason })
   }
+}
+
+/** Is all of it here, from where it begins on? */
+function isWhole({ core, beginning }: OwnCore): boolean {
+  return !beginning.isShort && core.length >= beginning.blocks && heldOf(core, beginning) === core.length
 }

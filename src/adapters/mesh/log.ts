@@ -9,6 +9,7 @@ import { Emitter } from '../../kit/events.js'
 import { keyFromText, keyToText } from '../../kit/ids.js'
 import type { MeshId, NodeId } from '../../kit/ids.js'
 import type { Sign, Verify } from '../../kit/sign.js'
+import { documentCoreKey } from '../../domain/membership/keys.js'
 import { seal } from '../../domain/membership/signing.js'
 import type { Entry, EntryBody, MembershipView } from '../../domain/membership/types.js'
 import type { MemberLog } from '../../ports/mesh.js'
@@ -65,6 +66,7 @@ export class AutobaseLog implements MemberLog {
   readonly #intake: EntryIntake
   readonly #catchUp: CatchUp
   readonly #ownPast: OwnPast
+  readonly #signedView: SignedView
   #writerCores: WriterCores | null = null
   readonly #submissions = new Set<Submission>()
   /** Told of a core that is forked (z32); members whose entries are not taken. */
@@ -99,11 +101,11 @@ export class AutobaseLog implements MemberLog {
       clock: parts.clock,
       isLost: parts.isRolledBack === true
     })
-    const signedView = new SignedView(parts.store, base)
+    this.#signedView = new SignedView(parts.store, base)
     this.#catchUp = new CatchUp({
       clock: parts.clock,
-      lengths: () => signedView.lengths(),
-      isAstray: () => signedView.isAstray(),
+      lengths: () => this.#signedView.lengths(),
+      isAstray: () => this.#signedView.isAstray(),
       jump: () => this.#jump()
     })
   }
@@ -226,6 +228,16 @@ export class AutobaseLog implements MemberLog {
       isQuarantined: (nodeId) => this.#quarantine?.has(nodeId) === true,
       wouldChange: (entry) => this.#wouldChange(entry),
       append: (entry) => this.#appender.append(entry)
+    }
+  }
+
+  async isCoreSigned(coreKey: string): Promise<boolean> {
+    const snapshot = this.#base.view.snapshot()
+    try {
+      const entry = await snapshot.get(documentCoreKey(coreKey))
+      return entry !== null && entry.seq < this.#base.view.core.core.state.length && !(await this.#signedView.isAstray())
+    } finally {
+      await snapshot.close()
     }
   }
 

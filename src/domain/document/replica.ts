@@ -4,8 +4,8 @@ import type { Hash } from '../../kit/sign.js'
 import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
-import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from './snapshot.js'
-import { type CheckedBlock, DocumentStream, type StreamEnd } from './stream.js'
+import { decodeSnapshot, encodeSnapshot, type SnapshotHead, type SnapshotState } from './snapshot.js'
+import { type CheckedBlock, DocumentStream, type StreamEnd, type StreamPast } from './stream.js'
 import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update.js'
 import { blocker, gapFilling } from './needs.js'
 
@@ -91,6 +91,8 @@ export class Replica {
   #ownMeanwhile: number | null = null
   /** Holds something that no longer counts, or that nobody else can take. */
   #isVoid = false
+  /** Holds emptiness in the place of what an ended stream never wrote. */
+  #hasGaps = false
 
   constructor(options: ReplicaOptions) {
     this.#options = options
@@ -237,48 +239,55 @@ export class Replica {
   }
 
   /**
-   * The document and what its streams have left here, as bytes (format v2 of Yjs inside). Blocks that wait are not in it. Not of a
-   * replica that is to be made anew.
+   * The document and what its streams have left here, as bytes (format v1 of Yjs inside). Blocks that wait are not in it. Not of a
+   * replica that is to be made anew. `sizes`: bytes of the blocks of streams that are in it.
    */
-  snapshot(): Uint8Array {
+  snapshot(sizes: ReadonlyMap<StreamKey, number> = new Map()): Uint8Array {
+    const streams = this.pasts().map(({ key, past, end }) => ({ key, ...past, bytes: sizes.get(key) ?? 0, end }))
+    return encodeSnapshot({ guid: this.doc.guid, hasGaps: this.#hasGaps, streams }, this.doc)
+  }
+
+  /** Could others make it of the blocks that it holds alone? Not with gaps: these follow from blocks behind, or from access lists. */
+  get isWritable(): boolean {
+    return !this.#hasGaps
+  }
+
+  /** What its streams have left in it, in the order of their keys. */
+  pasts(): { readonly key: StreamKey; readonly past: StreamPast; readonly end: StreamEnd | null }[] {
     const clockOf = (client: number): number => Y.getState(this.doc.store, client)
-    const streams = [...this.#streams.values()].map((stream) => {
-      const { length, opened, clients } = stream.past(clockOf)
-      return {
-        key: stream.key,
-        length,
-        opened: [...opened],
-        clients: clients.map((one) => ({ ...one, runs: steps(one.runs) })),
-        end: stream.end
-      }
-    })
-    return encodeSnapshot({ guid: this.doc.guid, streams: streams.sort((a, b) => (a.key < b.key ? -1 : 1)) }, this.doc)
+    const pasts = [...this.#streams.values()].map((stream) => ({ key: stream.key, past: stream.past(clockOf), end: stream.end }))
+    return pasts.sort((a, b) => (a.key < b.key ? -1 : 1))
   }
 
   /**
    * Begins with a snapshot instead of nothing; for a replica that was given no block yet. Returns why it cannot, or null. A
-   * snapshot is believed: take none but of this node or of a member who may write the document.
+   * snapshot is believed: take none but of this node or of a member who may write the document. `isInForce`: all that it holds
+   * counts for good, wherever its streams end.
    */
-  load(bytes: Uint8Array): string | null {
+  load(bytes: Uint8Array, isInForce = false): string | null {
     if (this.#streams.size > 0) return 'the replica has begun already'
     const snapshot = decodeSnapshot(bytes)
     if (!snapshot.ok) return snapshot.reason
     if (snapshot.head.guid !== this.doc.guid) return 'a snapshot of another document'
     const scratch = snapshot.open()
     if (scratch === null) return 'a snapshot whose document cannot be read'
-    return this.#follow(snapshot.head, scratch)
+    return this.#follow(snapshot.head, scratch, isInForce)
   }
 
-  #follow({ streams }: SnapshotHead, state: { readonly clocks: ReadonlyMap<number, number>; readonly update: Uint8Array }): string | null {
+  #follow({ streams, hasGaps }: SnapshotHead, { clocks, update }: SnapshotState, isInForce: boolean): string | null {
     for (const { key, opened } of streams) this.#ids.open(key, opened.length)
-    if ([...state.clocks.keys()].some((client) => this.#ids.ownerOf(client) === null)) return 'a snapshot with a clientID of nobody'
-    for (const { key, length, opened, clients, end } of streams) {
-      const past = { length, opened, clients: clients.map((one) => ({ ...one, runs: sums(one.runs) })) }
-      const stream = new DocumentStream(key, this.#ids, past)
-      stream.end = end
-      this.#streams.set(key, stream)
+    for (const past of streams) {
+      const stream = new DocumentStream(past.key, this.#ids, { past, floor: isInForce ? past.length : 0 })
+      // Whoever reads on finds an end again; one by an access list may be lifted.
+      stream.end = isInForce ? null : past.end
+      this.#streams.set(past.key, stream)
     }
-    Y.applyUpdateV2(this.doc, state.update, FROM_STREAMS)
+    this.#hasGaps = hasGaps
+    const isOf = (client: number): boolean => (isInForce ? this.#ids.ownerOf(client) : this.#onceOwnerOf(client)) !== null
+    if (![...clocks.keys()].every(isOf)) return 'a snapshot with a clientID of nobody'
+    const written = new Map(streams.flatMap(({ clients }) => clients.map(({ client, clock }) => [client, clock] as const)))
+    if (isInForce && (hasGaps || [...clocks].some(([client, clock]) => written.get(client) !== clock))) return 'a snapshot with gaps'
+    Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
   }
 
@@ -306,7 +315,8 @@ export class Replica {
     return stream === null ? [] : [this.#end(stream, { at: stream.openedAt(session), reason: CLASH })]
   }
 
-  #end(stream: DocumentStream, end: StreamEnd): StreamStop {
+  #end(stream: DocumentStream, { at, reason }: StreamEnd): StreamStop {
+    const end = { at: Math.max(at, stream.floor), reason }
     if (stream.end === null || end.at < stream.end.at) stream.end = end
     const needsRebuild = stream.length > stream.end.at
     this.#isVoid ||= needsRebuild
@@ -347,6 +357,7 @@ export class Replica {
       const stream = owner === null ? undefined : this.#streams.get(owner)
       // What an ended stream never wrote is not coming: emptiness takes its place, the same on every replica.
       if (stream === undefined || stream.end === null || stream.applied < stream.end.at) return false
+      this.#hasGaps = true
       Y.applyUpdate(this.doc, gapFilling(missing, Y.getState(this.doc.store, missing.client)), FROM_STREAMS)
     }
     return false
@@ -383,14 +394,4 @@ export class Replica {
     }
     return isWhole && this.doc.store.pendingStructs === null && this.doc.store.pendingDs === null
   }
-}
-
-/** Rising numbers as the first one and how much each is further on than the one before: short ones. And back. */
-function steps(numbers: readonly number[]): number[] {
-  return numbers.map((number, place) => number - (numbers[place - 1] ?? 0))
-}
-
-function sums(numbers: readonly number[]): number[] {
-  let sum = 0
-  return numbers.map((step) => (sum += step))
 }

@@ -3,38 +3,47 @@ import * as Y from 'yjs'
 import { z } from 'zod'
 import { fromUtf8, isKeyText, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
-import { MAX_SESSIONS } from './client-ids.js'
-
-/** Bounds of a snapshot in bytes: what it says of the streams, and the document. */
-export const SNAPSHOT_LIMITS = { maxHeadBytes: 1_048_576, maxDocumentBytes: 33_554_432 } as const
+import { MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { SNAPSHOT_LIMITS } from './snapshot-limits.js'
+import type { StreamEnd, StreamPast } from './stream.js'
+import { stateFault } from './update.js'
 
 const Length = z.int().nonnegative()
 const HeadSchema = z.object({
   guid: z.string().min(1).max(128),
+  /** Does emptiness stand in it where an ended stream never wrote? */
+  hasGaps: z.boolean(),
   streams: z
     .array(
       z.object({
         key: z.custom<string>(isKeyText),
         /** Blocks that are in the snapshot, and which of them opened each session. */
         length: Length,
+        /** Of these blocks; 0 where nobody added them up. */
+        bytes: Length,
         opened: z.array(Length).max(MAX_SESSIONS),
-        /** Of each of its clientIDs how far it got, and where its runs begin: the first one, then how much further on each. */
-        clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length) })),
+        /** Of each of its clientIDs how far it got, and where its runs begin, rising. As bytes: the first one, then how much further on each. */
+        clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length).transform(sums) })),
         /** How the stream ended; null while it goes on. */
         end: z.object({ at: Length, reason: z.string().max(256) }).nullable()
       })
     )
     .max(4096)
+    .refine((streams) => new Set(streams.map(({ key }) => key)).size === streams.length, 'a stream stands in it twice')
 })
 
 /** Which document a snapshot is of, and how far it follows each stream. */
-export type SnapshotHead = z.infer<typeof HeadSchema>
+export interface SnapshotHead {
+  readonly guid: string
+  readonly hasGaps: boolean
+  readonly streams: readonly (StreamPast & { readonly key: StreamKey; readonly bytes: number; readonly end: StreamEnd | null })[]
+}
 
 /** A snapshot's document, read once. */
-interface SnapshotState {
+export interface SnapshotState {
   /** How far each clientID got. */
   readonly clocks: ReadonlyMap<number, number>
-  /** In the format v2 of Yjs. */
+  /** In the format v1 of Yjs. */
   readonly update: Uint8Array
 }
 
@@ -43,14 +52,28 @@ export type SnapshotReading =
   | { readonly ok: true; readonly head: SnapshotHead; open(): SnapshotState | null }
   | { readonly ok: false; readonly reason: string }
 
-/** A document with what its replica knows of streams, as bytes: length and JSON of the head, then an update of Yjs (v2). */
+/** A document with what its replica knows of streams, as bytes: length and JSON of the head, then an update of Yjs (v1). */
 export function encodeSnapshot(head: SnapshotHead, doc: Y.Doc): Uint8Array {
-  const text = c.encode(c.buffer, utf8(JSON.stringify(head)))
-  const update = Y.encodeStateAsUpdateV2(doc)
+  const text = c.encode(c.buffer, utf8(JSON.stringify({ ...head, streams: head.streams.map(written) })))
+  const update = Y.encodeStateAsUpdate(doc)
   const bytes = new Uint8Array(text.byteLength + update.byteLength)
   bytes.set(text)
   bytes.set(update, text.byteLength)
   return bytes
+}
+
+function written(stream: SnapshotHead['streams'][number]): unknown {
+  return { ...stream, clients: stream.clients.map((one) => ({ ...one, runs: steps(one.runs) })) }
+}
+
+/** Rising numbers as the first one and how much each is further on than the one before: short ones. And back. */
+function steps(numbers: readonly number[]): number[] {
+  return numbers.map((number, place) => number - (numbers[place - 1] ?? 0))
+}
+
+function sums(numbers: readonly number[]): number[] {
+  let sum = 0
+  return numbers.map((step) => (sum += step))
 }
 
 /** Reads what {@link encodeSnapshot} wrote. Never throws. */
@@ -71,11 +94,12 @@ export function decodeSnapshot(bytes: Uint8Array): SnapshotReading {
   }
 }
 
-/** Read into a document that is thrown away: Yjs throws in the middle, and half of it must not get into the real one. */
+/** Read into a document that is thrown away: what waits for something that is not there must not get into the real one. */
 function opened(update: Uint8Array): SnapshotState | null {
+  if (stateFault(update) !== null) return null
   const doc = new Y.Doc({ guid: 'snapshot', gc: true })
   try {
-    Y.applyUpdateV2(doc, update)
+    Y.applyUpdate(doc, update)
     const isWhole = doc.store.pendingStructs === null && doc.store.pendingDs === null
     return isWhole ? { clocks: Y.decodeStateVector(Y.encodeStateVector(doc)), update } : null
   } catch {

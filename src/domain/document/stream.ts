@@ -49,6 +49,8 @@ export class DocumentStream {
   readonly key: StreamKey
   /** Blocks that are applied. */
   applied: number
+  /** Blocks that count whatever comes: a snapshot in force holds them. */
+  readonly floor: number
   /** Why it ended; null while it goes on. */
   end: StreamEnd | null = null
   readonly waiting: CheckedBlock[] = []
@@ -63,8 +65,9 @@ export class DocumentStream {
   /** For each of its clientIDs the clocks at which a run begins: text that was written on and on, each piece behind the one before. */
   readonly #runs = new Map<number, number[]>()
 
-  constructor(key: StreamKey, ids: ClientIds, past: StreamPast = NO_PAST) {
+  constructor(key: StreamKey, ids: ClientIds, { past = NO_PAST, floor = 0 }: { past?: StreamPast; floor?: number } = {}) {
     this.key = key
+    this.floor = floor
     this.#ids = ids
     this.applied = past.length
     this.#announced = past.opened.length

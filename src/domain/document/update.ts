@@ -18,6 +18,9 @@ export const EDIT_LIMITS = {
   maxBytes: 16_777_216,
   maxParts: 1_048_576
 } as const
+/** Parts of a whole document. */
+const MAX_STATE_PARTS = 2_097_152
+const BEHIND = 'something stands behind its end'
 
 /** So many clocks of a clientID, from one on. */
 export interface ClockRange {
@@ -67,6 +70,20 @@ export function readUpdate(bytes: Uint8Array, limits: EditLimits = UPDATE_LIMITS
   }
 }
 
+/**
+ * Why a whole document as one update (v1) must not be given to Yjs; null when it may be. As {@link readUpdate}, for many clientIDs;
+ * whether all of it stands on something shows when it is applied.
+ */
+export function stateFault(bytes: Uint8Array): string | null {
+  try {
+    new UpdateWalk(bytes, MAX_STATE_PARTS).walk()
+    return null
+  } catch (error) {
+    if (!(error instanceof UpdateFault)) throw error
+    return error.message
+  }
+}
+
 /** One walk over an update. */
 class UpdateWalk {
   readonly #cursor: UpdateCursor
@@ -81,13 +98,20 @@ class UpdateWalk {
     this.#maxParts = maxParts
   }
 
+  /** Over a whole document. */
+  walk(): void {
+    for (let left = this.#cursor.count(2); left > 0; left--) this.#structs()
+    this.#deletes(null)
+    if (this.#cursor.left > 0) throw new UpdateFault(BEHIND)
+  }
+
   read(): UpdateContents {
     const clients = this.#cursor.uint()
     // Structs of two clientIDs can wait for each other for ever; whoever writes has one of its own.
     if (clients > 1) throw new UpdateFault('it writes for more than one clientID')
     const writes = clients === 1 ? this.#structs() : null
     const deletes = this.#deletes(writes)
-    if (this.#cursor.left > 0) throw new UpdateFault('something stands behind its end')
+    if (this.#cursor.left > 0) throw new UpdateFault(BEHIND)
     return { writes, needs: this.#needs, deletes, breaks: this.#breaks, crossings: this.#crossings }
   }
 

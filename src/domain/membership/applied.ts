@@ -1,5 +1,5 @@
 import type { NodeId } from '../../kit/ids.js'
-import { isStreamOf } from './fold-document.js'
+import { isFurther, isStreamOf } from './fold-document.js'
 import type { Certificate, Entry, MembershipView } from './types.js'
 
 /** Does the view already show what the entry says, or something newer that supersedes it? */
@@ -28,6 +28,8 @@ export function isApplied(view: MembershipView, entry: Entry): boolean {
       return (view.documents.get(body.name)?.access?.access.serial ?? 0) >= body.access.serial
     case 'document-stream':
       return view.documents.get(body.name)?.streams.some(isStreamOf(entry.by, body.coreKey)) === true
+    case 'document-snapshot':
+      return !isFurther(view.documents.get(body.name), body)
     case 'card':
       return isRevoked(view, entry.by) || (cardRevision(view, entry, body.card.body.id) ?? -1) >= body.card.body.revision
     case 'card-removed':

@@ -4,7 +4,7 @@ import { accessOf, mayRestrict, newerAccess } from '../document/access.js'
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from './keys.js'
 import { serialFault } from './serial.js'
-import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody } from './types.js'
+import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody, StreamLengths } from './types.js'
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
@@ -14,6 +14,8 @@ export const MAX_DOCUMENTS_OF_MEMBER = 1024
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
+/** Blocks that a snapshot holds at least beside those of the one before. */
+export const SNAPSHOT_BLOCKS = 1024
 
 type Body<K extends EntryBody['kind']> = Extract<EntryBody, { readonly kind: K }>
 
@@ -58,7 +60,10 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths }: Body
   }
   const next = { access, by, lengths }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
-  return put(new Map([[documentKey(name), { ...record, access: next }]]))
+  const { snapshot, ...rest } = record
+  // Whoever signs a list says what counts: a snapshot that holds more of a stream is in force no more.
+  const isLess = Object.entries(snapshot?.lengths ?? {}).some(([stream, length]) => lengthOf(lengths, stream) < length)
+  return put(new Map([[documentKey(name), { ...(isLess ? rest : record), access: next }]]))
 }
 
 function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullable<DocumentRecord['access']>, owner: NodeId): boolean {
@@ -86,6 +91,46 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'docume
       [documentCoreKey(coreKey), name]
     ])
   )
+}
+
+/**
+ * Puts a snapshot in force: of a member that may write the document, of streams of its, further on than the one before. From
+ * then on all that it holds counts, until an access list is signed that lets less of a stream count.
+ */
+export function foldDocumentSnapshot(
+  scene: Scene,
+  { name, serial, coreKey, blocks, hash, lengths }: Body<'document-snapshot'>
+): FoldResult {
+  const { records, mesh, author } = scene
+  const record = records.document(name)
+  if (record === null) return skip('the document is unknown')
+  if (records.documentOfCore(coreKey) !== null) return skip('its core is one of a document already')
+  const guarded = { owner: mesh.owner, creator: record.creator, access: record.access?.access ?? null }
+  if (!accessOf(guarded, memberOf(author.certificate.body)).mayWrite) return skip('its author may not write the document')
+  if (serial !== (record.access?.access.serial ?? 0)) return skip('it was made under another access list')
+  if (!isFurther(record, { lengths })) return skip('it is not far enough behind the one in force')
+  const known = new Set(record.streams.map((stream) => stream.coreKey))
+  if (Object.keys(lengths).some((stream) => !known.has(stream))) return skip('it is of a stream that is not one of the document')
+  return put(
+    new Map<string, unknown>([
+      [documentKey(name), { ...record, snapshot: { coreKey, blocks, hash, lengths } }],
+      [documentCoreKey(coreKey), name]
+    ])
+  )
+}
+
+/** Is a snapshot of a document so much further on than the one in force that it takes its place? */
+export function isFurther(record: DocumentRecord | undefined, { lengths }: StreamLengths): boolean {
+  if (record === undefined) return true
+  const before = Object.entries(record.snapshot?.lengths ?? {})
+  if (before.some(([stream, length]) => lengthOf(lengths, stream) < length)) return false
+  const sum = (all: readonly number[]): number => all.reduce((total, one) => total + one, 0)
+  return sum(Object.values(lengths)) - sum(before.map(([, length]) => length)) >= SNAPSHOT_BLOCKS
+}
+
+/** How far a stream had come. */
+export function lengthOf(lengths: StreamLengths['lengths'], stream: string): number {
+  return Object.hasOwn(lengths, stream) ? (lengths[stream] ?? 0) : 0
 }
 
 /** Does a document take another stream of a node? */

@@ -2,7 +2,7 @@ import type { NodeId } from '../../kit/ids.js'
 import { type FoldContext, type FoldResult, put, type Scene, skip } from './effects.js'
 import { foldAdmission } from './fold-admission.js'
 import { foldCard, foldCardRemoved } from './fold-card.js'
-import { foldDocument, foldDocumentAccess, foldDocumentStream } from './fold-document.js'
+import { foldDocument, foldDocumentAccess, foldDocumentSnapshot, foldDocumentStream } from './fold-document.js'
 import { foldCertificate, foldCore, foldRevocation } from './fold-member.js'
 import { isOwnerCertificate, termsFault } from './grant.js'
 import {
@@ -67,6 +67,7 @@ function readsOf(by: NodeId, body: EntryBody): readonly string[] {
     case 'document-access':
       return [documentKey(body.name)]
     case 'document-stream':
+    case 'document-snapshot':
       return [documentKey(body.name), documentCoreKey(body.coreKey)]
   }
 }
@@ -123,6 +124,8 @@ function foldBody(scene: Scene, body: Exclude<EntryBody, Body<'founding'>>): Fol
       return foldDocumentAccess(scene, body)
     case 'document-stream':
       return foldDocumentStream(scene, body)
+    case 'document-snapshot':
+      return foldDocumentSnapshot(scene, body)
     default:
       return skip('the entry is of an unknown kind')
   }

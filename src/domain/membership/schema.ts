@@ -23,6 +23,8 @@ export const INVITE_MAX_USES = 1000
 export const MESH_INFO_MAX_BYTES = 512
 
 const REASON_MAX = 256
+/** Blocks of a snapshot of a document. */
+const MAX_SNAPSHOT_BLOCKS = 1024
 /** Longest name of a document, in UTF-16 units. */
 export const DOCUMENT_NAME_MAX = 128
 /** Most targets of the allow list that crosses sandboxes. */
@@ -165,7 +167,17 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     access: DocumentAccessSchema,
     lengths: z.record(keySchema, z.int().min(0))
   }),
-  z.strictObject({ kind: z.literal('document-stream'), mesh: keySchema, name: documentNameSchema, coreKey: keySchema })
+  z.strictObject({ kind: z.literal('document-stream'), mesh: keySchema, name: documentNameSchema, coreKey: keySchema }),
+  z.strictObject({
+    kind: z.literal('document-snapshot'),
+    mesh: keySchema,
+    name: documentNameSchema,
+    serial: z.int().min(0),
+    coreKey: keySchema,
+    blocks: z.int().min(1).max(MAX_SNAPSHOT_BLOCKS),
+    hash: keySchema,
+    lengths: z.record(keySchema, z.int().min(0))
+  })
 ])
 
 /** A signed log entry; the signature itself is checked by the fold. */

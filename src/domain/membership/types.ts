@@ -92,6 +92,24 @@ export type EntryBody =
   | ({ readonly kind: 'document-access'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess } & StreamLengths)
   /** The author writes into a document with this stream. */
   | { readonly kind: 'document-stream'; readonly mesh: MeshId; readonly name: string; readonly coreKey: string }
+  /** The author wrote down what the first blocks of its streams made of a document. */
+  | ({
+      readonly kind: 'document-snapshot'
+      readonly mesh: MeshId
+      readonly name: string
+      /** Serial of the access list that said what counts; 0: there was none. */
+      readonly serial: number
+    } & DocumentSnapshot)
+
+/** What the first blocks of the streams of a document made of it: whoever has it needs these blocks no more. */
+export interface DocumentSnapshot extends StreamLengths {
+  /** The core that holds it, by its key (z32). */
+  readonly coreKey: string
+  /** Blocks of that core. */
+  readonly blocks: number
+  /** Hash (z32) of these blocks, one behind the other. */
+  readonly hash: string
+}
 
 /** How far the streams of a document had come, by the key (z32) of their core. */
 export interface StreamLengths {
@@ -169,6 +187,8 @@ export interface DocumentRecord {
   readonly access: (SignedAccess & StreamLengths) | null
   /** Streams of members, in log order. */
   readonly streams: readonly DocumentStreamRecord[]
+  /** The snapshot in force; none: its streams are needed whole. What it holds counts for good. */
+  readonly snapshot?: DocumentSnapshot | undefined
 }
 
 /** One member's stream of a document: a core by its key (z32). */

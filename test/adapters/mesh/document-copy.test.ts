@@ -1,6 +1,8 @@
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import Corestore from 'corestore'
+import type Hypercore from 'hypercore'
+import { beginningOf, setBeginning } from '../../../src/adapters/mesh/core-beginning.js'
 import { copyStreams } from '../../../src/adapters/mesh/document-copy.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import { tempDir } from '../../support/tmp.js'
@@ -47,4 +49,59 @@ test('two copies write different streams', async (t: Assert) => {
     keys.push(own.key)
   }
   t.unlike(keys[0], keys[1])
+})
+
+/** Puts parts of the only stream of a store into another one. */
+async function fetchParts(
+  from: Hypercore,
+  to: Hypercore,
+  parts: readonly { readonly start: number; readonly end: number }[]
+): Promise<void> {
+  const streams = [from.replicate(true), to.replicate(false)] as const
+  for (const stream of streams) stream.on('error', () => {})
+  streams[0].pipe(streams[1]).pipe(streams[0])
+  for (const part of parts) await to.download(part).done()
+  for (const stream of streams) stream.destroy()
+}
+
+test('a copy of a stream that begins later begins there too, and holds what is behind up to the first hole', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const [writers, from] = [await open(t, path.join(dir, 'writers')), await open(t, path.join(dir, 'from'))]
+  const blocks = Array.from({ length: 20 }, (_, at) => utf8(`block ${at + 10}`))
+  const beginnings = {
+    later: { blocks: 8, bytes: 64, isShort: false },
+    holey: { blocks: 8, bytes: 64, isShort: false },
+    ended: { blocks: 20, bytes: 160, isShort: false }
+  }
+  const keys = new Map<string, Uint8Array>()
+  for (const [name, beginning] of Object.entries(beginnings)) {
+    const written = writers.get({ name })
+    await written.append(blocks)
+    keys.set(name, written.key)
+    const here = from.get({ key: written.key, writable: false })
+    await here.ready()
+    const gap = name === 'holey' ? 15 : 20
+    await fetchParts(written, here, [
+      { start: 0, end: gap },
+      { start: gap + 1, end: 20 }
+    ])
+    await setBeginning(here, beginning)
+    await here.clear(0, beginning.blocks)
+  }
+  await copyStreams(from, path.join(dir, 'to'))
+  const to = await open(t, path.join(dir, 'to'))
+  const held = async (name: string): Promise<unknown> => {
+    const copy = to.get({ key: keys.get(name) ?? new Uint8Array() })
+    await copy.ready()
+    const there = await Promise.all(blocks.map((_, at) => copy.get(at, { wait: false })))
+    return { beginning: await beginningOf(copy), there: there.flatMap((block, at) => (block === null ? [] : [at])) }
+  }
+  const places = (start: number, end: number): number[] => Array.from({ length: end - start }, (_, at) => start + at)
+  t.alike(await held('later'), { beginning: beginnings.later, there: places(8, 20) })
+  t.alike(await held('holey'), { beginning: beginnings.holey, there: places(8, 15) })
+  t.alike(
+    await held('ended'),
+    { beginning: { blocks: 0, bytes: 0, isShort: false }, there: [] },
+    'nothing is kept of one that has nothing behind'
+  )
 })

@@ -5,7 +5,7 @@ import Corestore from 'corestore'
 import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
-import { fromUtf8, utf8 } from '../../../src/kit/ids.js'
+import { fromUtf8, keyFromText, utf8 } from '../../../src/kit/ids.js'
 import type { FollowedStream } from '../../../src/ports/documents.js'
 import { actor } from '../../support/membership.js'
 import { tempDir } from '../../support/tmp.js'
@@ -38,7 +38,10 @@ class Side {
     })
     this.cores.start({
       onBlocks: () => this.#wake(),
-      onFetched: (stream) => this.fetched.add(stream),
+      onFetched: (stream) => {
+        this.fetched.add(stream)
+        this.#wake()
+      },
       onForked: (stream) => {
         this.forked.push(stream)
         this.#wake()
@@ -65,6 +68,21 @@ async function sides(t: Assert, ...names: readonly string[]): Promise<Side[]> {
   return names.map((name) => new Side(t, path.join(dir, name)))
 }
 
+/** Ten bytes each. */
+function numbered(count: number): Uint8Array[] {
+  return Array.from({ length: count }, (_, at) => utf8(`block ${String(at).padStart(4, '0')}`))
+}
+
+/** The blocks of a stream that are in the store of a closed side. */
+async function storedBlocks(dir: string, stream: string): Promise<number[]> {
+  const store = new Corestore(dir)
+  const core = store.get({ key: keyFromText(stream), writable: false })
+  await core.ready()
+  const blocks = await Promise.all(Array.from({ length: core.length }, (_, at) => core.get(at, { wait: false })))
+  await store.close()
+  return blocks.flatMap((block, at) => (block === null ? [] : [at]))
+}
+
 async function link(t: Assert, a: readonly [string, Side], b: readonly [string, Side]): Promise<void> {
   const [one, other] = await streamPair(t, a[0], b[0])
   a[1].cores.link(actor(b[0]).id, one)
@@ -74,7 +92,7 @@ async function link(t: Assert, a: readonly [string, Side], b: readonly [string, 
 test('nothing is opened before a stream is followed or written', async (t: Assert) => {
   const [ann] = (await sides(t, 'ann')) as [Side]
   ann.cores.follow([])
-  t.alike(ann.cores.size('nothing'), { blocks: 0, bytes: 0 })
+  t.alike(ann.cores.size('nothing'), { blocks: 0, from: 0, bytes: 0 })
   t.is(ann.opened, 0)
   await ann.cores.own('doc')
   await ann.cores.own('doc')
@@ -125,7 +143,7 @@ test('a peer that may not have a stream gets nothing of it, whatever it opens by
   bob.cores.follow([everybody(hidden), everybody(open)])
   await bob.until(() => bob.cores.size(open).blocks === 1)
   // What it opened first was refused by then.
-  t.alike(bob.cores.size(hidden), { blocks: 0, bytes: 0 })
+  t.alike(bob.cores.size(hidden), { blocks: 0, from: 0, bytes: 0 })
   ann.cores.follow([everybody(hidden), everybody(open)])
   await bob.until(() => bob.cores.size(hidden).blocks === 1)
   ann.cores.follow([nobody(hidden), everybody(open)])
@@ -223,4 +241,116 @@ test('a stream that cannot be opened is not taken for an empty one', async (t: A
   await t.exception(cores.read(id, 0, 9), /cannot be opened/)
   t.alike(cores.size(id).blocks, 0)
   await cores.close()
+})
+
+test('of a stream that begins later nothing before is left, also after a restart, and it never begins earlier again', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const ann = new Side(t, path.join(dir, 'ann'))
+  const { stream } = await ann.cores.own('doc')
+  const blocks = numbered(10)
+  await ann.cores.append(stream, blocks)
+  await ann.cores.begin(stream, { blocks: 9, bytes: 90 })
+  ann.cores.follow([everybody(stream)])
+  t.alike(await ann.cores.read(stream, 0, 99), blocks, 'it was not followed')
+  t.alike(ann.cores.size(stream), { blocks: 10, from: 0, bytes: 100 })
+  await ann.cores.begin(stream, { blocks: 4, bytes: 40 })
+  const later = async (side: Side): Promise<void> => {
+    t.alike(await side.cores.read(stream, 4, 99), blocks.slice(4))
+    for (const from of [0, 3]) t.alike(await side.cores.read(stream, from, 99), [], 'nothing from before on')
+    t.alike(side.cores.size(stream), { blocks: 10, from: 4, bytes: 60 })
+    t.is(await side.cores.length(stream), 10)
+  }
+  await later(ann)
+  for (const earlier of [0, 3, 4]) await ann.cores.begin(stream, { blocks: earlier, bytes: 1 })
+  await later(ann)
+  await ann.cores.close()
+  t.alike(await storedBlocks(path.join(dir, 'ann'), stream), [4, 5, 6, 7, 8, 9])
+  const again = new Side(t, path.join(dir, 'ann'))
+  again.cores.follow([everybody(stream)])
+  await later(again)
+  await again.cores.begin(stream, { blocks: 3, bytes: 30 })
+  await later(again)
+  await again.cores.begin(stream, { blocks: 10, bytes: 100 })
+  t.alike(again.cores.size(stream), { blocks: 10, from: 10, bytes: 0 })
+  t.alike(await again.cores.read(stream, 10, 99), [])
+})
+
+test('the bytes of the first blocks of a stream are known where they are or were here', async (t: Assert) => {
+  const [ann] = (await sides(t, 'ann')) as [Side]
+  const { stream } = await ann.cores.own('doc')
+  await ann.cores.append(stream, numbered(600))
+  t.is(await ann.cores.bytesBefore(stream, 3), null, 'it is not followed')
+  ann.cores.follow([everybody(stream)])
+  const sizes = (): Promise<(number | null)[]> => Promise.all([0, 3, 300, 301, 600, 601].map((at) => ann.cores.bytesBefore(stream, at)))
+  t.alike(await sizes(), [0, 30, 3000, 3010, 6000, null])
+  await ann.cores.begin(stream, { blocks: 300, bytes: 3000 })
+  t.alike(await sizes(), [null, null, 3000, 3010, 6000, null])
+})
+
+test('an own stream that begins later is whole and goes on, but not if it begins behind what is here of it', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const ann = new Side(t, path.join(dir, 'ann'))
+  const { stream } = await ann.cores.own('doc')
+  await ann.cores.append(stream, numbered(10))
+  ann.cores.follow([everybody(stream)])
+  await ann.cores.begin(stream, { blocks: 10, bytes: 100 })
+  t.alike(await ann.cores.own('doc'), { stream, blocks: 10, isWhole: true })
+  t.is(await ann.cores.append(stream, [utf8('eleven')]), 11)
+  await ann.cores.begin(stream, { blocks: 10, bytes: 100 })
+  t.alike(await ann.cores.read(stream, 10, 99), [utf8('eleven')])
+  await ann.cores.close()
+  const again = new Side(t, path.join(dir, 'ann'))
+  t.alike(await again.cores.own('doc'), { stream, blocks: 11, isWhole: true })
+  again.cores.follow([everybody(stream)])
+  t.is(await again.cores.append(stream, [utf8('twelve')]), 12)
+  t.alike(again.cores.size(stream), { blocks: 12, from: 10, bytes: 12 })
+  await again.cores.begin(stream, { blocks: 13, bytes: 113 })
+  t.alike(await again.cores.own('doc'), { stream, blocks: 12, isWhole: false }, 'others have more of it')
+  await t.exception(again.cores.append(stream, [utf8('once more')]), /others have more/)
+  await again.cores.close()
+  const last = new Side(t, path.join(dir, 'ann'))
+  t.absent((await last.cores.own('doc')).isWhole)
+})
+
+test('a newcomer whose stream begins later fetches what is behind, from who has no more and from who has all', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const [ann, bob, cat] = ['ann', 'bob', 'cat'].map((name) => new Side(t, path.join(dir, name))) as [Side, Side, Side]
+  const { stream } = await ann.cores.own('doc')
+  const blocks = numbered(10)
+  await ann.cores.append(stream, blocks)
+  for (const side of [ann, bob, cat]) side.cores.follow([everybody(stream)])
+  await bob.cores.begin(stream, { blocks: 6, bytes: 60 })
+  t.is(bob.cores.size(stream).from, 6)
+  t.is(bob.cores.size(stream).bytes, 0, 'nothing is known of it yet')
+  t.is(await bob.cores.bytesBefore(stream, 6), 60)
+  t.is(await bob.cores.bytesBefore(stream, 7), null)
+  await link(t, ['ann', ann], ['bob', bob])
+  await bob.until(() => bob.cores.size(stream).blocks === 10)
+  t.alike(bob.cores.size(stream), { blocks: 10, from: 6, bytes: 40 })
+  t.alike(await bob.cores.read(stream, 6, 99), blocks.slice(6))
+  await ann.cores.close()
+  // bob has no block before.
+  await cat.cores.begin(stream, { blocks: 7, bytes: 70 })
+  await link(t, ['bob', bob], ['cat', cat])
+  await cat.until(() => cat.cores.size(stream).blocks === 10)
+  t.alike(await cat.cores.read(stream, 7, 99), blocks.slice(7))
+  await Promise.all([bob, cat].map((side) => side.cores.close()))
+  t.alike(await storedBlocks(path.join(dir, 'bob'), stream), [6, 7, 8, 9])
+  t.alike(await storedBlocks(path.join(dir, 'cat'), stream), [7, 8, 9])
+})
+
+test('who lacks what others no longer have of a stream goes on once it begins there', async (t: Assert) => {
+  const [ann, bob] = (await sides(t, 'ann', 'bob')) as [Side, Side]
+  const { stream } = await ann.cores.own('doc')
+  for (const side of [ann, bob]) side.cores.follow([everybody(stream)])
+  await ann.cores.append(stream, numbered(10))
+  await ann.cores.begin(stream, { blocks: 6, bytes: 60 })
+  await link(t, ['ann', ann], ['bob', bob])
+  await bob.until(() => bob.fetched.has(stream))
+  t.is(bob.cores.size(stream).blocks, 0, 'there is a hole')
+  await bob.cores.begin(stream, { blocks: 6, bytes: 60 })
+  await bob.until(() => bob.cores.size(stream).blocks === 10)
+  await ann.cores.append(stream, [utf8('more')])
+  await bob.until(() => bob.cores.size(stream).blocks === 11)
+  t.alike(await bob.cores.read(stream, 10, 9), [utf8('more')])
 })

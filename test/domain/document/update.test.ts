@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
-import { readUpdate, UPDATE_LIMITS } from '../../../src/domain/document/update.js'
+import { readUpdate, stateFault, UPDATE_LIMITS } from '../../../src/domain/document/update.js'
 import { arbEdits, edited } from '../../support/documents.js'
 import { holds } from '../../support/holds.js'
 
@@ -184,4 +184,75 @@ test('an update may have 256 KiB and 16,384 parts, and no more', (t) => {
   const parts = (count: number): Uint8Array => bytes(1, sevens(count), 7, 0, Array.from({ length: count }, () => [0, 1]).flat(), 0)
   t.is(reasonOf(parts(UPDATE_LIMITS.maxParts)), null)
   t.is(reasonOf(parts(UPDATE_LIMITS.maxParts + 1)), 'more than 16384 parts')
+})
+
+test('a whole document of any edits, of many clientIDs, has no fault, and a new one takes all of it', async (t) => {
+  await holds(
+    t,
+    fc.property(arbEdits(), fc.integer({ min: 0, max: 40 }), (edits, others) => {
+      const doc = new Y.Doc()
+      for (const { update } of edited(edits)) Y.applyUpdate(doc, update)
+      for (let client = 1; client <= others; client++) {
+        doc.clientID = client
+        doc.getText('text').insert(client % (doc.getText('text').length + 1), 'x')
+      }
+      const state = Y.encodeStateAsUpdate(doc)
+      assert.equal(stateFault(state), null)
+      const copy = new Y.Doc()
+      Y.applyUpdate(copy, state)
+      assert.deepEqual(Y.encodeStateVector(copy), Y.encodeStateVector(doc))
+    })
+  )
+})
+
+test('a whole document that was changed at any place never makes the reader throw, nor Yjs if no fault was found', async (t) => {
+  const damage = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 3 })
+  await holds(
+    t,
+    fc.property(arbEdits(), damage, (edits, changes) => {
+      const state = Uint8Array.from(Y.mergeUpdates(edited(edits).map(({ update }) => update)))
+      for (const [at, value] of changes) state[at % state.byteLength] = value
+      if (stateFault(state) === null) Y.applyUpdate(new Y.Doc(), state)
+    }),
+    1000
+  )
+})
+
+test('a whole document is refused for what is cut short, foreign or too much, in any of its clientIDs', (t) => {
+  const gc = (client: number): number[] => [1, client, 0, 0, 1]
+  t.is(stateFault(bytes(0, 0)), null)
+  t.is(stateFault(bytes(3, gc(7), gc(8), gc(9), 0)), null)
+  t.is(reasonOf(bytes(3, gc(7), gc(8), gc(9), 0)), 'it writes for more than one clientID')
+  t.is(stateFault(bytes()), 'it is cut short')
+  t.is(stateFault(bytes(2, gc(7))), 'it is cut short')
+  t.is(stateFault(bytes(sevens(2 ** 40), gc(7), 0)), 'a count is larger than what follows', 'clientIDs')
+  t.is(stateFault(bytes(2, gc(7), sevens(2 ** 40), 8, 0, 0, 1, 0)), 'a count is larger than what follows', 'parts')
+  t.is(stateFault(bytes(1, gc(7), sevens(2 ** 40))), 'a count is larger than what follows', 'clientIDs with something deleted')
+  t.is(stateFault(bytes(1, gc(7), 1, 7, sevens(2 ** 40), 0, 1)), 'a count is larger than what follows', 'what is deleted')
+  t.is(stateFault(bytes(2, gc(7), gc(8), 0, 0)), 'something stands behind its end')
+  t.is(stateFault(bytes(2, gc(7), [0, 8, 0], 0)), 'a clientID without anything written')
+  t.is(stateFault(bytes(2, gc(7), [1, 8, 0, 0, 0], 0)), 'a part of no length')
+  t.is(stateFault(bytes(2, gc(7), [1, 8, sevens(2 ** 32), 0, 1].flat(), 0)), 'a clock is too large')
+  t.is(stateFault(bytes(2, gc(7), [1, 8, 0, 9, 1, text('a'), text('guid'), 126].flat(), 0)), 'a document inside of a document')
+  t.is(stateFault(bytes(2, gc(7), gc(8), 2, [7, 1, 0, 1], [7, 1, 0, 1])), 'a clientID is deleted from twice')
+  t.is(stateFault(bytes(1, gc(7), 1, [8, 2, 5, 1, 0, 1])), 'what it deletes is not in order')
+})
+
+test('a whole document has as many as 2,097,152 parts, of all clientIDs together', (t) => {
+  const most = 2_097_152
+  const state = (parts: number): Uint8Array => {
+    const half = Math.floor(parts / 2)
+    const heads = [half, parts - half].map((count, place) => [...sevens(count), 7 + place, 0])
+    const all = new Uint8Array(1 + (heads[0]?.length ?? 0) + (heads[1]?.length ?? 0) + parts * 2 + 1)
+    all[0] = 2
+    let at = 1
+    for (const [place, head] of heads.entries()) {
+      all.set(head, at)
+      at += head.length
+      for (let part = 0; part < (place === 0 ? half : parts - half); part++, at += 2) all[at + 1] = 1
+    }
+    return all
+  }
+  t.is(stateFault(state(most)), null)
+  t.is(stateFault(state(most + 1)), `more than ${most} parts`)
 })

@@ -1,7 +1,10 @@
 import test, { type Assert } from 'brittle'
+import { canonicalJson } from '../../../src/kit/json.js'
 import { isApplied } from '../../../src/domain/membership/applied.js'
+import { SNAPSHOT_BLOCKS } from '../../../src/domain/membership/fold-document.js'
 import { seal } from '../../../src/domain/membership/signing.js'
 import { EMPTY_VIEW } from '../../../src/domain/membership/view.js'
+import { snapshotBody } from '../../support/document-entries.js'
 import { actor, admission, cardBody, founded, inviteTerms, keyText, LogModel, MESH, SETTINGS, ACCESS } from '../../support/membership.js'
 
 const owner = actor('owner')
@@ -21,6 +24,7 @@ test('each entry counts as applied once the view shows it, and not before', (t: 
     () => log.write(ann, { kind: 'core', mesh: MESH, coreKey: keyText('core/again'), serial: 1 }),
     () => log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 }),
     () => log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') }),
+    () => log.write(ann, snapshotBody({ core: 'snapshot', lengths: { s: SNAPSHOT_BLOCKS } })),
     () => log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: ACCESS, lengths: {} }),
     () => log.revoke(owner, ann)
   ]
@@ -46,4 +50,19 @@ test('a refused admission is decided, but an older refusal says nothing of a new
   const next = inviteTerms('next', { createdAt: 9000 })
   t.ok(isApplied(log.view(), seal('entry', admission(owner, ann, { terms: used }), owner)))
   t.absent(isApplied(log.view(), seal('entry', admission(owner, ann, { terms: next }), owner)))
+})
+
+test('a snapshot of a document is applied once one is in force that holds as much, whoever wrote it', (t: Assert) => {
+  const log = founded()
+  log.join(owner, ann)
+  log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: null, at: 1 })
+  for (const stream of ['s', 'r']) log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText(stream) })
+  const entry = (lengths: Record<string, number>) => seal('entry', snapshotBody({ core: `of ${canonicalJson(lengths)}`, lengths }), ann)
+  t.absent(isApplied(EMPTY_VIEW, entry({ s: SNAPSHOT_BLOCKS })), 'nobody knows the document yet')
+  t.absent(isApplied(log.view(), entry({ s: SNAPSHOT_BLOCKS })))
+  log.write(owner, snapshotBody({ core: 'of the owner', lengths: { s: 2000, r: 10 } }))
+  t.ok(isApplied(log.view(), entry({ s: SNAPSHOT_BLOCKS })), 'another one holds more')
+  t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS, r: 9 })), 'it would take back some of what is in force')
+  t.ok(isApplied(log.view(), entry({ s: 2000 + SNAPSHOT_BLOCKS - 1, r: 10 })), 'one block too few')
+  t.absent(isApplied(log.view(), entry({ s: 2000, r: 10 + SNAPSHOT_BLOCKS })))
 })

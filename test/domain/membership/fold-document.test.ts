@@ -1,10 +1,11 @@
 import test, { type Assert } from 'brittle'
 import type { DocumentAccess } from '../../../src/domain/document/access.js'
 import { countedBlocks } from '../../../src/domain/document/counted.js'
-import { MAX_DOCUMENTS_OF_MEMBER, MAX_STREAMS_OF_MEMBER } from '../../../src/domain/membership/fold-document.js'
-import { DOCUMENTS_KEY } from '../../../src/domain/membership/keys.js'
+import { MAX_DOCUMENTS_OF_MEMBER, MAX_STREAMS_OF_MEMBER, SNAPSHOT_BLOCKS } from '../../../src/domain/membership/fold-document.js'
+import { DOCUMENTS_KEY, documentCoreKey } from '../../../src/domain/membership/keys.js'
 import { SERIAL_MAX_STEP } from '../../../src/domain/membership/serial.js'
-import { type Actor, actor, founded, keyText, type LogModel, MESH } from '../../support/membership.js'
+import { snapshotBody } from '../../support/document-entries.js'
+import { ACCESS, type Actor, actor, founded, keyText, type LogModel, MESH } from '../../support/membership.js'
 
 const owner = actor('owner')
 const [ann, bob, cat] = [actor('ann'), actor('bob'), actor('cat')]
@@ -23,6 +24,26 @@ const stream = (log: LogModel, by: Actor, key: string, name = 'notes') =>
   log.write(by, { kind: 'document-stream', mesh: MESH, name, coreKey: keyText(key) })
 const restrict = (log: LogModel, by: Actor, access: DocumentAccess, lengths: Record<string, number> = {}) =>
   log.write(by, { kind: 'document-access', mesh: MESH, name: 'notes', access, lengths })
+
+const snap = (log: LogModel, by: Actor, terms: Parameters<typeof snapshotBody>[0]) => log.write(by, snapshotBody(terms))
+const inForce = (log: LogModel) => log.view().documents.get('notes')?.snapshot
+
+/** How many blocks of a stream of `notes` count. */
+function counted(log: LogModel, key: string): number {
+  const view = log.view()
+  const document = view.documents.get('notes')
+  if (document === undefined) throw new Error('no document')
+  return countedBlocks(view, document, keyText(key))
+}
+
+/** The document `notes` of ann, with a stream of hers and one of bob. */
+function written(): LogModel {
+  const log = world()
+  create(log, ann)
+  stream(log, ann, 'a')
+  stream(log, bob, 'b')
+  return log
+}
 
 /** A list that lets these nodes see, and those write. */
 function only(see: readonly Actor[], write: readonly Actor[], serial: number): DocumentAccess {
@@ -92,23 +113,17 @@ test('of who may write all blocks count; of who lost that right as many as the l
   create(log, ann)
   stream(log, bob, 'b')
   stream(log, ann, 'a')
-  const counted = (key: string): number => {
-    const view = log.view()
-    const document = view.documents.get('notes')
-    if (document === undefined) throw new Error('no document')
-    return countedBlocks(view, document, keyText(key))
-  }
-  t.is(counted('b'), Number.POSITIVE_INFINITY)
-  t.is(counted('nobody'), 0)
+  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY)
+  t.is(counted(log, 'nobody'), 0)
   restrict(log, ann, only([ann, bob], [], 1), { [keyText('b')]: 3 })
-  t.is(counted('b'), 3)
-  t.is(counted('a'), Number.POSITIVE_INFINITY, 'its creator always may')
+  t.is(counted(log, 'b'), 3)
+  t.is(counted(log, 'a'), Number.POSITIVE_INFINITY, 'its creator always may')
   restrict(log, ann, only([ann], [], 2))
-  t.is(counted('b'), 0)
+  t.is(counted(log, 'b'), 0)
   restrict(log, ann, only([ann, bob], [bob], 3))
-  t.is(counted('b'), Number.POSITIVE_INFINITY)
+  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY)
   log.revoke(owner, bob)
-  t.is(counted('b'), Number.POSITIVE_INFINITY, 'what a member wrote outlives its membership')
+  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY, 'what a member wrote outlives its membership')
 })
 
 test('a core is a stream of one document only, so that nobody gets it by another', (t: Assert) => {
@@ -120,4 +135,76 @@ test('a core is a stream of one document only, so that nobody gets it by another
   t.is(stream(log, ann, 's', 'open').skipped, 'the stream is one of another document', 'not even its writer')
   t.is(stream(log, bob, 's2', 'open').skipped, null)
   t.is(log.view().documents.get('open')?.streams.length, 1)
+})
+
+test('a member that may write a document puts a snapshot of it in force, in a core that nothing else of a document is in', (t: Assert) => {
+  const log = written()
+  const lengths = { a: SNAPSHOT_BLOCKS - 1, b: 1 }
+  t.is(log.write(bob, { ...snapshotBody({ core: 'one', lengths }), name: 'plans' }).skipped, 'the document is unknown')
+  t.is(snap(log, cat, { core: 'one', lengths }).skipped, 'its author may not write the document')
+  t.is(snap(log, bob, { core: 'a', lengths }).skipped, 'its core is one of a document already', 'a stream')
+  t.is(inForce(log), undefined)
+  t.is(snap(log, bob, { core: 'one', lengths }).skipped, null)
+  const { kind: _, mesh: __, name: ___, serial: ____, ...snapshot } = snapshotBody({ core: 'one', lengths })
+  t.alike(inForce(log), snapshot)
+  t.is(log.records.get(documentCoreKey(keyText('one'))), 'notes', 'so that whether the owner signed it is known by its core')
+  const more = { a: 9 * SNAPSHOT_BLOCKS, b: 1 }
+  t.is(snap(log, ann, { core: 'one', lengths: more }).skipped, 'its core is one of a document already', 'the one in force')
+  create(log, bob, null, 'plans')
+  stream(log, bob, 'p', 'plans')
+  const other = { ...snapshotBody({ core: 'one', lengths: { p: SNAPSHOT_BLOCKS } }), name: 'plans' }
+  t.is(log.write(bob, other).skipped, 'its core is one of a document already', 'not even in another document')
+  t.is(stream(log, bob, 'one', 'plans').skipped, 'the stream is one of another document')
+})
+
+test('a snapshot holds at least 1,024 blocks more than the one in force, no less of any stream, and of no other stream', (t: Assert) => {
+  const log = written()
+  t.is(snap(log, ann, { core: 'x', lengths: {} }).skipped, 'it is not far enough behind the one in force')
+  t.is(snap(log, ann, { core: 'x', lengths: { a: SNAPSHOT_BLOCKS - 1 } }).skipped, 'it is not far enough behind the one in force')
+  t.is(snap(log, ann, { core: 'x', lengths: { a: 5000, z: 1 } }).skipped, 'it is of a stream that is not one of the document')
+  t.is(snap(log, ann, { core: 'one', lengths: { a: 500, b: 600 } }).skipped, null)
+  const less = { a: 499, b: 9000 }
+  t.is(snap(log, ann, { core: 'x', lengths: less }).skipped, 'it is not far enough behind the one in force', 'less of one stream')
+  t.is(snap(log, ann, { core: 'x', lengths: { b: 9000 } }).skipped, 'it is not far enough behind the one in force', 'nothing of one')
+  t.is(
+    snap(log, ann, { core: 'x', lengths: { a: 501, b: 600 + SNAPSHOT_BLOCKS - 2 } }).skipped,
+    'it is not far enough behind the one in force'
+  )
+  t.is(inForce(log)?.coreKey, keyText('one'))
+  t.is(snap(log, bob, { core: 'two', lengths: { a: 501, b: 600 + SNAPSHOT_BLOCKS - 1 } }).skipped, null)
+  t.is(inForce(log)?.coreKey, keyText('two'), 'it takes the place of the former')
+  t.is(snap(log, ann, { core: 'one', lengths: { a: 9000, b: 9000 } }).skipped, 'its core is one of a document already', 'a former one')
+  t.alike(log.view().documents.get('notes')?.streams.length, 2, 'streams stay as they are')
+})
+
+test('a snapshot that was made under another access list than the one in force is not taken', (t: Assert) => {
+  const log = written()
+  const lengths = { a: SNAPSHOT_BLOCKS }
+  t.is(snap(log, ann, { core: 'x', lengths, serial: 1 }).skipped, 'it was made under another access list')
+  restrict(log, ann, only([ann, bob], [ann], 1), { [keyText('b')]: 3 })
+  t.is(snap(log, ann, { core: 'x', lengths }).skipped, 'it was made under another access list')
+  t.is(snap(log, bob, { core: 'x', lengths, serial: 1 }).skipped, 'its author may not write the document', 'nor of who lost the right')
+  t.is(snap(log, owner, { core: 'one', lengths, serial: 1 }).skipped, null, 'the owner always may')
+  restrict(log, ann, only([ann, bob], [ann], 2), { [keyText('a')]: SNAPSHOT_BLOCKS })
+  t.is(inForce(log)?.coreKey, keyText('one'), 'it stays in force under the next list')
+  t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 1 }).skipped, 'it was made under another access list')
+  t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 2 }).skipped, null)
+})
+
+test('of who lost the right by its certificate so many blocks count as the snapshot in force holds; a list that lets fewer count ends it', (t: Assert) => {
+  const log = written()
+  restrict(log, ann, ACCESS)
+  t.is(snap(log, ann, { core: 'one', lengths: { a: 24, b: SNAPSHOT_BLOCKS }, serial: 1 }).skipped, null)
+  t.is(counted(log, 'b'), Number.POSITIVE_INFINITY)
+  const own = log.certificateOf(bob)
+  t.is(log.recertify(owner, { ...own, issuer: owner.id, maxTier: 3, serial: own.serial + 1 }).skipped, null)
+  t.is(counted(log, 'b'), SNAPSHOT_BLOCKS)
+  t.is(counted(log, 'z'), 0)
+  restrict(log, ann, only([ann, bob], [ann], 2), { [keyText('a')]: 30, [keyText('b')]: SNAPSHOT_BLOCKS + 7 })
+  t.is(counted(log, 'b'), SNAPSHOT_BLOCKS + 7, 'the list says more')
+  t.is(inForce(log)?.coreKey, keyText('one'))
+  restrict(log, ann, only([ann], [ann], 3), { [keyText('a')]: 30, [keyText('b')]: SNAPSHOT_BLOCKS - 1 })
+  t.is(inForce(log), undefined)
+  t.is(counted(log, 'b'), SNAPSHOT_BLOCKS - 1)
+  t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
 })

@@ -8,7 +8,7 @@ import { seal } from '../../../src/domain/membership/signing.js'
 import type { Entry, MembershipView } from '../../../src/domain/membership/types.js'
 import { MAX_WRITERS } from '../../../src/domain/membership/writers.js'
 import type { Tier } from '../../../src/domain/routing/tier.js'
-import { arbDocumentOp, checkDocuments, documentBody } from '../../support/document-entries.js'
+import { arbDocumentOp, checkDocuments, documentBody, documentWithStream } from '../../support/document-entries.js'
 import { demand } from '../../support/demand.js'
 import {
   type Actor,
@@ -103,7 +103,7 @@ const arbOp = fc.oneof(
     })
   },
   {
-    weight: 4,
+    weight: 6,
     arbitrary: arbDocumentOp(arbAuthor)
   },
   { weight: 2, arbitrary: fc.record({ op: fc.constant('again' as const), which: fc.nat(99) }) },
@@ -122,6 +122,7 @@ function started(): LogModel {
   log.invite(owner, inviteTerms('i0', { admin: true, uses: 9, expiresAt: 3000 }))
   log.invite(owner, inviteTerms('i1', { tier: 2, uses: 2, expiresAt: 3000 }))
   log.invite(who(1), inviteTerms('i2', { tier: 2, uses: 3, sandboxId: 'ci', expiresAt: 3000 }))
+  for (const body of documentWithStream()) log.write(who(1), body)
   return log
 }
 
@@ -293,7 +294,7 @@ test('whatever honest and hostile authors try, in any order, the rules of member
     'settings',
     'core',
     'core skipped',
-    ...['document', 'document-access', 'document-stream'].flatMap((what) => [what, `${what} skipped`])
+    ...['document', 'document-access', 'document-stream', 'document-snapshot'].flatMap((what) => [what, `${what} skipped`])
   ]) {
     t.ok((tried.get(kind) ?? 0) > 0, `${kind}: ${tried.get(kind)}`)
   }

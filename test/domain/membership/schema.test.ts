@@ -2,12 +2,14 @@ import test, { type Assert } from 'brittle'
 import {
   certificateSchema,
   cleanName,
+  entryBodySchema,
   entrySchema,
   inviteTermsSchema,
   joinRequestSchema,
   meshRecordSchema,
   nameSchema
 } from '../../../src/domain/membership/schema.js'
+import { snapshotBody } from '../../support/document-entries.js'
 import { ACCESS, actor, certificateBody, founded, inviteTerms, joinRequest, keyText, MESH, SETTINGS } from '../../support/membership.js'
 
 const owner = actor('owner')
@@ -89,13 +91,40 @@ test('every kind of entry passes as the fold writes it, and none with a foreign 
   log.write(owner, { kind: 'settings', mesh: MESH, settings: SETTINGS, serial: 1, at: 1 })
   log.write(ann, { kind: 'document', mesh: MESH, name: 'notes', access: ACCESS, at: 1 })
   log.write(ann, { kind: 'document-stream', mesh: MESH, name: 'notes', coreKey: keyText('s') })
+  log.write(ann, snapshotBody({ core: 'snapshot', lengths: { s: 1024 }, serial: 1 }))
   log.write(ann, { kind: 'document-access', mesh: MESH, name: 'notes', access: { ...ACCESS, serial: 2 }, lengths: { [keyText('s')]: 1 } })
   log.revoke(owner, ann)
   const entries = log.entries.map((one) => one.entry)
-  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 12)
+  t.is(new Set(entries.map((entry) => entry.body.kind)).size, 13)
   for (const entry of entries) {
     t.ok(entrySchema.safeParse(entry).success, entry.body.kind)
     t.absent(entrySchema.safeParse({ ...entry, body: { ...entry.body, extra: 1 } }).success, entry.body.kind)
     t.absent(entrySchema.safeParse({ ...entry, extra: 1 }).success)
+  }
+})
+
+test('a snapshot of a document has 1 to 1,024 blocks, whole lengths of streams by their keys, and nothing is missing', (t: Assert) => {
+  const body = snapshotBody({ core: 'snapshot', lengths: { s: 1024, r: 0 } })
+  for (const change of [{}, { blocks: 1 }, { blocks: 1024 }, { serial: 7 }, { lengths: {} }])
+    t.ok(entryBodySchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
+  const wrong = [
+    { blocks: 0 },
+    { blocks: 1025 },
+    { blocks: 1.5 },
+    { serial: -1 },
+    { serial: null },
+    { hash: 'none' },
+    { coreKey: `${body.coreKey.slice(0, -1)}b` },
+    { lengths: { s: 1 } },
+    { lengths: { [keyText('s')]: -1 } },
+    { lengths: { [keyText('s')]: 0.5 } },
+    { lengths: { [keyText('s')]: 2 ** 53 } },
+    { lengths: [] },
+    { name: 'two\nlines' }
+  ]
+  for (const change of wrong) t.absent(entryBodySchema.safeParse({ ...body, ...change }).success, JSON.stringify(change))
+  for (const key of Object.keys(body)) {
+    const { [key as 'name']: _, ...rest } = body
+    t.absent(entryBodySchema.safeParse(rest).success, `without ${key}`)
   }
 })

@@ -1,0 +1,108 @@
+import * as Y from 'yjs'
+import { sameBytes } from '../../kit/bytes.js'
+
+type Struct = Y.Item | Y.GC
+/** What stands in a document by a name. */
+type Roots = ReadonlyMap<unknown, string>
+
+/**
+ * Do two documents hold the same: equal clocks of all clientIDs, the same of it deleted, and what is left equal, in the same
+ * order? How Yjs has cut it into items may differ, and whether what is deleted is remembered. Walks over all of both.
+ */
+export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
+  const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
+  const compared: Compared = { roots: rootsOf(one, other), isPart: false }
+  return [...clients].every((client) => isSameClient([structsOf(one, client), structsOf(other, client)], compared))
+}
+
+/** Is all that a document holds in another one too, or was deleted there, and what it has deleted is so there? */
+export function isPartOf(part: Y.Doc, whole: Y.Doc): boolean {
+  const compared: Compared = { roots: rootsOf(part, whole), isPart: true }
+  return [...part.store.clients.keys()].every((client) => isSameClient([structsOf(part, client), structsOf(whole, client)], compared))
+}
+
+function rootsOf(one: Y.Doc, other: Y.Doc): Roots {
+  return new Map([...one.share, ...other.share].map(([name, type]) => [type, name]))
+}
+
+/** How two documents are compared. `isPart`: the second one may hold more. */
+interface Compared {
+  readonly roots: Roots
+  readonly isPart: boolean
+}
+
+function structsOf({ store }: Y.Doc, client: number): readonly Struct[] {
+  return store.clients.get(client) ?? []
+}
+
+/** Along both lists at once, from one place where any of them is cut to the next. */
+function isSameClient([one, other]: readonly [readonly Struct[], readonly Struct[]], compared: Compared): boolean {
+  let [at, there, clock] = [0, 0, 0]
+  for (;;) {
+    const [here, beside] = [one[at], other[there]]
+    if (here === undefined || beside === undefined) return here === beside || (compared.isPart && here === undefined)
+    const [end, endBeside] = [here.id.clock + here.length, beside.id.clock + beside.length]
+    const next = Math.min(end, endBeside)
+    if (!isSameStretch(here, beside, { clock, next, ...compared })) return false
+    if (end === next) at++
+    if (endBeside === next) there++
+    clock = next
+  }
+}
+
+interface Stretch extends Compared {
+  readonly clock: number
+  readonly next: number
+}
+
+function isSameStretch(one: Struct, other: Struct, { clock, next, roots, isPart }: Stretch): boolean {
+  if (one.deleted || other.deleted) return other.deleted && (isPart || one.deleted)
+  if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return false
+  const [here, beside] = [one, other].map((item) => ({ from: clock - item.id.clock, to: next - item.id.clock }))
+  if (here === undefined || beside === undefined || parentOf(one, roots) !== parentOf(other, roots)) return false
+  // More may stand between.
+  const isBehind = isPart || textOf(liveLeftOf(one, here.from)) === textOf(liveLeftOf(other, beside.from))
+  if (one.parentSub !== other.parentSub || !isBehind) return false
+  return isSameContent(encodedPart(one, here), encodedPart(other, beside))
+}
+
+/** What stands before a part of an item and is not deleted. Between two of these each item is passed once. */
+function liveLeftOf({ id, left }: Y.Item, from: number): Y.ID | null {
+  if (from > 0) return Y.createID(id.client, id.clock + from - 1)
+  let before = left
+  while (before !== null && before.deleted) before = before.left
+  return before === null ? null : before.lastId
+}
+
+function textOf(id: Y.ID | null): string {
+  return id === null ? '' : `${id.client}/${id.clock}`
+}
+
+/** The item that holds it, or the name in the document. */
+function parentOf({ parent }: Y.Item, roots: Roots): string {
+  if (!(parent instanceof Y.AbstractType)) return ''
+  const { _item: within } = parent
+  return within === null ? `.${roots.get(parent) ?? ''}` : textOf(within.id)
+}
+
+interface Part {
+  readonly from: number
+  readonly to: number
+}
+
+/** A part of an item's content as Yjs writes it; the document is left as it is. */
+function encodedPart({ content, length }: Y.Item, { from, to }: Part): { readonly kind: number; readonly bytes: Uint8Array } {
+  const encoder = new Y.UpdateEncoderV1()
+  let part = content
+  if (from > 0 || to < length) {
+    part = content.copy()
+    if (from > 0) part = part.splice(from)
+    if (to - from < part.getLength()) part.splice(to - from)
+  }
+  part.write(encoder, 0)
+  return { kind: part.getRef(), bytes: encoder.toUint8Array() }
+}
+
+function isSameContent(one: ReturnType<typeof encodedPart>, other: ReturnType<typeof encodedPart>): boolean {
+  return one.kind === other.kind && sameBytes(one.bytes, other.bytes)
+}

@@ -1,0 +1,174 @@
+import { concatBytes } from '../kit/bytes.js'
+import { NodeError } from '../kit/errors.js'
+import { keyToText } from '../kit/ids.js'
+import type { Hash } from '../kit/sign.js'
+import { shown } from '../kit/text.js'
+import type { StreamKey } from '../domain/document/client-ids.js'
+import { SNAPSHOT_LIMITS } from '../domain/document/snapshot-limits.js'
+import { lengthOf } from '../domain/membership/fold-document.js'
+import type { DocumentRecord, DocumentSnapshot } from '../domain/membership/types.js'
+import type { DocumentStreams } from '../ports/documents.js'
+import type { MemberLog } from '../ports/mesh.js'
+import type { NodeStore } from '../ports/storage.js'
+
+/** Name of the stored document of snapshots that are here. */
+const STORED = 'document-snapshots'
+
+/** What {@link UsedSnapshots} needs. */
+export interface UsedSnapshotsParts {
+  readonly hash: Hash
+  readonly store: NodeStore
+  readonly log: Pick<MemberLog, 'view'>
+  readonly documents: DocumentStreams
+  idOf(name: string): string
+}
+
+/** A snapshot behind which the streams of a document begin, and how large what each has before that was. */
+export interface UsedSnapshot extends DocumentSnapshot {
+  readonly sizes: Readonly<Record<StreamKey, number>>
+}
+
+/** Snapshots of one document. */
+interface Stored {
+  readonly used: UsedSnapshot | null
+  /** Cores of snapshots that may be here. */
+  readonly cores: readonly StreamKey[]
+}
+
+const NONE: Stored = { used: null, cores: [] }
+
+/** Which snapshot of each document this node uses, and its bytes, kept apart from the core that goes to others. */
+export class UsedSnapshots {
+  readonly #parts: UsedSnapshotsParts
+  readonly #stored = new Map<string, Stored>()
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(parts: UsedSnapshotsParts) {
+    this.#parts = parts
+  }
+
+  /** Reads what is stored. */
+  async start(): Promise<void> {
+    const stored = await this.#parts.store.read<Record<string, Stored>>(STORED)
+    for (const [name, one] of Object.entries(stored ?? {})) this.#stored.set(name, one)
+  }
+
+  /** Once all is stored. */
+  async close(): Promise<void> {
+    await this.#writing
+  }
+
+  /** The snapshot of a document that is used; null: its streams are needed from their first block on. */
+  of(name: string): UsedSnapshot | null {
+    return this.#at(name).used
+  }
+
+  /** Documents of which some stream does not begin behind their snapshot yet. */
+  unbegun(): string[] {
+    return [...this.#stored.keys()].filter((name) => !this.isBegun(name))
+  }
+
+  /** Do all streams of a document begin behind the snapshot that is used? */
+  isBegun(name: string): boolean {
+    const lengths = Object.entries(this.of(name)?.lengths ?? {})
+    return lengths.every(([stream, length]) => this.#parts.documents.size(stream).from >= length)
+  }
+
+  /** The cores to be here: of the snapshot in force, and of the one that is used until then. */
+  coresOf({ name, snapshot }: DocumentRecord): StreamKey[] {
+    const cores = [snapshot?.coreKey, this.of(name)?.coreKey]
+    return [...new Set(cores.filter((core) => core !== undefined))]
+  }
+
+  /**
+   * The snapshot behind which the streams of a document begin here; null: none.
+   * @throws NodeError PEER_OFFLINE when they begin later and it is not here, or not any more
+   */
+  async base({ name, streams }: Pick<DocumentRecord, 'name' | 'streams'>): Promise<Uint8Array | null> {
+    const used = this.of(name)
+    const bytes = used === null ? null : await this.#kept(name, used)
+    if (bytes !== null) return bytes
+    // It may have been replaced meanwhile.
+    if (this.of(name) !== used) return await this.base({ name, streams })
+    const isLater = await Promise.all(streams.map(({ coreKey }) => this.#beginsLater(coreKey)))
+    if (used === null && !isLater.includes(true)) return null
+    throw new NodeError('PEER_OFFLINE', `the snapshot behind which the document ${shown(name)} goes on is not here yet`)
+  }
+
+  /** The whole of a snapshot whose core is here; null when it is not what the log says. */
+  async read({ coreKey, blocks, hash }: DocumentSnapshot): Promise<Uint8Array | null> {
+    const { documents } = this.#parts
+    if (documents.size(coreKey).bytes > SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes) return null
+    const bytes = concatBytes(await documents.read(coreKey, 0, blocks))
+    return keyToText(this.#parts.hash(bytes)) === hash ? bytes : null
+  }
+
+  /** Before any of a core is here: else nobody would remove it once another one is in force. */
+  async note(name: string, core: StreamKey): Promise<void> {
+    const { used, cores } = this.#at(name)
+    if (!cores.includes(core)) await this.#set(name, { used, cores: [...cores, core] })
+  }
+
+  /** Goes on behind this snapshot. */
+  async use(name: string, used: UsedSnapshot, bytes: Uint8Array): Promise<void> {
+    const { documents, idOf } = this.#parts
+    await documents.keep(keptAs(idOf(name)), bytes)
+    await this.#set(name, { ...this.#at(name), used })
+  }
+
+  /** Lets the streams of a document begin behind its snapshot. Called again it does what was not done. */
+  async begin(name: string): Promise<void> {
+    const used = this.of(name)
+    for (const [stream, blocks] of Object.entries(used?.lengths ?? {}))
+      await this.#parts.documents.begin(stream, { blocks, bytes: lengthOf(used?.sizes ?? {}, stream) })
+  }
+
+  /** Removes the cores of snapshots that are neither in force nor used. */
+  async tidy(name: string): Promise<void> {
+    const { cores } = this.#at(name)
+    const record = this.#parts.log.view().documents.get(name)
+    const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
+    const left = cores.filter((core) => wanted.has(core))
+    if (left.length === cores.length) return
+    await this.#parts.documents.remove(cores.filter((core) => !wanted.has(core)))
+    await this.#set(name, { ...this.#at(name), cores: left })
+  }
+
+  /** All of it is removed here. */
+  async forget(name: string): Promise<void> {
+    const { cores, used } = this.#at(name)
+    if (cores.length === 0) return
+    await this.#parts.documents.remove(cores)
+    if (used !== null) await this.#parts.documents.keep(keptAs(this.#parts.idOf(name)), null)
+    await this.#set(name, NONE)
+  }
+
+  /** Kept by this node; a home that was restored has its core alone. */
+  async #kept(name: string, used: UsedSnapshot): Promise<Uint8Array | null> {
+    const { documents, hash, idOf } = this.#parts
+    const kept = await documents.kept(keptAs(idOf(name)))
+    return kept !== null && keyToText(hash(kept)) === used.hash ? kept : await this.read(used)
+  }
+
+  async #beginsLater(stream: StreamKey): Promise<boolean> {
+    const { documents } = this.#parts
+    // It may be just being opened.
+    await documents.read(stream, 0, 0)
+    return documents.size(stream).from > 0
+  }
+
+  #at(name: string): Stored {
+    return this.#stored.get(name) ?? NONE
+  }
+
+  #set(name: string, one: Stored): Promise<void> {
+    this.#stored.set(name, one)
+    const done = this.#writing.then(() => this.#parts.store.write(STORED, Object.fromEntries(this.#stored)))
+    this.#writing = done.catch(() => {})
+    return done
+  }
+}
+
+function keptAs(id: string): string {
+  return `${id}/base`
+}
