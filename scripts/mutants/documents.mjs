@@ -247,7 +247,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a snapshot is used before the owner has signed it',
     file: 'src/node/document-snapshots.ts',
-    find: 'if (!(await Promise.race([log.isCoreSigned(snapshot.coreKey), this.#closing]))) return',
+    find: 'if (!(await this.#isSigned(snapshot))) return',
     put: '',
     test: 'node/document-compaction',
     title: 'what the owner has not signed removes no block'

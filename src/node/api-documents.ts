@@ -121,7 +121,11 @@ async function restrictDocument(
   const access = accessList(node, see, write, (record.access?.access.serial ?? 0) + 1)
   await node.swarmDocuments.handOver(record.name)
   const lengths = await knownLengths(documents, record)
-  await log.submit({ kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths }, LOG_TIMEOUT_MS)
+  const ends = await node.documents.wrongSnapshot(record)
+  await log.submit(
+    { kind: 'document-access', mesh: meshOf(node), name: record.name, access, lengths, ...(ends === undefined ? {} : { ends }) },
+    LOG_TIMEOUT_MS
+  )
   return documentDetail(node, node.documents.known.find(record.name, by), by)
 }
 

@@ -19,6 +19,8 @@ import { UsedSnapshots } from './used-snapshots.js'
 const GRACE_MS = 30_000
 /** How soon is looked again for what is on its way, in milliseconds. */
 const AGAIN_MS = 1000
+/** How long the log may take to say whether the owner has signed an entry, in milliseconds. */
+const SIGNED_MS = 5000
 
 /** What {@link DocumentSnapshots} needs. */
 export interface DocumentSnapshotsParts {
@@ -97,6 +99,7 @@ export class DocumentSnapshots {
     for (const { name, snapshot } of this.#parts.log.view().documents.values()) {
       if (snapshot === undefined || snapshot.coreKey === this.used.of(name)?.coreKey || this.#wrong.has(snapshot.coreKey)) continue
       this.#wanted.set(snapshot.coreKey, name)
+      if (snapshot.before !== undefined) this.#wanted.set(snapshot.before.coreKey, name)
       this.#later(name)
     }
     for (const name of this.used.unbegun()) if (this.#parts.isFollowed(name)) void this.#inTurn(name, () => this.#begin(name))
@@ -116,6 +119,13 @@ export class DocumentSnapshots {
   /** All of it is removed here. */
   forget(name: string): Promise<void> {
     return this.#inTurn(name, () => this.used.forget(name))
+  }
+
+  /** The snapshot in force of a document, when it is here and does not hold what it says; undefined: there is none like that. */
+  async wrongOf({ name, snapshot }: DocumentRecord): Promise<StreamKey | undefined> {
+    if (snapshot === undefined || this.used.of(name)?.coreKey === snapshot.coreKey) return undefined
+    const isTooLong = this.#isWhole(snapshot) && !(await this.#hasLengths(snapshot))
+    return this.#wrong.has(snapshot.coreKey) || isTooLong ? snapshot.coreKey : undefined
   }
 
   #later(name: string): void {
@@ -141,21 +151,41 @@ export class DocumentSnapshots {
   }
 
   async #take(name: string): Promise<void> {
-    const { documents, isFollowed, log } = this.#parts
+    const { isFollowed, log } = this.#parts
     const record = log.view().documents.get(name)
-    if (record?.snapshot === undefined) return
-    const { snapshot } = record
-    if (snapshot.coreKey === this.used.of(name)?.coreKey || !isFollowed(name)) return
-    await this.used.note(name, snapshot.coreKey)
-    if (this.#wrong.has(snapshot.coreKey) || documents.size(snapshot.coreKey).blocks < snapshot.blocks || this.#isPatient(snapshot)) return
+    if (record?.snapshot === undefined || !isFollowed(name)) return
+    for (const core of this.used.coresOf(record)) await this.used.note(name, core)
+    const snapshot = this.#candidate(record, record.snapshot)
+    if (snapshot === null || this.#isPatient(snapshot)) return
     // Until then the log may still put another one in its place.
-    if (!(await Promise.race([log.isCoreSigned(snapshot.coreKey), this.#closing]))) return
+    if (!(await this.#isSigned(snapshot))) return
     if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)
     const bytes = await this.used.read(snapshot)
     const verdict = bytes === null ? 'other' : await this.#verdict(record, snapshot, bytes)
-    if (this.#isClosed || verdict === 'early') return
+    const now = log.view().documents.get(name)?.snapshot
+    const isInForce = snapshot.coreKey === now?.coreKey || snapshot.coreKey === now?.before?.coreKey
+    if (this.#isClosed || !isInForce || verdict === 'early') return
     if (verdict === 'other' || bytes === null) return this.#refuse(name, snapshot)
     await this.#use(name, snapshot, bytes)
+  }
+
+  /** The snapshot to go on with: that in force when it is here; who uses none goes on with the one before it, when only that is. */
+  #candidate({ name }: DocumentRecord, { before, ...inForce }: NonNullable<DocumentRecord['snapshot']>): DocumentSnapshot | null {
+    const used = this.used.of(name)
+    if (used?.coreKey === inForce.coreKey) return null
+    if (this.#isWhole(inForce) && !this.#wrong.has(inForce.coreKey)) return inForce
+    return used === null && before !== undefined && this.#isWhole(before) && !this.#wrong.has(before.coreKey) ? before : null
+  }
+
+  #isWhole({ coreKey, blocks }: DocumentSnapshot): boolean {
+    return this.#parts.documents.size(coreKey).blocks >= blocks
+  }
+
+  /** No, too, when the log does not say so in time, or this node closes. */
+  async #isSigned({ coreKey }: DocumentSnapshot): Promise<boolean> {
+    const { clock, log } = this.#parts
+    const late = new Promise<false>((resolve) => clock.after(SIGNED_MS, () => resolve(false)))
+    return await Promise.race([log.isCoreSigned(coreKey), late, this.#closing])
   }
 
   /** Streams that are as long as it says: what is longer than its stream would let go of blocks that are not in it. */

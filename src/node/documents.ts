@@ -135,9 +135,17 @@ export class Documents {
   isMissing(record: DocumentRecord): boolean {
     const { log, documents } = this.#parts
     if (this.#snapshots.used.of(record.name) !== null) return !this.#snapshots.used.isBegun(record.name)
+    // What others wrote behind a snapshot that is not here waits for it.
+    const held = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
+    if (held.some(([stream]) => documents.size(stream).blocks === 0)) return true
     const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0).map(([stream]) => documents.size(stream))
     // Those that begin behind a snapshot that is not here say nothing.
     return streams.length > 0 && streams.every(({ blocks, from }) => blocks === 0 || from > 0)
+  }
+
+  /** Core of a snapshot in force that does not hold what it says; undefined: none. */
+  wrongSnapshot(record: DocumentRecord): Promise<StreamKey | undefined> {
+    return this.#snapshots.wrongOf(record)
   }
 
   /** Of the snapshot behind which its streams begin here. */
@@ -311,7 +319,9 @@ export class Documents {
 
   #onBegun(name: string): void {
     this.#open.get(name)?.document.onBegun()
-    this.#review()
+    if (this.#isClosed) return
+    this.#parts.documents.follow(this.#followed.streams(this.#parts.log.view()))
+    this.#changes.emit()
   }
 
   async #follow(name: string, { document, own }: Opened): Promise<void> {

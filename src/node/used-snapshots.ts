@@ -74,9 +74,9 @@ export class UsedSnapshots {
     return lengths.every(([stream, length]) => this.#parts.documents.size(stream).from >= length)
   }
 
-  /** The cores to be here: of the snapshot in force, and of the one that is used until then. */
+  /** The cores to be here: of the snapshot in force and the one before it, and of the one that is used until then. */
   coresOf({ name, snapshot }: DocumentRecord): StreamKey[] {
-    const cores = [snapshot?.coreKey, this.of(name)?.coreKey]
+    const cores = [snapshot?.coreKey, snapshot?.before?.coreKey, this.of(name)?.coreKey]
     return [...new Set(cores.filter((core) => core !== undefined))]
   }
 
@@ -87,7 +87,9 @@ export class UsedSnapshots {
   async base({ name, streams }: Pick<DocumentRecord, 'name' | 'streams'>): Promise<Uint8Array | null> {
     const used = this.of(name)
     const bytes = used === null ? null : await this.#kept(name, used)
-    if (bytes !== null) return bytes
+    const isBehind = ({ coreKey }: { readonly coreKey: StreamKey }): boolean =>
+      this.#parts.documents.size(coreKey).from > lengthOf(used?.lengths ?? {}, coreKey)
+    if (bytes !== null && !streams.some(isBehind)) return bytes
     // It may have been replaced meanwhile.
     if (this.of(name) !== used) return await this.base({ name, streams })
     const isLater = await Promise.all(streams.map(({ coreKey }) => this.#beginsLater(coreKey)))

@@ -35,5 +35,5 @@ test('a client command loads no schema, YAML or peer-to-peer package', (t: Asser
 })
 
 test('the public client loads none either, but Yjs for its provider', (t: Assert) => {
-  t.alike(packagesOf('client.js'), ['y-protocols/awareness', 'yjs'])
+  t.alike(packagesOf('client.js'), ['b4a', 'y-protocols/awareness', 'yjs', 'z32'])
 })

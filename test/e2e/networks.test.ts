@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
 import type { SwarmEvent } from '../../src/ports/swarm-api.js'
-import { testMesh, untilOnline, untilPeer, untilTrue } from '../support/nodes.js'
+import { testMesh, untilOnline, untilPeer, untilTrue, untilAgent } from '../support/nodes.js'
 
 test('a private network: one node serves the bootstrap, others join by the code alone and come back by their home', async (t) => {
   const mesh = await testMesh(t)
@@ -37,6 +37,7 @@ test('on the local network a survivor takes the bootstrap over, and a newcomer s
 test('large attachments travel as bytes, whole and unchanged, also binary ones', async (t) => {
   const mesh = await testMesh(t)
   const [a, b] = await mesh.meshOf('a', 'b')
+  await untilAgent(a, 'text@b')
   const dir = await mesh.dir()
   const bytes = Buffer.alloc(1024 * 1024, 0)
   for (let i = 0; i < bytes.length; i++) bytes[i] = (i * 31 + (i >> 8)) & 0xff

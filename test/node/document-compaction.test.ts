@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { begunOn, idle, lie, MANY, snapshotOf, stop, writeMuch } from '../support/document-compaction.js'
+import { failsWith } from '../support/fails.js'
 import { documentScene, Program, textOn, write } from '../support/document-scene.js'
 
 /** Longer than a node waits before it makes another snapshot. */
@@ -19,7 +20,7 @@ test('a snapshot takes the place of the first blocks of a long document, on ever
   for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of bob and ann and bob')
 })
 
-test('the next snapshot takes the place of the one before, whose core is removed', async (t: Assert) => {
+test('the next snapshot takes the place of the one before, and the core of the one before that is removed', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'once')
   await idle(world)
@@ -27,18 +28,17 @@ test('the next snapshot takes the place of the one before, whose core is removed
   await writeMuch(ann, 'twice')
   await world.pass(PAUSE_MS, 5000)
   const second = snapshotOf(world)
-  t.not(second?.coreKey, first?.coreKey)
-  t.is(
-    Object.values(second?.lengths ?? {}).reduce((sum, one) => sum + one, 0),
-    2 * (MANY + 1)
-  )
+  t.is(second?.before?.coreKey, first?.coreKey)
+  for (const node of [owner, ann, bob]) t.is(await begunOn(node), 2 * (MANY + 1))
+  await writeMuch(bob, 'thrice')
+  await world.pass(2 * PAUSE_MS, 5000)
+  t.is(snapshotOf(world)?.before?.coreKey, second?.coreKey)
   for (const node of [owner, ann, bob]) {
-    t.is(await begunOn(node), 2 * (MANY + 1))
-    t.is(
-      await node.core.parts.documents.length(first?.coreKey ?? '').then(() => node.core.parts.documents.size(first?.coreKey ?? '').blocks),
-      0
-    )
-    t.is(await textOn(node), 'twice')
+    t.is(await begunOn(node), 3 * (MANY + 1))
+    t.is(node.core.parts.documents.size(first?.coreKey ?? '').blocks, 0)
+    const stored = await node.store.read<Record<string, { cores: string[] }>>('document-snapshots')
+    t.alike(new Set(stored?.['notes']?.cores), new Set([snapshotOf(world)?.coreKey, second?.coreKey]))
+    t.is(await textOn(node), 'thrice')
   }
 })
 
@@ -226,4 +226,60 @@ test('a snapshot that says more of a stream than there is lets go of no block, a
   await write(ann.api(), 'of bob and ann')
   await world.settle()
   for (const node of [owner, bob]) t.is(await textOn(node), 'of bob and ann')
+})
+
+test('who may not see a document any more lets go of it in peace, also at its next start', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await idle(world)
+  t.is(await begunOn(bob), MANY + 1)
+  await ann.api().call('documents.restrict', { document: 'notes', see: { members: ['ann'], tier: null, unsandboxed: false }, write: {} })
+  await idle(world)
+  await stop(world, bob, [owner, ann])
+  const again = await world.start(bob.actor, { store: bob.store })
+  await world.link(owner, ann, again)
+  await idle(world)
+  await failsWith(t, 'DOCUMENT_NOT_FOUND', () => textOn(again))
+  t.is(await textOn(ann), 'of bob')
+})
+
+test('a list of somebody who is behind ends no snapshot that others use', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await write(bob.api(), 'begun')
+  await world.settle()
+  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
+  await writeMuch(bob, 'begun and ended')
+  await idle(world)
+  t.is(await begunOn(owner), MANY + 2)
+  await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann'], tier: null, unsandboxed: false } })
+  await world.settle()
+  t.ok(snapshotOf(world))
+  await world.link(ann, owner, bob)
+  await idle(world)
+  for (const node of [owner, ann, bob]) t.is(await textOn(node), 'begun and ended')
+  await write(ann.api(), 'of ann')
+  await world.settle()
+  for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of ann')
+})
+
+test('who is new goes on with the snapshot before the one in force, as long as nobody who is there has that', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'once')
+  await idle(world)
+  const first = snapshotOf(world)
+  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
+  await writeMuch(ann, 'twice')
+  await idle(world)
+  t.is(snapshotOf(world)?.before?.coreKey, first?.coreKey)
+  const dan = await world.member('dan')
+  await world.link(owner, bob, dan)
+  await idle(world)
+  for (const node of [owner, bob, dan]) t.is(await textOn(node), 'once')
+  await write(dan.api(), 'once, and of dan')
+  await world.settle()
+  await world.link(ann, owner, bob, dan)
+  await idle(world)
+  const text = await textOn(ann)
+  for (const node of [owner, bob, dan]) t.is(await textOn(node), text)
+  t.ok(String(text).includes('of dan'))
 })

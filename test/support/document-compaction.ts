@@ -4,7 +4,7 @@ import { Replica } from '../../src/domain/document/replica.js'
 import { decodeSnapshot, encodeSnapshot } from '../../src/domain/document/snapshot.js'
 import { openBlock } from '../../src/node/document-road.js'
 import { hash, MESH } from './membership.js'
-import type { DocumentSnapshot } from '../../src/domain/membership/types.js'
+import type { DocumentRecord } from '../../src/domain/membership/types.js'
 import { write } from './document-scene.js'
 import type { FakeNode, World } from './fake-node.js'
 
@@ -22,7 +22,7 @@ export async function writeMuch(node: FakeNode, last: string): Promise<void> {
 }
 
 /** The snapshot in force of the document. */
-export function snapshotOf(world: World): DocumentSnapshot | undefined {
+export function snapshotOf(world: World): DocumentRecord['snapshot'] {
   return world.log.view().documents.get('notes')?.snapshot
 }
 

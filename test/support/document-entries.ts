@@ -92,8 +92,7 @@ interface DocumentStep {
 function checkSnapshot({ mesh, members, documents }: MembershipView, { document, now }: DocumentStep, { by, body }: Entry): void {
   const { access, creator, streams } = document
   if (now.snapshot === undefined) {
-    const held = Object.entries(document.snapshot?.lengths ?? {})
-    demand(body.kind === 'document-access' && held.some(([stream, length]) => lengthOf(body.lengths, stream) < length), 'ended by a list')
+    demand(body.kind === 'document-access' && body.ends === document.snapshot?.coreKey, 'ended by a list')
     return
   }
   const [before, after] = [document.snapshot?.lengths ?? {}, now.snapshot.lengths]

@@ -4,7 +4,7 @@ import { accessOf, mayRestrict, newerAccess } from '../document/access.js'
 import { type FoldResult, put, type Scene, skip } from './effects.js'
 import { DOCUMENTS_KEY, documentCoreKey, documentKey } from './keys.js'
 import { serialFault } from './serial.js'
-import type { Certificate, DocumentRecord, DocumentStreamRecord, EntryBody, StreamLengths } from './types.js'
+import type { Certificate, DocumentRecord, DocumentSnapshot, DocumentStreamRecord, EntryBody, StreamLengths } from './types.js'
 
 /** Documents of one mesh. */
 export const MAX_DOCUMENTS = 4096
@@ -46,7 +46,7 @@ export function foldDocument(scene: Scene, { name, access, at }: Body<'document'
 }
 
 /** Puts another access list in force: of the creator or the owner, and the one that `newerAccess` prefers. */
-export function foldDocumentAccess(scene: Scene, { name, access, lengths }: Body<'document-access'>): FoldResult {
+export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }: Body<'document-access'>): FoldResult {
   const { by, records, mesh } = scene
   const record = records.document(name)
   if (record === null) return skip('the document is unknown')
@@ -61,9 +61,8 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths }: Body
   const next = { access, by, lengths }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
   const { snapshot, ...rest } = record
-  // Whoever signs a list says what counts: a snapshot that holds more of a stream is in force no more.
-  const isLess = Object.entries(snapshot?.lengths ?? {}).some(([stream, length]) => lengthOf(lengths, stream) < length)
-  return put(new Map([[documentKey(name), { ...(isLess ? rest : record), access: next }]]))
+  // Only who has seen that it is wrong ends it: others may have let go of the blocks that it holds.
+  return put(new Map([[documentKey(name), { ...(snapshot?.coreKey === ends ? rest : record), access: next }]]))
 }
 
 function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullable<DocumentRecord['access']>, owner: NodeId): boolean {
@@ -95,7 +94,7 @@ export function foldDocumentStream(scene: Scene, { name, coreKey }: Body<'docume
 
 /**
  * Puts a snapshot in force: of a member that may write the document, of streams of its, further on than the one before. From
- * then on all that it holds counts, until an access list is signed that lets less of a stream count.
+ * then on all that it holds counts, until an access list ends it.
  */
 export function foldDocumentSnapshot(
   scene: Scene,
@@ -113,10 +112,17 @@ export function foldDocumentSnapshot(
   if (Object.keys(lengths).some((stream) => !known.has(stream))) return skip('it is of a stream that is not one of the document')
   return put(
     new Map<string, unknown>([
-      [documentKey(name), { ...record, snapshot: { coreKey, blocks, hash, lengths } }],
+      [documentKey(name), { ...record, snapshot: { coreKey, blocks, hash, lengths, ...formerOf(record) } }],
       [documentCoreKey(coreKey), name]
     ])
   )
+}
+
+/** The one in force so far: the next one may be lost before anybody has it. */
+function formerOf({ snapshot }: DocumentRecord): { readonly before?: DocumentSnapshot } {
+  if (snapshot === undefined) return {}
+  const { coreKey, blocks, hash, lengths } = snapshot
+  return { before: { coreKey, blocks, hash, lengths } }
 }
 
 /** Is a snapshot of a document so much further on than the one in force that it takes its place? */

@@ -165,7 +165,8 @@ export const entryBodySchema: z.ZodType<EntryBody> = z.discriminatedUnion('kind'
     mesh: keySchema,
     name: documentNameSchema,
     access: DocumentAccessSchema,
-    lengths: z.record(keySchema, z.int().min(0))
+    lengths: z.record(keySchema, z.int().min(0)),
+    ends: keySchema.optional()
   }),
   z.strictObject({ kind: z.literal('document-stream'), mesh: keySchema, name: documentNameSchema, coreKey: keySchema }),
   z.strictObject({

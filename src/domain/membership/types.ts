@@ -89,7 +89,14 @@ export type EntryBody =
   | { readonly kind: 'core'; readonly mesh: MeshId; readonly coreKey: string; readonly serial: number }
   /** The author creates a document; `access` null: every member in no sandbox may see and write it. */
   | { readonly kind: 'document'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess | null; readonly at: number }
-  | ({ readonly kind: 'document-access'; readonly mesh: MeshId; readonly name: string; readonly access: DocumentAccess } & StreamLengths)
+  | ({
+      readonly kind: 'document-access'
+      readonly mesh: MeshId
+      readonly name: string
+      readonly access: DocumentAccess
+      /** Core of a snapshot that is to be in force no more: it does not hold what it says. */
+      readonly ends?: string | undefined
+    } & StreamLengths)
   /** The author writes into a document with this stream. */
   | { readonly kind: 'document-stream'; readonly mesh: MeshId; readonly name: string; readonly coreKey: string }
   /** The author wrote down what the first blocks of its streams made of a document. */
@@ -187,8 +194,8 @@ export interface DocumentRecord {
   readonly access: (SignedAccess & StreamLengths) | null
   /** Streams of members, in log order. */
   readonly streams: readonly DocumentStreamRecord[]
-  /** The snapshot in force; none: its streams are needed whole. What it holds counts for good. */
-  readonly snapshot?: DocumentSnapshot | undefined
+  /** The snapshot in force, and the one before it; none: its streams are needed whole. What it holds counts for good. */
+  readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
 }
 
 /** One member's stream of a document: a core by its key (z32). */

@@ -24,6 +24,8 @@ const stream = (log: LogModel, by: Actor, key: string, name = 'notes') =>
   log.write(by, { kind: 'document-stream', mesh: MESH, name, coreKey: keyText(key) })
 const restrict = (log: LogModel, by: Actor, access: DocumentAccess, lengths: Record<string, number> = {}) =>
   log.write(by, { kind: 'document-access', mesh: MESH, name: 'notes', access, lengths })
+const end = (log: LogModel, by: Actor, access: DocumentAccess, { core, lengths }: { core: string; lengths: Record<string, number> }) =>
+  log.write(by, { kind: 'document-access', mesh: MESH, name: 'notes', access, lengths, ends: keyText(core) })
 
 const snap = (log: LogModel, by: Actor, terms: Parameters<typeof snapshotBody>[0]) => log.write(by, snapshotBody(terms))
 const inForce = (log: LogModel) => log.view().documents.get('notes')?.snapshot
@@ -191,7 +193,7 @@ test('a snapshot that was made under another access list than the one in force i
   t.is(snap(log, ann, { core: 'x', lengths: { a: 2 * SNAPSHOT_BLOCKS }, serial: 2 }).skipped, null)
 })
 
-test('of who lost the right by its certificate so many blocks count as the snapshot in force holds; a list that lets fewer count ends it', (t: Assert) => {
+test('of who lost the right by its certificate so many blocks count as the snapshot in force holds; a list that says so ends it', (t: Assert) => {
   const log = written()
   restrict(log, ann, ACCESS)
   t.is(snap(log, ann, { core: 'one', lengths: { a: 24, b: SNAPSHOT_BLOCKS }, serial: 1 }).skipped, null)
@@ -203,7 +205,11 @@ test('of who lost the right by its certificate so many blocks count as the snaps
   restrict(log, ann, only([ann, bob], [ann], 2), { [keyText('a')]: 30, [keyText('b')]: SNAPSHOT_BLOCKS + 7 })
   t.is(counted(log, 'b'), SNAPSHOT_BLOCKS + 7, 'the list says more')
   t.is(inForce(log)?.coreKey, keyText('one'))
-  restrict(log, ann, only([ann], [ann], 3), { [keyText('a')]: 30, [keyText('b')]: SNAPSHOT_BLOCKS - 1 })
+  restrict(log, ann, only([ann], [ann], 3), { [keyText('b')]: 3 })
+  t.is(counted(log, 'b'), SNAPSHOT_BLOCKS, 'the list says less: its author may be behind')
+  end(log, ann, only([ann], [ann], 4), { core: 'another', lengths: {} })
+  t.is(inForce(log)?.coreKey, keyText('one'))
+  end(log, ann, only([ann], [ann], 5), { core: 'one', lengths: { [keyText('b')]: SNAPSHOT_BLOCKS - 1 } })
   t.is(inForce(log), undefined)
   t.is(counted(log, 'b'), SNAPSHOT_BLOCKS - 1)
   t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
