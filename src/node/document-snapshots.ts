@@ -169,12 +169,13 @@ export class DocumentSnapshots {
     await this.#use(name, snapshot, bytes)
   }
 
-  /** The snapshot to go on with: that in force when it is here; who uses none goes on with the one before it, when only that is. */
+  /** The snapshot to go on with: that in force when it is here, else the one before it, unless that is used already. */
   #candidate({ name }: DocumentRecord, { before, ...inForce }: NonNullable<DocumentRecord['snapshot']>): DocumentSnapshot | null {
     const used = this.used.of(name)
     if (used?.coreKey === inForce.coreKey) return null
     if (this.#isWhole(inForce) && !this.#wrong.has(inForce.coreKey)) return inForce
-    return used === null && before !== undefined && this.#isWhole(before) && !this.#wrong.has(before.coreKey) ? before : null
+    if (before === undefined || used?.coreKey === before.coreKey || this.#wrong.has(before.coreKey)) return null
+    return this.#isWhole(before) ? before : null
   }
 
   #isWhole({ coreKey, blocks }: DocumentSnapshot): boolean {
