@@ -261,6 +261,22 @@ export const DOCUMENT_MUTANTS = [
     title: 'a snapshot that says more of a stream than there is lets go of no block'
   },
   {
+    name: 'a node asks with a timer more at each change for a snapshot that it cannot use',
+    file: 'src/node/document-snapshots.ts',
+    find: 'clock.clear(this.#timers.get(name) ?? null)',
+    put: '',
+    test: 'node/document-compaction',
+    title: 'of snapshots that nobody can use there is one timer at most'
+  },
+  {
+    name: 'snapshots that nobody could use stay on disk',
+    file: 'src/node/document-snapshots.ts',
+    find: 'await this.used.tidy(name)\n    const snapshot',
+    put: 'const snapshot',
+    test: 'node/document-compaction',
+    title: 'of snapshots that nobody can use there is one timer at most'
+  },
+  {
     name: 'who has a part believes a snapshot at once',
     file: 'src/node/document-snapshots.ts',
     find: 'if (!hasSome || this.#patience.has(coreKey)) return true',

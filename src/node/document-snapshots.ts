@@ -1,4 +1,4 @@
-import type { Clock } from '../kit/clock.js'
+import type { Clock, Timer } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
@@ -61,11 +61,11 @@ export class DocumentSnapshots {
   readonly #tails = new Map<string, Promise<void>>()
   /** Documents that wait for their turn. */
   readonly #due = new Set<string>()
+  /** When is looked at a document again, at most one timer each. */
+  readonly #timers = new Map<string, Timer>()
+  /** Ends questions that the log has not answered yet. */
+  readonly #asked = new Set<() => void>()
   #isClosed = false
-  #close: () => void = () => {}
-  readonly #closing = new Promise<false>((resolve) => {
-    this.#close = () => resolve(false)
-  })
 
   constructor(parts: DocumentSnapshotsParts) {
     this.#parts = parts
@@ -76,7 +76,8 @@ export class DocumentSnapshots {
   /** Once what was begun is done. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#close()
+    for (const timer of this.#timers.values()) this.#parts.clock.clear(timer)
+    for (const end of this.#asked) end()
     await Promise.all(this.#tails.values())
     await this.used.close()
   }
@@ -155,8 +156,12 @@ export class DocumentSnapshots {
     const record = log.view().documents.get(name)
     if (record?.snapshot === undefined || !isFollowed(name)) return
     for (const core of this.used.coresOf(record)) await this.used.note(name, core)
+    // Also what was refused, or never came, goes once another one is in force.
+    await this.used.tidy(name)
     const snapshot = this.#candidate(record, record.snapshot)
-    if (snapshot === null || this.#isPatient(snapshot)) return
+    if (snapshot === null) return
+    const patienceMs = this.#patienceLeft(snapshot)
+    if (patienceMs > 0) return this.#again(name, patienceMs)
     // Until then the log may still put another one in its place.
     if (!(await this.#isSigned(snapshot))) return
     if (!(await this.#hasLengths(snapshot))) return this.#again(name, AGAIN_MS)
@@ -185,8 +190,16 @@ export class DocumentSnapshots {
   /** No, too, when the log does not say so in time, or this node closes. */
   async #isSigned({ coreKey }: DocumentSnapshot): Promise<boolean> {
     const { clock, log } = this.#parts
-    const late = new Promise<false>((resolve) => clock.after(SIGNED_MS, () => resolve(false)))
-    return await Promise.race([log.isCoreSigned(coreKey), late, this.#closing])
+    let end = (): void => {}
+    const ended = new Promise<false>((resolve) => (end = () => resolve(false)))
+    const timer = clock.after(SIGNED_MS, end)
+    this.#asked.add(end)
+    try {
+      return await Promise.race([log.isCoreSigned(coreKey), ended])
+    } finally {
+      clock.clear(timer)
+      this.#asked.delete(end)
+    }
   }
 
   /** Streams that are as long as it says: what is longer than its stream would let go of blocks that are not in it. */
@@ -222,8 +235,8 @@ export class DocumentSnapshots {
     this.#parts.telemetry.log('error', 'a snapshot of a document is not what is in it', { document: shown(name), core: coreKey })
   }
 
-  #isPatient({ coreKey }: DocumentSnapshot): boolean {
-    return this.#parts.clock.monotonic() < (this.#patience.get(coreKey) ?? 0)
+  #patienceLeft({ coreKey }: DocumentSnapshot): number {
+    return (this.#patience.get(coreKey) ?? 0) - this.#parts.clock.monotonic()
   }
 
   /** Who has nothing of what it holds has nothing to compare, and nothing to lose; anybody else waits for the rest, once. */
@@ -237,7 +250,13 @@ export class DocumentSnapshots {
   }
 
   #again(name: string, delayMs: number): void {
-    this.#parts.clock.after(delayMs, () => !this.#isClosed && this.#later(name))
+    const { clock } = this.#parts
+    clock.clear(this.#timers.get(name) ?? null)
+    const look = (): void => {
+      this.#timers.delete(name)
+      this.#later(name)
+    }
+    if (!this.#isClosed) this.#timers.set(name, clock.after(delayMs, look))
   }
 
   async #use(name: string, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<void> {

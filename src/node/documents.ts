@@ -206,7 +206,7 @@ export class Documents {
     const opened = await this.#opened.get(name)
     if (opened !== undefined && opened.holders > 0) throw new NodeError('CONFLICT', 'the document is in use here')
     const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
-    const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, 0)
+    const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
     if (opened !== undefined) await this.#let(name, opened)
     // Of this stream others may have more than is here then.
     await this.#own.leave(name)

@@ -140,6 +140,8 @@ export class UsedSnapshots {
   async forget(name: string): Promise<void> {
     const { cores, used } = this.#at(name)
     if (cores.length === 0) return
+    // First of all it is used no more: killed in between, this node would believe that it has it.
+    await this.#set(name, { ...NONE, cores })
     await this.#parts.documents.remove(cores)
     if (used !== null) await this.#parts.documents.keep(keptAs(this.#parts.idOf(name)), null)
     await this.#set(name, NONE)

@@ -88,7 +88,7 @@ export interface DocumentInfo {
   readonly name: string
   readonly creator: NodeRef
   readonly createdAt: string
-  /** Bytes of all streams that are here. */
+  /** Bytes of all streams that are here, and of the snapshot behind which they begin. */
   readonly bytes: number
   readonly blocks: number
   /** Members that have a stream in it. */

@@ -228,6 +228,28 @@ test('a snapshot that says more of a stream than there is lets go of no block, a
   for (const node of [owner, bob]) t.is(await textOn(node), 'of bob and ann')
 })
 
+test('of snapshots that nobody can use there is one timer at most, and only the newest two stay on disk', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  const first = await lie(bob, { more: 1_000_000 })
+  await idle(world)
+  t.is(ann.core.parts.documents.size(first).blocks, 1)
+  const timers = world.clock.pending
+  for (let change = 0; change < 50; change++) {
+    await ann.api().call('documents.create', { name: `other ${change}` })
+    await world.pass(100)
+  }
+  await idle(world)
+  t.ok(world.clock.pending <= timers + 3, `${world.clock.pending} timers, ${timers} before`)
+  for (const more of [1_100_000, 1_200_000]) {
+    await lie(bob, { more })
+    await idle(world)
+  }
+  for (const node of [owner, ann]) t.is(node.core.parts.documents.size(first).blocks, 0)
+  t.is(await textOn(ann), 'of bob')
+})
+
 test('who may not see a document any more lets go of it in peace, also at its next start', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')

@@ -4,6 +4,7 @@ import { Replica } from '../../src/domain/document/replica.js'
 import { decodeSnapshot, encodeSnapshot } from '../../src/domain/document/snapshot.js'
 import { openBlock } from '../../src/node/document-road.js'
 import { hash, MESH } from './membership.js'
+import type { StreamKey } from '../../src/domain/document/client-ids.js'
 import type { DocumentRecord } from '../../src/domain/membership/types.js'
 import { write } from './document-scene.js'
 import type { FakeNode, World } from './fake-node.js'
@@ -49,7 +50,7 @@ export async function idle(world: World): Promise<void> {
 export async function lie(
   node: FakeNode,
   { isCut = false, more = 0 }: { readonly isCut?: boolean; readonly more?: number }
-): Promise<void> {
+): Promise<StreamKey> {
   const { documents, log } = node.core.parts
   const id = node.core.documents.known.idOf('notes')
   const replica = new Replica({ guid: id, hash, own: null })
@@ -66,7 +67,7 @@ export async function lie(
   if (isCut) doc.getText('text').delete(0, 2)
   const streams = honest.head.streams.map((one) => ({ ...one, length: one.length + more }))
   const bytes = encodeSnapshot({ ...honest.head, streams }, doc)
-  const { stream: coreKey } = await documents.own('a lie')
+  const { stream: coreKey } = await documents.own(`a lie ${isCut} ${more}`)
   await documents.append(coreKey, [bytes])
   const entry = {
     coreKey,
@@ -76,4 +77,5 @@ export async function lie(
     serial: 0
   }
   await log.submit({ kind: 'document-snapshot', mesh: MESH, name: 'notes', ...entry })
+  return coreKey
 }
