@@ -1,0 +1,96 @@
+import type { JSONRPCMessage, RequestId } from '@modelcontextprotocol/server'
+import { PROTOCOL_VERSION_META_KEY } from '@modelcontextprotocol/server'
+import { isRecord, jsonFault } from '../../kit/json.js'
+import { JSON_RPC } from './structured-error.js'
+
+/** Longest id of a request, in characters. */
+const MAX_ID = 256
+/** Longest correlation id that a client may name, in characters. */
+const MAX_CORRELATION_ID = 128
+
+/** Why a message is refused as such. */
+export interface MessageFault {
+  readonly code: number
+  readonly message: string
+  /** null when the message has none that can be answered. */
+  readonly id: RequestId | null
+  readonly data?: Readonly<Record<string, unknown>>
+}
+
+/** A message whose shape is right. */
+export type ReadMessage =
+  | { readonly kind: 'request'; readonly id: RequestId; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'notification'; readonly method: string; readonly params: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'response' }
+  | { readonly kind: 'fault'; readonly fault: MessageFault }
+  /** Wrong, but of a kind that is never answered. */
+  | { readonly kind: 'dropped'; readonly reason: string }
+
+/** Looks at the shape of a message as JSON-RPC 2.0 and MCP have it (no batches, ids are texts or whole numbers). Total. */
+export function readMessage(message: unknown): ReadMessage {
+  if (Array.isArray(message)) return invalid(null, 'batches are not served: send one message at a time')
+  if (!isRecord(message)) return invalid(null, 'a message is a JSON object')
+  if ('method' in message) return readCall(message)
+  if ('result' in message || 'error' in message) return readResponse(message)
+  return invalid(null, 'it has neither a method nor a result')
+}
+
+function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
+  const { id, method, params = {} } = message
+  if ('id' in message && !isRequestId(id)) return invalid(null, 'id must be a text of at most 256 characters or a whole number')
+  const answerTo = 'id' in message ? (id as RequestId) : null
+  if (message['jsonrpc'] !== '2.0') return invalid(answerTo, "jsonrpc must be '2.0'")
+  if (typeof method !== 'string' || method.length === 0) return invalid(answerTo, 'method must be a text')
+  const fault = jsonFault(message)
+  if (fault !== null) return invalid(answerTo, fault)
+  if (answerTo === null) {
+    return isRecord(params)
+      ? { kind: 'notification', method, params }
+      : { kind: 'dropped', reason: 'params of a notification are no object' }
+  }
+  if (isRecord(params)) return { kind: 'request', id: answerTo, method, params }
+  return faulty({ code: JSON_RPC.INVALID_PARAMS, message: 'Invalid params', id: answerTo, data: { reason: 'params must be an object' } })
+}
+
+// Whatever is wrong with a response, an answer to it could go back and forth for ever.
+function readResponse(message: Readonly<Record<string, unknown>>): ReadMessage {
+  const isWhole = message['jsonrpc'] === '2.0' && 'result' in message !== 'error' in message && isRequestId(message['id'])
+  return isWhole && jsonFault(message) === null ? { kind: 'response' } : { kind: 'dropped', reason: 'not a response to any request' }
+}
+
+function isRequestId(id: unknown): id is RequestId {
+  return typeof id === 'string' ? id.length <= MAX_ID : Number.isSafeInteger(id)
+}
+
+function invalid(id: RequestId | null, reason: string): ReadMessage {
+  return faulty({ code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id, data: { reason } })
+}
+
+function faulty(fault: MessageFault): ReadMessage {
+  return { kind: 'fault', fault }
+}
+
+/** The version of the protocol that a message claims itself (MCP 2026-07-28: it needs no handshake), as it stands there; undefined for none. */
+export function versionClaim(params: Readonly<Record<string, unknown>>): unknown {
+  const meta = params['_meta']
+  return isRecord(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY) ? meta[PROTOCOL_VERSION_META_KEY] : undefined
+}
+
+/** The correlation id that a request names in `_meta`, or null; one that is not 1 to 128 characters counts as none. */
+export function correlationIdOf(meta: unknown): string | null {
+  const id = isRecord(meta) ? meta['correlationId'] : undefined
+  return typeof id === 'string' && id.length > 0 && id.length <= MAX_CORRELATION_ID ? id : null
+}
+
+/** What is wrong with the params of `tools/call` (spec mcp-runtime, Processing Order, step 2), or null. */
+export function callFault({ name, arguments: args, _meta: meta }: Readonly<Record<string, unknown>>): string | null {
+  if (typeof name !== 'string') return 'name must be a text'
+  if (args !== undefined && !isRecord(args)) return 'arguments must be an object'
+  if (meta !== undefined && !isRecord(meta)) return '_meta must be an object'
+  return null
+}
+
+/** An error response. Its `id` may be null, which the types of the SDK do not know. */
+export function errorResponse({ code, message, id, data }: MessageFault, correlationId: string): JSONRPCMessage {
+  return { jsonrpc: '2.0', id: id as RequestId, error: { code, message, data: { ...data, correlationId } } }
+}

@@ -1,0 +1,36 @@
+/** Where a connection stands (spec mcp-runtime, State Machine). CLOSED is final. */
+export type LifecycleState = 'STARTING' | 'INITIALIZING' | 'RUNNING' | 'CLOSED'
+
+/**
+ * What happens to it: the two steps of the handshake, the server's refusal of `initialize`, any other message without a version
+ * claim, a message that claims a version of the protocol itself (it needs no handshake), the end.
+ */
+export type LifecycleInput = 'initialize' | 'initialized' | 'initialize-refused' | 'other' | 'claimed' | 'close'
+
+/** What becomes of the message: to the server, refused with NOT_INITIALIZED, or nothing, without a word. */
+export type Verdict = 'pass' | 'not-initialized' | 'ignore'
+
+/** One step of {@link stepLifecycle}. */
+export interface LifecycleStep {
+  readonly state: LifecycleState
+  readonly verdict: Verdict
+}
+
+/** The next state of a connection, and what becomes of the message that led there. Total. */
+export function stepLifecycle(state: LifecycleState, input: LifecycleInput): LifecycleStep {
+  if (input === 'close' || state === 'CLOSED') return { state: 'CLOSED', verdict: 'ignore' }
+  switch (input) {
+    case 'initialize':
+      return { state: state === 'STARTING' ? 'INITIALIZING' : state, verdict: 'pass' }
+    case 'initialized':
+      // Before `initialize` it says nothing; as a notification it cannot be refused.
+      if (state === 'STARTING') return { state, verdict: 'ignore' }
+      return { state: 'RUNNING', verdict: 'pass' }
+    case 'initialize-refused':
+      return { state: state === 'INITIALIZING' ? 'STARTING' : state, verdict: 'ignore' }
+    case 'claimed':
+      return { state, verdict: 'pass' }
+    case 'other':
+      return { state, verdict: state === 'RUNNING' ? 'pass' : 'not-initialized' }
+  }
+}

@@ -1,0 +1,13 @@
+import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
+
+/** Where resources come from: cards, documents, results of swarms, the audit log. */
+export interface ResourceSource {
+  /** In the order to show. */
+  list(): readonly Resource[] | Promise<readonly Resource[]>
+  /** Patterns of the URIs that are too many to list. */
+  templates?(): readonly ResourceTemplateType[] | Promise<readonly ResourceTemplateType[]>
+  /** undefined when there is none; what it throws is told to the client. */
+  read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined>
+  /** Calls back with null when `list` gives something else, with a URI when the content of that one changed; returns what ends it. */
+  onChange?(changed: (uri: string | null) => void): () => void
+}

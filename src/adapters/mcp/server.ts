@@ -1,0 +1,160 @@
+import { ProtocolError, ResourceNotFoundError, Server, type ServerContext } from '@modelcontextprotocol/server'
+import type { Clock } from '../../kit/clock.js'
+import { asNodeError } from '../../kit/errors.js'
+import { correlationIdOf } from './json-rpc.js'
+import { pageOf } from './pages.js'
+import type { PromptSource } from './prompt-source.js'
+import { progressTo } from './progress.js'
+import { publishedTools } from './published-tools.js'
+import type { ResourceManager } from './resource-manager.js'
+import type { ResourceSource } from './resource-source.js'
+import type { RunIds } from './run-ids.js'
+import { JSON_RPC, structuredErrorOf } from './structured-error.js'
+import type { ToolLog } from './tool.js'
+import type { ToolCatalog } from './tool-catalog.js'
+import { ToolPipeline } from './tool-pipeline.js'
+import type { InvocationRecord } from './tool-record.js'
+
+/** Resources of one client whose changes are told to it. */
+const MAX_SUBSCRIPTIONS = 1024
+
+/** What a server is made of. With a manual clock and ids that count, every answer is the same in each run. */
+export interface McpParts {
+  readonly name: string
+  readonly version: string
+  /** Told to the client at the handshake: how to use what is here. */
+  readonly instructions?: string
+  readonly clock: Clock
+  readonly ids: RunIds
+  readonly log: ToolLog
+  readonly tools: ToolCatalog
+  readonly resources?: ResourceSource
+  readonly prompts?: PromptSource
+  /** Shared by all servers of the process. */
+  readonly limits: ResourceManager
+  /** `tools.defaultTimeoutMs`. */
+  readonly defaultTimeoutMs: number
+  /** Told how each call of a tool ended. */
+  readonly onCompleted?: (record: InvocationRecord) => void
+}
+
+/** A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory. */
+export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern'): Server {
+  const { name, version, instructions, resources, prompts } = parts
+  const server = new Server(
+    { name, version },
+    {
+      capabilities: {
+        tools: { listChanged: true },
+        ...(resources === undefined ? {} : { resources: { listChanged: true, subscribe: true } }),
+        ...(prompts === undefined ? {} : { prompts: { listChanged: true } })
+      },
+      ...(instructions === undefined ? {} : { instructions })
+    }
+  )
+  serveTools(server, parts)
+  const subscribed = new Set<string>()
+  if (resources !== undefined) serveResources(server, resources, subscribed)
+  if (prompts !== undefined) servePrompts(server, prompts)
+  tellChanges(server, parts, { era, subscribed })
+  return server
+}
+
+function serveTools(server: Server, parts: McpParts): void {
+  const pipeline = new ToolPipeline(parts)
+  const published = publishedTools(parts.tools)
+  server.setRequestHandler('tools/list', async ({ params }) => {
+    const { items, nextCursor } = pageOf(await published(), params?.cursor)
+    return nextCursor === undefined ? { tools: items } : { tools: items, nextCursor }
+  })
+  server.setRequestHandler('tools/call', ({ params }, context) => {
+    const { signal, _meta: meta } = context.mcpReq
+    return pipeline.call({
+      name: params.name,
+      args: params.arguments ?? {},
+      correlationId: correlationIdOf(meta),
+      signal,
+      progress: progressTo(context)
+    })
+  })
+}
+
+function serveResources(server: Server, source: ResourceSource, subscribed: Set<string>): void {
+  server.setRequestHandler('resources/list', async ({ params }) => {
+    const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
+    return nextCursor === undefined ? { resources: items } : { resources: items, nextCursor }
+  })
+  server.setRequestHandler('resources/templates/list', async () => ({ resourceTemplates: [...((await told(source.templates?.())) ?? [])] }))
+  server.setRequestHandler('resources/read', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
+    const contents = await told(source.read(uri, mcpReq.signal))
+    if (contents === undefined) throw new ResourceNotFoundError(uri)
+    return { contents }
+  })
+  server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => {
+    if (!subscribed.has(uri) && subscribed.size >= MAX_SUBSCRIPTIONS) {
+      throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `at most ${MAX_SUBSCRIPTIONS} resources can be subscribed to`)
+    }
+    subscribed.add(uri)
+    return {}
+  })
+  server.setRequestHandler('resources/unsubscribe', ({ params: { uri } }) => {
+    subscribed.delete(uri)
+    return {}
+  })
+}
+
+function servePrompts(server: Server, source: PromptSource): void {
+  server.setRequestHandler('prompts/list', async ({ params }) => {
+    const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
+    return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
+  })
+  server.setRequestHandler('prompts/get', async ({ params }, { mcpReq }: ServerContext) => {
+    const prompt = await told(source.get(params.name, params.arguments ?? {}, mcpReq.signal))
+    if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(params.name)}`)
+    return prompt
+  })
+}
+
+/** What a source gives; what it throws becomes an error of the protocol that carries the structured one. */
+async function told<T>(given: T | Promise<T>): Promise<T> {
+  try {
+    return await given
+  } catch (error) {
+    const structured = structuredErrorOf(error)
+    const isTheirs = structured.code !== 'INTERNAL'
+    throw new ProtocolError(isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR, asNodeError(error).message, structured)
+  }
+}
+
+/** Tells the client of changes, at most once a turn of each list, once it is ready to hear of them. */
+function tellChanges(
+  server: Server,
+  { tools, resources, prompts, log }: McpParts,
+  { era, subscribed }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlySet<string> }
+): void {
+  let isReady = era === 'modern'
+  const due = new Set<string>()
+  const tell = (key: string, send: () => Promise<void>): void => {
+    if (!isReady || due.has(key)) return
+    due.add(key)
+    queueMicrotask(() => {
+      due.delete(key)
+      if (server.transport === undefined) return
+      send().catch((error: unknown) => log('debug', 'a change was not told', { reason: asNodeError(error).message }))
+    })
+  }
+  server.oninitialized = () => {
+    isReady = true
+  }
+  const ends = [
+    tools.onChange(() => tell('tools', () => server.sendToolListChanged())),
+    prompts?.onChange?.(() => tell('prompts', () => server.sendPromptListChanged())),
+    resources?.onChange?.((uri) => {
+      if (uri === null) tell('resources', () => server.sendResourceListChanged())
+      else if (era === 'modern' || subscribed.has(uri)) tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
+    })
+  ]
+  server.onclose = () => {
+    for (const end of ends) end?.()
+  }
+}

@@ -1,0 +1,221 @@
+import { once } from 'node:events'
+import { duplexPair, type Duplex } from 'node:stream'
+import { Client, ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client'
+import type { Assert } from 'brittle'
+import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
+import { ResourceManager } from '../../src/adapters/mcp/resource-manager.js'
+import { serveMcp, type ServedConnection, type ServeParts } from '../../src/adapters/mcp/serve.js'
+import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/tool.js'
+import { ToolCatalog } from '../../src/adapters/mcp/tool-catalog.js'
+import type { InvocationRecord } from '../../src/adapters/mcp/tool-record.js'
+import { ToolRegistry } from '../../src/adapters/mcp/tool-registry.js'
+import { ManualClock } from './manual-clock.js'
+
+/** A line that a server wrote. */
+export type Answer = Record<string, unknown> & {
+  readonly id?: unknown
+  readonly result?: Record<string, unknown>
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, unknown> }
+}
+
+/** A schema for tools that take anything. */
+export const ANYTHING = { type: 'object' } as const
+
+/** One process with an MCP server: a clock that stands still, ids that count, and all that it reported. */
+export class McpScene {
+  readonly clock = new ManualClock()
+  readonly registry = new ToolRegistry(createSchemaCompiler())
+  readonly records: InvocationRecord[] = []
+  readonly logs: { readonly level: string; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
+  readonly meter = { memory: 1, delay: 0, memoryBytes: (): number => this.meter.memory, loopDelayMs: (): number => this.meter.delay }
+  readonly limits: ResourceManager
+  readonly parts: ServeParts
+  #counts = new Map<string, number>()
+  #heard: (() => void)[] = []
+
+  constructor({
+    sources = [],
+    maxConcurrentExecutions = 10,
+    ...given
+  }: Partial<ServeParts> & { sources?: readonly ToolSource[]; maxConcurrentExecutions?: number } = {}) {
+    const maxPayloadBytes = given.maxPayloadBytes ?? 1_048_576
+    this.limits = new ResourceManager({ maxConcurrentExecutions, maxPayloadBytes }, this.meter)
+    this.parts = {
+      name: 'scene',
+      version: '1.2.3',
+      clock: this.clock,
+      ids: {
+        runId: () => this.#next('run'),
+        correlationId: () => this.#next('correlation'),
+        connectionCorrelationId: () => this.#next('connection')
+      },
+      log: (level, message, fields = {}) => void this.logs.push({ level, message, fields }),
+      tools: new ToolCatalog([this.registry, ...sources]),
+      limits: this.limits,
+      defaultTimeoutMs: 30_000,
+      eras: 'both',
+      maxPayloadBytes,
+      onCompleted: (record) => {
+        this.records.push(record)
+        for (const heard of this.#heard.splice(0)) heard()
+      },
+      ...given
+    }
+  }
+
+  /** Registers a tool that takes anything. */
+  tool(name: string, handler: ToolHandler): void {
+    this.registry.register({ name, description: name, inputSchema: ANYTHING }, handler)
+  }
+
+  /** Resolves once so many calls are on record. */
+  async recorded(count: number): Promise<readonly InvocationRecord[]> {
+    while (this.records.length < count) await new Promise<void>((resolve) => this.#heard.push(resolve))
+    return this.records
+  }
+
+  /** A connection whose other side writes lines by hand. */
+  connect(t: Assert): RawClient {
+    const [ours, theirs] = duplexPair()
+    const served = serveMcp({ input: theirs, output: theirs }, this.parts)
+    const client = new RawClient(ours, served)
+    t.teardown(() => client.close())
+    return client
+  }
+
+  /** A connection whose other side is the official client. `mode`: the eras it tries. */
+  async client(t: Assert, mode: 'auto' | 'legacy' = 'legacy'): Promise<Client> {
+    const [ours, theirs] = duplexPair()
+    serveMcp({ input: theirs, output: theirs }, this.parts)
+    const client = new Client({ name: 'official', version: '0' }, { versionNegotiation: { mode } })
+    await client.connect(new StreamTransport(ours))
+    t.teardown(() => client.close())
+    return client
+  }
+
+  #next(kind: string): string {
+    const count = (this.#counts.get(kind) ?? 0) + 1
+    this.#counts.set(kind, count)
+    return `${kind}-${count}`
+  }
+}
+
+/** Writes lines by hand and reads those that come back. */
+export class RawClient {
+  readonly stream: Duplex
+  readonly served: ServedConnection
+  readonly answers: Answer[] = []
+  #text = ''
+  #heard: (() => void)[] = []
+
+  constructor(stream: Duplex, served: ServedConnection) {
+    this.stream = stream
+    this.served = served
+    stream.setEncoding('utf8')
+    stream.on('data', (text: string) => {
+      const lines = `${this.#text}${text}`.split('\n')
+      this.#text = lines.pop() as string
+      this.answers.push(...lines.map((line) => JSON.parse(line) as Answer))
+      for (const heard of this.#heard.splice(0)) heard()
+    })
+  }
+
+  /** Writes each message as a line; texts and bytes as they are, texts with a newline. */
+  write(...messages: readonly unknown[]): void {
+    for (const one of messages) {
+      this.stream.write(one instanceof Uint8Array ? one : `${typeof one === 'string' ? one : JSON.stringify(one)}\n`)
+    }
+  }
+
+  /** Resolves with the first lines that came back, once there are so many. */
+  async heard(count: number): Promise<readonly Answer[]> {
+    while (this.answers.length < count) await new Promise<void>((resolve) => this.#heard.push(resolve))
+    return this.answers
+  }
+
+  /** Writes a message and resolves with the next line that comes back. */
+  async ask(message: unknown): Promise<Answer> {
+    const next = this.answers.length + 1
+    this.write(message)
+    return (await this.heard(next))[next - 1]
+  }
+
+  /** The handshake of the old era; its answer is not counted. */
+  async open(): Promise<Answer> {
+    const answer = await this.ask(initialize())
+    this.answers.pop()
+    this.write({ jsonrpc: '2.0', method: 'notifications/initialized' })
+    return answer
+  }
+
+  async close(): Promise<void> {
+    await this.served.close()
+    this.stream.destroy()
+    if (!this.stream.closed) await once(this.stream, 'close')
+  }
+}
+
+/** A request. */
+export function request(id: unknown, method: string, params?: unknown): Record<string, unknown> {
+  return { jsonrpc: '2.0', id, method, ...(params === undefined ? {} : { params }) }
+}
+
+/** A `tools/call`. */
+export function call(id: unknown, name: unknown, args?: unknown, meta?: unknown): Record<string, unknown> {
+  return request(id, 'tools/call', {
+    name,
+    ...(args === undefined ? {} : { arguments: args }),
+    ...(meta === undefined ? {} : { _meta: meta })
+  })
+}
+
+/** The first request of the old era. */
+export function initialize(id: unknown = 'init'): Record<string, unknown> {
+  return request(id, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '0' } })
+}
+
+/** What a request of the new era carries in `_meta`. */
+export const CLAIM = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '0' },
+  'io.modelcontextprotocol/clientCapabilities': {}
+}
+
+/** The structured error that a failed call carries; what it gave when it did not fail. */
+export function payloadOf(answer: { readonly result?: unknown } | undefined): Record<string, unknown> {
+  const { content } = answer?.result as { readonly content: readonly { readonly text: string }[] }
+  return JSON.parse(content[0].text) as Record<string, unknown>
+}
+
+/** The framing of the official clients over any stream. */
+export class StreamTransport implements Transport {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: Transport['onmessage']
+  readonly #stream: Duplex
+  readonly #buffer = new ReadBuffer({ maxBufferSize: 64 * 1024 * 1024 })
+
+  constructor(stream: Duplex) {
+    this.#stream = stream
+  }
+
+  start(): Promise<void> {
+    this.#stream.on('data', (chunk: Buffer) => {
+      this.#buffer.append(chunk)
+      for (let message = this.#buffer.readMessage(); message !== null; message = this.#buffer.readMessage()) this.onmessage?.(message)
+    })
+    this.#stream.on('close', () => this.onclose?.())
+    return Promise.resolve()
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    this.#stream.write(serializeMessage(message))
+    return Promise.resolve()
+  }
+
+  async close(): Promise<void> {
+    if (this.#stream.closed) return
+    this.#stream.end()
+    await once(this.#stream, 'close')
+  }
+}
