@@ -156,6 +156,39 @@ export const SETTINGS = {
       'MiB of disk that requests on record may take; beyond it new ones are refused until old ones expire.'
     )
   },
+  mcp: {
+    eras: choice(
+      ['both', 'legacy', 'modern'],
+      'both',
+      'Versions of MCP that are served: with a handshake (legacy), without one (modern), or both.'
+    ),
+    expose: choice(
+      ['auto', 'all', 'search'],
+      'auto',
+      'What tools/list shows of the mesh: every tool, or tools to find and call them; auto changes to those above 100 tools.'
+    )
+  },
+  tools: {
+    defaultTimeoutMs: duration(30_000, [100, DAY_MS], 'How long the caller of a tool waits for its answer, unless the tool says otherwise.'),
+    maxPayloadBytes: count(1_048_576, [1024, 16_777_216], 'Bytes of JSON that the arguments of one tool call may have.'),
+    maxStateBytes: count(262_144, [1024, 16_777_216], 'Bytes of state that one agent may keep for its tools.'),
+    adminRegistrationEnabled: flag(
+      false,
+      'Offer tools that register and remove tools; takes security.dynamicRegistrationEnabled as well.'
+    ),
+    adminPolicy: choice(
+      ['deny_all', 'local_stdio_only', 'token'],
+      'deny_all',
+      'Who may call those: nobody, clients over stdio, or clients over HTTP with a token of this node.'
+    )
+  },
+  resources: {
+    maxConcurrentExecutions: count(10, [1, 1024], 'Calls of tools that run at once; further ones are refused.')
+  },
+  security: {
+    dynamicRegistrationEnabled: flag(false, 'Let tools be registered while the node runs; takes tools.adminRegistrationEnabled as well.'),
+    allowArbitraryCodeTools: flag(false, 'Reserved: no code is taken from clients, whatever it says.')
+  },
   swarm: {
     leaseMs: duration(5000, [500, 60_000], 'A lease without a heartbeat for this long goes to another agent.'),
     heartbeatMs: duration(1000, [100, 30_000], 'Time between two heartbeats of a lease; at most half of swarm.leaseMs.'),
