@@ -1,11 +1,12 @@
 import { lstatSync, type Stats } from 'node:fs'
 import http from 'node:http'
 import { dirname } from 'node:path'
+import type { Duplex } from 'node:stream'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { answerMs, silentNode } from './answer-limit.js'
-import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, toWire, WATCH_PATH } from './wire.js'
+import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, toWire, WATCH_PATH } from './wire.js'
 
 /** What each call and watch may be given. */
 interface RequestOptions {
@@ -32,6 +33,33 @@ export function connectControl(socketPath: string, limitOf: AnswerLimit = answer
       return lines(socketPath, request) as AsyncIterable<Watches[N]['item']>
     }
   }
+}
+
+/** How long the answer to the opening of a stream may take. */
+const OPEN_MS = 10_000
+
+/**
+ * Opens a stream of raw bytes to a running node, e.g. of the protocol `mcp`. It ends when either side ends it.
+ * @throws NodeError NODE_NOT_RUNNING, NO_PERMISSION, TIMEOUT; USAGE for a protocol that it does not serve
+ */
+export async function openControl(socketPath: string, protocol: string): Promise<Duplex> {
+  checkOwner(socketPath)
+  return await new Promise<Duplex>((resolve, reject) => {
+    const headers = { host: CONTROL_HOST, 'content-type': 'application/json', connection: 'upgrade', upgrade: protocol }
+    const outgoing = http.request({ socketPath, path: OPEN_PATH + protocol, method: 'POST', headers, agent: false })
+    const limit = setTimeout(() => void outgoing.destroy(silentNode(socketPath)), OPEN_MS)
+    outgoing.on('error', (error) => reject(failure(error, socketPath)))
+    outgoing.once('close', () => clearTimeout(limit))
+    outgoing.once('upgrade', (_response, socket, head) => {
+      clearTimeout(limit)
+      if (head.length > 0) socket.unshift(head)
+      resolve(socket)
+    })
+    outgoing.once('response', (response) => {
+      readAll(response, undefined).then((text) => reject(errorOf(text, response.statusCode)), reject)
+    })
+    outgoing.end()
+  })
 }
 
 interface Request {

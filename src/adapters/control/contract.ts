@@ -193,6 +193,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
 export const WATCHES: { readonly [N in WatchName]: z.ZodType<Watches[N]['params']> } = {
   'node.status': none,
   'peers.list': CALLS['peers.list'],
+  'agents.list': CALLS['agents.list'],
   'tasks.list': CALLS['tasks.list'],
   'message.send': CALLS['message.send'],
   'message.call': CALLS['message.call'],

@@ -1,10 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import { chmod } from 'node:fs/promises'
 import http from 'node:http'
+import type { Duplex } from 'node:stream'
 import type { Tier } from '../../domain/routing/tier.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import type { NodeApi, Principal } from '../../ports/node-api.js'
 import { type ControlRefusal, refusalOf } from './guard.js'
+import { answerOpen } from './open.js'
 import { answerCall, answerError, answerWatch, routeOf } from './respond.js'
 import { claimSocket } from './socket-file.js'
 
@@ -21,6 +23,8 @@ export interface ControlServerOptions {
   apiFor(principal: Principal): NodeApi
   /** The tier of this node's certificate now: that of the operator. */
   tier(): Tier
+  /** Serves a stream of raw bytes of each protocol until it ends, e.g. `mcp`. None by default. */
+  readonly protocols?: Readonly<Record<string, (stream: Duplex, principal: Principal) => void>>
   /** Told of every request that the guard refused, for the audit log. */
   onRefusal?(refusal: ControlRefusal): void
   /** Connections at once; further ones are dropped. Default 128. */
@@ -55,6 +59,8 @@ export async function startControlServer(options: ControlServerOptions): Promise
   server.maxHeadersCount = 0
   const context = { ...options, closing: closing.signal, keepAliveMs: options.keepAliveMs ?? 15_000 }
   server.on('request', (request, response) => void serve(request, response, context))
+  // Their sockets are no connections of the server any more, so it does not end them.
+  server.on('upgrade', (request, socket, head) => answerOpen({ request, socket, head }, { ...context, principal: operator(context) }))
   server.on('clientError', (_error, socket) => {
     options.onRefusal?.({ status: 400, rule: 'malformed', reason: 'the request is not well-formed HTTP' })
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')
@@ -87,18 +93,16 @@ async function serve(request: http.IncomingMessage, response: http.ServerRespons
       return answerError(response, new NodeError('FORBIDDEN', `refused: ${refusal.reason}`), refusal.status)
     }
     const route = routeOf(request.url ?? '')
-    const api = context.apiFor({
-      kind: 'operator',
-      name: 'operator',
-      tier: context.tier(),
-      sandboxId: null,
-      scopes: ['read', 'send', 'admin']
-    })
+    const api = context.apiFor(operator(context))
     if (route.kind === 'call') await answerCall(route, { request, response, api })
     else await answerWatch(route, { request, response, api, closing: context.closing, keepAliveMs: context.keepAliveMs })
   } catch (error) {
     answerError(response, error)
   }
+}
+
+function operator({ tier }: ControlServerOptions): Principal {
+  return { kind: 'operator', name: 'operator', tier: tier(), sandboxId: null, scopes: ['read', 'send', 'admin'] }
 }
 
 async function listen(server: http.Server, path: string): Promise<void> {

@@ -6,6 +6,8 @@ export const CONTROL_HOST = 'a2a-node'
 export const CALL_PATH = '/v0/call/'
 /** Prefix of watches: `POST /v0/watch/<name>`, JSON parameters, NDJSON until the client or the watch ends. */
 export const WATCH_PATH = '/v0/watch/'
+/** Prefix of streams: `POST /v0/open/<protocol>` with `Upgrade: <protocol>`, then raw bytes both ways. */
+export const OPEN_PATH = '/v0/open/'
 
 const MIB = 1_048_576
 /** Largest request body in bytes, by call; {@link BODY_MAX} for all others. */
