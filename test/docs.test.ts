@@ -97,6 +97,8 @@ test('AGENTS.md names every key of an agent file, and what it shows is an agent 
     ['At the top level', TOP_LEVEL_KEYS],
     ['Inside `a2a`', knownKeysAt(['a2a'])],
     ['`capabilities`', knownKeysAt(['a2a', 'capabilities', 0])],
+    ['`prompts`', knownKeysAt(['a2a', 'prompts', 0])],
+    ['`prompts`', knownKeysAt(['a2a', 'prompts', 0, 'arguments', 0])],
     ['`limits`', knownKeysAt(['a2a', 'limits'])],
     ['`runtime` of type `command`', knownKeysAt(['a2a', 'runtime'], 'command')],
     ['`runtime` of type `module`', knownKeysAt(['a2a', 'runtime'], 'module')]

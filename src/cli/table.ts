@@ -2,6 +2,7 @@ import { AGENT_COMMANDS } from './agent-commands.js'
 import { CARE_COMMANDS } from './care-commands.js'
 import type { Action } from './context.js'
 import { DOC_COMMANDS } from './doc-commands.js'
+import { MCP_COMMANDS } from './mcp-commands.js'
 import { SWARM_COMMANDS } from './swarm-commands.js'
 
 /** One option of a command. */
@@ -352,4 +353,4 @@ export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
 ]
 
 /** Every command of a2a-node. */
-export const COMMANDS: readonly CommandSpec[] = [...NODE, ...CARE_COMMANDS, ...MESH, ...AGENTS, ...WORK, ...TRUST]
+export const COMMANDS: readonly CommandSpec[] = [...NODE, ...CARE_COMMANDS, ...MESH, ...AGENTS, ...MCP_COMMANDS, ...WORK, ...TRUST]

@@ -43,7 +43,15 @@ export function showAgent(node: NodeCore, text: string, by: CertifiedPower): Age
   if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`)
   const definition = card.origin === 'local' ? node.agents.definition(card.id) : undefined
   const { name, version, description, capabilities } = card
-  return { ...agentInfo(node, card), name, version, description, capabilities, source: definition?.source ?? null }
+  return {
+    ...agentInfo(node, card),
+    name,
+    version,
+    description,
+    capabilities,
+    prompts: definition?.prompts ?? [],
+    source: definition?.source ?? null
+  }
 }
 
 function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capabilities'> {

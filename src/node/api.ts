@@ -1,27 +1,12 @@
-import type { AbortSignalLike, Timer } from '../kit/clock.js'
+import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
-import type { Task } from '../domain/task/task.js'
-import { taskOfLedger } from './recovery.js'
-import type { RecordedTask } from './recorded-task.js'
 import { isActive } from '../domain/membership/view.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
-import { isShortId, MIN_PREFIX } from '../domain/routing/names.js'
-import type {
-  BackupInfo,
-  BackupRequest,
-  CallName,
-  Calls,
-  NodeApi,
-  NodeInfo,
-  Principal,
-  StatusInfo,
-  WatchName,
-  Watches
-} from '../ports/node-api.js'
-import { callCapability, followMessage, listAgents, sendText, showAgent, taskInfo } from './api-messages.js'
+import type { BackupInfo, BackupRequest, CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName } from '../ports/node-api.js'
+import { callCapability, followMessage, listAgents, sendText, showAgent } from './api-messages.js'
 import { decideApproval, listApprovals, showApproval } from './api-approvals.js'
 import { policyInfo, testPolicy } from './api-policy.js'
 import {
@@ -38,14 +23,24 @@ import {
   showPeer
 } from './api-peers.js'
 import { setSettings, showSettings } from './mesh-settings.js'
+import {
+  type End,
+  type Push,
+  type Watch,
+  watchAgents,
+  watchApprovals,
+  watchEvents,
+  watchPeers,
+  watchSwarm,
+  watchTasks
+} from './api-watches.js'
+import { cancelTask, listTasks, showTask } from './api-tasks.js'
 import { documentCalls, documentWatches } from './api-documents.js'
 import type { NodeCore } from './node.js'
 import { agentProblems } from './problems.js'
 
 /** Values a watch of events may be behind before it gets a gap. */
 const WATCH_QUEUE = 4096
-/** Changes of tasks are gathered for so long, in milliseconds. */
-const TASKS_MS = 100
 /** How often a watched status is taken anew, in milliseconds. */
 const STATUS_MS = 1000
 
@@ -170,19 +165,10 @@ function policyCalls(node: NodeCore, { name: by, tier, sandboxId }: Principal): 
   }
 }
 
-type Push<T> = (value: T) => void
-/** Ends a watch; with an error when it cannot go on. */
-type End = (error?: unknown) => void
 /** `newest`: each value is the whole, so a reader that is behind needs only the last one. */
 type WatchTable = {
   readonly [N in WatchName]: readonly [Scope, Watch<N>, 'newest' | 'all']
 }
-
-type Watch<N extends WatchName> = (
-  node: NodeCore,
-  params: Watches[N]['params'],
-  to: { readonly push: Push<Watches[N]['item']>; readonly end: End }
-) => Unsubscribe | Promise<Unsubscribe>
 
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
 function watchTable(host: ApiHost, principal: Principal): WatchTable {
@@ -195,6 +181,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
   return {
     'node.status': ['read', watchStatus, 'newest'],
     'peers.list': ['read', (node, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
+    'agents.list': ['read', (node, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
     'tasks.list': ['read', watchTasks, 'newest'],
     'approvals.list': ['read', watchApprovals, 'newest'],
     'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, ...hooks }), to), 'all'],
@@ -207,58 +194,6 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
     'swarm.watch': ['read', watchSwarm, 'all'],
     'node.events': ['read', watchEvents, 'all']
   }
-}
-
-function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
-  tell()
-  const stops = [
-    node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
-    node.parts.log.onChange(tell)
-  ]
-  return () => {
-    for (const end of stops) end()
-  }
-}
-
-const watchTasks: Watch<'tasks.list'> = (node, params, { push }) => {
-  const { clock } = node.parts
-  let timer: Timer | null = null
-  const tell = (): void => {
-    timer = null
-    push(listTasks(node, params))
-  }
-  tell()
-  // Each line is the whole list, and a swarm changes its tasks many times a second.
-  const stopListening = node.tasks.onChange(() => {
-    timer ??= clock.after(TASKS_MS, tell)
-  })
-  return () => {
-    stopListening()
-    clock.clear(timer)
-  }
-}
-
-const watchApprovals: Watch<'approvals.list'> = (node, _params, { push }) => {
-  const tell = (): void => push(listApprovals(node))
-  tell()
-  return node.approvals.onChange(tell)
-}
-
-const watchSwarm: Watch<'swarm.watch'> = async (node, { id }, { push, end }) => {
-  const pass: typeof push = (event) => {
-    push(event)
-    if (event.type === 'done') end()
-  }
-  const { past, stop: unsubscribe } = (await node.swarms.find(id)).follow(pass)
-  for (const event of past) pass(event)
-  return unsubscribe
-}
-
-const watchEvents: Watch<'node.events'> = (node, { follow = false }, { push, end }) => {
-  for (const event of node.events.recent()) push(event)
-  if (follow) return node.events.on(push)
-  end()
-  return () => {}
 }
 
 /** The in-process body of NodeApi for one principal. */
@@ -327,60 +262,4 @@ async function flushAudit(node: NodeCore): Promise<Calls['audit.flush']['result'
 function stop(host: ApiHost): { pid: number } {
   host.stop()
   return { pid: host.node.parts.process.pid }
-}
-
-function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params']): Calls['tasks.list']['result'] {
-  const all = node.tasks.list()
-  const tasks = all.slice(0, limit)
-  return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
-}
-
-function findTask(node: NodeCore, text: string): string {
-  const ids = text.length < MIN_PREFIX ? [] : node.tasks.matching(text)
-  const [id] = ids
-  if (ids.length > 1)
-    throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, {
-      data: { candidates: ids.slice(0, 8) },
-      next: ['a2a-node tasks']
-    })
-  if (id === undefined || isTooShort(text, id)) throw new NodeError('TASK_NOT_FOUND', `no task "${shown(text)}" on this node`)
-  return id
-}
-
-async function showTask(node: NodeCore, text: string): Promise<Calls['tasks.show']['result']> {
-  const { task, events } = (await keptTask(node, text)) ?? liveTask(node, text)
-  return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
-}
-
-/** Of a task that ended before this node started, or long ago, the ledger tells. */
-async function keptTask(node: NodeCore, text: string): Promise<RecordedTask | null> {
-  if (text.length < MIN_PREFIX || node.tasks.matching(text).length > 0) return null
-  const kept = (await taskOfLedger(node.book, text)) ?? (await node.swarms.recordedTask(text))
-  return kept === null || isTooShort(text, kept.task.id) ? null : kept
-}
-
-function isTooShort(text: string, id: string): boolean {
-  return text !== id && isShortId(text, 'task')
-}
-
-function liveTask(node: NodeCore, text: string): RecordedTask {
-  const id = findTask(node, text)
-  const task = node.tasks.get(id)
-  if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  return { task, events: node.tasks.events(id) }
-}
-
-async function cancelTask(node: NodeCore, text: string): Promise<Calls['tasks.cancel']['result']> {
-  const kept = await keptTask(node, text)
-  if (kept !== null) throw ended(kept.task)
-  const id = findTask(node, text)
-  const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.work.cancelTask(id)
-  const task = node.tasks.get(id)
-  if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
-  if (!found) throw ended(task)
-  return taskInfo(node, task)
-}
-
-function ended({ id, state }: Task): NodeError {
-  return new NodeError('CONFLICT', `the task is ${state} already`, { next: [`a2a-node tasks show ${id}`] })
 }

@@ -56,6 +56,16 @@ export interface AgentLimits {
   readonly maxOutputBytes: number
 }
 
+/** A text with places for arguments that an agent offers to people and models: a prompt of MCP. */
+export interface AgentPrompt {
+  /** Unique in its agent. */
+  readonly name: string
+  readonly description: string
+  readonly arguments: readonly { readonly name: string; readonly description: string; readonly required: boolean }[]
+  /** `{name}` stands for the argument of that name; other braces are literal. */
+  readonly template: string
+}
+
 /** What an agent file says, checked. */
 export interface AgentDefinition {
   readonly id: string
@@ -67,6 +77,8 @@ export interface AgentDefinition {
   readonly sandboxId: string | null
   readonly protocols: CardBody['protocols']
   readonly capabilities: readonly CapabilityDescriptor[]
+  /** None when absent. They are offered by this node alone; cards do not carry them. */
+  readonly prompts?: readonly AgentPrompt[]
   readonly limits: AgentLimits
   /** Runtime type, e.g. `command`, `module`, `starter`. */
   readonly runtime: string

@@ -3,6 +3,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
+import type { AgentPrompt } from './agent-runtime.js'
 import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { LinkPath } from './mesh.js'
 import type {
@@ -142,6 +143,8 @@ export interface AgentDetail extends Omit<AgentInfo, 'capabilities'> {
   readonly version: string
   readonly description: string
   readonly capabilities: readonly CapabilityDescriptor[]
+  /** What its file offers to fill in; only of agents of this node. */
+  readonly prompts: readonly AgentPrompt[]
   readonly source: string | null
 }
 
@@ -332,11 +335,13 @@ export interface Calls extends DocumentCalls {
 
 /**
  * Every watch: what goes in, what each line is. Snapshot first, then changes; `gap` says that lines were lost. Where every
- * line is the whole (status, peers, tasks), a reader that is behind gets the newest one only.
+ * line is the whole (status, peers, agents, tasks), a reader that is behind gets the newest one only.
  */
 export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }
+  /** Told when agents come or go, and when their cards or their nodes' presence change; who is busy is as it was then. */
+  'agents.list': { params: Calls['agents.list']['params']; item: Calls['agents.list']['result'] }
   'tasks.list': { params: TaskQuery; item: TaskList }
   /** The calls of these names, told of while they are under way: what holds them up, and last what they give. */
   'message.send': { params: Calls['message.send']['params']; item: MessageEvent<Reply> }

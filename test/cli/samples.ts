@@ -33,6 +33,7 @@ export function agent(id: string, node: string, more: Partial<AgentDetail> = {})
     sandboxId: null,
     labels: [],
     capabilities: [capability],
+    prompts: [],
     revision: 1,
     status: 'ready',
     name: id,

@@ -67,6 +67,28 @@ const CapabilityBlock = z.strictObject({
   outputModes: Texts
 })
 
+const WORD = 'must be 1 to 64 letters, digits, underscores and dashes'
+const Word = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, WORD)
+
+const ArgumentBlock = z.strictObject({ name: Word, description: z.string().max(1024).default(''), required: z.boolean().default(true) })
+
+const PromptBlock = z
+  .strictObject({
+    name: Word,
+    description: z.string().max(1024).default(''),
+    arguments: z.array(ArgumentBlock).max(32).default([]),
+    template: Text(65_536)
+  })
+  .superRefine(({ arguments: given, template }, context) => {
+    for (const [at, { name }] of given.entries()) {
+      const path = ['arguments', at, 'name']
+      if (given.findIndex((one) => one.name === name) < at)
+        context.addIssue({ code: 'custom', path, message: 'is the name of another one too' })
+      else if (!template.includes(`{${name}}`))
+        context.addIssue({ code: 'custom', path, message: `does not stand in the template as {${name}}` })
+    }
+  })
+
 const Environment = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'),
@@ -111,6 +133,11 @@ const NodeBlock = z.strictObject({
     .nullable()
     .default(null),
   capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(1000),
+  prompts: z
+    .array(PromptBlock)
+    .max(64)
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'must each have a name of its own')
+    .default([]),
   runtime: RuntimeBlock,
   limits: LimitsBlock.default({ timeout: 300_000, concurrency: 1, maxOutput: 10 * 1024 * 1024 })
 })
@@ -166,6 +193,7 @@ export const TOP_LEVEL_KEYS: readonly string[] = Object.keys(AgentFrontMatter.sh
 export function knownKeysAt(path: readonly PropertyKey[], type?: unknown): readonly string[] {
   if (path.length === 1) return Object.keys(NodeBlock.shape)
   if (path[1] === 'capabilities') return Object.keys(CapabilityBlock.shape)
+  if (path[1] === 'prompts') return Object.keys(path.includes('arguments') ? ArgumentBlock.shape : PromptBlock.shape)
   if (path[1] === 'limits') return Object.keys(LimitsBlock.shape)
   return Object.keys(type === 'module' ? ModuleBlock.shape : CommandBlock.shape)
 }

@@ -207,7 +207,7 @@ function runtimeFaults(runtime: RuntimeFields, matter: Matter): readonly PlacedF
 }
 
 function definitionOf(fields: AgentFields, file: string): AgentDefinition {
-  const { version, tier, sandbox, capabilities, runtime, limits } = fields.a2a
+  const { version, tier, sandbox, capabilities, prompts, runtime, limits } = fields.a2a
   return {
     id: fields.name,
     name: fields.name,
@@ -217,6 +217,7 @@ function definitionOf(fields: AgentFields, file: string): AgentDefinition {
     sandboxId: sandbox,
     protocols: AGENT_PROTOCOLS,
     capabilities: capabilities.map(capabilityOf),
+    ...(prompts.length === 0 ? {} : { prompts }),
     limits: { timeoutMs: limits.timeout, concurrency: limits.concurrency, maxOutputBytes: limits.maxOutput },
     runtime: runtime.type,
     source: file

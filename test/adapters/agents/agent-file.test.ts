@@ -168,6 +168,19 @@ test('the input may not choose the program, and no argument holds a NUL', (t: As
   hasFault(t, agentText('a', [], '{ type: command, command: [x, "a\\0b"] }'), [7, /NUL/])
 })
 
+test('prompts have names of their own, and arguments that stand in their text', (t: Assert) => {
+  const prompts = (text: string): string => TESTER.replace('  runtime:', `  prompts:\n${text}\n  runtime:`)
+  const { definition } = good(t, prompts('    - { name: review, template: "Review {file}.", arguments: [{ name: file }] }'))
+  t.alike(definition.prompts, [
+    { name: 'review', description: '', template: 'Review {file}.', arguments: [{ name: 'file', description: '', required: true }] }
+  ])
+  hasFault(t, prompts('    - { name: a, template: x, arguments: [{ name: file }] }'), [20, /does not stand in the template as \{file\}/])
+  hasFault(t, prompts('    - { name: a, template: "{b}", arguments: [{ name: b }, { name: b }] }'), [20, /the name of another one/])
+  hasFault(t, prompts('    - { name: a, template: x }\n    - { name: a, template: y }'), [19, /a name of its own/])
+  hasFault(t, prompts('    - { name: "a b", template: x }'), [20, /1 to 64 letters/])
+  hasFault(t, prompts('    - { name: a, tmplate: x }'), [20, /did you mean template/])
+})
+
 test('limits and environment are bounded', (t: Assert) => {
   hasFault(t, agentText('a', ['  limits: { timeout: 25h }']), [8, /at most 24h/])
   hasFault(t, agentText('a', ['  limits: { maxOutput: 17MiB }']), [8, /at most 16MiB/])

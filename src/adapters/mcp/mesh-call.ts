@@ -1,0 +1,65 @@
+import { NodeError } from '../../kit/errors.js'
+import type { Calls, NodeApi, Reply } from '../../ports/node-api.js'
+import type { MessageEvent } from '../../ports/policy-api.js'
+import type { ToolContext } from './tool.js'
+
+/** What a call of an agent needs. */
+export interface MeshCallParts {
+  readonly api: NodeApi
+  /** Values of agents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+}
+
+/** What is told while somebody or something is waited for. */
+const WAITING = {
+  approval: 'waiting for approval: a person of its node decides',
+  slot: 'waiting for a free place at the agent',
+  peer: 'waiting for its node to be reached'
+} as const
+
+/**
+ * Asks an agent for a capability, as the caller whom the API is for. What holds the call up is told as progress.
+ * @returns the result of the agent, as JSON
+ * @throws NodeError what the call was refused or failed with; TIMEOUT with the task's id when nobody knows its outcome yet
+ */
+export async function callAgent(
+  parts: MeshCallParts,
+  params: Calls['message.call']['params'],
+  context: Pick<ToolContext, 'abortSignal' | 'progress'>
+): Promise<unknown> {
+  return resultOf(await follow(parts.api.watch('message.call', params, { signal: context.abortSignal }), context), parts)
+}
+
+/** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */
+export async function sendToAgent(
+  parts: MeshCallParts,
+  params: Calls['message.send']['params'],
+  context: Pick<ToolContext, 'abortSignal' | 'progress'>
+): Promise<unknown> {
+  return resultOf(await follow(parts.api.watch('message.send', params, { signal: context.abortSignal }), context), parts)
+}
+
+async function follow(
+  events: AsyncIterable<MessageEvent<Reply>>,
+  { abortSignal, progress }: Pick<ToolContext, 'abortSignal' | 'progress'>
+): Promise<Reply> {
+  let told = 0
+  for await (const event of events) {
+    if (event.type === 'reply') return event.reply
+    if (event.type === 'failed') throw NodeError.fromBody(event.error)
+    const { waitingFor, agent, taskId } = event
+    progress({ progress: ++told, message: `${waitingFor === null ? 'under way' : WAITING[waitingFor]} (${agent}, task ${taskId})` })
+  }
+  throw new NodeError(abortSignal.aborted ? 'CANCELED' : 'INTERNAL', 'the call ended without an answer')
+}
+
+function resultOf(reply: Reply, { toJson }: MeshCallParts): unknown {
+  const { agent, outcome, taskId, error, payload } = reply
+  if (reply.targets !== undefined) return toJson({ outcome, targets: reply.targets })
+  if (outcome === 'COMPLETED') return toJson(payload)
+  if (outcome === 'QUEUED')
+    return { outcome, agent, taskId, next: taskId === null ? null : `a2a_task with this id tells what becomes of it` }
+  if (error !== null && outcome === 'FAILED') throw NodeError.fromBody(error)
+  const why = error === null ? '' : `: ${error.message}`
+  throw new NodeError('TIMEOUT', `nobody knows yet whether ${agent} did it${why}; a2a_task tells it later`, { data: { taskId, agent } })
+}

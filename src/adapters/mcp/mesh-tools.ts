@@ -1,0 +1,181 @@
+import type { NodeApi, AgentDetail, AgentInfo } from '../../ports/node-api.js'
+import type { CapabilityDescriptor } from '../../domain/card/card.js'
+import { type Clock, wait } from '../../kit/clock.js'
+import type { CompileSchema } from '../../kit/sign.js'
+import { isRecord } from '../../kit/json.js'
+import { callAgent } from './mesh-call.js'
+import { PublishedNames } from './published-names.js'
+import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolSource } from './tool.js'
+
+/** What the tools of the mesh need. */
+export interface MeshToolsParts {
+  /** That of the caller whom the tools are for: what it may not see is not here. */
+  readonly api: NodeApi
+  readonly clock: Clock
+  readonly compileSchema: CompileSchema
+  /** Values of agents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+}
+
+/** The tools of one agent, as its card was when they were made. */
+interface AgentTools {
+  readonly revision: number
+  readonly tools: readonly RegisteredTool[]
+}
+
+/** Why arguments are given as `{"input": ...}` where the input of a capability is no object. */
+const INPUT = 'input'
+/** How often what the agents offer is asked for again at most, in milliseconds, when the watch of it broke off. */
+const AGAIN_MS = 1000
+
+/**
+ * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
+ * `agent@node.tool` for one of another. Agents that are offline offer none. Cards are read once a revision.
+ */
+export class MeshTools implements ToolSource {
+  readonly #parts: MeshToolsParts
+  readonly #agents = new Map<string, AgentTools>()
+  #byName = new Map<string, RegisteredTool>()
+  #published = new PublishedNames()
+
+  constructor(parts: MeshToolsParts) {
+    this.#parts = parts
+  }
+
+  async list(): Promise<readonly ToolDefinition[]> {
+    await this.#refresh()
+    return [...this.#byName.values()].map(({ definition }) => definition)
+  }
+
+  /** A tool that is not known is looked for once more: its agent may have come a moment ago. */
+  async get(name: string): Promise<RegisteredTool | undefined> {
+    const known = this.#known(name)
+    if (known !== undefined) return known
+    await this.#refresh()
+    return this.#known(name)
+  }
+
+  #known(name: string): RegisteredTool | undefined {
+    const canonical = this.#published.resolve(name)
+    return canonical === undefined ? undefined : this.#byName.get(canonical)
+  }
+
+  onChange(changed: () => void): () => void {
+    const ended = new AbortController()
+    void this.#follow(changed, ended.signal)
+    return () => ended.abort()
+  }
+
+  async #follow(changed: () => void, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        let isFirst = true
+        for await (const _ of this.#parts.api.watch('agents.list', {}, { signal })) {
+          if (!isFirst) changed()
+          isFirst = false
+        }
+      } catch {
+        // A node that stops ends its watches; so does the caller's end.
+      }
+      if (!signal.aborted) await wait(this.#parts.clock, AGAIN_MS, signal)
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    const { api } = this.#parts
+    const { agents } = await api.call('agents.list', {})
+    const online = agents.filter(({ status }) => status !== 'offline')
+    const [byName, published] = [new Map<string, RegisteredTool>(), new PublishedNames()]
+    const kept = new Set<string>()
+    for (const agent of online) {
+      kept.add(agent.address)
+      for (const tool of await this.#toolsOf(agent)) {
+        byName.set(tool.definition.name, tool)
+        published.add(tool.definition.name)
+      }
+    }
+    for (const address of this.#agents.keys()) if (!kept.has(address)) this.#agents.delete(address)
+    this.#byName = byName
+    this.#published = published
+  }
+
+  async #toolsOf({ address, revision }: AgentInfo): Promise<readonly RegisteredTool[]> {
+    const known = this.#agents.get(address)
+    if (known?.revision === revision) return known.tools
+    try {
+      const detail = await this.#parts.api.call('agents.show', { agent: address })
+      const tools = toolsOf(detail, this.#parts)
+      this.#agents.set(address, { revision: detail.revision, tools })
+      return tools
+    } catch {
+      // It went away in between; the next look tells.
+      return []
+    }
+  }
+}
+
+/** Every capability of an agent as a tool. */
+export function toolsOf(agent: AgentDetail, parts: MeshToolsParts): readonly RegisteredTool[] {
+  const short = agent.capabilities.map(({ id }) => shortName(agent.id, id))
+  return agent.capabilities.map((capability, at) => {
+    const name = short[at] ?? capability.id
+    const isTaken = short.indexOf(name) !== short.lastIndexOf(name)
+    return toolOf(agent, { capability, name: toolName(agent, isTaken ? capability.id : name), parts })
+  })
+}
+
+/** `text.stats` of the agent `text` is its tool `stats`. */
+function shortName(agentId: string, capability: string): string {
+  return capability.startsWith(`${agentId}.`) && capability.length > agentId.length + 1 ? capability.slice(agentId.length + 1) : capability
+}
+
+function toolName({ id, origin, node }: AgentDetail, tool: string): string {
+  // What an imported server calls its own has its name in it already.
+  if (origin === 'local') return tool.startsWith(`mcp_${id}_`) ? tool : `${id}.${tool}`
+  return `${id}@${node.name}.${tool}`
+}
+
+interface ToolMaking {
+  readonly capability: CapabilityDescriptor
+  readonly name: string
+  readonly parts: MeshToolsParts
+}
+
+function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): RegisteredTool {
+  const { address } = agent
+  const root = objectRoot(capability.inputSchema)
+  const inputSchema: ObjectSchema = root ?? {
+    type: 'object',
+    properties: { [INPUT]: capability.inputSchema },
+    required: [INPUT],
+    additionalProperties: false
+  }
+  const effect = capability.sideEffect ?? 'exec'
+  const definition: ToolDefinition = {
+    name,
+    description: `${capability.description || capability.name} (${agent.name}, ${address})`,
+    inputSchema,
+    source: address,
+    annotations: {
+      readOnlyHint: effect === 'none' || effect === 'read',
+      idempotentHint: capability.idempotent === true,
+      openWorldHint: effect === 'exec'
+    }
+  }
+  return {
+    definition,
+    validator: parts.compileSchema(inputSchema),
+    // A request has a deadline of its own, and may wait for a person.
+    timeoutMs: null,
+    handler: async (args, context) =>
+      await callAgent(parts, { agent: address, capability: capability.id, input: root === null ? args[INPUT] : args }, context)
+  }
+}
+
+/** The schema with an object as its root, which arguments always are; null when the input can be none. */
+function objectRoot(schema: unknown): ObjectSchema | null {
+  if (!isRecord(schema)) return schema === false ? null : { type: 'object' }
+  const { type } = schema
+  if (type === 'object') return schema
+  return type === undefined || (Array.isArray(type) && type.includes('object')) ? { ...schema, type: 'object' } : null
+}

@@ -1,0 +1,95 @@
+import type { Timer } from '../kit/clock.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { Calls, WatchName, Watches } from '../ports/node-api.js'
+import { listApprovals } from './api-approvals.js'
+import { listTasks } from './api-tasks.js'
+import type { NodeCore } from './node.js'
+
+/** Changes of tasks are gathered for so long, in milliseconds. */
+const TASKS_MS = 100
+/** How often it is looked whether watched agents are others, in milliseconds. */
+const AGENTS_MS = 1000
+
+/** Hands a value to the reader of a watch. */
+export type Push<T> = (value: T) => void
+/** Ends a watch; with an error when it cannot go on. */
+export type End = (error?: unknown) => void
+/** Opens a watch: tells what is, then what changes, until it is stopped. */
+export type Watch<N extends WatchName> = (
+  node: NodeCore,
+  params: Watches[N]['params'],
+  to: { readonly push: Push<Watches[N]['item']>; readonly end: End }
+) => Unsubscribe | Promise<Unsubscribe>
+
+/** `peers.list`: at each change of links and members. */
+export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
+  tell()
+  const stops = [
+    node.events.on((event) => (event.type === 'peer' || event.type === 'membership' ? tell() : undefined)),
+    node.parts.log.onChange(tell)
+  ]
+  return () => {
+    for (const end of stops) end()
+  }
+}
+
+type AgentList = Calls['agents.list']['result']
+
+/** `agents.list`: when agents come or go, and when their cards or their nodes' presence change. */
+export function watchAgents({ parts: { clock } }: NodeCore, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
+  let last: string | null = null
+  const tell = (): void => {
+    const now = list()
+    const facts = now.agents.map(({ address, revision, status }) => `${address} ${revision} ${status === 'offline'}`).join('\n')
+    if (facts !== last) push(now)
+    last = facts
+  }
+  tell()
+  const timer = clock.every(AGENTS_MS, tell)
+  return () => clock.clear(timer)
+}
+
+/** `tasks.list`: the whole list, at most ten times a second. */
+export const watchTasks: Watch<'tasks.list'> = (node, params, { push }) => {
+  const { clock } = node.parts
+  let timer: Timer | null = null
+  const tell = (): void => {
+    timer = null
+    push(listTasks(node, params))
+  }
+  tell()
+  // Each line is the whole list, and a swarm changes its tasks many times a second.
+  const stopListening = node.tasks.onChange(() => {
+    timer ??= clock.after(TASKS_MS, tell)
+  })
+  return () => {
+    stopListening()
+    clock.clear(timer)
+  }
+}
+
+/** `approvals.list`. */
+export const watchApprovals: Watch<'approvals.list'> = (node, _params, { push }) => {
+  const tell = (): void => push(listApprovals(node))
+  tell()
+  return node.approvals.onChange(tell)
+}
+
+/** `swarm.watch`: from its first event to its `done`. */
+export const watchSwarm: Watch<'swarm.watch'> = async (node, { id }, { push, end }) => {
+  const pass: typeof push = (event) => {
+    push(event)
+    if (event.type === 'done') end()
+  }
+  const { past, stop: unsubscribe } = (await node.swarms.find(id)).follow(pass)
+  for (const event of past) pass(event)
+  return unsubscribe
+}
+
+/** `node.events`: recent ones, and with `follow` those that come. */
+export const watchEvents: Watch<'node.events'> = (node, { follow = false }, { push, end }) => {
+  for (const event of node.events.recent()) push(event)
+  if (follow) return node.events.on(push)
+  end()
+  return () => {}
+}

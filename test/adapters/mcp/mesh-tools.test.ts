@@ -1,0 +1,151 @@
+import test, { type Assert } from 'brittle'
+import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { MeshTools } from '../../../src/adapters/mcp/mesh-tools.js'
+import type { RegisteredTool } from '../../../src/adapters/mcp/tool.js'
+import type { Principal } from '../../../src/ports/node-api.js'
+import { approvalScene, firstWaiting } from '../../support/approval-scene.js'
+import { failsWith } from '../../support/fails.js'
+import { capability, echo, FakeAgent, agentDefinition } from '../../support/fake-agents.js'
+import { type FakeNode, World } from '../../support/fake-node.js'
+import { toolContext } from '../../support/tool-context.js'
+
+function toolsOn(node: FakeNode, world: World, principal: Partial<Principal> = {}): MeshTools {
+  return new MeshTools({
+    api: node.api(principal),
+    clock: world.clock,
+    compileSchema: createSchemaCompiler(),
+    toJson: (value) => value
+  })
+}
+
+async function names(tools: MeshTools): Promise<string[]> {
+  return (await tools.list()).map(({ name }) => name).sort()
+}
+
+async function tool(tools: MeshTools, name: string): Promise<RegisteredTool> {
+  const found = await tools.get(name)
+  if (found === undefined) throw new Error(`no tool ${name}`)
+  return found
+}
+
+/** An owner with `text`, a member with another `text` and a sandboxed agent. */
+async function scene(t: Assert): Promise<{ world: World; owner: FakeNode; peer: FakeNode; here: FakeAgent; there: FakeAgent }> {
+  const world = new World(t)
+  const here = echo('text', { capabilities: [capability('text.stats'), capability('count'), capability('text.count')] })
+  const there = echo('text')
+  const owner = await world.owner({ agents: [here] })
+  const peer = await world.member('gpu-box', { agents: [there, echo('mcp-tool', { capabilities: [capability('mcp_mcp-tool_run')] })] })
+  await world.link(owner, peer)
+  return { world, owner, peer, here, there }
+}
+
+test('agents of this node give agent.tool, those of others agent@node.tool, and equal names stay apart', async (t: Assert) => {
+  const { world, owner, peer } = await scene(t)
+  t.alike(await names(toolsOn(owner, world)), [
+    'mcp-tool@gpu-box.mcp_mcp-tool_run',
+    'text.count',
+    'text.stats',
+    'text.text.count',
+    'text@gpu-box.do'
+  ])
+  t.alike(await names(toolsOn(peer, world)), [
+    'mcp_mcp-tool_run',
+    'text.do',
+    'text@owner.count',
+    'text@owner.stats',
+    'text@owner.text.count'
+  ])
+})
+
+test('a tool is called by its canonical or its published name, and gives what its agent gives', async (t: Assert) => {
+  const { world, owner, here, there } = await scene(t)
+  const tools = toolsOn(owner, world)
+  const context = toolContext()
+  for (const name of ['text.stats', 'text__stats']) t.alike(await (await tool(tools, name)).handler({ a: 1 }, context), { a: 1 })
+  const far = (await tool(tools, 'text_at_gpu-box__do')).handler({ b: 2 }, context)
+  await world.settle()
+  t.alike(await far, { b: 2 })
+  t.alike([here.tasks.length, there.tasks.length], [2, 1])
+  t.is(await tools.get('text.nothing'), undefined)
+})
+
+test('an agent that comes later is found, one that is offline is not listed any more, and both are told', async (t: Assert) => {
+  const { world, owner, peer } = await scene(t)
+  const tools = toolsOn(owner, world)
+  let changes = 0
+  const stop = tools.onChange(() => changes++)
+  await world.settle()
+  t.is(await tools.get('late.do'), undefined)
+  owner.source.set([echo('late')])
+  await world.pass(2000)
+  t.ok(await tools.get('late.do'))
+  t.is(changes, 1)
+  world.net.disconnect(owner.id, peer.id)
+  await world.pass(120_000, 1000)
+  t.alike(await names(tools), ['late.do'])
+  t.ok(changes > 1)
+  stop()
+  await world.settle()
+})
+
+test('what a caller may not see it is not offered, and what it may not open is refused by the router', async (t: Assert) => {
+  const world = new World(t)
+  const secret = echo('secret', { sandboxId: 'lab' })
+  const owner = await world.owner({ agents: [secret, echo('open')] })
+  const peer = await world.member('peer', { agents: [echo('far')] })
+  await world.link(owner, peer)
+  t.alike(await names(toolsOn(owner, world, { kind: 'mcp', sandboxId: 'lab' })), ['secret.do'])
+  const weak = toolsOn(owner, world, { kind: 'mcp', tier: 3 })
+  const call = (await tool(weak, 'far@peer.do')).handler({}, toolContext())
+  await failsWith(t, 'ESCALATION_REQUIRED', () => call)
+  const reader = toolsOn(owner, world, { kind: 'mcp', scopes: ['read'] })
+  await failsWith(t, 'FORBIDDEN', async () => await (await tool(reader, 'open.do')).handler({}, toolContext()))
+})
+
+test('a call that waits for a person says so on the way, and a denial is its error', async (t: Assert) => {
+  const { world, owner, peer } = await approvalScene(t)
+  const tools = toolsOn(owner, world)
+  const context = toolContext()
+  const allowed = (await tool(tools, 'text@peer.do')).handler({ n: 1 }, context)
+  await world.settle()
+  t.ok(
+    context.told.some((line) => line.startsWith('waiting for approval')),
+    context.told.join(' | ')
+  )
+  await peer.api().call('approvals.allow', { id: await firstWaiting(peer) })
+  await world.settle()
+  t.alike(await allowed, { n: 1 })
+  const asked = await tool(tools, 'text@peer.do')
+  const denied = failsWith(t, 'POLICY_DENIED', () => asked.handler({ n: 2 }, toolContext()))
+  await world.settle()
+  await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
+  await world.settle()
+  await denied
+})
+
+test('a client that gives a call up has it canceled at the agent', async (t: Assert) => {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow'), () => null)
+  const owner = await world.owner()
+  const peer = await world.member('peer', { agents: [slow] })
+  await world.link(owner, peer)
+  const context = toolContext()
+  const asked = await tool(toolsOn(owner, world), 'slow@peer.do')
+  const call = failsWith(t, 'CANCELED', () => asked.handler({}, context))
+  await world.settle()
+  t.is(slow.open.length, 1)
+  context.abort.abort()
+  await world.settle()
+  t.is(slow.open.length, 0)
+  await call
+})
+
+test('an input that can be no object is given as the argument `input`', async (t: Assert) => {
+  const world = new World(t)
+  const lines = echo('lines', { capabilities: [capability('lines.of', { inputSchema: { type: 'string' } })] })
+  const owner = await world.owner({ agents: [lines] })
+  const found = await tool(toolsOn(owner, world), 'lines.of')
+  t.is(found.validator({ input: 'a' }).length, 0)
+  t.is(found.validator({ input: 1 }).length, 1)
+  t.is(await found.handler({ input: 'a' }, toolContext()), 'a')
+})
