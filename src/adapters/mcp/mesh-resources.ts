@@ -1,0 +1,117 @@
+import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
+import { NodeError } from '../../kit/errors.js'
+import type { DocumentType } from '../../ports/document-api.js'
+import type { NodeApi } from '../../ports/node-api.js'
+import type { ResourceSource } from './resource-source.js'
+
+/** What the resources of the mesh need. */
+export interface MeshResourcesParts {
+  /** That of the caller whom the resources are for: what it may not see is not here. */
+  readonly api: NodeApi
+  /** Values of agents and documents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+  /** The newest lines of the audit log; absent for a caller that may not read it. */
+  readonly audit?: () => Promise<readonly unknown[]>
+}
+
+const AGENTS = 'a2a://agents/'
+const DOCUMENTS = 'a2a://documents/'
+const SWARMS = 'a2a://swarms/'
+const AUDIT = 'a2a://audit'
+const JSON_TYPE = 'application/json'
+const PARTS: readonly DocumentType[] = ['text', 'map', 'list']
+
+/** Cards of agents, shared documents, results of swarms and the audit log as resources under `a2a://`. */
+export class MeshResources implements ResourceSource {
+  readonly #parts: MeshResourcesParts
+
+  constructor(parts: MeshResourcesParts) {
+    this.#parts = parts
+  }
+
+  async list(): Promise<readonly Resource[]> {
+    const { api, audit } = this.#parts
+    const [{ agents }, { documents }, { swarms }] = await Promise.all([
+      api.call('agents.list', {}),
+      api.call('documents.list', {}),
+      api.call('swarm.list', {})
+    ])
+    return [
+      ...agents.map((one) => resource(AGENTS, { key: one.address, name: `card of ${one.address}`, mimeType: JSON_TYPE })),
+      ...documents.map((one) => resource(DOCUMENTS, { key: one.name, name: `document ${one.name}`, mimeType: 'text/plain' })),
+      ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${one.goal}`, mimeType: JSON_TYPE })),
+      ...(audit === undefined ? [] : [{ uri: AUDIT, name: 'newest lines of the audit log', mimeType: JSON_TYPE }])
+    ]
+  }
+
+  templates(): readonly ResourceTemplateType[] {
+    return [
+      { uriTemplate: `${AGENTS}{address}`, name: 'card of an agent', mimeType: JSON_TYPE },
+      { uriTemplate: `${DOCUMENTS}{name}`, name: 'shared document' },
+      { uriTemplate: `${SWARMS}{id}`, name: 'results of a swarm', mimeType: JSON_TYPE }
+    ]
+  }
+
+  async read(uri: string): Promise<ReadResourceResult['contents'] | undefined> {
+    const { api, audit } = this.#parts
+    if (uri === AUDIT) return audit === undefined ? undefined : this.#json(uri, await audit())
+    const [agent, document, swarm] = [AGENTS, DOCUMENTS, SWARMS].map((prefix) => keyOf(uri, prefix))
+    if (agent !== null && agent !== undefined) return await there(async () => this.#json(uri, await api.call('agents.show', { agent })))
+    if (document !== null && document !== undefined) return await there(async () => await this.#document(uri, document))
+    if (swarm !== null && swarm !== undefined)
+      return await there(async () => this.#json(uri, await api.call('swarm.results', { id: swarm })))
+    return undefined
+  }
+
+  /** Text alone as it is; a document with a map or list as JSON of its parts. */
+  async #document(uri: string, document: string): Promise<ReadResourceResult['contents']> {
+    const { api } = this.#parts
+    const values: Partial<Record<DocumentType, unknown>> = {}
+    for (const type of PARTS) {
+      const { value } = await api.call('documents.read', { document, type })
+      if (isFilled(value)) values[type] = value
+    }
+    const isText = Object.keys(values).every((type) => type === 'text')
+    return isText ? [{ uri, mimeType: 'text/plain', text: String(values.text ?? '') }] : this.#json(uri, values)
+  }
+
+  #json(uri: string, value: unknown): ReadResourceResult['contents'] {
+    return [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(this.#parts.toJson(value), null, 2) }]
+  }
+}
+
+interface ResourceFacts {
+  readonly key: string
+  readonly name: string
+  readonly mimeType: string
+}
+
+function resource(prefix: string, { key, name, mimeType }: ResourceFacts): Resource {
+  return { uri: prefix + encodeURIComponent(key), name, mimeType }
+}
+
+/** What stands behind the prefix; null for another prefix, and for what no resource could be called. */
+function keyOf(uri: string, prefix: string): string | null {
+  if (!uri.startsWith(prefix)) return null
+  try {
+    const key = decodeURIComponent(uri.slice(prefix.length))
+    return key.length === 0 || key.length > 256 ? null : key
+  } catch {
+    return null
+  }
+}
+
+/** undefined for what is not there, or not for this caller. */
+async function there<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof NodeError && error.code.endsWith('_NOT_FOUND')) return undefined
+    throw error
+  }
+}
+
+function isFilled(value: unknown): boolean {
+  if (typeof value === 'string') return value !== ''
+  return typeof value === 'object' && value !== null && Object.keys(value).length > 0
+}
