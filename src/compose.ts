@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import type Corestore from 'corestore'
-import { type ErrorCode, messageOf, NodeError } from './kit/errors.js'
+import { messageOf, NodeError } from './kit/errors.js'
 import { keyToText } from './kit/ids.js'
 import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
@@ -11,7 +11,7 @@ import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
 import type { DocumentStreams } from './ports/documents.js'
 import type { Ledger } from './ports/ledger.js'
-import type { BackupInfo, BackupRequest, NodeApi, NodeInfo, Principal, Problem } from './ports/node-api.js'
+import type { BackupInfo, BackupRequest, Problem } from './ports/node-api.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
@@ -19,7 +19,6 @@ import { AgentFiles } from './adapters/agents/agent-source.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import { type NewAgentFile, type NewAgents, writeNewAgents } from './adapters/agents/new-files.js'
 import { runAgentFile as runFile } from './adapters/agents/run-file.js'
-import { startControlServer } from './adapters/control/server.js'
 import type { DocumentCores } from './adapters/mesh/document-cores.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshNode, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
@@ -31,13 +30,7 @@ import { openNodeStore } from './adapters/storage/node-store.js'
 import { damageError, storeError } from './adapters/storage/store-errors.js'
 import { randomIds } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
-import { createApi, nodeInfo } from './node/api.js'
-import type { AttachedAgent, AttachOptions } from './node/attached.js'
-import type { ApiHost } from './node/api.js'
-import { createLayer } from './node/layer.js'
-import type { Layer } from './node/layer.js'
 import { createNode } from './node/node.js'
-import type { A2AObservability } from './node/observability.js'
 import type { NodeCore } from './node/node.js'
 import type { NodeParts } from './node/parts.js'
 import { writeBackup } from './backup.js'
@@ -57,39 +50,19 @@ import {
 } from './open-home.js'
 import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
+import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
 export type { StartOptions } from './open-home.js'
+export type { RunningNode } from './running-node.js'
 export { diagnoseHome } from './doctor.js'
 export { sandboxOfHome } from './home-sandbox.js'
 export { type Check, type Repair, repairHome } from './doctor-stores.js'
 export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
 export { type AgentFileReport, checkAgentDirectory, checkAgentFile } from './adapters/agents/check-file.js'
 
-/** A node that runs in this process. */
-export interface RunningNode {
-  readonly info: NodeInfo
-  apiFor(principal: Principal): NodeApi
-  /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
-  attach(options: AttachOptions): Promise<AttachedAgent>
-  /** What happened to its messages: events, sums and averages. */
-  readonly observability: A2AObservability
-  /** The operations of the A2A layer, for programs in this process. The same object each time. */
-  readonly layer: Layer
-  /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
-  readonly stopped: Promise<NodeError | null>
-  /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
-  close(): Promise<void>
-}
-
-/** Names of the stored documents. */
-const NODE = 'node'
-const MESH = 'mesh'
 const DEFAULT_MESH_NAME = 'home'
-/** Ends after which the home remembers its mesh. */
-const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED', 'DISK_FULL'])
-
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
  * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, PORT_IN_USE,
@@ -143,13 +116,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
     const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
     return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
   }
-  return await serve(parts, { node, mesh, backup })
-}
-
-interface Served {
-  readonly node: NodeCore
-  readonly mesh: Mesh
-  readonly backup: ApiHost['backup']
+  return await serveNode(parts, { node, mesh, backup })
 }
 
 interface NodeMaking {
@@ -290,95 +257,6 @@ function agentSource({ options, clock, telemetry }: StartParts, compileSchema: C
     compileSchema,
     log: (level, message, fields) => telemetry.log(level, message, fields)
   })
-}
-
-/** Opens the control API of a node that is up. */
-async function serve(parts: StartParts, served: Served): Promise<RunningNode> {
-  const { node, mesh } = served
-  const running = new ComposedNode(parts, served)
-  const server = await startControlServer({
-    path: parts.options.home.socket,
-    apiFor: (principal) => running.apiFor(principal),
-    tier: () => mesh.certificate().body.maxTier,
-    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
-  })
-  parts.unwind.add('control API', () => server.close())
-  void mesh.expelled.then((error) => running.expelled(error))
-  return running
-}
-
-/** The node of a process that is up. */
-class ComposedNode implements RunningNode {
-  readonly info: NodeInfo
-  readonly observability: A2AObservability
-  readonly stopped: Promise<NodeError | null>
-  readonly #parts: StartParts
-  readonly #mesh: Mesh
-  readonly #host: ApiHost
-  #layer: Layer | null = null
-  #closing: Promise<void> | null = null
-  #reason: NodeError | null = null
-  #tellStopped: (reason: NodeError | null) => void = () => {}
-
-  constructor(parts: StartParts, { node, mesh, backup }: Served) {
-    const { home, config } = parts.options
-    this.#parts = parts
-    this.#mesh = mesh
-    this.info = nodeInfo(node)
-    this.observability = node.observability
-    this.stopped = new Promise((resolve) => {
-      this.#tellStopped = resolve
-    })
-    this.#host = {
-      node,
-      config: { path: home.configFile, config: { ...config, given: [...config.given] } },
-      backup,
-      stop: () => void parts.clock.after(0, () => void this.close()),
-      isStopping: () => this.#closing !== null
-    }
-  }
-
-  apiFor(principal: Principal): NodeApi {
-    return createApi(this.#host, principal)
-  }
-
-  get layer(): Layer {
-    this.#layer ??= createLayer(this.#host.node)
-    return this.#layer
-  }
-
-  attach(options: AttachOptions): Promise<AttachedAgent> {
-    return this.#host.node.attach(options)
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#close()
-    return this.#closing
-  }
-
-  /** The mesh put this node out: it stops by itself. */
-  async expelled(error: NodeError): Promise<void> {
-    this.#reason = error
-    this.#parts.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
-    await this.#forget(error.code).catch(() => {})
-    await this.close()
-  }
-
-  /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
-  async #forget(code: ErrorCode): Promise<void> {
-    const { store } = this.#host.node.parts
-    if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())
-    const stored = await store.read<StoredRecord>(NODE)
-    await store.remove(MESH)
-    await store.write(NODE, { epoch: stored?.epoch ?? 1 })
-  }
-
-  async #close(): Promise<void> {
-    const { clock, unwind, options, telemetry } = this.#parts
-    const late = await unwind.runWithin(options.config.node.shutdownTimeoutMs, clock)
-    if (late !== null) telemetry.log('warn', 'this node was not closed in time', { step: late })
-    this.#tellStopped(this.#reason)
-  }
 }
 
 /** Writes files of new agents, all of a preset or one, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */

@@ -115,7 +115,9 @@ function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts
   }
   const inputSchema = TYPE_SCHEMAS[toolType]
   if (asserted !== undefined && JSON.stringify(asserted) !== JSON.stringify(inputSchema)) {
-    throw new NodeError('INVALID_INPUT', `inputSchema is not that of ${toolType}; leave it out or give exactly this`, { data: { inputSchema } })
+    throw new NodeError('INVALID_INPUT', `inputSchema is not that of ${toolType}; leave it out or give exactly this`, {
+      data: { inputSchema }
+    })
   }
   const named = { name: String(name), description: String(description), inputSchema }
   parts.registry.register(version === undefined ? named : { ...named, version: String(version) }, handlerOf(toolType, parts))

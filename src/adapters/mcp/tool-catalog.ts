@@ -14,13 +14,14 @@ export interface PublishedTool {
 /** All tools of several sources under one list of published names. Of two with the same canonical name the earlier source's counts. */
 export class ToolCatalog {
   readonly #sources: readonly ToolSource[]
+  readonly #ends: (() => void)[] = []
   #listed: readonly PublishedTool[] | null = null
   #change = 0
 
   constructor(sources: readonly ToolSource[]) {
     this.#sources = sources
     // A list is kept only while every source says when it changes.
-    if (sources.every((source) => source.onChange !== undefined)) this.onChange(() => this.#changed())
+    if (sources.every((source) => source.onChange !== undefined)) this.#ends.push(this.onChange(() => this.#changed()))
     else this.#change = Number.NaN
   }
 
@@ -61,6 +62,13 @@ export class ToolCatalog {
     return () => {
       for (const end of ends) end?.()
     }
+  }
+
+  /** Listens to its sources no more: the list is made anew each time it is asked for. */
+  close(): void {
+    for (const end of this.#ends.splice(0)) end()
+    this.#listed = null
+    this.#change = Number.NaN
   }
 
   #changed(): void {

@@ -1,0 +1,158 @@
+import type { Duplex } from 'node:stream'
+import type { Clock } from '../../kit/clock.js'
+import type { CompileSchema } from '../../kit/sign.js'
+import type { NodeApi, Principal } from '../../ports/node-api.js'
+import { a2aTools } from './a2a-tools.js'
+import { type AdminCaller, type AdminPolicy, adminTools } from './admin-tools.js'
+import { AgentPrompts } from './agent-prompts.js'
+import { type Expose, ExposedTools } from './exposed-tools.js'
+import type { Eras } from './gated-transport.js'
+import { healthTool } from './health-tool.js'
+import { sendToAgent } from './mesh-call.js'
+import { MeshResources } from './mesh-resources.js'
+import { MeshTools } from './mesh-tools.js'
+import { startProcessMeter } from './process-meter.js'
+import { ResourceManager } from './resource-manager.js'
+import type { RunIds } from './run-ids.js'
+import { uuidRunIds } from './run-ids.js'
+import { type ServedConnection, serveMcp } from './serve.js'
+import type { McpParts } from './server.js'
+import type { ToolLog } from './tool.js'
+import { ToolCatalog } from './tool-catalog.js'
+import type { InvocationRecord } from './tool-record.js'
+import { ToolRegistry } from './tool-registry.js'
+
+/** What a client is told first. */
+const INSTRUCTIONS =
+  'This server is a node of an a2a-node mesh: a group of machines whose agents work for each other. a2a_list_agents shows them; ' +
+  'each capability of an agent is a tool (agent.tool here, agent@node.tool on another machine); a2a_swarm spreads work over all of them. ' +
+  'A call may wait for a person to allow it. When a call ends as TIMEOUT, its work may go on: a2a_task tells what became of it.'
+
+/** Settings of the MCP server, as the config names them. */
+export interface McpSettings {
+  readonly mcp: { readonly eras: Eras; readonly expose: Expose }
+  readonly tools: {
+    readonly defaultTimeoutMs: number
+    readonly maxPayloadBytes: number
+    readonly maxStateBytes: number
+    readonly adminRegistrationEnabled: boolean
+    readonly adminPolicy: AdminPolicy
+  }
+  readonly resources: { readonly maxConcurrentExecutions: number }
+  readonly security: { readonly dynamicRegistrationEnabled: boolean }
+}
+
+/** What the MCP server of a node is made of. */
+export interface McpServiceParts {
+  readonly version: string
+  readonly settings: McpSettings
+  readonly clock: Clock
+  readonly compileSchema: CompileSchema
+  /** Values of agents as JSON: bytes become base64 text. */
+  readonly toJson: (value: unknown) => unknown
+  readonly log: ToolLog
+  readonly ids?: RunIds
+  apiFor(principal: Principal): NodeApi
+  /** The newest lines of the audit log. */
+  readonly audit: () => Promise<readonly unknown[]>
+  /** Told how each call of a tool ended. */
+  readonly onCompleted: (record: InvocationRecord) => void
+}
+
+/** What one caller is offered, and how many connections use it. */
+interface Offer {
+  readonly parts: Pick<McpParts, 'tools' | 'resources' | 'prompts'>
+  readonly catalog: ToolCatalog
+  users: number
+}
+
+/** The MCP server of a node: each connection is served what its caller may see and do. Slots and telemetry are of the process. */
+export class McpService {
+  readonly #parts: McpServiceParts
+  readonly #limits: ResourceManager
+  readonly #meter: ReturnType<typeof startProcessMeter>
+  readonly #offers = new Map<string, Offer>()
+  readonly #connections = new Set<ServedConnection>()
+  #isClosed = false
+
+  constructor(parts: McpServiceParts) {
+    const { settings, clock } = parts
+    this.#parts = parts
+    this.#meter = startProcessMeter(clock)
+    this.#limits = new ResourceManager(
+      { maxConcurrentExecutions: settings.resources.maxConcurrentExecutions, maxPayloadBytes: settings.tools.maxPayloadBytes },
+      this.#meter
+    )
+  }
+
+  /** Serves a stream of lines until either side ends it. */
+  open(stream: Duplex, principal: Principal): void {
+    if (this.#isClosed) return void stream.destroy()
+    const key = JSON.stringify(principal)
+    const offer = this.#offers.get(key) ?? this.#offer(principal, { transport: 'stdio', hasToken: false })
+    this.#offers.set(key, offer)
+    offer.users++
+    const { version, settings, clock, log, ids = uuidRunIds(), onCompleted } = this.#parts
+    const connection = serveMcp(
+      { input: stream, output: stream },
+      {
+        name: 'a2a-node',
+        version,
+        instructions: INSTRUCTIONS,
+        clock,
+        ids,
+        log,
+        limits: this.#limits,
+        defaultTimeoutMs: settings.tools.defaultTimeoutMs,
+        maxPayloadBytes: settings.tools.maxPayloadBytes,
+        eras: settings.mcp.eras,
+        onCompleted,
+        ...offer.parts
+      }
+    )
+    this.#connections.add(connection)
+    void connection.closed.then(() => {
+      this.#connections.delete(connection)
+      if (--offer.users > 0) return
+      this.#offers.delete(key)
+      offer.catalog.close()
+    })
+  }
+
+  /** Ends every connection; their calls are told to stop. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await Promise.all([...this.#connections].map((connection) => connection.close()))
+    this.#meter.close()
+  }
+
+  #offer(principal: Principal, caller: AdminCaller): Offer {
+    const { apiFor, clock, compileSchema, toJson, settings, version, audit } = this.#parts
+    const api = apiFor(principal)
+    const own = new ToolRegistry(compileSchema)
+    const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
+    const { maxConcurrentExecutions } = settings.resources
+    const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
+    own.register(health.definition, health.handler)
+    for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
+    // What a caller registers acts as that caller: nobody else is offered it.
+    const registered = new ToolRegistry(compileSchema)
+    const admin = adminTools({
+      settings: { adminRegistrationEnabled, adminPolicy, dynamicRegistrationEnabled: settings.security.dynamicRegistrationEnabled },
+      caller,
+      compile: compileSchema,
+      registry: registered,
+      health: health.handler,
+      sendMessage: (agent, message, context) => sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
+    })
+    const mesh = new ExposedTools({
+      source: new MeshTools({ api, clock, compileSchema, toJson }),
+      expose: settings.mcp.expose,
+      compileSchema
+    })
+    const catalog = new ToolCatalog([own, admin, registered, mesh])
+    const mayAudit = principal.scopes.includes('admin') && principal.sandboxId === null
+    const resources = new MeshResources({ api, toJson, ...(mayAudit ? { audit } : {}) })
+    return { parts: { tools: catalog, resources, prompts: new AgentPrompts(api) }, catalog, users: 0 }
+  }
+}

@@ -1,0 +1,64 @@
+import type { Duplex } from 'node:stream'
+import { messageOf } from './kit/errors.js'
+import type { NodeApi, Principal } from './ports/node-api.js'
+import { toAgentJson } from './adapters/agents/agent-json.js'
+import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
+import type { McpService } from './adapters/mcp/service.js'
+import { readAudit } from './adapters/storage/audit-read.js'
+import type { A2AObservability } from './node/observability.js'
+import type { StartParts } from './open-home.js'
+import { VERSION } from './version.js'
+
+/** Lines of the audit log that a client reads at once. */
+const AUDIT_LINES = 200
+
+/** What the MCP server of a node needs of it. */
+export interface McpOpening {
+  apiFor(principal: Principal): NodeApi
+  readonly observability: A2AObservability
+}
+
+/** Serves the Model Context Protocol on streams. It is loaded when the first one is opened, and closed with the node. */
+export function openMcp(parts: StartParts, opening: McpOpening): (stream: Duplex, principal: Principal) => void {
+  let service: Promise<McpService> | null = null
+  parts.unwind.add('MCP server', async () => await (await service?.catch(() => null))?.close())
+  return (stream, principal) => {
+    service ??= loadMcp(parts, opening)
+    service
+      .then((loaded) => loaded.open(stream, principal))
+      .catch((error: unknown) => {
+        parts.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
+        stream.destroy()
+      })
+  }
+}
+
+async function loadMcp({ options: { config, home }, clock, telemetry }: StartParts, opening: McpOpening): Promise<McpService> {
+  const [{ McpService: Service }, { invocationEvent }] = await Promise.all([
+    import('./adapters/mcp/service.js'),
+    import('./adapters/mcp/tool-record.js')
+  ])
+  return new Service({
+    version: VERSION,
+    settings: config,
+    clock,
+    compileSchema: createSchemaCompiler(),
+    toJson: toAgentJson,
+    log: (level, message, fields) => telemetry.log(level, message, fields),
+    apiFor: (principal) => opening.apiFor(principal),
+    audit: () => newestLines(home.audit),
+    onCompleted: (record) => {
+      const event = invocationEvent(record)
+      if (event !== null) opening.observability.emit(event)
+    }
+  })
+}
+
+async function newestLines(dir: string): Promise<readonly unknown[]> {
+  const lines: unknown[] = []
+  for await (const line of readAudit(dir)) {
+    lines.push(line)
+    if (lines.length > AUDIT_LINES) lines.shift()
+  }
+  return lines
+}

@@ -1,0 +1,134 @@
+import { type ErrorCode, NodeError } from './kit/errors.js'
+import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import { startControlServer } from './adapters/control/server.js'
+import type { Mesh } from './adapters/mesh/mesh-node.js'
+import { createApi, nodeInfo } from './node/api.js'
+import type { ApiHost } from './node/api.js'
+import type { AttachedAgent, AttachOptions } from './node/attached.js'
+import { createLayer } from './node/layer.js'
+import type { Layer } from './node/layer.js'
+import type { NodeCore } from './node/node.js'
+import type { A2AObservability } from './node/observability.js'
+import type { StoredRecord } from './node-record.js'
+import type { StartParts } from './open-home.js'
+import { openMcp } from './open-mcp.js'
+
+/** A node that runs in this process. */
+export interface RunningNode {
+  readonly info: NodeInfo
+  apiFor(principal: Principal): NodeApi
+  /** Makes a part of this program an agent of the mesh, with a signed card like any other. @throws NodeError INVALID_CARD */
+  attach(options: AttachOptions): Promise<AttachedAgent>
+  /** What happened to its messages: events, sums and averages. */
+  readonly observability: A2AObservability
+  /** The operations of the A2A layer, for programs in this process. The same object each time. */
+  readonly layer: Layer
+  /** Resolves when the node has stopped, by close() or by itself (revoked, invite used up): null or the reason. */
+  readonly stopped: Promise<NodeError | null>
+  /** Stops cleanly within `node.shutdownTimeoutMs`. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Name of the stored document of the node. */
+export const NODE = 'node'
+/** Name of the stored document of its mesh. */
+export const MESH = 'mesh'
+/** Ends after which the home remembers its mesh. */
+const STAYS: ReadonlySet<ErrorCode> = new Set(['REVOKED', 'CONFLICT', 'STORE_DAMAGED', 'DISK_FULL'])
+
+/** A node that is up, before anybody reaches it. */
+export interface Served {
+  readonly node: NodeCore
+  readonly mesh: Mesh
+  readonly backup: ApiHost['backup']
+}
+
+/** Opens the control API of a node that is up, and what is served over it. */
+export async function serveNode(parts: StartParts, served: Served): Promise<RunningNode> {
+  const { node, mesh } = served
+  const running = new ComposedNode(parts, served)
+  const server = await startControlServer({
+    path: parts.options.home.socket,
+    apiFor: (principal) => running.apiFor(principal),
+    tier: () => mesh.certificate().body.maxTier,
+    protocols: { mcp: openMcp(parts, running) },
+    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
+  })
+  parts.unwind.add('control API', () => server.close())
+  void mesh.expelled.then((error) => running.expelled(error))
+  return running
+}
+
+/** The node of a process that is up. */
+class ComposedNode implements RunningNode {
+  readonly info: NodeInfo
+  readonly observability: A2AObservability
+  readonly stopped: Promise<NodeError | null>
+  readonly #parts: StartParts
+  readonly #mesh: Mesh
+  readonly #host: ApiHost
+  #layer: Layer | null = null
+  #closing: Promise<void> | null = null
+  #reason: NodeError | null = null
+  #tellStopped: (reason: NodeError | null) => void = () => {}
+
+  constructor(parts: StartParts, { node, mesh, backup }: Served) {
+    const { home, config } = parts.options
+    this.#parts = parts
+    this.#mesh = mesh
+    this.info = nodeInfo(node)
+    this.observability = node.observability
+    this.stopped = new Promise((resolve) => {
+      this.#tellStopped = resolve
+    })
+    this.#host = {
+      node,
+      config: { path: home.configFile, config: { ...config, given: [...config.given] } },
+      backup,
+      stop: () => void parts.clock.after(0, () => void this.close()),
+      isStopping: () => this.#closing !== null
+    }
+  }
+
+  apiFor(principal: Principal): NodeApi {
+    return createApi(this.#host, principal)
+  }
+
+  get layer(): Layer {
+    this.#layer ??= createLayer(this.#host.node)
+    return this.#layer
+  }
+
+  attach(options: AttachOptions): Promise<AttachedAgent> {
+    return this.#host.node.attach(options)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  /** The mesh put this node out: it stops by itself. */
+  async expelled(error: NodeError): Promise<void> {
+    this.#reason = error
+    this.#parts.telemetry.log('error', 'this node stops', { code: error.code, reason: error.message })
+    await this.#forget(error.code).catch(() => {})
+    await this.close()
+  }
+
+  /** A home that was put out before it was really in behaves as a fresh one; a revoked one knows it at its next start. */
+  async #forget(code: ErrorCode): Promise<void> {
+    const { store } = this.#host.node.parts
+    if (STAYS.has(code)) return store.write(MESH, this.#mesh.state())
+    const stored = await store.read<StoredRecord>(NODE)
+    await store.remove(MESH)
+    await store.write(NODE, { epoch: stored?.epoch ?? 1 })
+  }
+
+  async #close(): Promise<void> {
+    const { clock, unwind, options, telemetry } = this.#parts
+    const late = await unwind.runWithin(options.config.node.shutdownTimeoutMs, clock)
+    if (late !== null) telemetry.log('warn', 'this node was not closed in time', { step: late })
+    this.#tellStopped(this.#reason)
+  }
+}
