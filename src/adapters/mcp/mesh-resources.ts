@@ -10,18 +10,15 @@ export interface MeshResourcesParts {
   readonly api: NodeApi
   /** Values of agents and documents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
-  /** The newest lines of the audit log; absent for a caller that may not read it. */
-  readonly audit?: () => Promise<readonly unknown[]>
 }
 
 const AGENTS = 'a2a://agents/'
 const DOCUMENTS = 'a2a://documents/'
 const SWARMS = 'a2a://swarms/'
-const AUDIT = 'a2a://audit'
 const JSON_TYPE = 'application/json'
 const PARTS: readonly DocumentType[] = ['text', 'map', 'list']
 
-/** Cards of agents, shared documents, results of swarms and the audit log as resources under `a2a://`. */
+/** Cards of agents, shared documents and results of swarms as resources under `a2a://`. */
 export class MeshResources implements ResourceSource {
   readonly #parts: MeshResourcesParts
 
@@ -30,7 +27,7 @@ export class MeshResources implements ResourceSource {
   }
 
   async list(): Promise<readonly Resource[]> {
-    const { api, audit } = this.#parts
+    const { api } = this.#parts
     const [{ agents }, { documents }, { swarms }] = await Promise.all([
       api.call('agents.list', {}),
       api.call('documents.list', {}),
@@ -39,8 +36,7 @@ export class MeshResources implements ResourceSource {
     return [
       ...agents.map((one) => resource(AGENTS, { key: one.address, name: `card of ${one.address}`, mimeType: JSON_TYPE })),
       ...documents.map((one) => resource(DOCUMENTS, { key: one.name, name: `document ${one.name}`, mimeType: 'text/plain' })),
-      ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${one.goal}`, mimeType: JSON_TYPE })),
-      ...(audit === undefined ? [] : [{ uri: AUDIT, name: 'newest lines of the audit log', mimeType: JSON_TYPE }])
+      ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${one.goal}`, mimeType: JSON_TYPE }))
     ]
   }
 
@@ -53,8 +49,7 @@ export class MeshResources implements ResourceSource {
   }
 
   async read(uri: string): Promise<ReadResourceResult['contents'] | undefined> {
-    const { api, audit } = this.#parts
-    if (uri === AUDIT) return audit === undefined ? undefined : this.#json(uri, await audit())
+    const { api } = this.#parts
     const [agent, document, swarm] = [AGENTS, DOCUMENTS, SWARMS].map((prefix) => keyOf(uri, prefix))
     if (agent !== null && agent !== undefined) return await there(async () => this.#json(uri, await api.call('agents.show', { agent })))
     if (document !== null && document !== undefined) return await there(async () => await this.#document(uri, document))

@@ -13,6 +13,7 @@ import { MeshResources } from './mesh-resources.js'
 import { MeshTools } from './mesh-tools.js'
 import { startProcessMeter } from './process-meter.js'
 import { ResourceManager } from './resource-manager.js'
+import { joinResources, ResourceRegistry } from './resource-registry.js'
 import type { RunIds } from './run-ids.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
@@ -27,6 +28,9 @@ const INSTRUCTIONS =
   'This server is a node of an a2a-node mesh: a group of machines whose agents work for each other. a2a_list_agents shows them; ' +
   'each capability of an agent is a tool (agent.tool here, agent@node.tool on another machine); a2a_swarm spreads work over all of them. ' +
   'A call may wait for a person to allow it. When a call ends as TIMEOUT, its work may go on: a2a_task tells what became of it.'
+
+/** Only who may do everything on this node reads it: it names all who were refused. */
+const AUDIT = { uri: 'a2a://audit', name: 'newest lines of the audit log', mimeType: 'application/json' }
 
 /** Settings of the MCP server, as the config names them. */
 export interface McpSettings {
@@ -151,8 +155,11 @@ export class McpService {
       compileSchema
     })
     const catalog = new ToolCatalog([own, admin, registered, mesh])
-    const mayAudit = principal.scopes.includes('admin') && principal.sandboxId === null
-    const resources = new MeshResources({ api, toJson, ...(mayAudit ? { audit } : {}) })
-    return { parts: { tools: catalog, resources, prompts: new AgentPrompts(api) }, catalog, users: 0 }
+    const resources = new ResourceRegistry()
+    if (principal.scopes.includes('admin') && principal.sandboxId === null) {
+      resources.register(AUDIT, async () => JSON.stringify(await audit(), null, 2))
+    }
+    const all = joinResources([resources, new MeshResources({ api, toJson })])
+    return { parts: { tools: catalog, resources: all, prompts: new AgentPrompts(api) }, catalog, users: 0 }
   }
 }

@@ -1,0 +1,167 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test from 'brittle'
+import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
+import { ROOT, testMesh, type TestNode, until, untilAgent, untilTrue } from '../support/nodes.js'
+
+/** An agent whose capability notes that it began, then waits until it is ended. */
+const SLEEPER = `---
+name: sleeper
+description: Sleeps.
+a2a:
+  capabilities:
+    - id: sleeper.sleep
+      input: { type: object, properties: { file: { type: string } }, required: [file] }
+  prompts:
+    - name: lullaby
+      description: Sings somebody to sleep.
+      arguments: [{ name: who }]
+      template: Sing {who} to sleep, {softly}.
+  runtime: { type: command, command: [node, -e, "require('fs').writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000)", "{input.file}"] }
+---
+`
+
+interface ListedAgents {
+  readonly agents: readonly { readonly agent: string }[]
+}
+
+test('official clients of both SDKs list and call the tools of their node and of others', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode]
+  await Promise.all(['text@b', 'text@c'].map((address) => untilAgent(a, address)))
+  const clients = [await mcpClient(t, mesh, a), await oldMcpClient(t, mesh, a)]
+  for (const client of clients) {
+    const tools = await client.tools()
+    for (const name of ['text__stats', 'text_at_b__stats', 'host_at_c__report', 'a2a_swarm', 'health']) t.ok(tools.includes(name), name)
+    for (const name of ['text__stats', 'text_at_b__stats', 'text@c.stats']) {
+      const { isError, value } = await client.call(name, { text: 'one two\nthree' })
+      t.absent(isError)
+      t.is((value as { words: number }).words, 3, name)
+    }
+    const { value } = await client.call('a2a_list_agents', { capability: 'text.stats' })
+    t.alike((value as ListedAgents).agents.map(({ agent }) => agent).sort(), ['text@a', 'text@b', 'text@c'])
+    const wrong = await client.call('text_at_b__stats', { words: 1 })
+    t.alike([wrong.isError, (wrong.value as { code: string }).code], [true, 'INVALID_ARGUMENT'])
+    const none = await client.call('text__nothing', {})
+    t.alike([none.isError, (none.value as { code: string }).code], [true, 'NOT_FOUND'])
+  }
+  const { value } = await (clients[0] as (typeof clients)[0]).call('a2a_swarm', {
+    goal: 'count',
+    capability: 'text.stats',
+    items: [{ text: 'a' }, { text: 'b c' }, { text: 'd e f' }]
+  })
+  const { status, results } = value as { status: string; results: { result: { words: number } }[] }
+  t.is(status, 'completed')
+  t.alike(results.map(({ result }) => result.words).sort(), [1, 2, 3])
+})
+
+test('a call from a client passes the rules of the node it reaches: refused by tier, held for a person, canceled', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = (await mesh.meshOf('a')) as [TestNode]
+  const { code } = await a.json<{ code: string }>(['invite', '--tier', 'L2'])
+  const b = await mesh.start('b', { join: code })
+  await fs.writeFile(path.join(a.home, 'agents', 'sleeper.md'), SLEEPER)
+  await Promise.all([untilAgent(a, 'sleeper@a'), untilAgent(a, 'text@b'), untilAgent(b, 'sleeper@a')])
+  const [here, there] = [await mcpClient(t, mesh, a), await mcpClient(t, mesh, b)]
+  const refused = await there.call('text@a.stats', { text: 'x' })
+  t.ok(refused.isError)
+  t.alike(
+    [(refused.value as { code: string }).code, (refused.value as { details: { code: string } }).details.code],
+    ['UNAUTHORIZED', 'ESCALATION_REQUIRED']
+  )
+  const reason = { agent: 'text@a', capability: 'text.stats', input: { text: 'x' }, justification: 'to count' }
+  t.absent((await there.call('a2a_call', reason)).isError)
+
+  await fs.writeFile(path.join(a.home, 'policy.yaml'), 'rules:\n  - capability: sleeper.*\n    decision: ask\n')
+  await untilTrue(async () => (await a.api.call('policy.show', {})).rules.length > 0, 'the policy is read')
+  const file = path.join(await mesh.dir(), 'pid')
+  const told: string[] = []
+  const gone = new AbortController()
+  const sleeping = there
+    .call(
+      'a2a_call',
+      { ...reason, agent: 'sleeper@a', capability: 'sleeper.sleep', input: { file } },
+      { signal: gone.signal, onProgress: (line) => told.push(line) }
+    )
+    .catch((error: unknown) => error)
+  const { approvals } = await until(a.api, 'approvals.list', {}, (item) => item.approvals.length > 0)
+  await untilTrue(() => told.some((line) => line.startsWith('waiting for approval')), 'the client is told')
+  await a.api.call('approvals.allow', { id: approvals[0]?.id ?? '' })
+  await untilTrue(async () => (await fs.readFile(file, 'utf8').catch(() => '')) !== '', 'the agent began')
+  const pid = Number(await fs.readFile(file, 'utf8'))
+  gone.abort()
+  t.ok((await sleeping) instanceof Error)
+  await untilTrue(() => !isAlive(pid), 'the agent was ended')
+
+  const { prompts } = await here.sdk.listPrompts()
+  t.alike(
+    prompts.map(({ name }) => name),
+    ['sleeper__lullaby']
+  )
+  const { messages } = await here.sdk.getPrompt({ name: 'sleeper__lullaby', arguments: { who: 'Ada' } })
+  t.is((messages[0]?.content as { text: string }).text, 'Sing Ada to sleep, {softly}.')
+})
+
+test('cards, documents, results of swarms and the audit log are resources', async (t) => {
+  const mesh = await testMesh(t)
+  const [a] = (await mesh.meshOf('a')) as [TestNode]
+  await a.api.call('documents.create', { name: 'notes & more' })
+  await a.api.call('documents.edit', { document: 'notes & more', edit: { type: 'text', text: 'hello' } })
+  const { sdk, call } = await mcpClient(t, mesh, a)
+  await call('a2a_swarm', { goal: 'report', capability: 'host.report' })
+  const { resources } = await sdk.listResources()
+  const contentOf = async (prefix: string): Promise<{ text: string; mimeType: string }> => {
+    const found = resources.find(({ uri }) => uri.startsWith(prefix))
+    const { contents } = await sdk.readResource({ uri: found?.uri ?? prefix })
+    return contents[0] as { text: string; mimeType: string }
+  }
+  t.is((JSON.parse((await contentOf('a2a://agents/text')).text) as { address: string }).address, 'text@a')
+  t.alike(await contentOf('a2a://documents/'), { uri: 'a2a://documents/notes%20%26%20more', mimeType: 'text/plain', text: 'hello' })
+  t.is((JSON.parse((await contentOf('a2a://swarms/')).text) as { status: string }).status, 'completed')
+  t.ok(Array.isArray(JSON.parse((await contentOf('a2a://audit')).text)))
+  for (const uri of ['a2a://documents/nothing', 'a2a://agents/%', 'a2a://', 'file:///etc/passwd']) {
+    await t.exception(sdk.readResource({ uri }), uri)
+  }
+})
+
+test('mcp serve ends with its client, says when no node runs, and with --embed runs one', async (t) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'embedded')
+  const serve = async (args: readonly string[], input: string): Promise<{ code: number | null; out: string; err: string }> => {
+    const child = spawn(process.execPath, [path.join(ROOT, 'bin', 'a2a-node.js'), '--home', home, 'mcp', 'serve', ...args], {
+      env: { ...mesh.env }
+    })
+    let [out, err] = ['', '']
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => (err += chunk))
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      out += chunk
+      // It has answered; a client that has nothing more to ask ends its input.
+      if (out.includes('\n')) child.stdin.end()
+    })
+    child.stdin.on('error', () => {})
+    child.stdin.write(input)
+    if (input === '') child.stdin.end()
+    const [code] = (await once(child, 'close')) as [number | null]
+    return { code, out, err }
+  }
+  const none = await serve([], '')
+  t.is(none.code, 3)
+  t.ok(none.err.includes('mcp serve --embed'), none.err)
+  t.is(none.out, '')
+  const embedded = await serve(['--embed'], '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+  t.is(embedded.code, 0, embedded.err)
+  const answer = JSON.parse(embedded.out) as { error: { code: number; data: { code: string; correlationId: string } } }
+  t.alike([answer.error.code, answer.error.data.code], [-32002, 'NOT_INITIALIZED'])
+  t.ok(answer.error.data.correlationId.length > 0)
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
