@@ -16,7 +16,7 @@ export const ROOMS = {
   cli: {
     rooms: ['kit', 'ports', 'config', 'adapters/control'],
     types: ['domain'],
-    npm: ['commander', 'string-width', 'uqr'],
+    npm: ['commander', 'jsonc-parser', 'smol-toml', 'string-width', 'uqr'],
     node: true
   },
   dashboard: { rooms: [], npm: '*', node: false },

@@ -1,0 +1,130 @@
+import path from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { NodeError } from '../../kit/errors.js'
+import type { Client } from './places.js'
+
+/** The members of an object of a file. */
+export type Values = Readonly<Record<string, unknown>>
+
+/** What a client starts: a server that speaks MCP over its standard input and output. */
+export interface ServerEntry {
+  readonly type?: 'stdio'
+  readonly command: string
+  readonly args: readonly string[]
+}
+
+/** What an entry is made of. */
+export interface EntrySources {
+  /** The Node.js that runs; absolute. */
+  readonly execPath: string
+  /** The script `a2a-node`; absolute. */
+  readonly bin: string
+  /** The node's directory where one was named; absolute. */
+  readonly home: string | null
+  /** Name the command `a2a-node` only, to be found in the PATH of the client. */
+  readonly isPortable: boolean
+}
+
+/** How a file stands to the entry that is wanted: `outdated` is ours and starts something else, `foreign` is of another program. */
+export type EntryState = 'absent' | 'same' | 'outdated' | 'foreign'
+
+/** Reads and edits the servers of one file; every byte that is none of the entry's stays. */
+export interface ServerFormat {
+  /** The entry of a name; undefined when there is none. @throws NodeError CONFIG_INVALID for a text that is not understood */
+  find(text: string, name: string): unknown
+  /** The text with the entry added; what is there under its name is brought up to date when it is ours, else replaced. */
+  put(text: string, name: string, entry: ServerEntry): string
+  /** The text without the entry, also without what {@link put} had made around it. */
+  remove(text: string, name: string): string
+}
+
+// What every client takes for a name, and TOML for a bare key.
+const NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+const PROGRAM = /^a2a-node(?:\.js|\.cmd|\.exe)?$/i
+
+/** The name of a server as it was typed. @throws NodeError USAGE */
+export function serverName(text: string): string {
+  if (NAME.test(text)) return text
+  const allowed = '1 to 64 letters, digits, underscores and hyphens, a letter or digit first'
+  throw new NodeError('USAGE', `--server-name takes ${allowed}, not ${JSON.stringify(text)}`)
+}
+
+/**
+ * The entry for a client. A program with a window has no PATH of a shell, so both Node.js and the script are absolute unless
+ * a portable one is asked for.
+ */
+export function serverEntry({ isTyped }: Pick<Client, 'isTyped'>, { execPath, bin, home, isPortable }: EntrySources): ServerEntry {
+  const words = ['mcp', 'serve', ...(home === null ? [] : ['--home', home])]
+  const start = isPortable ? { command: 'a2a-node', args: words } : { command: execPath, args: [bin, ...words] }
+  return isTyped ? { type: 'stdio', ...start } : start
+}
+
+/**
+ * The place of Node.js that stays when Homebrew upgrades it: `<prefix>/opt/<formula>` leads to the version that is in use, the
+ * directory of one version goes with it (docs.brew.sh/FAQ). Any other place is given back.
+ */
+export function stableProgram(execPath: string, realpath: (file: string) => string | null): string {
+  const stable = execPath.replace(/\/Cellar\/([^/]+)\/[^/]+\//, '/opt/$1/')
+  return stable !== execPath && realpath(stable) === execPath ? stable : execPath
+}
+
+/** How what was found under a name stands to what is wanted. Further keys of an entry of ours are the user's, and no difference. */
+export function stateOf(found: unknown, wanted: ServerEntry): EntryState {
+  if (found === undefined) return 'absent'
+  if (!isOurs(found)) return 'foreign'
+  const values = found as Values
+  return Object.entries(wanted).every(([key, value]) => isDeepStrictEqual(values[key], value)) ? 'same' : 'outdated'
+}
+
+/** What a person should know of an entry before relying on it. */
+export function warningsOf({ command, args }: ServerEntry): readonly string[] {
+  // npm empties that cache.
+  const isCached = [command, ...args].some((word) => /[\\/]_npx[\\/].*[\\/]a2a-node\.js$/.test(word))
+  return isCached ? ['the entry names a copy in the cache of npx, which may go away: npm install -g a2a-node, then connect again'] : []
+}
+
+/** Does an entry start `a2a-node mcp serve`, of whatever place and home? */
+function isOurs(found: unknown): boolean {
+  const { command, args } = (found ?? {}) as { command?: unknown; args?: unknown }
+  if (typeof command !== 'string' || !Array.isArray(args)) return false
+  const words = [command, ...args.map(String)]
+  const verb = words.findIndex((word, i) => word === 'mcp' && words[i + 1] === 'serve')
+  // win32 takes both kinds of slash for separators.
+  return words.slice(0, Math.max(verb, 0)).some((word) => PROGRAM.test(path.win32.basename(word)))
+}
+
+/** A file that is not understood, or that is written in a way that is not edited here. */
+export function notUnderstood(reason: string): NodeError {
+  return new NodeError('CONFIG_INVALID', reason)
+}
+
+/** An edit, and what it was to do. */
+export interface EditCheck {
+  readonly container: string
+  readonly name: string
+  /** What is to stand under the name; undefined for nothing. */
+  readonly entry: object | undefined
+}
+
+/** Compares what a text says after an edit with what it said before: only the entry may differ. @throws NodeError INTERNAL */
+export function checkEdit(before: Values, after: Values, { container, name, entry }: EditCheck): void {
+  const [old, now] = [before, after].map((values) => partsOf(values, container, name)) as [Parts, Parts]
+  const isAsMeant =
+    isDeepStrictEqual(now.rest, old.rest) &&
+    isDeepStrictEqual(now.others, old.others) &&
+    (entry === undefined ? now.entry === undefined : isDeepStrictEqual({ ...(now.entry as object) }, { ...entry }))
+  if (!isAsMeant) throw new NodeError('INTERNAL', 'the edited file would not say what it should; nothing was written')
+}
+
+interface Parts {
+  readonly rest: Values
+  readonly others: Values
+  readonly entry: unknown
+}
+
+/** The copies are flat: parsers differ in the prototypes of what they make. */
+function partsOf(values: Values, container: string, name: string): Parts {
+  const { [container]: servers, ...rest } = values
+  const { [name]: entry, ...others } = (servers ?? {}) as Values
+  return { rest, others, entry }
+}

@@ -1,0 +1,175 @@
+import { isDeepStrictEqual } from 'node:util'
+import { getNodeValue, type Node, parse, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser'
+import { checkEdit, type EditCheck, notUnderstood, type ServerEntry, type ServerFormat, stateOf, type Values } from './entry.js'
+import { added, type Edit, edited, type Indent, lineIndent, removed, styleOf, type TextStyle } from './json-text.js'
+
+/** Comments and trailing commas are read for every client: what its own reader refuses is not ours to find fault with. */
+const LENIENT = { allowTrailingComma: true, disallowComments: false, allowEmptyContent: true }
+
+/**
+ * Servers in an object of a JSON file, edited as text: comments, indents, order, trailing commas and line breaks stay. A file
+ * without a value is one with `{}`.
+ */
+export function jsonFormat(container: string): ServerFormat {
+  return {
+    find(text, name) {
+      const property = entryOf(rootOf(text), container, name)
+      return property === null ? undefined : valueOf(property)
+    },
+    put: (text, name, entry) => put(text, { container, name, entry }),
+    remove: (text, name) => remove(text, container, name)
+  }
+}
+
+interface Wanted {
+  readonly container: string
+  readonly name: string
+  readonly entry: ServerEntry
+}
+
+function put(text: string, wanted: Wanted): string {
+  const { container, name, entry } = wanted
+  const root = rootOf(text)
+  if (root === null) return checked(text, text + newFile(text, wanted), { container, name, entry })
+  const property = entryOf(root, container, name)
+  if (property === null) return checked(text, edited(text, addition(text, root, wanted)), { container, name, entry })
+  const found = valueOf(property)
+  if (stateOf(found, entry) !== 'foreign') return updated(text, wanted, found as Values)
+  const node = property.children?.[1] as Node
+  const indent = hasBreak(text, node) ? lineIndent(text, property.offset) : null
+  const result = edited(text, [replacement(node, rendered(entry, indent, styleOf(text, root)))])
+  return checked(text, result, { container, name, entry })
+}
+
+/** Brings the keys of an entry of ours up to date one by one; further ones, and comments, are the user's. */
+function updated(text: string, { container, name, entry }: Wanted, found: Values): string {
+  let result = text
+  for (const [key, value] of Object.entries(entry)) {
+    if (isDeepStrictEqual(found[key], value)) continue
+    const root = rootOf(result)
+    const object = entryOf(root, container, name)?.children?.[1] as Node
+    const style = styleOf(result, root)
+    const old = propertyOf(object, key)?.children?.[1]
+    if (old === undefined)
+      result = edited(
+        result,
+        added(result, object, () => `"${key}": ${JSON.stringify(value)}`)
+      )
+    else result = edited(result, [replacement(old, rendered(value, hasBreak(result, old) ? lineIndent(result, old.offset) : null, style))])
+  }
+  return checked(text, result, { container, name, entry: { ...found, ...entry } })
+}
+
+/** The entry in its container, which is made where there is none. */
+function addition(text: string, root: Node, { container, name, entry }: Wanted): Edit[] {
+  const style = styleOf(text, root)
+  const property = propertyOf(root, container)
+  if (property !== null) {
+    const servers = property.children?.[1] as Node
+    const isEmpty = (servers.children ?? []).length === 0
+    // One line in an empty container: by that a container of the user's is told from one that was made here.
+    return added(text, servers, (indent) => `"${name}": ${rendered(entry, isEmpty ? null : indent, style)}`)
+  }
+  return added(text, root, (indent) => newContainer({ container, name, entry }, indent ?? '', style))
+}
+
+function newContainer({ container, name, entry }: Wanted, indent: string, style: TextStyle): string {
+  const inner = indent + style.unit
+  return `"${container}": {${style.eol}${inner}"${name}": ${rendered(entry, inner, style)}${style.eol}${indent}}`
+}
+
+function newFile(text: string, wanted: Wanted): string {
+  const style = styleOf(text, null)
+  const start = text === '' || text.endsWith('\n') ? '' : style.eol
+  return `${start}{${style.eol}${style.unit}${newContainer(wanted, style.unit, style)}${style.eol}}${style.eol}`
+}
+
+function remove(text: string, container: string, name: string): string {
+  const root = rootOf(text)
+  if (root === null || entryOf(root, container, name) === null) return text
+  const outer = propertyOf(root, container) as Node
+  const servers = outer.children?.[1] as Node
+  const property = propertyOf(servers, name) as Node
+  const edits = isMadeHere(text, servers, property) ? removed(text, root, outer) : removed(text, servers, property)
+  return checked(text, edited(text, edits), { container, name, entry: undefined })
+}
+
+/** Was the container made for this entry? Then nothing else is in it, and the entry stands on several lines. */
+function isMadeHere(text: string, servers: Node, property: Node): boolean {
+  if (servers.children?.length !== 1 || !hasBreak(text, property)) return false
+  const before = text.slice(servers.offset + 1, property.offset)
+  const behind = text.slice(property.offset + property.length, servers.offset + servers.length - 1)
+  return `${before}${behind}`.trim() === ''
+}
+
+/** A value as text; on several lines from an indent on. */
+function rendered(value: unknown, indent: Indent, { eol, unit }: TextStyle): string {
+  return indent === null ? JSON.stringify(value) : JSON.stringify(value, null, unit).replaceAll('\n', eol + indent)
+}
+
+function replacement(node: Node, text: string): Edit {
+  return { start: node.offset, end: node.offset + node.length, text }
+}
+
+function hasBreak(text: string, node: Node): boolean {
+  return /[\r\n]/.test(text.slice(node.offset, node.offset + node.length))
+}
+
+/** The property of an entry, a node of the tree that is given; null for none. @throws NodeError CONFIG_INVALID */
+function entryOf(root: Node | null, container: string, name: string): Node | null {
+  const outer = root === null ? null : propertyOf(root, container)
+  const servers = outer?.children?.[1]
+  if (servers === undefined) return null
+  if (servers.type !== 'object') throw notUnderstood(`${container} is no object`)
+  return propertyOf(servers, name)
+}
+
+/** The object of a text; null when there is no value in it at all. @throws NodeError CONFIG_INVALID */
+function rootOf(text: string): Node | null {
+  const errors: ParseError[] = []
+  const root = parsed(() => parseTree(text, errors, LENIENT))
+  const [error] = errors
+  if (error !== undefined) {
+    const line = text.slice(0, error.offset).split('\n').length
+    throw notUnderstood(`line ${line} is no JSON: ${printParseErrorCode(error.error)}`)
+  }
+  if (root === undefined) return null
+  if (root.type !== 'object') throw notUnderstood('it holds no object')
+  return root
+}
+
+function propertyOf(object: Node, key: string): Node | null {
+  const found = (object.children ?? []).filter((one) => one.children?.[0]?.value === key)
+  // Which one a client takes is its own affair.
+  if (found.length > 1) throw notUnderstood(`${key} is there ${found.length} times`)
+  return found[0] ?? null
+}
+
+function valueOf(property: Node): unknown {
+  return plain(getNodeValue(property.children?.[1] as Node))
+}
+
+/** The edited text, when it says what the first one says but for the entry. @throws NodeError INTERNAL */
+function checked(before: string, after: string, check: EditCheck): string {
+  checkEdit(valuesOf(before), valuesOf(after), check)
+  return after
+}
+
+function valuesOf(text: string): Values {
+  return plain(parsed(() => parse(text, [], LENIENT) as unknown) ?? {}) as Values
+}
+
+/** Without what a member `__proto__` does to the objects that the parser makes. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value))
+}
+
+function parsed<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    // The parser calls itself for each level.
+    if (error instanceof RangeError) throw notUnderstood('it is nested too deep')
+    throw error
+  }
+}
