@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto'
+import { constants, type Stats } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import { shellWord } from '../../kit/text.js'
+
+/** Largest file that is edited, in bytes. */
+export const CLIENT_FILE_MAX_BYTES = 16 * 1024 * 1024
+const BOM = '\ufeff'
+/** A client's file may hold keys of other services. */
+const NEW_FILE_MODE = 0o600
+
+/** A client's file as it was read. */
+export interface ClientFile {
+  /** Its path as the client knows it. */
+  readonly file: string
+  /** Its text, without a byte order mark; null when it is not there. */
+  readonly text: string | null
+  /** What {@link writeClientFile} compares with; null when it is not there. */
+  readonly read: { readonly bytes: Buffer; readonly stats: Stats; readonly target: string } | null
+}
+
+/**
+ * Reads a client's file; a link is followed.
+ * @throws NodeError CONFIG_INVALID for what is no file, larger than 16 MiB or no UTF-8; NO_PERMISSION
+ */
+export async function readClientFile(file: string): Promise<ClientFile> {
+  try {
+    const read = await readWhole(file)
+    return { file, read, text: read === null ? null : textOf(file, read.bytes) }
+  } catch (error) {
+    throw told(file, error)
+  }
+}
+
+/**
+ * Puts a text in the place of what was read, whole or not at all: a file beside it takes its name, with the same mode and owner.
+ * Where the file is a link, what it leads to is replaced and the link stays.
+ * @returns the path of the copy of what was there; null when nothing was
+ * @throws NodeError CONFLICT when the file has changed since; NO_PERMISSION, DISK_FULL
+ */
+export async function writeClientFile(before: ClientFile, text: string, now: number): Promise<string | null> {
+  const { file, read } = before
+  const bytes = Buffer.from(read?.bytes.subarray(0, 3).toString() === BOM ? BOM + text : text)
+  const target = read?.target ?? file
+  const fresh = path.join(path.dirname(target), `.${path.basename(target)}.${randomBytes(6).toString('hex')}.tmp`)
+  // ISO 8601, its basic form: a colon is no character for a file name everywhere.
+  const backup = read === null ? null : `${file}.${new Date(now).toISOString().replaceAll(/[-:]/g, '')}.bak`
+  const made: string[] = []
+  try {
+    await writeNew(fresh, bytes, read?.stats ?? null)
+    made.push(fresh)
+    if (backup !== null && read !== null) {
+      await writeNew(backup, read.bytes, read.stats)
+      made.push(backup)
+    }
+    await checkUnchanged(before)
+    await fs.rename(fresh, target)
+    return backup
+  } catch (error) {
+    await Promise.all(made.map((one) => fs.rm(one, { force: true }).catch(() => {})))
+    throw told(file, error)
+  }
+}
+
+async function readWhole(file: string): Promise<ClientFile['read']> {
+  // A pipe of that name would be waited for.
+  const handle = await fs.open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)).catch(async (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+    if (await isLink(file)) throw new NodeError('CONFIG_INVALID', `${file} is a link that leads nowhere`, { next: lookAt(file) })
+    return null
+  })
+  if (handle === null) return null
+  try {
+    const stats = await handle.stat()
+    if (!stats.isFile())
+      throw new NodeError('CONFIG_INVALID', `${file} is ${stats.isDirectory() ? 'a directory' : 'no regular file'}`, { next: lookAt(file) })
+    const tooLarge = new NodeError('CONFIG_INVALID', `${file} is larger than ${CLIENT_FILE_MAX_BYTES} bytes`, { next: lookAt(file) })
+    if (stats.size > CLIENT_FILE_MAX_BYTES) throw tooLarge
+    const bytes = await handle.readFile()
+    if (bytes.length > CLIENT_FILE_MAX_BYTES) throw tooLarge
+    return { bytes, stats, target: await fs.realpath(file) }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function isLink(file: string): Promise<boolean> {
+  const stats = await fs.lstat(file).catch(() => null)
+  return stats?.isSymbolicLink() === true
+}
+
+function textOf(file: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new NodeError('CONFIG_INVALID', `${file} is no UTF-8 text`, { cause: error, next: [`file ${shellWord(file)}`] })
+  }
+}
+
+/** Writes a file that is not there, on disk when this resolves; a failure leaves none. */
+async function writeNew(file: string, bytes: Buffer, like: Stats | null): Promise<void> {
+  const handle = await fs.open(file, 'wx', NEW_FILE_MODE)
+  try {
+    await handle.writeFile(bytes)
+    if (like !== null) {
+      const own = await handle.stat()
+      if (own.uid !== like.uid || own.gid !== like.gid) await handle.chown(like.uid, like.gid)
+      await handle.chmod(like.mode & 0o7777)
+    }
+    await handle.sync()
+  } catch (error) {
+    await fs.rm(file, { force: true })
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
+/** A client that runs may write its file at any moment. */
+async function checkUnchanged({ file, read }: ClientFile): Promise<void> {
+  const now = await readWhole(file)
+  if (now === null ? read === null : read?.bytes.equals(now.bytes) === true && read.target === now.target) return
+  throw new NodeError(
+    'CONFLICT',
+    `${file} was changed by another program meanwhile; nothing was written. Quit the client, then try again`,
+    {
+      next: ['a2a-node connect']
+    }
+  )
+}
+
+/** An error of the file system as one that says what to do. */
+function told(file: string, error: unknown): NodeError {
+  if (error instanceof NodeError) return error
+  const { code } = error as NodeJS.ErrnoException
+  const details = { cause: error, next: lookAt(file) }
+  if (code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG') {
+    return new NodeError('DISK_FULL', `${file} was not written: the disk is full`, { ...details, next: ['df -h'] })
+  }
+  if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS') {
+    return new NodeError('NO_PERMISSION', `no permission to read or replace ${file}: ${messageOf(error)}`, details)
+  }
+  return new NodeError('CONFIG_INVALID', `${file} cannot be read or replaced: ${messageOf(error)}`, details)
+}
+
+function lookAt(file: string): string[] {
+  return [`ls -ld ${shellWord(path.dirname(file))} ${shellWord(file)}`]
+}

@@ -1,0 +1,131 @@
+import path from 'node:path'
+
+/** An MCP client that this command line knows. */
+export type ClientId = 'claude' | 'claude-desktop' | 'codex' | 'gemini' | 'cursor' | 'vscode'
+
+/** What a client is, as far as its configuration of MCP servers goes. */
+export interface Client {
+  readonly id: ClientId
+  /** Its name for people. */
+  readonly title: string
+  /** How its file is written; JSON is read with comments and trailing commas. */
+  readonly format: 'json' | 'toml'
+  /** The object or table of the file that holds the servers by name. */
+  readonly container: 'mcpServers' | 'servers' | 'mcp_servers'
+  /** Does it want to be told that a server speaks over stdio? */
+  readonly isTyped: boolean
+  /** What to do for it to see the change. */
+  readonly after: string
+}
+
+/** Where a client keeps the servers of one user. */
+export interface ClientPlace {
+  /** The file; need not exist. */
+  readonly file: string
+  /** The client is on this machine when one of these is there. */
+  readonly marks: readonly string[]
+}
+
+/** What the places depend on. */
+export interface PlaceSources {
+  readonly platform: NodeJS.Platform
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The home directory where the environment names none. */
+  readonly home: string
+}
+
+/**
+ * Every client. All of them are written for one user; files of a project are left alone, since a cloned repository must not be
+ * able to name commands.
+ */
+export const CLIENTS: readonly Client[] = [
+  {
+    id: 'claude',
+    title: 'Claude Code',
+    format: 'json',
+    container: 'mcpServers',
+    isTyped: true,
+    after: 'A new session of Claude Code sees it: /mcp'
+  },
+  {
+    id: 'claude-desktop',
+    title: 'Claude Desktop',
+    format: 'json',
+    container: 'mcpServers',
+    isTyped: false,
+    after: 'Quit Claude Desktop and start it again.'
+  },
+  { id: 'codex', title: 'Codex', format: 'toml', container: 'mcp_servers', isTyped: false, after: 'A new session of Codex sees it: /mcp' },
+  {
+    id: 'gemini',
+    title: 'Gemini CLI',
+    format: 'json',
+    container: 'mcpServers',
+    isTyped: false,
+    after: 'A new session of Gemini CLI sees it: /mcp'
+  },
+  { id: 'cursor', title: 'Cursor', format: 'json', container: 'mcpServers', isTyped: true, after: 'Restart Cursor.' },
+  {
+    id: 'vscode',
+    title: 'VS Code',
+    format: 'json',
+    container: 'servers',
+    isTyped: true,
+    after: 'In VS Code: "MCP: List Servers", then start it.'
+  }
+]
+
+/**
+ * Where a client keeps the servers of one user, by its published documentation. Relative paths in the environment are ignored.
+ * - Claude Code: `~/.claude.json`, top level, scope "user" (code.claude.com/docs/en/mcp); inside CLAUDE_CONFIG_DIR where that is set.
+ * - Claude Desktop: `claude_desktop_config.json` (modelcontextprotocol.io/docs/develop/connect-local-servers); on Linux, where it
+ *   comes in builds of others, the same below the XDG config directory.
+ * - Codex: `config.toml` in CODEX_HOME, by default `~/.codex` (developers.openai.com/codex/mcp, /codex/config-advanced).
+ * - Gemini CLI: `~/.gemini/settings.json`; GEMINI_CLI_HOME takes the place of the home directory (geminicli.com/docs/reference/configuration).
+ * - Cursor: `~/.cursor/mcp.json` (cursor.com/docs/mcp).
+ * - VS Code: `mcp.json` beside the user's settings, for the default profile (code.visualstudio.com/docs/copilot/reference/mcp-configuration,
+ *   code.visualstudio.com/docs/configure/settings).
+ */
+export function clientPlace(id: ClientId, sources: PlaceSources): ClientPlace {
+  const { join } = sources.platform === 'win32' ? path.win32 : path.posix
+  const home = homeOf(sources)
+  const inside = (dir: string, file: string): ClientPlace => ({ file: join(dir, file), marks: [dir] })
+  switch (id) {
+    case 'claude': {
+      const dir = given(sources, 'CLAUDE_CONFIG_DIR')
+      if (dir !== null) return inside(dir, '.claude.json')
+      const file = join(home, '.claude.json')
+      return { file, marks: [file, join(home, '.claude')] }
+    }
+    case 'claude-desktop':
+      return inside(join(appData(sources), 'Claude'), 'claude_desktop_config.json')
+    case 'codex':
+      return inside(given(sources, 'CODEX_HOME') ?? join(home, '.codex'), 'config.toml')
+    case 'gemini':
+      return inside(join(given(sources, 'GEMINI_CLI_HOME') ?? home, '.gemini'), 'settings.json')
+    case 'cursor':
+      return inside(join(home, '.cursor'), 'mcp.json')
+    case 'vscode':
+      return inside(join(appData(sources), 'Code', 'User'), 'mcp.json')
+  }
+}
+
+/** Where programs with a window keep what is the user's. */
+function appData(sources: PlaceSources): string {
+  const { join } = sources.platform === 'win32' ? path.win32 : path.posix
+  const home = homeOf(sources)
+  if (sources.platform === 'win32') return given(sources, 'APPDATA') ?? join(home, 'AppData', 'Roaming')
+  if (sources.platform === 'darwin') return join(home, 'Library', 'Application Support')
+  return given(sources, 'XDG_CONFIG_HOME') ?? join(home, '.config')
+}
+
+function homeOf(sources: PlaceSources): string {
+  return given(sources, sources.platform === 'win32' ? 'USERPROFILE' : 'HOME') ?? sources.home
+}
+
+/** An absolute path of the environment. */
+function given({ platform, env }: PlaceSources, name: string): string | null {
+  const value = env[name]
+  const { isAbsolute } = platform === 'win32' ? path.win32 : path.posix
+  return value !== undefined && isAbsolute(value) ? value : null
+}

@@ -1,0 +1,98 @@
+import { existsSync, realpathSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { NodeError } from '../../kit/errors.js'
+import { shellWord } from '../../kit/text.js'
+import type { CommandContext } from '../context.js'
+import { isSet, type Options, textOption } from '../options.js'
+import { type ClientFile, readClientFile } from './client-file.js'
+import { type EntryState, type ServerEntry, type ServerFormat, serverEntry, serverName, stableProgram, stateOf } from './entry.js'
+import { type Client, type ClientPlace, clientPlace } from './places.js'
+
+const USUAL_NAME = 'a2a-node'
+
+/** What is to be done with one client. */
+export interface ClientPlan {
+  readonly client: Client
+  readonly place: ClientPlace
+  /** Name of the server in the client. */
+  readonly name: string
+  readonly entry: ServerEntry
+}
+
+/** A client's file as it is, and what it says of the entry. */
+export interface FoundEntry {
+  readonly file: ClientFile
+  readonly format: ServerFormat
+  readonly state: EntryState
+}
+
+/** What a command line asks of a client. @throws NodeError USAGE */
+export function planOf(context: CommandContext, options: Options, client: Client): ClientPlan {
+  const named = context.home ?? context.env['A2A_NODE_HOME'] ?? ''
+  const sources = {
+    execPath: stableProgram(process.execPath, realpath),
+    bin: fileURLToPath(new URL('../../../bin/a2a-node.js', import.meta.url)),
+    // The client runs in a directory of its own.
+    home: named === '' ? null : path.resolve(named),
+    isPortable: isSet(options, 'portable')
+  }
+  return {
+    client,
+    place: clientPlace(client.id, { platform: process.platform, env: context.env, home: os.homedir() }),
+    name: serverName(textOption(options, 'serverName') ?? USUAL_NAME),
+    entry: serverEntry(client, sources)
+  }
+}
+
+/** Is the client on this machine? */
+export function isThere({ place }: Pick<ClientPlan, 'place'>): boolean {
+  return place.marks.some((mark) => existsSync(mark))
+}
+
+/** Reads a client's file. @throws NodeError CONFIG_INVALID, NO_PERMISSION */
+export async function findEntry({ client, place, name, entry }: ClientPlan): Promise<FoundEntry> {
+  const file = await readClientFile(place.file)
+  const format = await formatOf(client)
+  const state = stateOf(
+    inFile(place, () => format.find(file.text ?? '', name)),
+    entry
+  )
+  return { file, format, state }
+}
+
+/** The text of the file after the change. @throws NodeError CONFIG_INVALID, CONFLICT when the entry to take out is not ours */
+export function editedText({ client, place, name, entry }: ClientPlan, found: FoundEntry, isRemoval: boolean): string {
+  const text = found.file.text ?? ''
+  if (!isRemoval) return found.state === 'same' ? text : inFile(place, () => found.format.put(text, name, entry))
+  if (found.state === 'foreign') {
+    throw new NodeError('CONFLICT', `${name} of ${place.file} starts another program; it is not taken out`, {
+      next: [`a2a-node connect ${client.id} --dry-run`, `$EDITOR ${shellWord(place.file)}`]
+    })
+  }
+  return inFile(place, () => found.format.remove(text, name))
+}
+
+async function formatOf({ format, container }: Client): Promise<ServerFormat> {
+  if (format === 'toml') return (await import('./toml-format.js')).tomlFormat(container)
+  return (await import('./json-format.js')).jsonFormat(container)
+}
+
+/** Says of a fault in which file it is. */
+function inFile<T>({ file }: ClientPlace, act: () => T): T {
+  try {
+    return act()
+  } catch (error) {
+    if (!(error instanceof NodeError) || error.code !== 'CONFIG_INVALID') throw error
+    throw new NodeError('CONFIG_INVALID', `${file}: ${error.message}`, { cause: error, next: [`$EDITOR ${shellWord(file)}`] })
+  }
+}
+
+function realpath(file: string): string | null {
+  try {
+    return realpathSync(file)
+  } catch {
+    return null
+  }
+}
