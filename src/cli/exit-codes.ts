@@ -12,6 +12,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   NO_CAPABLE_AGENT: 4,
   TASK_NOT_FOUND: 4,
   SWARM_NOT_FOUND: 4,
+  CLIENT_NOT_FOUND: 4,
   INVITE_NOT_FOUND: 4,
   APPROVAL_NOT_FOUND: 4,
   DOCUMENT_NOT_FOUND: 4,

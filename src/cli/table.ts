@@ -1,5 +1,6 @@
 import { AGENT_COMMANDS } from './agent-commands.js'
 import { CARE_COMMANDS } from './care-commands.js'
+import { CONNECT_COMMANDS } from './connect-commands.js'
 import type { Action } from './context.js'
 import { DOC_COMMANDS } from './doc-commands.js'
 import { MCP_COMMANDS } from './mcp-commands.js'
@@ -353,4 +354,13 @@ export const GLOBAL_OPTIONS: readonly OptionSpec[] = [
 ]
 
 /** Every command of a2a-node. */
-export const COMMANDS: readonly CommandSpec[] = [...NODE, ...CARE_COMMANDS, ...MESH, ...AGENTS, ...MCP_COMMANDS, ...WORK, ...TRUST]
+export const COMMANDS: readonly CommandSpec[] = [
+  ...NODE,
+  ...CARE_COMMANDS,
+  ...MESH,
+  ...AGENTS,
+  ...MCP_COMMANDS,
+  ...CONNECT_COMMANDS,
+  ...WORK,
+  ...TRUST
+]

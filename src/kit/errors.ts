@@ -19,6 +19,7 @@ export const ERROR_CODES = {
   SWARM_NOT_FOUND: { retryable: false, next: ['a2a-node swarm ls'] },
   DOCUMENT_NOT_FOUND: { retryable: true, next: ['a2a-node doc ls'] },
   APPROVAL_NOT_FOUND: { retryable: false, next: ['a2a-node approvals ls'] },
+  CLIENT_NOT_FOUND: { retryable: false, next: ['a2a-node connect'] },
   INVITE_NOT_FOUND: { retryable: false, next: ['a2a-node invite ls'] },
   AMBIGUOUS_NAME: { retryable: false, next: ['a2a-node agents', 'a2a-node peers --all'] },
   TIER_VIOLATION: { retryable: false, next: ['a2a-node agents'] },

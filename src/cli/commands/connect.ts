@@ -1,0 +1,148 @@
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
+import { writeClientFile } from '../clients/client-file.js'
+import { unifiedDiff } from '../clients/diff.js'
+import { type EntryState, warningsOf } from '../clients/entry.js'
+import { type ClientPlan, editedText, findEntry, type FoundEntry, isThere, planOf } from '../clients/plan.js'
+import { CLIENTS, type Client } from '../clients/places.js'
+import { canAsk, confirm } from '../confirm.js'
+import type { Action, CommandContext } from '../context.js'
+import { EXIT } from '../exit-codes.js'
+import { isSet, type Options } from '../options.js'
+import type { Output, Style } from '../output.js'
+import { type Cell, printTable } from '../render.js'
+import { tildePath } from '../words.js'
+
+const SCHEMA = 'connect@1'
+const SHOWN_PATH = 1000
+
+/** What a file says of the entry; `unreadable` when it does not say. */
+type Listed = EntryState | 'unreadable'
+
+const STATES: Readonly<Record<Listed, { readonly text: string; readonly style: Style | null }>> = {
+  same: { text: 'yes', style: 'green' },
+  absent: { text: 'no', style: null },
+  outdated: { text: 'outdated', style: 'yellow' },
+  foreign: { text: 'another program', style: 'yellow' },
+  unreadable: { text: 'unreadable', style: 'red' }
+}
+
+type Done = 'added' | 'changed' | 'removed' | 'none'
+
+/** `connect`: which clients are on this machine, and whether they start this node. Changes nothing. */
+export const listClients: Action = async (context, _args, options) => {
+  const { output, env } = context
+  const clients = await Promise.all(CLIENTS.map((client) => listed(planOf(context, options, client))))
+  if (output.json) output.object(SCHEMA, { clients })
+  else {
+    const rows = clients.map(({ client, title, found, state, file }): Cell[] => {
+      const { text, style } = STATES[state]
+      const connected = style === null ? text : { text, style }
+      return [{ text: client, style: 'bold' }, title, found ? 'yes' : 'no', found ? connected : '-', tildePath(file, env['HOME'])]
+    })
+    await printTable(output, ['CLIENT', 'NAME', 'FOUND', 'CONNECTED', 'FILE'], rows)
+    for (const { error } of clients)
+      if (error !== null) output.note(`${output.paintNote('red', 'error:')} ${shown(error.message, 2000)}  [${error.code}]`)
+    const open = clients.find(({ found, state }) => found && (state === 'absent' || state === 'outdated'))
+    if (open !== undefined) output.note(`  try: ${output.hint(`a2a-node connect ${open.client}`)}`)
+  }
+  return EXIT.ok
+}
+
+async function listed(plan: ClientPlan) {
+  const { client, place, name } = plan
+  const about = { client: client.id, title: client.title, file: place.file, server: name, found: isThere(plan) }
+  try {
+    const { state } = about.found ? await findEntry(plan) : { state: 'absent' as const }
+    return { ...about, connected: state === 'same', state: state as Listed, error: null }
+  } catch (thrown) {
+    const error = asNodeError(thrown).toBody()
+    return { ...about, connected: false, state: 'unreadable' as Listed, error }
+  }
+}
+
+/** `connect <client>`: shows the change of the client's file, asks, writes; with `--remove` the other way round. */
+export function connectClient(client: Client): Action {
+  return async (context, _args, options) => {
+    const plan = planOf(context, options, client)
+    const [isRemoval, isDryRun] = [isSet(options, 'remove'), isSet(options, 'dryRun')]
+    if (!isThere(plan)) {
+      if (isRemoval) return tell(context, plan, { action: 'none', diff: '', backup: null, isRemoval, isDryRun })
+      throw notThere(plan)
+    }
+    const found = await findEntry(plan)
+    const text = editedText(plan, found, isRemoval)
+    const diff = unifiedDiff(plan.place.file, found.file.text, text)
+    const action = diff === '' ? 'none' : isRemoval ? 'removed' : found.state === 'absent' ? 'added' : 'changed'
+    if (!context.output.json) printDiff(context.output, diff)
+    const isWritten = action !== 'none' && !isDryRun
+    if (isWritten) await agree(context, options, { plan, found })
+    const backup = isWritten ? await writeClientFile(found.file, text, Date.now()) : null
+    return tell(context, plan, { action, diff, backup, isRemoval, isDryRun })
+  }
+}
+
+function notThere({ client, place }: ClientPlan): NodeError {
+  const looked = place.marks.join(' and ')
+  return new NodeError('CLIENT_NOT_FOUND', `${client.title} is not on this machine: there is no ${looked}. Start it once, then try again`)
+}
+
+/** Has a person, or a flag, agree to what is shown. @throws NodeError CANCELED; USAGE when nobody can be asked */
+async function agree(
+  { output }: CommandContext,
+  options: Options,
+  { plan, found }: { plan: ClientPlan; found: FoundEntry }
+): Promise<void> {
+  if (isSet(options, 'yes')) return
+  const typed = output.typed ?? `a2a-node connect ${plan.client.id}`
+  if (output.json || !canAsk(output)) {
+    throw new NodeError('USAGE', 'nobody can be asked here whether to write this: --yes writes it, --dry-run shows it', {
+      next: [`${typed} --yes`, `${typed} --dry-run`]
+    })
+  }
+  if (found.state === 'foreign') output.note(`${plan.name} is there already and starts another program.`)
+  if (!(await confirm(`write ${shown(plan.place.file, SHOWN_PATH)}?`)))
+    throw new NodeError('CANCELED', 'nothing was written', { next: [`${typed} --dry-run`] })
+}
+
+function printDiff(output: Output, diff: string): void {
+  if (diff === '') return
+  for (const line of diff.split('\n')) {
+    // White space at the beginning of a line is what the diff is about.
+    const indent = /^[ +-]?[ \t]*/.exec(line)?.[0] ?? ''
+    output.print(output.paint(lineStyle(line), indent + shown(line.slice(indent.length), Number.POSITIVE_INFINITY)))
+  }
+}
+
+function lineStyle(line: string): Style | null {
+  if (line.startsWith('+++') || line.startsWith('---')) return 'bold'
+  if (line.startsWith('@@')) return 'cyan'
+  return line.startsWith('+') ? 'green' : line.startsWith('-') ? 'red' : null
+}
+
+interface Outcome {
+  readonly action: Done
+  readonly diff: string
+  readonly backup: string | null
+  readonly isRemoval: boolean
+  readonly isDryRun: boolean
+}
+
+function tell({ output }: CommandContext, { client, place, name, entry }: ClientPlan, outcome: Outcome): number {
+  const { action, diff, backup, isRemoval, isDryRun } = outcome
+  const { file } = place
+  const warnings = isRemoval ? [] : warningsOf(entry)
+  if (output.json) {
+    output.object(SCHEMA, { client: client.id, file, server: name, action, dryRun: isDryRun, backup, diff, warnings })
+    return EXIT.ok
+  }
+  for (const warning of warnings) output.note(`${output.paintNote('yellow', 'warning:')} ${warning}`)
+  if (action === 'none') output.print(`nothing to do: ${name} is ${isRemoval ? 'not' : 'already'} in ${shown(file, SHOWN_PATH)}`)
+  else if (isDryRun) output.note('nothing was written (--dry-run)')
+  else {
+    output.print(`${action === 'removed' ? 'removed from' : 'written:'} ${shown(file, SHOWN_PATH)}`)
+    if (backup !== null) output.print(`before:  ${shown(backup, SHOWN_PATH)}`)
+    output.note(action === 'removed' ? `${client.title} goes on with it until it is started again.` : client.after)
+  }
+  return EXIT.ok
+}

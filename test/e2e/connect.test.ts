@@ -1,0 +1,187 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, realpathSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { stableProgram } from '../../src/cli/clients/entry.js'
+import { type Ran, REPOSITORY, run as runIn } from '../cli/command-line.js'
+import { tempDir } from '../support/tmp.js'
+
+const BIN = path.join(REPOSITORY, 'bin', 'a2a-node.js')
+const NODE = stableProgram(process.execPath, (file) => (existsSync(file) ? realpathSync(file) : null))
+const STARTED = { command: NODE, args: [BIN, 'mcp', 'serve'] }
+
+/** What `connect <client> --json` tells. */
+interface Told {
+  readonly schema: string
+  readonly client: string
+  readonly file: string
+  readonly action: string
+  readonly dryRun: boolean
+  readonly backup: string | null
+  readonly diff: string
+}
+
+/** A home directory of a person with some clients. */
+interface Person {
+  readonly home: string
+  run(...args: readonly string[]): Promise<Ran>
+  told(...args: readonly string[]): Promise<Told>
+  at(...parts: readonly string[]): string
+}
+
+async function person(t: Assert, env: Readonly<Record<string, string>> = {}): Promise<Person> {
+  const home = await tempDir(t)
+  const run = (...args: readonly string[]): Promise<Ran> => runIn(args, { env: { HOME: home, ...env }, cwd: home })
+  return {
+    home,
+    run,
+    at: (...parts) => path.join(home, ...parts),
+    async told(...args) {
+      const { code, stdout, stderr } = await run('connect', ...args, '--json')
+      if (code !== 0) throw new Error(`${code}: ${stderr}`)
+      return JSON.parse(stdout) as Told
+    }
+  }
+}
+
+/** The clients of Linux and where their files lie below a home directory; macOS has two of them elsewhere. */
+const APPS = process.platform === 'darwin' ? ['Library', 'Application Support'] : ['.config']
+const FILES: readonly (readonly [client: string, ...file: string[]])[] = [
+  ['claude', '.claude.json'],
+  ['claude-desktop', ...APPS, 'Claude', 'claude_desktop_config.json'],
+  ['codex', '.codex', 'config.toml'],
+  ['gemini', '.gemini', 'settings.json'],
+  ['cursor', '.cursor', 'mcp.json'],
+  ['vscode', ...APPS, 'Code', 'User', 'mcp.json']
+]
+
+test('connect finds the clients of a machine, connects each, is idempotent, and takes itself out again', {
+  timeout: 120_000
+}, async (t: Assert) => {
+  const { run, told, at } = await person(t)
+  for (const [client, ...file] of FILES) {
+    await fs.mkdir(path.dirname(at(...file)), { recursive: true })
+    const text = client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n'
+    await fs.writeFile(at(...file), text)
+    const added = await told(client, '--yes')
+    t.alike([added.schema, added.client, added.file, added.action], ['a2a-node/connect@1', client, at(...file), 'added'])
+    t.is(await fs.readFile(added.backup ?? '', 'utf8'), text, `${client}: a copy of what was there`)
+    const now = await fs.readFile(at(...file), 'utf8')
+    t.ok(now.includes(JSON.stringify(BIN)), `${client}: the script by its place`)
+    const again = await told(client, '--yes')
+    t.alike([again.action, again.backup, again.diff], ['none', null, ''], `${client}: nothing to do the second time`)
+    t.is(await fs.readFile(at(...file), 'utf8'), now)
+  }
+  const { stdout } = await run('connect', '--json')
+  const { clients } = JSON.parse(stdout) as { clients: { client: string; found: boolean; connected: boolean; file: string }[] }
+  t.alike(
+    clients.map(({ client, found, connected, file }) => [client, found, connected, file]),
+    FILES.map(([client, ...file]) => [client, true, true, at(...file)])
+  )
+  for (const [client, ...file] of FILES) {
+    const removed = await told(client, '--remove', '--yes')
+    t.is(removed.action, 'removed')
+    t.is(await fs.readFile(at(...file), 'utf8'), client === 'codex' ? 'model = "x" # mine\r\n' : '{\n  // mine\n  "a": [1,2],\n}\n', client)
+    t.is((await told(client, '--remove', '--yes')).action, 'none')
+  }
+})
+
+test('what connect writes is what each client reads', async (t: Assert) => {
+  const { told, at, run } = await person(t)
+  for (const [client, ...file] of FILES) {
+    await fs.mkdir(path.dirname(at(...file)), { recursive: true })
+    if (client === 'claude') await fs.mkdir(at('.claude'))
+    await told(client, '--yes', '--server-name', 'mesh')
+    const text = await fs.readFile(at(...file), 'utf8')
+    const typed = ['claude', 'cursor', 'vscode'].includes(client) ? { type: 'stdio', ...STARTED } : STARTED
+    if (client === 'codex') {
+      t.is(
+        text,
+        `[mcp_servers.mesh]\ncommand = ${JSON.stringify(STARTED.command)}\nargs = ${JSON.stringify(STARTED.args).replaceAll(',', ', ')}\n`
+      )
+    } else t.alike(JSON.parse(text), { [client === 'vscode' ? 'servers' : 'mcpServers']: { mesh: typed } }, client)
+  }
+  const named = await run('connect', 'cursor', '--yes', '--home', 'my node', '--portable')
+  t.is(named.code, 0)
+  const { mcpServers } = JSON.parse(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')) as { mcpServers: Record<string, unknown> }
+  t.alike(mcpServers['a2a-node'], { type: 'stdio', command: 'a2a-node', args: ['mcp', 'serve', '--home', at('my node')] })
+})
+
+test('without a terminal connect shows the change and writes with --yes only; --dry-run never writes', async (t: Assert) => {
+  const { run, at, home } = await person(t)
+  await fs.mkdir(at('.cursor'))
+  const text = '{ "mcpServers": { "a2a-node": { "url": "http://other" } } }'
+  await fs.writeFile(at('.cursor', 'mcp.json'), text)
+  const unasked = await run('connect', 'cursor')
+  t.is(unasked.code, 2)
+  t.ok(unasked.stdout.includes(`-${text}`) && unasked.stdout.includes(BIN), 'the change is on stdout')
+  t.ok(unasked.stderr.includes('try: a2a-node connect cursor --yes'), unasked.stderr)
+  const dry = await run('connect', 'cursor', '--dry-run')
+  t.is(dry.code, 0)
+  t.is(dry.stdout, unasked.stdout)
+  t.absent(dry.stdout.includes('\u001b'), 'no colours without a terminal')
+  t.ok((await run('connect', 'cursor', '--dry-run', '--color', 'always')).stdout.includes('\u001b[32m+'))
+  const kept = await run('connect', 'cursor', '--remove', '--yes')
+  t.is(kept.code, 9, 'another program of that name is not taken out')
+  t.alike(await fs.readdir(at('.cursor')), ['mcp.json'])
+  t.is(await fs.readFile(at('.cursor', 'mcp.json'), 'utf8'), text)
+  t.is((await run('connect', 'cursor', '--yes')).code, 0)
+  t.absent((await fs.readFile(at('.cursor', 'mcp.json'), 'utf8')).includes('http://other'), 'replaced with --yes')
+  t.alike((await fs.readdir(home)).sort(), ['.cursor'])
+})
+
+test('at a terminal connect asks; anything but yes writes nothing', async (t: Assert) => {
+  if (process.platform !== 'linux' || spawnSync('script', ['--version']).status !== 0)
+    return t.comment('no script(1) here to make a terminal')
+  const { at, home } = await person(t)
+  await fs.mkdir(at('.cursor'))
+  const answer = (line: string) =>
+    spawnSync('script', ['-qec', `${process.execPath} ${BIN} connect cursor`, '/dev/null'], {
+      input: `${line}\n`,
+      env: { HOME: home, PATH: process.env['PATH'], TERM: 'xterm' },
+      encoding: 'utf8',
+      timeout: 20_000
+    })
+  const no = answer('n')
+  t.ok(no.stdout.includes('[y/N]') && no.stdout.includes('CANCELED'), no.stdout)
+  t.is(no.status, 1)
+  t.alike(await fs.readdir(at('.cursor')), [])
+  const yes = answer('y')
+  t.is(yes.status, 0, yes.stdout)
+  t.alike(await fs.readdir(at('.cursor')), ['mcp.json'])
+})
+
+test('a client that is not there, a file that is broken and a name that is none end with their codes', async (t: Assert) => {
+  const { run, at } = await person(t)
+  const missing = await run('connect', 'codex', '--yes', '--json')
+  t.is(missing.code, 4)
+  const { error } = JSON.parse(missing.stderr) as { error: { code: string; next: string[] } }
+  t.alike([error.code, error.next], ['CLIENT_NOT_FOUND', ['a2a-node connect']])
+  t.is((await run('connect', 'codex', '--remove', '--yes')).code, 0, 'nothing to take out')
+  await fs.mkdir(at('.codex'))
+  t.ok((await run('connect', 'codex', '--remove', '--yes')).stdout.startsWith('nothing to do'), 'without a file too')
+  t.alike(await fs.readdir(at('.codex')), [])
+  await fs.writeFile(at('.codex', 'config.toml'), 'a = 1\nb =\n')
+  const broken = await run('connect', 'codex', '--yes')
+  t.is(broken.code, 78)
+  t.ok(broken.stderr.includes(`${at('.codex', 'config.toml')}: line 2`), broken.stderr)
+  const list = await run('connect')
+  t.is(list.code, 0)
+  t.ok(/^codex +Codex +yes +unreadable /m.test(list.stdout) && list.stderr.includes('line 2'), list.stdout)
+  const unknown = await run('connect', 'cursr')
+  t.is(unknown.code, 2)
+  t.ok(unknown.stderr.includes('did you mean cursor?'), unknown.stderr)
+  t.is((await run('connect', 'codex', '--server-name', 'a b', '--dry-run')).code, 2)
+  t.alike(await fs.readdir(at('.codex')), ['config.toml'])
+})
+
+test('an entry of another home is outdated in the list, and brought up to date', async (t: Assert) => {
+  const { run, told, at } = await person(t)
+  await fs.mkdir(at('.gemini'))
+  await told('gemini', '--yes', '--home', at('old'))
+  t.ok(/^gemini +Gemini CLI +yes +outdated /m.test((await run('connect')).stdout))
+  t.ok(/^gemini +Gemini CLI +yes +yes /m.test((await run('connect', '--home', at('old'))).stdout))
+  t.is((await told('gemini', '--yes')).action, 'changed')
+  t.ok(/^gemini +Gemini CLI +yes +yes /m.test((await run('connect')).stdout))
+})
