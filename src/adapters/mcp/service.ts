@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../kit/clock.js'
 import type { CompileSchema } from '../../kit/sign.js'
@@ -8,6 +9,9 @@ import { AgentPrompts } from './agent-prompts.js'
 import { type Expose, ExposedTools } from './exposed-tools.js'
 import type { Eras } from './gated-transport.js'
 import { healthTool } from './health-tool.js'
+import { HttpConnection } from './http-connection.js'
+import { McpHttp, type McpHttpCall } from './http-route.js'
+import type { LineStreams } from './line-transport.js'
 import { sendToAgent } from './mesh-call.js'
 import { MeshResources } from './mesh-resources.js'
 import { MeshTools } from './mesh-tools.js'
@@ -77,12 +81,16 @@ export class McpService {
   readonly #meter: ReturnType<typeof startProcessMeter>
   readonly #offers = new Map<string, Offer>()
   readonly #connections = new Set<ServedConnection>()
+  readonly #http: McpHttp
+  readonly #ids: RunIds
   #isClosed = false
 
   constructor(parts: McpServiceParts) {
     const { settings, clock } = parts
     this.#parts = parts
+    this.#ids = parts.ids ?? uuidRunIds()
     this.#meter = startProcessMeter(clock)
+    this.#http = new McpHttp({ clock, newId: () => this.#ids.connectionCorrelationId(), connect: (principal) => this.#connect(principal) })
     this.#limits = new ResourceManager(
       { maxConcurrentExecutions: settings.resources.maxConcurrentExecutions, maxPayloadBytes: settings.tools.maxPayloadBytes },
       this.#meter
@@ -91,29 +99,41 @@ export class McpService {
 
   /** Serves a stream of lines until either side ends it. */
   open(stream: Duplex, principal: Principal): void {
-    if (this.#isClosed) return void stream.destroy()
-    const key = JSON.stringify(principal)
-    const offer = this.#offers.get(key) ?? this.#offer(principal, { transport: 'stdio', hasToken: false })
+    if (this.#isClosed) stream.destroy()
+    else this.#serve({ input: stream, output: stream }, principal, { transport: 'stdio', hasToken: false })
+  }
+
+  /** Answers a request to `/mcp` of a caller with a token. */
+  async handle(request: IncomingMessage, response: ServerResponse, call: McpHttpCall): Promise<void> {
+    await this.#http.handle(request, response, call)
+  }
+
+  #connect(principal: Principal): HttpConnection {
+    const connection = new HttpConnection()
+    this.#serve(connection, principal, { transport: 'http', hasToken: true })
+    return connection
+  }
+
+  #serve(over: LineStreams | HttpConnection, principal: Principal, caller: AdminCaller): void {
+    const key = JSON.stringify([principal, caller])
+    const offer = this.#offers.get(key) ?? this.#offer(principal, caller)
     this.#offers.set(key, offer)
     offer.users++
-    const { version, settings, clock, log, ids = uuidRunIds(), onCompleted } = this.#parts
-    const connection = serveMcp(
-      { input: stream, output: stream },
-      {
-        name: 'a2a-node',
-        version,
-        instructions: INSTRUCTIONS,
-        clock,
-        ids,
-        log,
-        limits: this.#limits,
-        defaultTimeoutMs: settings.tools.defaultTimeoutMs,
-        maxPayloadBytes: settings.tools.maxPayloadBytes,
-        eras: settings.mcp.eras,
-        onCompleted,
-        ...offer.parts
-      }
-    )
+    const { version, settings, clock, log, onCompleted } = this.#parts
+    const connection = serveMcp(over, {
+      name: 'a2a-node',
+      version,
+      instructions: INSTRUCTIONS,
+      clock,
+      ids: this.#ids,
+      log,
+      limits: this.#limits,
+      defaultTimeoutMs: settings.tools.defaultTimeoutMs,
+      maxPayloadBytes: settings.tools.maxPayloadBytes,
+      eras: settings.mcp.eras,
+      onCompleted,
+      ...offer.parts
+    })
     this.#connections.add(connection)
     void connection.closed.then(() => {
       this.#connections.delete(connection)
@@ -126,6 +146,7 @@ export class McpService {
   /** Ends every connection; their calls are told to stop. */
   async close(): Promise<void> {
     this.#isClosed = true
+    await this.#http.close()
     await Promise.all([...this.#connections].map((connection) => connection.close()))
     this.#meter.close()
   }

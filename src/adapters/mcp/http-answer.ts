@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http'
+import { isRecord } from '../../kit/json.js'
+import type { Exchange } from './http-connection.js'
+
+/** How an answer may be given, and what goes with it. */
+export interface AnswerOptions {
+  /** May it be a stream of events? */
+  readonly mayStream: boolean
+  readonly headers?: Readonly<Record<string, string>>
+  /** The status of an error of the protocol, by its code; 200 for all else. */
+  readonly statusOf?: (code: number) => number
+  /** Milliseconds between two comments that keep a stream open. */
+  readonly keepAliveMs: number
+}
+
+/** Bytes that may wait for a client that does not read its stream; beyond it what is told before the answer is dropped. */
+const MAX_BUFFERED = 1_048_576
+
+/**
+ * The answer to one HTTP request: JSON when the answer is all there is to say, a stream of server-sent events from the first
+ * thing that is told before it.
+ */
+export class HttpAnswer implements Exchange {
+  readonly #response: ServerResponse
+  readonly #options: AnswerOptions
+  #timer: NodeJS.Timeout | null = null
+  #isStream = false
+
+  constructor(response: ServerResponse, options: AnswerOptions) {
+    this.#response = response
+    this.#options = options
+    response.once('close', () => this.#stop())
+  }
+
+  /** Begins the stream at once: there is no one answer, as on a stream of changes. */
+  open(): void {
+    if (this.#isStream || this.#response.writableEnded) return
+    this.#isStream = true
+    this.#response.writeHead(200, { ...this.#options.headers, 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
+    this.#response.flushHeaders()
+    this.#timer = setInterval(() => this.#write(': \n\n'), this.#options.keepAliveMs)
+  }
+
+  note(message: unknown): void {
+    if (!this.#options.mayStream || this.#response.writableEnded) return
+    this.open()
+    if (this.#response.writableLength <= MAX_BUFFERED) this.#write(eventOf(message))
+  }
+
+  answer(message: unknown): void {
+    if (this.#response.writableEnded) return
+    this.#stop()
+    if (this.#isStream) return void this.#response.end(eventOf(message))
+    const body = Buffer.from(JSON.stringify(message))
+    const status = this.#options.statusOf?.(errorCode(message)) ?? 200
+    const headers = { ...this.#options.headers, 'content-type': 'application/json', 'content-length': body.length }
+    this.#response.writeHead(status, headers).end(body)
+  }
+
+  end(): void {
+    this.#stop()
+    if (this.#response.writableEnded) return
+    if (!this.#isStream) this.#response.writeHead(204, { ...this.#options.headers })
+    this.#response.end()
+  }
+
+  #write(text: string): void {
+    if (!this.#response.writableEnded && !this.#response.destroyed) this.#response.write(text)
+  }
+
+  #stop(): void {
+    if (this.#timer !== null) clearInterval(this.#timer)
+    this.#timer = null
+  }
+}
+
+function eventOf(message: unknown): string {
+  return `event: message\ndata: ${JSON.stringify(message)}\n\n`
+}
+
+/** 0 for what is no error. */
+function errorCode(message: unknown): number {
+  const error = isRecord(message) ? message['error'] : undefined
+  return isRecord(error) && typeof error['code'] === 'number' ? error['code'] : 0
+}

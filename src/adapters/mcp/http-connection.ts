@@ -1,0 +1,143 @@
+import type { JSONRPCMessage, RequestId, Transport, TransportSendOptions } from '@modelcontextprotocol/server'
+import { PROTOCOL_VERSION_META_KEY, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server'
+import { isRecord } from '../../kit/json.js'
+
+/** An HTTP request that waits for what the server says to it. */
+export interface Exchange {
+  /** What is told before the answer: progress, changes that were subscribed to. */
+  note(message: unknown): void
+  /** The answer. Nothing follows it. */
+  answer(message: unknown): void
+  /** There is nothing more to say, and was no one answer. */
+  end(): void
+}
+
+interface Waiting {
+  readonly exchange: Exchange
+  /** As the client named it. */
+  readonly id: RequestId
+}
+
+/**
+ * One server whose messages go over many HTTP requests. Each request of a client is given an id of this connection's own, so
+ * that clients that know nothing of each other share it; its answer has the client's again.
+ */
+export class HttpConnection implements Transport {
+  onclose?: (() => void) | undefined
+  onerror?: ((error: Error) => void) | undefined
+  onmessage?: Transport['onmessage']
+  readonly #waiting = new Map<RequestId, Waiting>()
+  #next = 0
+  /** What is told to nobody in particular goes to the stream that a client opened for it. */
+  #listener: Exchange | null = null
+  #isClosed = false
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** Requests that wait for their answer. */
+  get waiting(): number {
+    return this.#waiting.size
+  }
+
+  start(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  /**
+   * Gives a request to the server; what it says to it goes to the exchange. Returns what is to be called when the client hangs
+   * up: its answer goes nowhere then, and a request that claims its version (MCP 2026-07-28) is canceled.
+   */
+  request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: Exchange): () => void {
+    const id = `request ${this.#next++}`
+    this.#waiting.set(id, { exchange, id: message.id })
+    this.onmessage?.({ ...message, id } as unknown as JSONRPCMessage)
+    return () => {
+      if (!this.#waiting.delete(id)) return
+      const meta = isRecord(message.params) ? message.params['_meta'] : undefined
+      if (!isRecord(meta) || !Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY)) return
+      // Without the same claim the gate would not let it pass.
+      const params = { requestId: id, reason: 'the client hung up', _meta: meta }
+      this.notify({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
+    }
+  }
+
+  /** Gives a message that has no answer to the server. */
+  notify(message: unknown): void {
+    this.onmessage?.(message as JSONRPCMessage)
+  }
+
+  /** Cancels a request that a client named so, if it waits; its exchange ends without an answer. */
+  cancel(message: { readonly params: Readonly<Record<string, unknown>> }): void {
+    for (const [id, { id: named, exchange }] of this.#waiting) {
+      if (named !== message.params['requestId']) continue
+      this.#waiting.delete(id)
+      this.notify({ ...message, params: { ...message.params, requestId: id } })
+      exchange.end()
+      return
+    }
+  }
+
+  /** Changes go to this exchange from now on; null: to nobody. */
+  listen(exchange: Exchange | null): void {
+    this.#listener = exchange
+  }
+
+  get isListenedTo(): boolean {
+    return this.#listener !== null
+  }
+
+  send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    if ('method' in message) {
+      const related = subscriptionOf(message) ?? options?.relatedRequestId
+      const waiting = related === undefined ? undefined : this.#waiting.get(related)
+      if (waiting !== undefined) waiting.exchange.note(withSubscription(message, waiting.id))
+      else if (related === undefined) this.#listener?.note(message)
+      return Promise.resolve()
+    }
+    const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id)
+    if (waiting === undefined || message.id === undefined) return Promise.resolve()
+    this.#waiting.delete(message.id)
+    waiting.exchange.answer({ ...withSubscription(message, waiting.id), id: waiting.id })
+    return Promise.resolve()
+  }
+
+  /** Ends it: who waits is told that the connection is closed. */
+  close(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    this.#isClosed = true
+    for (const { exchange, id } of this.#waiting.values()) {
+      exchange.answer({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'Connection closed' } })
+    }
+    this.#waiting.clear()
+    this.#listener?.end()
+    this.#listener = null
+    this.onclose?.()
+    return Promise.resolve()
+  }
+}
+
+type Parts = Readonly<Record<string, unknown>>
+
+/** Where the id of a subscription (that of the request that made it) stands: in what is told for it, and in its end. */
+function metaOf(message: object): { readonly place: 'params' | 'result'; readonly parts: Parts; readonly meta: Parts } | null {
+  for (const place of ['params', 'result'] as const) {
+    const parts = (message as Parts)[place]
+    const meta = isRecord(parts) ? parts['_meta'] : undefined
+    if (isRecord(parts) && isRecord(meta) && Object.hasOwn(meta, SUBSCRIPTION_ID_META_KEY)) return { place, parts, meta }
+  }
+  return null
+}
+
+function subscriptionOf(message: object): RequestId | undefined {
+  return metaOf(message)?.meta[SUBSCRIPTION_ID_META_KEY] as RequestId | undefined
+}
+
+function withSubscription(message: object, id: RequestId): object {
+  const found = metaOf(message)
+  if (found === null) return message
+  const { place, parts, meta } = found
+  return { ...message, [place]: { ...parts, _meta: { ...meta, [SUBSCRIPTION_ID_META_KEY]: id } } }
+}

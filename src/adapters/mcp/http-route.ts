@@ -1,0 +1,216 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { classifyInboundRequest, type RequestId } from '@modelcontextprotocol/server'
+import type { Clock } from '../../kit/clock.js'
+import { isRecord } from '../../kit/json.js'
+import type { Principal } from '../../ports/node-api.js'
+import { HttpAnswer } from './http-answer.js'
+import type { HttpConnection } from './http-connection.js'
+import { standardHeadersFault } from './http-headers.js'
+import { HttpSessions } from './http-sessions.js'
+import { errorResponse, type MessageFault } from './json-rpc.js'
+import { createError, JSON_RPC } from './structured-error.js'
+
+/** What is known of a request whose token was good. */
+export interface McpHttpCall {
+  readonly principal: Principal
+  /** Aborts when the client has hung up, its token ends or the node stops. */
+  readonly signal: AbortSignal
+  readBody(): Promise<Buffer>
+}
+
+/** What the HTTP side of MCP is made of. */
+export interface McpHttpParts {
+  readonly clock: Clock
+  /** Makes ids of sessions and correlation ids. */
+  readonly newId: () => string
+  /** A connection of a caller to a server of its own. */
+  connect(principal: Principal): HttpConnection
+  readonly keepAliveMs?: number
+}
+
+/** Milliseconds between two comments on a quiet stream. */
+const KEEP_ALIVE_MS = 15_000
+/** Statuses of errors that were found before anything ran. */
+const STATUS: Readonly<Record<number, number>> = {
+  [JSON_RPC.PARSE_ERROR]: 400,
+  [JSON_RPC.INVALID_REQUEST]: 400,
+  [JSON_RPC.UNSUPPORTED_VERSION]: 400,
+  [JSON_RPC.NOT_INITIALIZED]: 400
+}
+const SESSION = 'mcp-session-id'
+
+/**
+ * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all of a caller share
+ * one server. Older clients get a session at their handshake. The answer is JSON, or a stream once something is told before it.
+ */
+export class McpHttp {
+  readonly #parts: McpHttpParts
+  readonly #sessions: HttpSessions
+  /** The connection without sessions of each caller. */
+  readonly #shared = new Map<string, HttpConnection>()
+
+  constructor(parts: McpHttpParts) {
+    this.#parts = parts
+    this.#sessions = new HttpSessions(parts)
+  }
+
+  /** Answers one request. */
+  async handle(request: IncomingMessage, response: ServerResponse, call: McpHttpCall): Promise<void> {
+    if (request.method === 'GET') return this.#listen(request, response, call)
+    if (request.method === 'DELETE') return this.#end(request, response, call)
+    if (!/^application\/json\s*(;|$)/i.test(request.headers['content-type'] ?? '')) {
+      return this.#refuse(response, { status: 415, message: 'the content type is not application/json' })
+    }
+    const accept = request.headers.accept ?? '*/*'
+    if (!/application\/json|\*\/\*|application\/\*|text\/event-stream/i.test(accept)) {
+      return this.#refuse(response, { status: 406, message: 'accept application/json and text/event-stream' })
+    }
+    const body = parsed(await call.readBody())
+    if (body === undefined) return this.#refuse(response, { status: 400, code: JSON_RPC.PARSE_ERROR, message: 'Parse error' })
+    if (!isRecord(body)) {
+      const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
+      return this.#refuse(response, { status: 400, code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', data: { reason } })
+    }
+    this.#post(body, { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
+  }
+
+  /** Ends every session and stream. */
+  async close(): Promise<void> {
+    await this.#sessions.close()
+    await Promise.all([...this.#shared.values()].map((connection) => connection.close()))
+  }
+
+  #post(body: Readonly<Record<string, unknown>>, posted: Posted): void {
+    const { request, response } = posted
+    const headers = {
+      httpMethod: 'POST',
+      body,
+      ...header(request, 'mcp-protocol-version', 'protocolVersionHeader'),
+      ...header(request, 'mcp-method', 'mcpMethodHeader'),
+      ...header(request, 'mcp-name', 'mcpNameHeader')
+    }
+    const route = classifyInboundRequest(headers)
+    if (route.kind === 'reject') {
+      const { httpStatus: status, code, message, data } = route
+      return this.#refuse(response, { status, code, message, data, id: idOf(body) })
+    }
+    if (route.kind === 'legacy') return this.#legacy(body, posted)
+    const fault = route.messageKind === 'request' ? standardHeadersFault(headers, body) : null
+    if (fault !== null) return this.#refuse(response, { ...fault, id: idOf(body) })
+    this.#deliver(this.#sharedOf(posted.call.principal), body, posted)
+  }
+
+  #legacy(body: Readonly<Record<string, unknown>>, posted: Posted): void {
+    const { request, response, call } = posted
+    if (body['method'] === 'initialize' && idOf(body) !== null) {
+      const session = this.#sessions.open(call.principal)
+      if (session === null) {
+        const data = { ...createError('RESOURCE_EXHAUSTED', 'all sessions are taken; try again when one has ended') }
+        return this.#refuse(response, { status: 503, message: 'Too many sessions', data, id: idOf(body) })
+      }
+      return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id } })
+    }
+    const id = request.headers[SESSION]
+    if (typeof id !== 'string') {
+      const data = { ...createError('NOT_INITIALIZED', `send initialize first, then its ${SESSION} header with every request`) }
+      return this.#refuse(response, { status: 400, code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', data, id: idOf(body) })
+    }
+    const connection = this.#sessions.find(id, call.principal)
+    if (connection === null) return this.#noSession(response, idOf(body))
+    this.#deliver(connection, body, posted)
+  }
+
+  #deliver(connection: HttpConnection, body: Readonly<Record<string, unknown>>, posted: Posted): void {
+    const { response, call, mayStream, headers = {} } = posted
+    const id = idOf(body)
+    if (id === null || typeof body['method'] !== 'string') {
+      const { method, params } = body
+      // It names the request as its client did; here it has another id.
+      if (method === 'notifications/cancelled' && isRecord(params)) connection.cancel({ ...body, params })
+      else connection.notify(body)
+      response.writeHead(202, headers).end()
+      return
+    }
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
+    const answer = new HttpAnswer(response, { mayStream, headers, keepAliveMs, statusOf: (code) => STATUS[code] ?? 200 })
+    const giveUp = connection.request({ ...body, id }, answer)
+    // It aborts after the answer too: then nothing waits any more.
+    call.signal.addEventListener('abort', giveUp, { once: true })
+    if (call.signal.aborted) giveUp()
+  }
+
+  /** Opens the stream on which a session is told of changes. */
+  #listen(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
+    if (!/text\/event-stream|\*\/\*/i.test(request.headers.accept ?? '')) {
+      return this.#refuse(response, { status: 406, message: 'accept text/event-stream' })
+    }
+    const id = request.headers[SESSION]
+    const connection = typeof id === 'string' ? this.#sessions.find(id, principal) : null
+    if (connection === null) return this.#noSession(response, null)
+    if (connection.isListenedTo) return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
+    const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
+    const answer = new HttpAnswer(response, { mayStream: true, keepAliveMs })
+    answer.open()
+    connection.listen(answer)
+    response.once('close', () => connection.listen(null))
+  }
+
+  #end(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
+    const id = request.headers[SESSION]
+    if (typeof id !== 'string' || !this.#sessions.end(id, principal)) return this.#noSession(response, null)
+    response.writeHead(204).end()
+  }
+
+  #noSession(response: ServerResponse, id: RequestId | null): void {
+    this.#refuse(response, { status: 404, code: -32_001, message: 'Session not found', id })
+  }
+
+  #sharedOf(principal: Principal): HttpConnection {
+    const key = JSON.stringify(principal)
+    const known = this.#shared.get(key)
+    if (known !== undefined && !known.isClosed) return known
+    const connection = this.#parts.connect(principal)
+    this.#shared.set(key, connection)
+    return connection
+  }
+
+  #refuse(response: ServerResponse, { status, code = -32_000, message, data, id = null }: Refusal): void {
+    const fault: MessageFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
+    const body = Buffer.from(JSON.stringify(errorResponse(fault, this.#parts.newId())))
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
+  }
+}
+
+interface Posted {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly call: McpHttpCall
+  /** Does the client take a stream? */
+  readonly mayStream: boolean
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+interface Refusal {
+  readonly status: number
+  readonly code?: number
+  readonly message: string
+  readonly data?: unknown
+  readonly id?: RequestId | null
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+function idOf({ id }: Readonly<Record<string, unknown>>): RequestId | null {
+  return typeof id === 'string' || typeof id === 'number' ? id : null
+}
+
+function header<K extends string>(request: IncomingMessage, name: string, key: K): { readonly [P in K]?: string } {
+  const value = request.headers[name]
+  return (typeof value === 'string' ? { [key]: value } : {}) as { readonly [P in K]?: string }
+}

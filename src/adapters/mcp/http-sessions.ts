@@ -1,0 +1,97 @@
+import type { Clock, Timer } from '../../kit/clock.js'
+import type { Principal } from '../../ports/node-api.js'
+import type { HttpConnection } from './http-connection.js'
+
+/** Sessions at once, of all callers. */
+export const MAX_SESSIONS = 256
+/** A session without a request or a stream for so long is ended, in milliseconds. */
+export const SESSION_IDLE_MS = 1_800_000
+/** How often it is looked for these, in milliseconds. */
+const SWEEP_MS = 60_000
+
+/** What sessions are made with. */
+export interface HttpSessionsParts {
+  readonly clock: Clock
+  readonly newId: () => string
+  connect(principal: Principal): HttpConnection
+}
+
+interface Session {
+  readonly connection: HttpConnection
+  readonly owner: string
+  usedAt: number
+}
+
+/** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone. */
+export class HttpSessions {
+  readonly #parts: HttpSessionsParts
+  readonly #sessions = new Map<string, Session>()
+  #sweeper: Timer | null = null
+
+  constructor(parts: HttpSessionsParts) {
+    this.#parts = parts
+  }
+
+  /** A new session; in the place of the one that is idle longest when there are too many, null when none is idle. */
+  open(principal: Principal): { readonly id: string; readonly connection: HttpConnection } | null {
+    const { clock, newId, connect } = this.#parts
+    if (this.#sessions.size >= MAX_SESSIONS && !this.#dropIdle()) return null
+    const id = newId()
+    const connection = connect(principal)
+    this.#sessions.set(id, { connection, owner: JSON.stringify(principal), usedAt: clock.monotonic() })
+    this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
+    return { id, connection }
+  }
+
+  /** The connection of a session of this caller; null when there is none. */
+  find(id: string, principal: Principal): HttpConnection | null {
+    const session = this.#sessions.get(id)
+    if (session === undefined || session.owner !== JSON.stringify(principal) || session.connection.isClosed) return null
+    session.usedAt = this.#parts.clock.monotonic()
+    return session.connection
+  }
+
+  /** Ends a session of this caller; false when there is none. */
+  end(id: string, principal: Principal): boolean {
+    const connection = this.find(id, principal)
+    if (connection === null) return false
+    this.#sessions.delete(id)
+    void connection.close()
+    return true
+  }
+
+  /** Ends all. */
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#sweeper)
+    this.#sweeper = null
+    const all = [...this.#sessions.values()]
+    this.#sessions.clear()
+    await Promise.all(all.map(({ connection }) => connection.close()))
+  }
+
+  #sweep(): void {
+    const before = this.#parts.clock.monotonic() - SESSION_IDLE_MS
+    for (const [id, session] of this.#sessions) {
+      if (session.connection.isClosed || (session.usedAt < before && isIdle(session))) this.#drop(id, session)
+    }
+  }
+
+  #dropIdle(): boolean {
+    let oldest: [string, Session] | null = null
+    for (const entry of this.#sessions) {
+      if (isIdle(entry[1]) && (oldest === null || entry[1].usedAt < oldest[1].usedAt)) oldest = entry
+    }
+    if (oldest === null) return false
+    this.#drop(...oldest)
+    return true
+  }
+
+  #drop(id: string, { connection }: Session): void {
+    this.#sessions.delete(id)
+    void connection.close()
+  }
+}
+
+function isIdle({ connection }: Session): boolean {
+  return connection.waiting === 0 && !connection.isListenedTo
+}

@@ -1,0 +1,261 @@
+import http from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import test, { type Assert } from 'brittle'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { McpService } from '../../../src/adapters/mcp/service.js'
+import type { Principal } from '../../../src/ports/node-api.js'
+import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
+import { type FakeNode, World } from '../../support/fake-node.js'
+
+interface Scene {
+  readonly world: World
+  readonly owner: FakeNode
+  readonly slow: FakeAgent
+  readonly url: URL
+  /** Sends one request of a caller; `token` says which. */
+  send(method: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  readonly text: string
+}
+
+const SETTINGS = {
+  mcp: { eras: 'both', expose: 'auto' },
+  tools: {
+    defaultTimeoutMs: 30_000,
+    maxPayloadBytes: 1_048_576,
+    maxStateBytes: 262_144,
+    adminRegistrationEnabled: false,
+    adminPolicy: 'deny_all'
+  },
+  resources: { maxConcurrentExecutions: 10 },
+  security: { dynamicRegistrationEnabled: false }
+} as const
+const MODERN = '2026-07-28'
+const CLAIM = {
+  'io.modelcontextprotocol/protocolVersion': MODERN,
+  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {}
+}
+
+async function scene(t: Assert): Promise<Scene> {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow'), () => null)
+  const owner = await world.owner({ agents: [echo('text'), slow] })
+  const service = new McpService({
+    version: '0.0.0',
+    settings: SETTINGS,
+    clock: world.clock,
+    compileSchema: createSchemaCompiler(),
+    toJson: (value) => value,
+    log: () => {},
+    apiFor: (principal) => owner.api(principal),
+    audit: () => Promise.resolve([]),
+    onCompleted: () => {}
+  })
+  const server = http.createServer((request, response) => {
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    const principal: Principal = {
+      kind: 'token',
+      name: String(request.headers.authorization ?? 'Bearer one').replace('Bearer ', ''),
+      tier: 0,
+      sandboxId: null,
+      scopes: ['read', 'send', 'admin']
+    }
+    void service.handle(request, response, {
+      principal,
+      signal: gone.signal,
+      readBody: async () => Buffer.concat((await request.toArray()) as Buffer[])
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => {
+    await service.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`)
+  return { world, owner, slow, url, send: (method, body, headers) => send(url, { method, body, headers: headers ?? {} }) }
+}
+
+async function send(
+  url: URL,
+  { method, body, headers }: { method: string; body: unknown; headers: Readonly<Record<string, string>> }
+): Promise<Answer> {
+  const defaults = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+  const request = http.request(url, { method, headers: { ...defaults, ...headers }, agent: false })
+  request.end(body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body))
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+  let text = ''
+  for await (const chunk of response.setEncoding('utf8')) text += String(chunk)
+  return { status: response.statusCode ?? 0, headers: response.headers, text }
+}
+
+function modern(id: number, method: string, params: Readonly<Record<string, unknown>> = {}): [unknown, Readonly<Record<string, string>>] {
+  const name = params['name'] ?? params['uri']
+  const headers = { 'mcp-protocol-version': MODERN, 'mcp-method': method, ...(typeof name === 'string' ? { 'mcp-name': name } : {}) }
+  return [{ jsonrpc: '2.0', id, method, params: { ...params, _meta: CLAIM } }, headers]
+}
+
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } }
+}
+
+async function session({ send: post }: Scene): Promise<string> {
+  const { status, headers } = await post('POST', INITIALIZE)
+  if (status !== 200) throw new Error(`initialize: ${status}`)
+  const id = String(headers['mcp-session-id'])
+  await post('POST', { jsonrpc: '2.0', method: 'notifications/initialized' }, { 'mcp-session-id': id })
+  return id
+}
+
+test('the official clients of both SDKs work over HTTP, several at once', async (t: Assert) => {
+  const { url } = await scene(t)
+  const fresh = new Client({ name: 'v2', version: '1' })
+  await fresh.connect(new StreamableHTTPClientTransport(url))
+  const newest = new Client({ name: 'v2 modern', version: '1' }, { versionNegotiation: { mode: 'auto' } })
+  await newest.connect(new StreamableHTTPClientTransport(url))
+  const old = new OldClient({ name: 'v1', version: '1' })
+  await old.connect(new OldTransport(url))
+  t.is(newest.getNegotiatedProtocolVersion(), MODERN)
+  for (const client of [fresh, newest, old]) {
+    const { tools } = await client.listTools()
+    t.ok(tools.some(({ name }) => name === 'text__do'))
+    const results = await Promise.all([1, 2, 3].map((n) => client.callTool({ name: 'text.do', arguments: { n } })))
+    t.alike(
+      results.map((one) => JSON.parse((one.content as { text: string }[])[0]?.text ?? '')),
+      [{ n: 1 }, { n: 2 }, { n: 3 }]
+    )
+    await client.close()
+  }
+})
+
+test('a message that claims its version needs no session, and equal ids of different clients stay apart', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const answers = await Promise.all([1, 2, 3].map((n) => post('POST', ...modern(7, 'tools/call', { name: 'text__do', arguments: { n } }))))
+  for (const [at, { status, headers, text }] of answers.entries()) {
+    t.is(status, 200)
+    t.is(headers['content-type'], 'application/json')
+    const { id, result } = JSON.parse(text) as { id: number; result: { content: { text: string }[] } }
+    t.is(id, 7)
+    t.alike(JSON.parse(result.content[0]?.text ?? ''), { n: at + 1 })
+  }
+})
+
+test('headers that are missing or say something else than the body are refused', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const [body, headers] = modern(1, 'tools/call', { name: 'text__do', arguments: {} })
+  const without = (name: string): Readonly<Record<string, string>> =>
+    Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name))
+  const wrong = [
+    without('mcp-protocol-version'),
+    without('mcp-method'),
+    without('mcp-name'),
+    { ...headers, 'mcp-method': 'tools/list' },
+    { ...headers, 'mcp-name': 'health' },
+    { ...headers, 'mcp-name': '=?base64?////?=' },
+    { ...headers, 'mcp-protocol-version': '2025-06-18' }
+  ]
+  for (const one of wrong) {
+    const { status, text } = await post('POST', body, one)
+    t.is(status, 400)
+    t.is((JSON.parse(text) as { error: { code: number } }).error.code, -32_020, text)
+  }
+  const encoded = `=?base64?${Buffer.from('text__do').toString('base64')}?=`
+  t.is((await post('POST', body, { ...headers, 'mcp-name': encoded })).status, 200)
+})
+
+test('what is no message is answered as the protocol says, never as a page', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const rows: readonly [string, unknown, Readonly<Record<string, string>>, number, number][] = [
+    ['no JSON', '{', {}, 400, -32_700],
+    ['no UTF-8', '{"a":"\u0000', {}, 400, -32_700],
+    ['a batch', [INITIALIZE], {}, 400, -32_600],
+    ['a text', '"hello"', {}, 400, -32_600],
+    ['no message', {}, {}, 400, -32_600],
+    ['another content type', '{}', { 'content-type': 'text/plain' }, 415, -32_000],
+    ['nothing that is accepted', INITIALIZE, { accept: 'text/html' }, 406, -32_000],
+    ['before the handshake', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, {}, 400, -32_002],
+    ['an unknown session', { jsonrpc: '2.0', id: 1, method: 'tools/list' }, { 'mcp-session-id': 'none' }, 404, -32_001]
+  ]
+  for (const [what, body, headers, status, code] of rows) {
+    const answer = await post('POST', body, headers)
+    const { error } = JSON.parse(answer.text) as { error: { code: number; data: { correlationId: string } } }
+    t.alike([answer.status, error.code, answer.headers['content-type']], [status, code, 'application/json'], what)
+    t.ok(error.data.correlationId.length > 0)
+  }
+})
+
+test('a session is its caller\u2019s alone, is told of changes on one stream, and ends', async (t: Assert) => {
+  const here = await scene(t)
+  const { world, owner, url, send: post } = here
+  const id = await session(here)
+  const list = { jsonrpc: '2.0', id: 2, method: 'tools/list' }
+  t.is((await post('POST', list, { 'mcp-session-id': id })).status, 200)
+  t.is((await post('POST', list, { 'mcp-session-id': id, authorization: 'Bearer two' })).status, 404)
+  const stream = http.request(url, { headers: { accept: 'text/event-stream', 'mcp-session-id': id }, agent: false })
+  stream.end()
+  const [events] = (await once(stream, 'response')) as [http.IncomingMessage]
+  t.is((await post('GET', undefined, { 'mcp-session-id': id })).status, 409)
+  owner.source.set([echo('text'), echo('late')])
+  const told = once(events.setEncoding('utf8'), 'data')
+  await world.pass(2000)
+  t.ok(String((await told)[0]).includes('notifications/tools/list_changed'))
+  const ended = once(events, 'end')
+  t.is((await post('DELETE', undefined, { 'mcp-session-id': id })).status, 204)
+  await ended
+  t.is((await post('POST', list, { 'mcp-session-id': id })).status, 404)
+  t.is((await post('DELETE', undefined, { 'mcp-session-id': id })).status, 404)
+})
+
+test('a client that hangs up has its call canceled, and one that cancels in its session too', async (t: Assert) => {
+  const here = await scene(t)
+  const { world, slow, url } = here
+  const began = async (): Promise<void> => {
+    while (slow.open.length === 0) {
+      await new Promise((resolve) => setImmediate(resolve))
+      await world.settle()
+    }
+  }
+  const ended = async (): Promise<void> => {
+    while (slow.open.length > 0) {
+      await new Promise((resolve) => setImmediate(resolve))
+      await world.settle()
+    }
+  }
+  const [body, headers] = modern(1, 'tools/call', { name: 'slow__do', arguments: {} })
+  const request = http.request(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, agent: false })
+  request.on('error', () => {})
+  request.end(JSON.stringify(body))
+  await began()
+  request.destroy()
+  await ended()
+  const id = await session(here)
+  const call = { jsonrpc: '2.0', id: 'mine', method: 'tools/call', params: { name: 'slow__do', arguments: {} } }
+  const other = http.request(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json', 'mcp-session-id': id },
+    agent: false
+  })
+  other.end(JSON.stringify(call))
+  const answered = once(other, 'response')
+  await began()
+  const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'mine' } }
+  t.is((await here.send('POST', cancel, { 'mcp-session-id': id })).status, 202)
+  await ended()
+  const [response] = (await answered) as [http.IncomingMessage]
+  t.is(response.statusCode, 204)
+  response.resume()
+})
