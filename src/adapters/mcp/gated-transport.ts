@@ -8,7 +8,7 @@ import type {
 } from '@modelcontextprotocol/server'
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { isRecord } from '../../kit/json.js'
-import { callFault, correlationIdOf, errorResponse, readMessage, versionClaim, type MessageFault, type ReadMessage } from './json-rpc.js'
+import { correlationIdOf, errorResponse, paramsFault, readMessage, versionClaim, type MessageFault, type ReadMessage } from './json-rpc.js'
 import { stepLifecycle, type LifecycleInput, type LifecycleState } from './lifecycle.js'
 import { createError, JSON_RPC } from './structured-error.js'
 import type { ToolLog } from './tool.js'
@@ -158,13 +158,15 @@ export class GatedTransport implements Transport {
       const data = { supported: SUPPORTED_PROTOCOL_VERSIONS, requested: typeof claim === 'string' ? claim.slice(0, 64) : 'unknown' }
       return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', id, data }
     }
-    const verdict = this.#step(this.#inputOf(method, params, 'initialize'))
+    const { state, verdict } = stepLifecycle(this.#state, this.#inputOf(method, params, 'initialize'))
     if (verdict !== 'pass') {
       const data = { ...createError('NOT_INITIALIZED', 'send initialize and notifications/initialized first') }
       return { code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', id, data }
     }
-    const reason = method === 'tools/call' ? callFault(params) : null
-    return reason === null ? null : { code: JSON_RPC.INVALID_PARAMS, message: 'Invalid params', id, data: { reason } }
+    const reason = paramsFault(method, params)
+    if (reason !== null) return { code: JSON_RPC.INVALID_PARAMS, message: 'Invalid params', id, data: { reason } }
+    this.#state = state
+    return null
   }
 
   #inputOf(method: string, params: Readonly<Record<string, unknown>>, step: 'initialize' | 'notifications/initialized'): LifecycleInput {

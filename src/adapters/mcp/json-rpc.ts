@@ -32,7 +32,7 @@ export function readMessage(message: unknown): ReadMessage {
   if (!isRecord(message)) return invalid(null, 'a message is a JSON object')
   if ('method' in message) return readCall(message)
   if ('result' in message || 'error' in message) return readResponse(message)
-  return invalid(null, 'it has neither a method nor a result')
+  return invalid(isRequestId(message['id']) ? message['id'] : null, 'it has neither a method nor a result')
 }
 
 function readCall(message: Readonly<Record<string, unknown>>): ReadMessage {
@@ -82,12 +82,46 @@ export function correlationIdOf(meta: unknown): string | null {
   return typeof id === 'string' && id.length > 0 && id.length <= MAX_CORRELATION_ID ? id : null
 }
 
-/** What is wrong with the params of `tools/call` (spec mcp-runtime, Processing Order, step 2), or null. */
-export function callFault({ name, arguments: args, _meta: meta }: Readonly<Record<string, unknown>>): string | null {
-  if (typeof name !== 'string') return 'name must be a text'
-  if (args !== undefined && !isRecord(args)) return 'arguments must be an object'
-  if (meta !== undefined && !isRecord(meta)) return '_meta must be an object'
+type Shape = 'text' | 'object' | 'texts' | 'info'
+
+/** What each method takes; a `?` may be absent. The SDK would answer a wrong one as its own fault. */
+const PARAMS: Readonly<Record<string, Readonly<Record<string, Shape | `${Shape}?`>>>> = {
+  initialize: { protocolVersion: 'text', capabilities: 'object', clientInfo: 'info' },
+  'tools/list': { cursor: 'text?' },
+  'tools/call': { name: 'text', arguments: 'object?' },
+  'resources/list': { cursor: 'text?' },
+  'resources/templates/list': { cursor: 'text?' },
+  'resources/read': { uri: 'text' },
+  'resources/subscribe': { uri: 'text' },
+  'resources/unsubscribe': { uri: 'text' },
+  'prompts/list': { cursor: 'text?' },
+  'prompts/get': { name: 'text', arguments: 'texts?' }
+}
+
+const WORDS: Readonly<Record<Shape, string>> = {
+  text: 'must be a text',
+  object: 'must be an object',
+  texts: 'must be an object of texts',
+  info: 'must be an object with the texts name and version'
+}
+
+/** What is wrong with the params of a request (spec mcp-runtime, Processing Order, step 2), or null. */
+export function paramsFault(method: string, params: Readonly<Record<string, unknown>>): string | null {
+  const shapes = Object.hasOwn(PARAMS, method) ? (PARAMS[method] ?? {}) : {}
+  for (const [key, shape] of Object.entries({ ...shapes, _meta: 'object?' as const })) {
+    const value = params[key]
+    if (value === undefined && shape.endsWith('?')) continue
+    const plain = shape.replace('?', '') as Shape
+    if (!fits(value, plain)) return `${key} ${WORDS[plain]}`
+  }
   return null
+}
+
+function fits(value: unknown, shape: Shape): boolean {
+  if (shape === 'text') return typeof value === 'string'
+  if (!isRecord(value)) return false
+  if (shape === 'texts') return Object.values(value).every((one) => typeof one === 'string')
+  return shape === 'object' || (typeof value['name'] === 'string' && typeof value['version'] === 'string')
 }
 
 /** An error response. Its `id` may be null, which the types of the SDK do not know. */

@@ -2,6 +2,7 @@ import type { Transport } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { GatedTransport, type Eras, type RefusedRequest } from './gated-transport.js'
 import { LineTransport, type LineStreams } from './line-transport.js'
+import { tellRecord } from './tool-record.js'
 import { createMcpServer, type McpParts } from './server.js'
 
 /** Beyond the arguments of a call, a line may have so many bytes: method, ids, and what escapes add. */
@@ -49,16 +50,16 @@ export function serveMcp(over: LineStreams | Transport, parts: ServeParts): Serv
 }
 
 /** A call that never became one is recorded too. */
-function reportRefused({ method, params, code, message, correlationId }: RefusedRequest, { clock, onCompleted }: ServeParts): void {
+function reportRefused({ method, params, code, message, correlationId }: RefusedRequest, parts: ServeParts): void {
   if (method !== 'tools/call') return
   const { name, arguments: args } = params
-  onCompleted?.({
+  tellRecord(parts, {
     tool: typeof name === 'string' ? name : '',
     arguments: args ?? {},
     error: { code: String(code), message },
     durationMs: 0,
     outcome: 'protocol_error',
     correlationId,
-    at: clock.now()
+    at: parts.clock.now()
   })
 }

@@ -1,12 +1,12 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Clock } from '../../kit/clock.js'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { NodeError } from '../../kit/errors.js'
 import type { ReleaseSlot, ResourceManager } from './resource-manager.js'
 import type { RunIds } from './run-ids.js'
 import { createError, structuredErrorOf, type StructuredError } from './structured-error.js'
 import type { RegisteredTool, ToolContext, ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
-import { recordOf, type InvocationRecord, type ToolOutcome } from './tool-record.js'
+import { recordOf, tellRecord, type InvocationRecord, type ToolOutcome } from './tool-record.js'
 import { wrapError, wrapResult, type WrappedResult } from './tool-result.js'
 
 /** One `tools/call` whose shape is right. */
@@ -171,19 +171,14 @@ export class ToolPipeline {
   }
 
   #report(run: Run, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
-    const { clock, limits, log, onCompleted } = this.#parts
+    const { clock, limits, log } = this.#parts
     const { runId, correlationId, tool } = run
     const durationMs = clock.monotonic() - run.startedMs
     if (outcome !== 'late_completed') limits.answered(error?.code ?? null)
     const about = { tool, runId, correlationId, outcome, durationMs }
     const failed = error === null ? {} : { error: { code: error.code, message: error.message } }
-    try {
-      log(outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info', 'tool call ended', { ...about, ...failed })
-      onCompleted?.(recordOf({ ...about, arguments: run.call.args, at: clock.now() }, { error, json }))
-    } catch (thrown) {
-      // Whoever keeps count must not stop an answer.
-      log('error', 'a record of a tool call was not taken', { runId, correlationId, reason: messageOf(thrown) })
-    }
+    log(outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info', 'tool call ended', { ...about, ...failed })
+    tellRecord(this.#parts, recordOf({ ...about, arguments: run.call.args, at: clock.now() }, { error, json }))
   }
 }
 

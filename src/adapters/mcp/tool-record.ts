@@ -1,4 +1,6 @@
+import { messageOf } from '../../kit/errors.js'
 import type { StructuredError } from './structured-error.js'
+import type { ToolLog } from './tool.js'
 
 /**
  * How a call ended (spec mcp-runtime, ToolCompletionOutcome). `timeout` is the answer at the deadline; when the handler ends after
@@ -53,4 +55,16 @@ export function invocationEvent({ tool, durationMs, outcome, at }: InvocationRec
 } | null {
   if (outcome === 'late_completed' || outcome === 'protocol_error') return null
   return { type: 'tool-invocation', toolName: tool, duration: durationMs, success: outcome === 'success', timestamp: at }
+}
+
+/** Hands a record to whoever keeps count, who must not stop an answer by failing. */
+export function tellRecord(
+  { onCompleted, log }: { readonly onCompleted?: ((record: InvocationRecord) => void) | undefined; readonly log: ToolLog },
+  record: InvocationRecord
+): void {
+  try {
+    onCompleted?.(record)
+  } catch (error) {
+    log('error', 'a record of a tool call was not taken', { correlationId: record.correlationId, reason: messageOf(error) })
+  }
 }
