@@ -21,10 +21,13 @@ export type Answer = Record<string, unknown> & {
 /** A schema for tools that take anything. */
 export const ANYTHING = { type: 'object' } as const
 
+/** Compiling is slow, and a compiler keeps nothing but what it compiled. */
+const compile = createSchemaCompiler()
+
 /** One process with an MCP server: a clock that stands still, ids that count, and all that it reported. */
 export class McpScene {
   readonly clock = new ManualClock()
-  readonly registry = new ToolRegistry(createSchemaCompiler())
+  readonly registry = new ToolRegistry(compile)
   readonly records: InvocationRecord[] = []
   readonly logs: { readonly level: string; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }[] = []
   readonly meter = { memory: 1, delay: 0, memoryBytes: (): number => this.meter.memory, loopDelayMs: (): number => this.meter.delay }
