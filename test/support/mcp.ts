@@ -108,6 +108,8 @@ export class RawClient {
   readonly stream: Duplex
   readonly served: ServedConnection
   readonly answers: Answer[] = []
+  /** Notifications that came. */
+  readonly told: Answer[] = []
   #text = ''
   #heard: (() => void)[] = []
 
@@ -118,7 +120,11 @@ export class RawClient {
     stream.on('data', (text: string) => {
       const lines = `${this.#text}${text}`.split('\n')
       this.#text = lines.pop() as string
-      this.answers.push(...lines.map((line) => JSON.parse(line) as Answer))
+      for (const line of lines) {
+        const message = JSON.parse(line) as Answer
+        const isAnswer = !('method' in message)
+        ;(isAnswer ? this.answers : this.told).push(message)
+      }
       for (const heard of this.#heard.splice(0)) heard()
     })
   }
@@ -130,13 +136,19 @@ export class RawClient {
     }
   }
 
-  /** Resolves with the first lines that came back, once there are so many. */
+  /** Resolves with the first answers that came back, once there are so many. */
   async heard(count: number): Promise<readonly Answer[]> {
     while (this.answers.length < count) await new Promise<void>((resolve) => this.#heard.push(resolve))
     return this.answers
   }
 
-  /** Writes a message and resolves with the next line that comes back. */
+  /** Resolves with the notifications that came, once there are so many. */
+  async notified(count: number): Promise<readonly Answer[]> {
+    while (this.told.length < count) await new Promise<void>((resolve) => this.#heard.push(resolve))
+    return this.told
+  }
+
+  /** Writes a message and resolves with the next answer that comes back. */
   async ask(message: unknown): Promise<Answer> {
     const next = this.answers.length + 1
     this.write(message)

@@ -1,14 +1,22 @@
 import { Emitter } from '../../kit/events.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
-import type { CompileSchema, SchemaFault } from '../../kit/sign.js'
+import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
 import { PublishedNames } from './published-names.js'
-import type { RegisteredTool, ToolDefinition, ToolHandler, ToolSource } from './tool.js'
+import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler, ToolSource } from './tool.js'
 
 /** Longest canonical name, in characters. */
 const MAX_NAME = 256
 /** Longest description, in characters. */
 const MAX_DESCRIPTION = 16_384
+/** Compiled schemas that are remembered by their text. */
+const MAX_REMEMBERED = 512
+
+/** A schema of which nobody else has a reference, with its validator. */
+interface Compiled {
+  readonly schema: ObjectSchema
+  readonly check: Check
+}
 
 /** Whether a definition can be registered (spec mcp-runtime, ValidationResult). */
 export interface ValidationResult {
@@ -24,6 +32,7 @@ export class ToolRegistry implements ToolSource {
   readonly #compile: CompileSchema
   readonly #tools = new Map<string, RegisteredTool>()
   readonly #names = new PublishedNames()
+  readonly #compiled = new Map<string, Compiled>()
   readonly #changes = new Emitter<null>(() => {})
   #sorted: readonly ToolDefinition[] | null = null
 
@@ -46,9 +55,12 @@ export class ToolRegistry implements ToolSource {
       const data = { reason: 'DUPLICATE_TOOL', tool: name }
       throw new NodeError('CONFLICT', `a tool named ${JSON.stringify(name)} is registered already; unregister it first`, { data })
     }
-    // A copy: what its author changes later must not part from what was compiled.
-    const kept = structuredClone(definition)
-    this.#tools.set(name, { definition: kept, handler, validator: this.#compile(kept.inputSchema), ...options })
+    // Copies: what its author changes later must not part from what was compiled.
+    const { schema: inputSchema, check: validator } = this.#compiledOf(definition.inputSchema)
+    const kept = { ...definition, inputSchema }
+    const { outputSchema } = definition
+    const whole = outputSchema === undefined ? kept : { ...kept, outputSchema: this.#compiledOf(outputSchema).schema }
+    this.#tools.set(name, { definition: whole, handler, validator, ...options })
     this.#names.add(name)
     this.#changed()
   }
@@ -105,10 +117,22 @@ export class ToolRegistry implements ToolSource {
   #schemaFaults(path: string, schema: unknown): SchemaFault[] {
     if (!isRecord(schema) || schema['type'] !== 'object') return [{ path, message: "must have the root type 'object'" }]
     try {
-      this.#compile(schema)
+      this.#compiledOf(schema)
       return []
     } catch (error) {
       return [{ path, message: messageOf(error) }]
     }
+  }
+
+  // By its text: registering the tenth thousand of tools with the same schema costs as much as the first hundred.
+  #compiledOf(schema: ObjectSchema): Compiled {
+    const text = JSON.stringify(schema)
+    const known = this.#compiled.get(text)
+    if (known !== undefined) return known
+    const check = this.#compile(schema)
+    const compiled = { schema: JSON.parse(text) as ObjectSchema, check }
+    if (this.#compiled.size >= MAX_REMEMBERED) this.#compiled.clear()
+    this.#compiled.set(text, compiled)
+    return compiled
   }
 }

@@ -27,7 +27,13 @@ const arbTools = fc.uniqueArray(arbTool, { selector: ({ agent, tool }) => `${age
 /** JSON that JSON keeps: no -0. */
 const arbJson = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
 
-function definitionOf({ agent, tool, description, inputSchema, outputSchema }: typeof arbTool extends fc.Arbitrary<infer T> ? T : never): ToolDefinition {
+function definitionOf({
+  agent,
+  tool,
+  description,
+  inputSchema,
+  outputSchema
+}: typeof arbTool extends fc.Arbitrary<infer T> ? T : never): ToolDefinition {
   const named = { name: `${agent}.${tool}`, description, inputSchema, source: `${agent}@node` }
   return outputSchema === undefined ? named : { ...named, outputSchema }
 }
@@ -50,12 +56,16 @@ test('Feature: a2a-mcp-protocols, Property 18: MCP tool registration and listing
     const byName = (all: readonly ToolDefinition[]): string => canonicalJson([...all].sort((a, b) => (a.name < b.name ? -1 : 1)))
     if (byName(scene.registry.list()) !== byName(definitions)) return false
     return await using(t, scene, async (client) => {
-      const listed = (await client.ask(request(1, 'tools/list'))).result?.['tools'] as (ToolDefinition & { _meta: Record<string, string> })[]
+      const listed = (await client.ask(request(1, 'tools/list'))).result?.['tools'] as (ToolDefinition & {
+        _meta: Record<string, string>
+      })[]
       const told = listed.map(({ description, inputSchema, outputSchema, _meta: meta }) => {
         const named = { name: meta['a2a-node/name'], description, inputSchema, source: meta['a2a-node/source'] }
         return outputSchema === undefined ? named : { ...named, outputSchema }
       })
-      return byName(told) === byName(definitions) && listed.every(({ name, _meta: meta }) => name === meta['a2a-node/name'].replace('.', '__'))
+      return (
+        byName(told) === byName(definitions) && listed.every(({ name, _meta: meta }) => name === meta['a2a-node/name'].replace('.', '__'))
+      )
     })
   })
   await holds(t, property, 100)
@@ -146,7 +156,9 @@ test('Feature: a2a-mcp-protocols, Property 33: MCP tool invocation metrics accur
     const wanted: Record<string, number> = {}
     for (const { tool } of calls) wanted[tool] = (wanted[tool] ?? 0) + 1
     const failed = calls.filter(({ tool }) => !tool.endsWith('.ok')).length
-    return totalToolInvocations === calls.length && canonicalJson(toolInvocationsByTool) === canonicalJson(wanted) && toolErrorCount === failed
+    return (
+      totalToolInvocations === calls.length && canonicalJson(toolInvocationsByTool) === canonicalJson(wanted) && toolErrorCount === failed
+    )
   })
   await holds(t, property, 100)
 })
