@@ -20,6 +20,7 @@ const PARTS = [
   'memory',
   'rules',
   'ledger',
+  'mcp',
   'lost',
   'link',
   'idle'

@@ -1,0 +1,227 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import path from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { InMemoryTransport } from '@modelcontextprotocol/server'
+import { quantile } from '../figures.mjs'
+import { BIN, openLab } from '../lab.mjs'
+import { NOOP, ourParts, SERVERS, sdkServer } from '../mcp-servers.mjs'
+import { inTurn, localMesh, times } from '../nodes.mjs'
+
+const IN_PROCESS = { count: 4000, inFlight: 8 }
+const OVER_STDIO = 300
+const OVER_HTTP = { warmUp: 500, count: 2000, inFlight: 8 }
+const HOPS = 200
+const TOOLS = 10_000
+const SCHEMAS = 100
+const MODERN = '2026-07-28'
+
+/** Our MCP runtime beside the SDK's own servers, with the same clients, in turns. */
+export async function figures({ runs }) {
+  return [...(await inProcess(runs)), await overHttp(runs), ...(await overNodes(runs)), ...(await manyTools())]
+}
+
+async function client(transport) {
+  const one = new Client({ name: 'bench', version: '1' })
+  await one.connect(transport)
+  return one
+}
+
+async function perSecond(call, { count, inFlight }) {
+  let left = count
+  const start = performance.now()
+  const worker = async () => {
+    while (left-- > 0) await call()
+  }
+  await Promise.all(Array.from({ length: inFlight }, worker))
+  return (1000 * count) / (performance.now() - start)
+}
+
+async function inProcess(runs) {
+  const { serveMcp } = await import(new URL('../../../dist/adapters/mcp/serve.js', import.meta.url).href)
+  const [ourEnd, ourServer] = InMemoryTransport.createLinkedPair()
+  serveMcp(ourServer, await ourParts())
+  const [sdkEnd, sdkServerEnd] = InMemoryTransport.createLinkedPair()
+  const server = sdkServer()
+  await server.connect(sdkServerEnd)
+  const clients = { ours: await client(ourEnd), sdk: await client(sdkEnd) }
+  const rates = { ours: [], sdk: [] }
+  const measure = async (way) => await perSecond(() => clients[way].callTool({ name: NOOP.name, arguments: { n: 1 } }), IN_PROCESS)
+  await inTurn(['ours', 'sdk'], measure)
+  await times(runs, () => inTurn(['ours', 'sdk'], async (way) => rates[way].push(await measure(way))))
+  await Promise.all(Object.values(clients).map((one) => one.close()))
+  const note = `${IN_PROCESS.count} calls a sample, ${IN_PROCESS.inFlight} in flight`
+  return [
+    {
+      name: 'no-op tool in process, rate to the SDK',
+      unit: 'x',
+      goal: 0.8,
+      bound: 'min',
+      samples: rates.ours.map((rate, at) => rate / rates.sdk[at]),
+      note
+    },
+    { name: 'no-op tool in process', unit: '/s', goal: null, samples: rates.ours }
+  ]
+}
+
+/** Milliseconds of each of so many calls, one after the other. */
+async function latencies(call, count) {
+  const samples = []
+  for (let at = 0; at < count; at++) {
+    const start = performance.now()
+    await call()
+    samples.push(performance.now() - start)
+  }
+  return samples
+}
+
+/** A bridge to a running node beside the SDK's stdio server; a tool on another node beside one here. */
+async function overNodes(runs) {
+  const lab = openLab()
+  const clients = []
+  const open = async (args, env) => {
+    const one = await client(new StdioClientTransport({ command: process.execPath, args, env, stderr: 'ignore' }))
+    clients.push(one)
+    return one
+  }
+  try {
+    const [a] = await localMesh(lab, ['a', 'b'])
+    const ours = await open([BIN, '--home', a.home, 'mcp', 'serve'], a.env)
+    const sdk = await open([SERVERS, 'stdio'], process.env)
+    const calls = {
+      ours: () => ours.callTool({ name: 'health', arguments: {} }),
+      sdk: () => sdk.callTool({ name: NOOP.name, arguments: {} }),
+      here: () => ours.callTool({ name: 'text__stats', arguments: { text: 'one' } }),
+      there: () => ours.callTool({ name: 'text_at_b__stats', arguments: { text: 'one' } })
+    }
+    await inTurn(Object.keys(calls), (way) => latencies(calls[way], 50))
+    const [ratios, bridge, hops] = [[], [], []]
+    await times(runs, async () => {
+      const [one, other] = await inTurn(['ours', 'sdk'], async (way) => quantile(await latencies(calls[way], OVER_STDIO), 0.95))
+      ratios.push(one / other)
+      bridge.push(one)
+      const [here, there] = await inTurn(['here', 'there'], async (way) => quantile(await latencies(calls[way], HOPS), 0.5))
+      hops.push(there - here)
+    })
+    return [
+      {
+        name: 'stdio bridge to a running node, p95 to the SDK over stdio',
+        unit: 'x',
+        goal: 2,
+        samples: ratios,
+        note: 'the tool health beside one that does nothing'
+      },
+      { name: 'stdio bridge to a running node, p95', unit: 'ms', goal: null, samples: bridge },
+      {
+        name: 'what a hop adds to a durable tool, p50',
+        unit: 'ms',
+        goal: 5,
+        samples: hops,
+        note: 'text.stats on another node beside the same here'
+      }
+    ]
+  } finally {
+    await Promise.all(clients.map((one) => one.close().catch(() => {})))
+    await lab.close()
+  }
+}
+
+const BODY = JSON.stringify({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: {
+    name: NOOP.name,
+    arguments: { n: 1 },
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': MODERN,
+      'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {}
+    }
+  }
+})
+const HEADERS = {
+  'content-type': 'application/json',
+  accept: 'application/json, text/event-stream',
+  'content-length': Buffer.byteLength(BODY),
+  'mcp-protocol-version': MODERN,
+  'mcp-method': 'tools/call',
+  'mcp-name': NOOP.name
+}
+
+async function overHttp(runs) {
+  const lab = openLab()
+  try {
+    const ways = await inTurn(['ours', 'sdk'], async (kind) => {
+      const child = lab.spawn(process.execPath, [SERVERS, 'http', kind], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+      const [{ port }] = await once(child, 'message')
+      return { child, port, agent: new http.Agent({ keepAlive: true, maxSockets: OVER_HTTP.inFlight }) }
+    })
+    const cpuOf = async ({ child }) => {
+      child.send('cpu')
+      const [{ cpuUs }] = await once(child, 'message')
+      return cpuUs
+    }
+    for (const way of ways) await perSecond(() => post(way), { ...OVER_HTTP, count: OVER_HTTP.warmUp })
+    const ratios = []
+    await times(runs, async () => {
+      const [ours, sdk] = await inTurn(ways, async (way) => {
+        const before = await cpuOf(way)
+        await perSecond(() => post(way), OVER_HTTP)
+        return (await cpuOf(way)) - before
+      })
+      ratios.push(ours / sdk)
+    })
+    for (const { agent } of ways) agent.destroy()
+    return {
+      name: 'no-op tool over HTTP, processor time to the SDK',
+      unit: 'x',
+      goal: 0.5,
+      samples: ratios,
+      note: `${OVER_HTTP.count} calls a sample; without the check of a token`
+    }
+  } finally {
+    await lab.close()
+  }
+}
+
+async function post({ port, agent }) {
+  const request = http.request({ host: '127.0.0.1', port, path: '/mcp', method: 'POST', headers: HEADERS, agent })
+  request.end(BODY)
+  const [response] = await once(request, 'response')
+  let text = ''
+  for await (const chunk of response) text += String(chunk)
+  if (response.statusCode !== 200 || !text.includes('"null"')) throw new Error(`${response.statusCode}: ${text}`)
+}
+
+/** Many tools of few schemas: what registering them takes, and telling of them. */
+async function manyTools() {
+  const schema = (at) => ({ type: 'object', properties: { [`of ${at % SCHEMAS}`]: { type: 'string', maxLength: 10 } } })
+  const tools = Array.from({ length: TOOLS }, (_, at) => [
+    { ...NOOP, name: `agent.tool${at}`, inputSchema: schema(at) },
+    () => Promise.resolve(null)
+  ])
+  const { serveMcp } = await import(new URL('../../../dist/adapters/mcp/serve.js', import.meta.url).href)
+  const [clientEnd, serverEnd] = InMemoryTransport.createLinkedPair()
+  await ourParts(tools.slice(0, SCHEMAS))
+  const start = performance.now()
+  const parts = await ourParts(tools)
+  const registering = performance.now() - start
+  serveMcp(serverEnd, parts)
+  let listed = null
+  const answered = new Promise((resolve) => {
+    clientEnd.onmessage = (message) => (message.id === 2 ? resolve((listed = message.result)) : resolve(null))
+  })
+  await clientEnd.start()
+  const meta = JSON.parse(BODY).params._meta
+  const asked = performance.now()
+  await clientEnd.send({ jsonrpc: '2.0', id: 2, method: 'tools/list', params: { _meta: meta } })
+  await answered
+  const listing = performance.now() - asked
+  if (listed?.tools?.length !== TOOLS) throw new Error(`${listed?.tools?.length} tools were listed`)
+  return [
+    { name: `registering ${TOOLS} tools of ${SCHEMAS} schemas`, unit: 'ms', goal: 500, samples: [registering] },
+    { name: 'tools/list of them, the first', unit: 'ms', goal: 50, samples: [listing] }
+  ]
+}
