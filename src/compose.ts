@@ -1,13 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import type Corestore from 'corestore'
 import { messageOf, NodeError } from './kit/errors.js'
 import { keyToText } from './kit/ids.js'
 import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
-import type { AgentOutcome } from './ports/agent-runtime.js'
 import type { Audit } from './ports/audit.js'
 import type { DocumentStreams } from './ports/documents.js'
 import type { Ledger } from './ports/ledger.js'
@@ -17,8 +13,6 @@ import type { NodeStore } from './ports/storage.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { AgentFiles } from './adapters/agents/agent-source.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
-import { type NewAgentFile, type NewAgents, writeNewAgents } from './adapters/agents/new-files.js'
-import { runAgentFile as runFile } from './adapters/agents/run-file.js'
 import type { DocumentCores } from './adapters/mesh/document-cores.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
 import type { Mesh, MeshNode, MeshParts, MeshState } from './adapters/mesh/mesh-node.js'
@@ -28,7 +22,7 @@ import type { CodeNetwork } from './adapters/mesh/pairing.js'
 import { hash, verify } from './adapters/mesh/sodium.js'
 import { openNodeStore } from './adapters/storage/node-store.js'
 import { damageError, storeError } from './adapters/storage/store-errors.js'
-import { randomIds } from './adapters/system/random-ids.js'
+import { randomIds, randomSecret } from './adapters/system/random-ids.js'
 import { systemClock } from './adapters/system/system-clock.js'
 import { createNode } from './node/node.js'
 import type { NodeCore } from './node/node.js'
@@ -51,12 +45,14 @@ import {
 import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
+import { bindHttp } from './serve-http.js'
 import { Unwind } from './unwind.js'
 import { VERSION } from './version.js'
 
 export type { StartOptions } from './open-home.js'
 export type { RunningNode } from './running-node.js'
 export { diagnoseHome } from './doctor.js'
+export { newAgentFiles, runAgentFile } from './agent-files.js'
 export { sandboxOfHome } from './home-sandbox.js'
 export { type Check, type Repair, repairHome } from './doctor-stores.js'
 export { backupHome, restoreHome, type RestoredInfo } from './backup.js'
@@ -86,6 +82,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const startedAt = parts.clock.now()
   const code = options.join === null ? null : readCode(options.join)
   await claimHome(parts, startedAt)
+  const http = await bindHttp(parts)
   const policy = await openPolicy(parts)
   const documents = openNodeStore(options.home.home)
   const state = await documents.read<MeshState>(MESH)
@@ -116,7 +113,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
     const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
     return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
   }
-  return await serveNode(parts, { node, mesh, backup })
+  return await serveNode(parts, { node, mesh, backup, http })
 }
 
 interface NodeMaking {
@@ -146,6 +143,7 @@ function buildNode(
     sign: mesh.sign,
     verify,
     hash,
+    secret: randomSecret,
     compileSchema,
     toAgentJson,
     telemetry: parts.telemetry,
@@ -257,22 +255,4 @@ function agentSource({ options, clock, telemetry }: StartParts, compileSchema: C
     compileSchema,
     log: (level, message, fields) => telemetry.log(level, message, fields)
   })
-}
-
-/** Writes files of new agents, all of a preset or one, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
-export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
-  return await writeNewAgents(wanted).catch((error: unknown) => {
-    throw storeError(error, wanted.dir)
-  })
-}
-
-/** Runs one capability (null: the default one) of an agent file once, without a node. The outcome is a value. */
-export async function runAgentFile(file: string, capability: string | null, input: unknown): Promise<AgentOutcome> {
-  const runDir = await mkdtemp(path.join(os.tmpdir(), 'a2a-node-run-'))
-  try {
-    const report = await runFile({ file, input, ...(capability === null ? {} : { capability }), runDir, clock: systemClock() })
-    return report.outcome
-  } finally {
-    await rm(runDir, { recursive: true, force: true })
-  }
 }

@@ -35,6 +35,7 @@ export type { SwarmSession, SwarmSessionStatus, SwarmSubTask } from './node/swar
 export type * from './ports/document-api.js'
 export type * from './ports/node-api.js'
 export type * from './ports/policy-api.js'
+export type * from './ports/token-api.js'
 export type * from './ports/swarm-api.js'
 export { VERSION } from './version.js'
 

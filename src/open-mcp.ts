@@ -3,12 +3,15 @@ import { messageOf } from './kit/errors.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
+import type { HttpRoute } from './adapters/http/route.js'
 import type { McpService } from './adapters/mcp/service.js'
 import { readAudit } from './adapters/storage/audit-read.js'
 import type { A2AObservability } from './node/observability.js'
 import type { StartParts } from './open-home.js'
 import { VERSION } from './version.js'
 
+/** Beyond the arguments of a call, a body may have so many bytes: method, ids, and what escapes add. */
+const BODY_HEADROOM_BYTES = 65_536
 /** Lines of the audit log that a client reads at once. */
 const AUDIT_LINES = 200
 
@@ -18,18 +21,33 @@ export interface McpOpening {
   readonly observability: A2AObservability
 }
 
-/** Serves the Model Context Protocol on streams. It is loaded when the first one is opened, and closed with the node. */
-export function openMcp(parts: StartParts, opening: McpOpening): (stream: Duplex, principal: Principal) => void {
+/** Where MCP is spoken: on streams of the control socket, and on HTTP. */
+export interface McpPlaces {
+  readonly protocol: (stream: Duplex, principal: Principal) => void
+  readonly route: HttpRoute
+}
+
+/** The MCP server of a node. It is loaded when the first client comes, and closed with the node. */
+export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
+  const { config } = parts.options
   let service: Promise<McpService> | null = null
+  const load = (): Promise<McpService> => (service ??= loadMcp(parts, opening))
   parts.unwind.add('MCP server', async () => await (await service?.catch(() => null))?.close())
-  return (stream, principal) => {
-    service ??= loadMcp(parts, opening)
-    service
-      .then((loaded) => loaded.open(stream, principal))
-      .catch((error: unknown) => {
-        parts.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
-        stream.destroy()
-      })
+  return {
+    protocol: (stream, principal) => {
+      load()
+        .then((loaded) => loaded.open(stream, principal))
+        .catch((error: unknown) => {
+          parts.telemetry.log('error', 'an MCP client could not be served', { reason: messageOf(error) })
+          stream.destroy()
+        })
+    },
+    route: {
+      path: '/mcp',
+      methods: ['POST', 'GET', 'DELETE'],
+      maxBodyBytes: config.tools.maxPayloadBytes + BODY_HEADROOM_BYTES,
+      handle: async (request, response, call) => await (await load()).handle(request, response, call)
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { type ErrorCode, NodeError } from './kit/errors.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
 import { startControlServer } from './adapters/control/server.js'
+import type { HttpListener } from './adapters/http/listener.js'
 import type { Mesh } from './adapters/mesh/mesh-node.js'
 import { createApi, nodeInfo } from './node/api.js'
 import type { ApiHost } from './node/api.js'
@@ -12,6 +13,7 @@ import type { A2AObservability } from './node/observability.js'
 import type { StoredRecord } from './node-record.js'
 import type { StartParts } from './open-home.js'
 import { openMcp } from './open-mcp.js'
+import { openHttp } from './serve-http.js'
 
 /** A node that runs in this process. */
 export interface RunningNode {
@@ -41,20 +43,23 @@ export interface Served {
   readonly node: NodeCore
   readonly mesh: Mesh
   readonly backup: ApiHost['backup']
+  readonly http: HttpListener | null
 }
 
 /** Opens the control API of a node that is up, and what is served over it. */
 export async function serveNode(parts: StartParts, served: Served): Promise<RunningNode> {
   const { node, mesh } = served
   const running = new ComposedNode(parts, served)
+  const mcp = openMcp(parts, running)
   const server = await startControlServer({
     path: parts.options.home.socket,
     apiFor: (principal) => running.apiFor(principal),
     tier: () => mesh.certificate().body.maxTier,
-    protocols: { mcp: openMcp(parts, running) },
+    protocols: { mcp: mcp.protocol },
     onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
   })
   parts.unwind.add('control API', () => server.close())
+  if (served.http !== null) openHttp(parts, { listener: served.http, node, routes: [mcp.route] })
   void mesh.expelled.then((error) => running.expelled(error))
   return running
 }
@@ -72,11 +77,10 @@ class ComposedNode implements RunningNode {
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(parts: StartParts, { node, mesh, backup }: Served) {
+  constructor(parts: StartParts, { node, mesh, backup, http }: Served) {
     const { home, config } = parts.options
     this.#parts = parts
     this.#mesh = mesh
-    this.info = nodeInfo(node)
     this.observability = node.observability
     this.stopped = new Promise((resolve) => {
       this.#tellStopped = resolve
@@ -86,8 +90,10 @@ class ComposedNode implements RunningNode {
       config: { path: home.configFile, config: { ...config, given: [...config.given] } },
       backup,
       stop: () => void parts.clock.after(0, () => void this.close()),
-      isStopping: () => this.#closing !== null
+      isStopping: () => this.#closing !== null,
+      http: () => http?.url ?? null
     }
+    this.info = nodeInfo(this.#host)
   }
 
   apiFor(principal: Principal): NodeApi {

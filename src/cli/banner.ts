@@ -48,6 +48,7 @@ export function bannerLines(
     ...factLines(output, [
       ['store', tildePath(store, userHome)],
       ['network', `${NETWORKS[info.network] ?? info.network}, ${count}`],
+      ...(info.http === null ? [] : [['http', `${info.http}  (token: ${output.hint('a2a-node a2a token create')})`] as const]),
       ['agents', ready.length === 0 ? 'none ready' : `${ready.length} ready: ${ready.join(', ')}`]
     ]),
     ...problemLines(output, isLogged ? [] : info.problems).map((line) => `  ${line}`)

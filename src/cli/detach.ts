@@ -61,6 +61,7 @@ function childArguments(options: Options, flags: StartFlags, context: CommandCon
     ...value('network', textOption(options, 'network')),
     ...value('bootstrap', textOption(options, 'bootstrap')),
     ...value('serve-bootstrap', textOption(options, 'serveBootstrap')),
+    ...value('http', flags.http),
     ...flags.agentDirs.flatMap((dir) => value('agents', dir))
   ]
 }

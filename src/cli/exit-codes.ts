@@ -14,6 +14,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, number>> = {
   SWARM_NOT_FOUND: 4,
   CLIENT_NOT_FOUND: 4,
   INVITE_NOT_FOUND: 4,
+  TOKEN_NOT_FOUND: 4,
   APPROVAL_NOT_FOUND: 4,
   DOCUMENT_NOT_FOUND: 4,
   AMBIGUOUS_NAME: 4,

@@ -2,8 +2,10 @@ import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import { formatDuration, parseDuration } from '../kit/units.js'
+import type { TokenScope } from '../ports/token-api.js'
 
 const LONGEST_MS = 30 * 86_400_000
+const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
 const SANDBOX_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 /** Options of one command line, as commander gives them. */
@@ -67,6 +69,16 @@ export function nameArgument(text: string): string {
     'USAGE',
     `a name has 1 to 64 characters, no control characters, no @ and no space at its ends, not ${JSON.stringify(text)}`
   )
+}
+
+/** Scopes of a token, comma-separated. @throws NodeError USAGE */
+export function scopesOption(options: Options, name: string): readonly TokenScope[] | undefined {
+  const text = textOption(options, name)
+  if (text === undefined) return undefined
+  const scopes = SCOPES.filter((one) => text.split(',').includes(one))
+  const isKnown = text.split(',').every((one) => SCOPES.some((scope) => scope === one))
+  if (isKnown) return scopes
+  throw new NodeError('USAGE', `--${kebab(name)} takes a list of ${SCOPES.join(', ')}, such as read,send, not ${JSON.stringify(text)}`)
 }
 
 /** A tier L0..L3. @throws NodeError USAGE */

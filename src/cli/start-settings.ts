@@ -16,6 +16,8 @@ export interface StartFlags {
   readonly join: string | null
   /** Absolute. */
   readonly agentDirs: readonly string[]
+  /** `--http` as it was typed. */
+  readonly http: string | null
   /** The network flags as they were typed, by flag. */
   readonly network: Readonly<Record<string, string>>
 }
@@ -30,7 +32,7 @@ export async function startFlags(options: Options): Promise<StartFlags> {
   const agentDirs = textsOption(options, 'agents').map((dir) => path.resolve(dir))
   const typed = Object.entries(NETWORK_FLAGS).map(([key, name]) => [name, textOption(options, key)])
   const network = Object.fromEntries(typed.filter(([, text]) => text !== undefined)) as Record<string, string>
-  return { name: textOption(options, 'name') ?? null, join: code ?? null, agentDirs, network }
+  return { name: textOption(options, 'name') ?? null, join: code ?? null, agentDirs, http: textOption(options, 'http') ?? null, network }
 }
 
 /** Loads the settings under the flags of `start`. @throws NodeError USAGE for a wrong flag, CONFIG_INVALID for all else */
@@ -39,7 +41,8 @@ export async function startConfig(context: CommandContext, options: Options): Pr
     ...flag('node.name', '--name', textOption(options, 'name')),
     ...flag('network.kind', '--network', textOption(options, 'network')),
     ...flag('network.bootstrap', '--bootstrap', textOption(options, 'bootstrap')?.split(',')),
-    ...flag('network.serveBootstrap', '--serve-bootstrap', textOption(options, 'serveBootstrap'))
+    ...flag('network.serveBootstrap', '--serve-bootstrap', textOption(options, 'serveBootstrap')),
+    ...flag('http.listen', '--http', textOption(options, 'http'))
   ]
   try {
     const { config } = await loadConfig({ file: context.paths().configFile, env: context.env, flags })

@@ -4,6 +4,7 @@ import { CONNECT_COMMANDS } from './connect-commands.js'
 import type { Action } from './context.js'
 import { DOC_COMMANDS } from './doc-commands.js'
 import { MCP_COMMANDS } from './mcp-commands.js'
+import { GATEWAY_COMMANDS } from './gateway-commands.js'
 import { SWARM_COMMANDS } from './swarm-commands.js'
 
 /** One option of a command. */
@@ -58,6 +59,7 @@ const NODE: readonly CommandSpec[] = [
       { flags: '--bootstrap <list>', about: 'host:port,... of a private network' },
       { flags: '--serve-bootstrap <host:port>', about: 'serve a bootstrap node of a private network' },
       { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
+      { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },
       { flags: '--report-ready', about: 'tell the parent process over its channel', hidden: true }
     ],
@@ -362,5 +364,6 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...MCP_COMMANDS,
   ...CONNECT_COMMANDS,
   ...WORK,
-  ...TRUST
+  ...TRUST,
+  ...GATEWAY_COMMANDS
 ]

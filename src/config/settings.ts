@@ -65,6 +65,14 @@ export function isHostPort(text: string): boolean {
   return port >= 1 && port <= 65_535
 }
 
+/** Where the HTTP listener is bound: `PORT` or `HOST:PORT`, a port from 0 (a free one) to 65535; null for anything else. */
+export function listenAddress(text: string): { readonly host: string; readonly port: number } | null {
+  const match = /^(?:([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):)?(\d{1,5})$/.exec(text)
+  const port = Number(match?.[2] ?? Number.NaN)
+  if (!(port <= 65_535)) return null
+  return { host: (match?.[1] ?? '127.0.0.1').replace(/^\[|\]$/g, ''), port }
+}
+
 /** Every setting there is. The config file, the environment, `config show` and the type {@link Config} follow from it. */
 export const SETTINGS = {
   node: {
@@ -127,6 +135,32 @@ export const SETTINGS = {
     dirs: directories('Further directories with agent files.'),
     grants: directories('Directories that the starter agent `files` may read. None by default.'),
     starters: flag(true, 'Offer the starter agents host, text and files.')
+  },
+  http: {
+    listen: define<string | null>({
+      schema: z.union([z.int().min(0).max(65_535).transform(String), z.string().refine((text) => listenAddress(text) !== null)]).nullable(),
+      fallback: null,
+      form: 'text',
+      unit: null,
+      allowed: '[host:]port, a port from 0 (a free one) to 65535; without a host this machine only (127.0.0.1)',
+      about: 'Serve HTTP here; every request but those for public things needs a token. null: no HTTP.'
+    }),
+    hosts: define<readonly string[]>({
+      schema: z.array(z.string().regex(/^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/)).max(64),
+      fallback: [],
+      form: 'list',
+      unit: null,
+      allowed: 'a list of name or name:port, at most 64',
+      about: 'Further names under which clients reach the HTTP listener (Host header); without a port, with that of the listener.'
+    }),
+    origins: define<readonly string[]>({
+      schema: z.array(z.string().regex(/^[a-z][a-z0-9+.-]{0,31}:\/\/[^\s/?#@A-Z]{1,253}$/)).max(64),
+      fallback: [],
+      form: 'list',
+      unit: null,
+      allowed: 'a list of origins such as https://example.org or http://localhost:3000, in lower case and without a path, at most 64',
+      about: 'Web pages that may call the HTTP listener, by their origin; they need a token too.'
+    })
   },
   routing: {
     replies: choice(

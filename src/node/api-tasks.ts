@@ -1,22 +1,63 @@
+import type { Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
 import { shown } from '../kit/text.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
 import { isShortId, MIN_PREFIX } from '../domain/routing/names.js'
 import type { Task } from '../domain/task/task.js'
 import type { Calls } from '../ports/node-api.js'
 import { taskInfo } from './api-messages.js'
+import { parseAddress } from './directory.js'
 import type { NodeCore } from './node.js'
 import type { RecordedTask } from './recorded-task.js'
 import { taskOfLedger } from './recovery.js'
 
-/** `tasks.list`: the newest first. */
-export function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params']): Calls['tasks.list']['result'] {
-  const all = node.tasks.list()
+/** Changes of tasks are gathered for so long, in milliseconds. */
+const TASKS_MS = 100
+
+/** Calls `tell` now and after changes of tasks, gathered: each time tells of all, and a swarm changes its tasks many times a second. */
+export function watchTasks(node: NodeCore, tell: () => void): Unsubscribe {
+  const { clock } = node.parts
+  let timer: Timer | null = null
+  tell()
+  const stopListening = node.tasks.onChange(() => {
+    timer ??= clock.after(TASKS_MS, () => {
+      timer = null
+      tell()
+    })
+  })
+  return () => {
+    stopListening()
+    clock.clear(timer)
+  }
+}
+
+/** Rows of `tasks`, newest first. A sandboxed caller sees those of agents that it sees. */
+export function listTasks(node: NodeCore, { limit }: Calls['tasks.list']['params'], by: CertifiedPower): Calls['tasks.list']['result'] {
+  const all = node.tasks.list().filter((task) => isSeen(node, task, by))
   const tasks = all.slice(0, limit)
   return { tasks: tasks.map((task) => taskInfo(node, task)), more: all.length - tasks.length }
 }
 
-function findTask(node: NodeCore, text: string): string {
-  const ids = text.length < MIN_PREFIX ? [] : node.tasks.matching(text)
+/** Is the task that of an agent which the caller sees? A swarm is of no single one. */
+function isSeen(node: NodeCore, { kind, agent }: Pick<Task, 'kind' | 'agent'>, by: CertifiedPower): boolean {
+  if ((by.sandboxId ?? null) === null) return true
+  const address = kind === 'swarm' ? null : parseAddress(agent)
+  const card = address === null ? undefined : node.directory.card(address)
+  return card !== undefined && node.visibility.toCaller(card, by)
+}
+
+/** Ids of tasks in memory that begin so. */
+function matching(node: NodeCore, text: string, by: CertifiedPower): string[] {
+  if (text.length < MIN_PREFIX) return []
+  return node.tasks.matching(text).filter((id) => {
+    const task = node.tasks.get(id)
+    return task === undefined || isSeen(node, task, by)
+  })
+}
+
+function findTask(node: NodeCore, text: string, by: CertifiedPower): string {
+  const ids = matching(node, text, by)
   const [id] = ids
   if (ids.length > 1)
     throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tasks`, {
@@ -27,35 +68,35 @@ function findTask(node: NodeCore, text: string): string {
   return id
 }
 
-/** `tasks.show`. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME */
-export async function showTask(node: NodeCore, text: string): Promise<Calls['tasks.show']['result']> {
-  const { task, events } = (await keptTask(node, text)) ?? liveTask(node, text)
+/** One task and what happened to it. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, STORE_DAMAGED */
+export async function showTask(node: NodeCore, text: string, by: CertifiedPower): Promise<Calls['tasks.show']['result']> {
+  const { task, events } = (await keptTask(node, text, by)) ?? liveTask(node, text, by)
   return { ...taskInfo(node, task), events: events.map((event) => ({ ...event, at: new Date(event.at).toISOString() })) }
 }
 
 /** Of a task that ended before this node started, or long ago, the ledger tells. */
-async function keptTask(node: NodeCore, text: string): Promise<RecordedTask | null> {
-  if (text.length < MIN_PREFIX || node.tasks.matching(text).length > 0) return null
+async function keptTask(node: NodeCore, text: string, by: CertifiedPower): Promise<RecordedTask | null> {
+  if (text.length < MIN_PREFIX || matching(node, text, by).length > 0) return null
   const kept = (await taskOfLedger(node.book, text)) ?? (await node.swarms.recordedTask(text))
-  return kept === null || isTooShort(text, kept.task.id) ? null : kept
+  return kept === null || isTooShort(text, kept.task.id) || !isSeen(node, kept.task, by) ? null : kept
 }
 
 function isTooShort(text: string, id: string): boolean {
   return text !== id && isShortId(text, 'task')
 }
 
-function liveTask(node: NodeCore, text: string): RecordedTask {
-  const id = findTask(node, text)
+function liveTask(node: NodeCore, text: string, by: CertifiedPower): RecordedTask {
+  const id = findTask(node, text, by)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')
   return { task, events: node.tasks.events(id) }
 }
 
-/** `tasks.cancel`. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME; CONFLICT when it has ended */
-export async function cancelTask(node: NodeCore, text: string): Promise<Calls['tasks.cancel']['result']> {
-  const kept = await keptTask(node, text)
+/** Cancels a task. @throws NodeError TASK_NOT_FOUND, AMBIGUOUS_NAME, CONFLICT when it has ended, STORE_DAMAGED */
+export async function cancelTask(node: NodeCore, text: string, by: CertifiedPower): Promise<Calls['tasks.cancel']['result']> {
+  const kept = await keptTask(node, text, by)
   if (kept !== null) throw ended(kept.task)
-  const id = findTask(node, text)
+  const id = findTask(node, text, by)
   const found = node.requests.cancelTask(id) || (await node.swarms.cancelTask(id)) || node.work.cancelTask(id)
   const task = node.tasks.get(id)
   if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'that task is forgotten')

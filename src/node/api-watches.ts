@@ -1,12 +1,8 @@
-import type { Timer } from '../kit/clock.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { Calls, WatchName, Watches } from '../ports/node-api.js'
 import { listApprovals } from './api-approvals.js'
-import { listTasks } from './api-tasks.js'
 import type { NodeCore } from './node.js'
 
-/** Changes of tasks are gathered for so long, in milliseconds. */
-const TASKS_MS = 100
 /** How often it is looked whether watched agents are others, in milliseconds. */
 const AGENTS_MS = 1000
 
@@ -49,41 +45,11 @@ export function watchAgents({ parts: { clock } }: NodeCore, list: () => AgentLis
   return () => clock.clear(timer)
 }
 
-/** `tasks.list`: the whole list, at most ten times a second. */
-export const watchTasks: Watch<'tasks.list'> = (node, params, { push }) => {
-  const { clock } = node.parts
-  let timer: Timer | null = null
-  const tell = (): void => {
-    timer = null
-    push(listTasks(node, params))
-  }
-  tell()
-  // Each line is the whole list, and a swarm changes its tasks many times a second.
-  const stopListening = node.tasks.onChange(() => {
-    timer ??= clock.after(TASKS_MS, tell)
-  })
-  return () => {
-    stopListening()
-    clock.clear(timer)
-  }
-}
-
 /** `approvals.list`. */
 export const watchApprovals: Watch<'approvals.list'> = (node, _params, { push }) => {
   const tell = (): void => push(listApprovals(node))
   tell()
   return node.approvals.onChange(tell)
-}
-
-/** `swarm.watch`: from its first event to its `done`. */
-export const watchSwarm: Watch<'swarm.watch'> = async (node, { id }, { push, end }) => {
-  const pass: typeof push = (event) => {
-    push(event)
-    if (event.type === 'done') end()
-  }
-  const { past, stop: unsubscribe } = (await node.swarms.find(id)).follow(pass)
-  for (const event of past) pass(event)
-  return unsubscribe
 }
 
 /** `node.events`: recent ones, and with `follow` those that come. */

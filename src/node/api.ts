@@ -8,6 +8,7 @@ import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { BackupInfo, BackupRequest, CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName } from '../ports/node-api.js'
 import { callCapability, followMessage, listAgents, sendText, showAgent } from './api-messages.js'
 import { decideApproval, listApprovals, showApproval } from './api-approvals.js'
+import { refuseBeyondPower } from './api-power.js'
 import { policyInfo, testPolicy } from './api-policy.js'
 import {
   amendPeer,
@@ -22,19 +23,10 @@ import {
   showId,
   showPeer
 } from './api-peers.js'
+import { findSwarm, listSwarms, watchSwarm } from './api-swarms.js'
+import { cancelTask, listTasks, showTask, watchTasks } from './api-tasks.js'
 import { setSettings, showSettings } from './mesh-settings.js'
-import {
-  type End,
-  type Push,
-  type Watch,
-  watchAgents,
-  watchApprovals,
-  watchEvents,
-  watchPeers,
-  watchSwarm,
-  watchTasks
-} from './api-watches.js'
-import { cancelTask, listTasks, showTask } from './api-tasks.js'
+import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers } from './api-watches.js'
 import { documentCalls, documentWatches } from './api-documents.js'
 import type { NodeCore } from './node.js'
 import { agentProblems } from './problems.js'
@@ -56,22 +48,25 @@ export interface ApiHost {
   /** Begins a clean stop; it must not wait for the call that asked for it. */
   stop(): void
   isStopping(): boolean
+  /** URL of the HTTP listener; null without one. */
+  http(): string | null
 }
 
 /** Facts of this node as `start` prints them. */
-export function nodeInfo(node: NodeCore): NodeInfo {
+export function nodeInfo({ node, http }: Pick<ApiHost, 'node' | 'http'>): NodeInfo {
   const { membership, process: facts } = node.parts
   return {
     node: selfInfo(node),
     mesh: { id: membership.meshId, name: shown(membership.meshName, 64) },
     pid: facts.pid,
     socket: facts.socket,
-    http: null
+    http: http()
   }
 }
 
 /** `status`: every number is counted now, from links, queues and the log's view. */
-export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
+export function statusInfo(host: ApiHost): StatusInfo {
+  const { node, isStopping } = host
   const { process: facts, clock, log } = node.parts
   const view = log.view()
   const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
@@ -79,12 +74,12 @@ export function statusInfo({ node, isStopping }: ApiHost): StatusInfo {
   const ready = node.agents.definitions().flatMap(({ id }) => (left.has(id) ? [] : [id]))
   return {
     state: isStopping() ? 'stopping' : 'running',
-    ...nodeInfo(node),
+    ...nodeInfo(host),
     uptimeMs: clock.now() - facts.startedAt,
     version: facts.version,
     home: facts.home,
     network: facts.network,
-    mesh: { ...nodeInfo(node).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
+    mesh: { ...nodeInfo(host).mesh, members: Math.max(1, members.length), online: 1 + node.presence.online().length },
     agents: { ready, faults: node.agents.faults() },
     tasks: node.work.counts(),
     approvals: { waiting: node.approvals.list().length },
@@ -106,7 +101,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
   // What a caller has done in the operator's name is as weak as the caller.
   const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
   return {
-    'node.info': ['read', () => nodeInfo(node)],
+    'node.info': ['read', () => nodeInfo(host)],
     'node.status': ['read', () => statusInfo(host)],
     'node.id': ['read', () => showId(node)],
     'node.stop': ['admin', () => stop(host)],
@@ -129,25 +124,36 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
     'message.send': ['send', (params, signal) => sendText(node, params, { by, signal })],
     'message.call': ['send', (params, signal) => callCapability(node, params, { by, signal })],
-    'tasks.list': ['read', (params) => listTasks(node, params)],
-    'tasks.show': ['read', ({ id }) => showTask(node, id)],
-    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id)],
+    'tasks.list': ['read', (params) => listTasks(node, params, by)],
+    'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
+    'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
     ...swarmCalls(node, by),
     ...policyCalls(node, principal),
+    ...tokenCalls(node, principal),
     ...documentCalls(node, by)
   }
 }
 
 type SwarmCall = Extract<CallName, `swarm.${string}`>
 
-function swarmCalls({ swarms }: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCall> {
+function swarmCalls(node: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCall> {
   return {
-    'swarm.start': ['send', async (params) => ({ id: await swarms.launch(params, by) })],
-    'swarm.preview': ['send', (params) => swarms.preview(params, by)],
-    'swarm.list': ['read', async () => ({ swarms: await swarms.listAll() })],
-    'swarm.show': ['read', async ({ id }) => (await swarms.find(id)).info()],
-    'swarm.results': ['read', async ({ id }) => (await swarms.find(id)).results()],
-    'swarm.cancel': ['send', ({ id }) => swarms.cancel(id)]
+    'swarm.start': ['send', async (params) => ({ id: await node.swarms.launch(params, by) })],
+    'swarm.preview': ['send', (params) => node.swarms.preview(params, by)],
+    'swarm.list': ['read', async () => ({ swarms: await listSwarms(node, by) })],
+    'swarm.show': ['read', async ({ id }) => (await findSwarm(node, id, by)).info()],
+    'swarm.results': ['read', async ({ id }) => (await findSwarm(node, id, by)).results()],
+    'swarm.cancel': ['send', async ({ id }) => node.swarms.cancel((await findSwarm(node, id, by)).head.id)]
+  }
+}
+
+type TokenCall = Extract<CallName, `token.${string}`>
+
+function tokenCalls({ tokens }: NodeCore, principal: Principal): Pick<CallTable, TokenCall> {
+  return {
+    'token.create': ['admin', (params) => tokens.create(params, principal)],
+    'token.list': ['admin', () => ({ tokens: tokens.list() })],
+    'token.revoke': ['admin', ({ id }) => tokens.revoke(id)]
   }
 }
 
@@ -182,7 +188,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
     'node.status': ['read', watchStatus, 'newest'],
     'peers.list': ['read', (node, params, { push }) => watchPeers(node, () => push(listPeers(node, params, by))), 'newest'],
     'agents.list': ['read', (node, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
-    'tasks.list': ['read', watchTasks, 'newest'],
+    'tasks.list': ['read', (node, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
     'approvals.list': ['read', watchApprovals, 'newest'],
     'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, ...hooks }), to), 'all'],
     'message.call': [
@@ -191,7 +197,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
       'all'
     ],
     ...documentWatches(by),
-    'swarm.watch': ['read', watchSwarm, 'all'],
+    'swarm.watch': ['read', async (node, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
     'node.events': ['read', watchEvents, 'all']
   }
 }
@@ -200,9 +206,10 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
 export function createApi(host: ApiHost, principal: Principal): NodeApi {
   const calls = callTable(host, principal)
   const watches = watchTable(host, principal)
-  function allow(scope: Scope, name: string): void {
+  function allow(scope: Scope, name: CallName | WatchName): void {
     if (!principal.scopes.includes(scope))
       throw new NodeError('FORBIDDEN', `${name} needs the scope ${scope}, which this caller does not have`)
+    refuseBeyondPower(name, principal, host.node.parts.membership.certificate().body.maxTier)
   }
   return {
     call: async (name, params, options) => {

@@ -9,6 +9,7 @@ import type { Following } from './swarm-course.js'
 
 /** What people see of a swarm, under way or ended. */
 export interface SwarmView {
+  readonly head: SwarmHead
   info(): SwarmInfo
   results(): SwarmResults
   follow(listener: (event: SwarmEvent) => void): Following
@@ -72,6 +73,7 @@ export function endedSwarm(
   if (!stages.isPlain) for (const { id: stage, status: at, reason } of end.stages) course.tell({ type: 'stage', stage, status: at, reason })
   course.tell({ type: 'done', id, status, counts, durationMs, error, ...together })
   return {
+    head,
     info: () => infoOf(head, end),
     results: () => ({ id, status, ...together, results: course.results() }),
     follow: (listener) => course.follow(listener)

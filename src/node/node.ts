@@ -36,7 +36,7 @@ export function createNode(parts: NodeParts): NodeCore {
     attach: (options) => core.attached.attach(options),
     start: async () => {
       policy.start(() => approvals.onPolicy())
-      await changes.start()
+      await core.tokens.open().then(() => changes.start())
       await ownCards.start()
       await agents.start(() => news.refreshSoon())
       await news.refresh()
@@ -52,7 +52,7 @@ export function createNode(parts: NodeParts): NodeCore {
       presence.start()
     },
     close: async () => {
-      await Promise.all([channels.closeAll(), core.documents.close()])
+      await Promise.all([channels.closeAll(), core.documents.close(), core.tokens.close()])
       for (const part of stopped) await part.stop()
       for (const part of [policy, ownCards, news, outbox, conversations]) part.close()
       await Promise.all([agents.close(), changes.stop()])

@@ -60,6 +60,8 @@ export interface NodeParts {
   readonly sign: Sign
   readonly verify: Verify
   readonly hash: Hash
+  /** 32 bytes of the system's secure random source. */
+  readonly secret: () => Uint8Array
   readonly compileSchema: CompileSchema
   /** Makes bytes of attachments into base64 text, as agents get them. */
   readonly toAgentJson: (value: unknown) => unknown

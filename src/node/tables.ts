@@ -25,6 +25,7 @@ import { Routes } from './routes.js'
 import { A2AObservability } from './observability.js'
 import { Traffic } from './traffic.js'
 import { Tasks } from './tasks.js'
+import { Tokens } from './tokens.js'
 import { Ways } from './ways.js'
 import { Visibility } from './visibility.js'
 
@@ -57,6 +58,7 @@ export interface Tables {
   readonly ledgerRoom: LedgerRoom
   readonly documents: Documents
   readonly documentSessions: DocumentSessions
+  readonly tokens: Tokens
 }
 
 /** Builds what a node knows and holds. */
@@ -78,8 +80,7 @@ export function createTables(parts: NodeParts): Tables {
     self,
     events,
     registry,
-    book: new RequestBook(parts.ledger, parts.hash, telemetry),
-    ledgerRoom: new LedgerRoom({ ...parts, maxBytes: settings.ledgerMaxBytes }),
+    ...createKept(parts),
     visibility,
     ownCards,
     peerCards,
@@ -98,6 +99,15 @@ export function createTables(parts: NodeParts): Tables {
     traffic,
     listeners: new Listeners(telemetry),
     ...createDocuments(parts, { self, peers, events })
+  }
+}
+
+/** What outlives the process. */
+function createKept(parts: NodeParts): Pick<Tables, 'book' | 'ledgerRoom' | 'tokens'> {
+  return {
+    book: new RequestBook(parts.ledger, parts.hash, parts.telemetry),
+    ledgerRoom: new LedgerRoom({ ...parts, maxBytes: parts.settings.ledgerMaxBytes }),
+    tokens: new Tokens(parts)
   }
 }
 

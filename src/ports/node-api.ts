@@ -19,6 +19,7 @@ import type {
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
+import type { TokenCalls } from './token-api.js'
 
 export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 
@@ -45,7 +46,8 @@ export interface NodeInfo {
   readonly mesh: { readonly id: MeshId; readonly name: string }
   readonly pid: number
   readonly socket: string
-  readonly http: null
+  /** `http://127.0.0.1:7420`; null when it serves no HTTP. */
+  readonly http: string | null
 }
 
 /** Something that is wrong and what to do. */
@@ -64,6 +66,8 @@ export interface StatusInfo {
   readonly version: string
   readonly home: string
   readonly network: string
+  /** As in {@link NodeInfo}. */
+  readonly http: string | null
   readonly mesh: { readonly id: MeshId; readonly name: string; readonly members: number; readonly online: number }
   readonly agents: {
     readonly ready: readonly string[]
@@ -230,7 +234,7 @@ export interface BackupInfo {
 }
 
 /** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
-export interface Calls extends DocumentCalls {
+export interface Calls extends DocumentCalls, TokenCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }

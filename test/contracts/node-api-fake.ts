@@ -19,6 +19,7 @@ import type {
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 import type { ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
 import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
+import type { TokenInfo } from '../../src/ports/token-api.js'
 
 const KEY = 'y'.repeat(52)
 const MESH_KEY = 'b'.repeat(52)
@@ -46,6 +47,7 @@ export interface FakeState {
   readonly calls?: Handlers
   readonly pid?: number
   readonly socket?: string
+  readonly http?: string
 }
 
 /** A NodeApi without a node behind it: the owner of an otherwise empty mesh, plus what a test adds. Records every call. */
@@ -55,6 +57,7 @@ export class FakeNodeApi implements NodeApi {
   readonly signals: AbortSignal[] = []
   readonly #state: FakeState
   readonly #invites: InviteInfo[] = []
+  readonly #tokens: TokenInfo[] = []
   readonly #handlers: Handlers
 
   constructor(state: FakeState = {}) {
@@ -160,6 +163,7 @@ export class FakeNodeApi implements NodeApi {
         rttMs: Array.from({ length: count ?? 4 }, (_, i) => 1 + i / 4)
       }),
       ...this.#inviteCalls(),
+      ...this.#tokenCalls(),
       'agents.list': ({ origin }) => ({
         agents: (state.agents ?? [])
           .filter((one) => origin === undefined || one.origin === origin)
@@ -215,18 +219,36 @@ export class FakeNodeApi implements NodeApi {
     }
   }
 
+  #tokenCalls(): Handlers {
+    return {
+      'token.create': ({ name = 'token', tier = 0, sandboxId = null, scopes = ['read', 'send', 'admin'], ttlMs }) => {
+        const expiresAt = ttlMs === undefined ? null : new Date(Date.now() + ttlMs).toISOString()
+        const terms = { name, tier: `L${tier}` as const, sandboxId, scopes, createdAt: AT, expiresAt, lastUsedAt: null }
+        const made = { id: `tok_${this.#tokens.length}${'y'.repeat(15)}`, ...terms, state: 'active' } as const
+        this.#tokens.push(made)
+        return { ...made, token: `a2a_${'A'.repeat(43)}` }
+      },
+      'token.list': () => ({ tokens: this.#tokens }),
+      'token.revoke': ({ id }) => {
+        const one = found(this.#tokens, id, 'TOKEN_NOT_FOUND')
+        this.#tokens.splice(this.#tokens.indexOf(one), 1)
+        return one
+      }
+    }
+  }
+
   #info(): NodeInfo {
     return {
       node: { id: KEY, name: 'laptop', tier: 'L0' },
       mesh: { id: MESH_KEY, name: 'home' },
       pid: this.#state.pid ?? process.pid,
       socket: this.#state.socket ?? '/fake/control.sock',
-      http: null
+      http: this.#state.http ?? null
     }
   }
 
   #status(): StatusInfo {
-    const { node, mesh, pid } = this.#info()
+    const { node, mesh, pid, http } = this.#info()
     const agents = { ready: (this.#state.agents ?? []).filter((one) => one.origin === 'local').map((one) => one.id), faults: [] }
     const counts = {
       tasks: { running: 0, queued: 0 },
@@ -242,6 +264,7 @@ export class FakeNodeApi implements NodeApi {
       version: '0.1.0',
       home: '/fake',
       network: 'public',
+      http,
       agents,
       ...counts
     } as const

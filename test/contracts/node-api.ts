@@ -26,6 +26,7 @@ export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUn
   unknownSuite(check)
   paramsSuite(check)
   inviteSuite(check)
+  tokenSuite(check)
   watchSuite(check)
 }
 
@@ -155,6 +156,7 @@ function unknownSuite(check: CheckApi): void {
     t.is(await codeOf(api.call('swarm.cancel', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(firstOf(api, 'swarm.watch', { id })), 'SWARM_NOT_FOUND')
     t.is(await codeOf(api.call('invite.revoke', { id })), 'INVITE_NOT_FOUND')
+    t.is(await codeOf(api.call('token.revoke', { id })), 'TOKEN_NOT_FOUND')
     t.is(await codeOf(api.call('approvals.allow', { id })), 'APPROVAL_NOT_FOUND')
     t.is(await codeOf(api.call('approvals.deny', { id, remember: true })), 'APPROVAL_NOT_FOUND')
   })
@@ -175,6 +177,11 @@ function paramsSuite(check: CheckApi): void {
     await wrong('message.call', { agent: null, capability: 'c' })
     await wrong('message.send', { agent: 'a', text: 'x', justification: 'j'.repeat(2000) })
     await wrong('swarm.start', { goal: 'g', capability: 'c', strategy: 'map', items: [] })
+    await wrong('token.create', { tier: 4 })
+    await wrong('token.create', { scopes: [] })
+    await wrong('token.create', { scopes: ['all'] })
+    await wrong('token.create', { ttlMs: 1 })
+    await wrong('token.revoke', {})
     await wrong('node.info', null)
     await wrong('policy.test', { from: 'L1' })
     await wrong('policy.test', { from: 'L1', to: 'L1', type: 'shout' })
@@ -204,6 +211,19 @@ function inviteSuite(check: CheckApi): void {
     const leftMs = Date.parse(made.expiresAt) - Date.now()
     t.ok(leftMs > 500_000 && leftMs <= 601_000, made.expiresAt)
     t.is((await api.call('invite.list', {})).invites[0]?.admin, false)
+  })
+}
+
+function tokenSuite(check: CheckApi): void {
+  check('a token is told once, listed without itself, and gone when it is revoked', async (t: Assert, api) => {
+    const { token, ...made } = await api.call('token.create', { name: 'editor', tier: 2, scopes: ['read'], ttlMs: 60_000 })
+    t.ok(/^a2a_[A-Za-z0-9_-]{43}$/.test(token), 'its form')
+    t.alike([made.name, made.tier, made.sandboxId, made.scopes, made.state], ['editor', 'L2', null, ['read'], 'active'])
+    const { tokens } = await api.call('token.list', {})
+    t.alike(tokens, [made])
+    t.is((await api.call('token.revoke', { id: made.id })).id, made.id)
+    t.alike((await api.call('token.list', {})).tokens, [])
+    t.is(await codeOf(api.call('token.revoke', { id: made.id })), 'TOKEN_NOT_FOUND')
   })
 }
 

@@ -24,6 +24,7 @@ async function whole(t: Assert, { mesh, telemetry }: LabNode, agents: readonly F
     sign: mesh.sign,
     verify,
     hash,
+    secret: () => new Uint8Array(32),
     compileSchema: createSchemaCompiler(),
     toAgentJson: (value) => value,
     telemetry,

@@ -3,7 +3,7 @@ import type { Assert } from 'brittle'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
-import type { IdSource, NodeId } from '../../src/kit/ids.js'
+import { type IdSource, type NodeId, utf8 } from '../../src/kit/ids.js'
 import type { InviteTerms } from '../../src/domain/membership/types.js'
 import { DEFAULT_TIER_RULES } from '../../src/domain/routing/tier-rules.js'
 import type { MetricName } from '../../src/ports/telemetry.js'
@@ -164,14 +164,16 @@ export class World {
     const policy = new FakePolicy(policyText)
     const lines: string[] = []
     const telemetry = new MemoryTelemetry({ clock, level: 'warn', format: 'text', write: (line) => lines.push(line) })
+    const ids = this.#idsOf(node.name)
     const core = createNode({
       clock,
-      ids: this.#idsOf(node.name),
+      ids,
       chance: parts.chance ?? (() => 0.5),
       ledger,
       sign: node.sign,
       verify,
       hash,
+      secret: () => hash(utf8(`secret of ${ids.next('secret')}`)),
       compileSchema: parts.compileSchema ?? createSchemaCompiler(),
       toAgentJson: (value) => value,
       telemetry,
@@ -203,7 +205,8 @@ export class World {
       config: { path: '/home/config.yaml', config: {} },
       stop: () => {},
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
-      isStopping: () => false
+      isStopping: () => false,
+      http: () => null
     }
     return {
       name: node.name,

@@ -126,6 +126,23 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   }),
   'invite.list': none,
   'invite.revoke': z.strictObject({ id: ref }),
+  'token.create': z.strictObject({
+    name: z.string().min(1).max(64).exactOptional(),
+    tier: tier.exactOptional(),
+    sandboxId: z.string().min(1).max(64).exactOptional(),
+    scopes: z
+      .array(z.enum(['read', 'send', 'admin']))
+      .min(1)
+      .max(3)
+      .exactOptional(),
+    ttlMs: z
+      .int()
+      .min(1000)
+      .max(30 * DAY_MS)
+      .exactOptional()
+  }),
+  'token.list': none,
+  'token.revoke': z.strictObject({ id: ref }),
   'mesh.settings': none,
   'mesh.set': z.strictObject({
     tiers: z

@@ -13,8 +13,8 @@ export interface HomeFiles {
   readonly auditSeen: string
 }
 
-/** Documents of the home that are not taken along: the new ledger has a mark of its own. */
-const LEFT_OUT = new Set(['ledger.json'])
+/** Documents of the home that are not taken along: the new ledger has a mark of its own, and tokens revoked since would work again. */
+const LEFT_OUT = new Set(['ledger.json', 'tokens.json'])
 /** Files of the home beside its documents. */
 const NOTES = ['policy.seen']
 

@@ -9,6 +9,11 @@ const POOL_IDS = 256
 /** So that prefix, `_` and the random part stay within 40 characters. */
 const PREFIX_MAX = 23
 
+/** 32 bytes from the system's secure random source. */
+export function randomSecret(): Uint8Array {
+  return randomFillSync(new Uint8Array(32))
+}
+
 /** Ids from the system's secure random source: `task_` and 16 characters of z32. @throws RangeError for a prefix over 23 characters. */
 export function randomIds(): IdSource {
   const pool = new Uint8Array(POOL_IDS * RANDOM_BYTES)

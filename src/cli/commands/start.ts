@@ -3,6 +3,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import v8 from 'node:v8'
 import type { RunningNode, StartOptions } from '../../compose.js'
+import { listenAddress } from '../../config/settings.js'
 import { connectControl } from '../../adapters/control/client.js'
 import { tierFromText } from '../../adapters/control/terms.js'
 import { asNodeError, NodeError } from '../../kit/errors.js'
@@ -174,7 +175,7 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
   if (how.flags.join !== null)
     throw new NodeError('ALREADY_IN_MESH', `the node of this home runs already (pid ${info.pid}) and is in the mesh ${info.mesh.name}`)
   if (how.reports) await reportReady({ ready: info })
-  await tellUnapplied(context, how.flags)
+  await tellUnapplied(context, how.flags, info)
   noteName(context.output, info, how.flags.name)
   if (context.output.json) context.output.object('start@1', info)
   else {
@@ -185,16 +186,22 @@ async function printRunning(context: CommandContext, info: NodeInfo, how: { flag
 }
 
 /** What was asked of a start that the running node does not do: a script that goes on must not think that it does. */
-async function tellUnapplied(context: CommandContext, { agentDirs, network }: StartFlags): Promise<void> {
+async function tellUnapplied(context: CommandContext, { agentDirs, http, network }: StartFlags, info: NodeInfo): Promise<void> {
   const { output } = context
   const kind = network['--network'] === undefined ? null : (await context.api().call('node.status', {})).network
   const flags = Object.keys(network).filter((flag) => flag !== '--network' || network[flag] !== kind)
-  const unapplied = [...flags, ...(agentDirs.length > 0 ? ['--agents'] : [])]
+  const unapplied = [...flags, ...(agentDirs.length > 0 ? ['--agents'] : []), ...(isServed(http, info) ? [] : ['--http'])]
   if (unapplied.length === 0) return
   output.note(
     `${unapplied.join(', ')} ${unapplied.length === 1 ? 'is' : 'are'} not applied: the node runs already; stop it, then start it again`
   )
   output.note(`  try: ${output.hint('a2a-node stop')}`)
+}
+
+/** Does the node serve HTTP as it was asked for? Any port is as good as 0. */
+function isServed(asked: string | null, { http }: NodeInfo): boolean {
+  const port = asked === null ? null : (listenAddress(asked)?.port ?? null)
+  return asked === null || (http !== null && (port === 0 || http.endsWith(`:${port}`)))
 }
 
 async function printDetached(context: CommandContext, info: NodeInfo, { name }: StartFlags): Promise<number> {

@@ -33,6 +33,7 @@ function statusLines(output: Output, info: StatusInfo, userHome: string | undefi
       ],
       ['home', tildePath(info.home, userHome)],
       ['network', info.network],
+      ...(info.http === null ? [] : [['http', info.http] as const]),
       ['mesh', `${plural(mesh.members, 'member')}, ${mesh.online} online`],
       ['agents', `${agents.ready.length} ready${agents.ready.length === 0 ? '' : `: ${agents.ready.join(', ')}`}`],
       ['tasks', `${tasks.running} running, ${tasks.queued} queued`],

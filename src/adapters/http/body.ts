@@ -1,0 +1,95 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { HttpError } from './http-error.js'
+
+/** What may still be read of a request that is answered already. */
+export interface DrainLimits {
+  /** Milliseconds for which its connection stays open at most. */
+  readonly drainMs: number
+  /** Bytes that are read and thrown away; what comes beyond them waits for the end of the time. */
+  readonly drainBytes: number
+}
+
+/** The size that a request announces; 0 for none. A size that no number holds is infinite. */
+export function announcedBytes({ headers }: Pick<IncomingMessage, 'headers'>): number {
+  const text = headers['content-length']
+  return text === undefined ? 0 : /^\d{1,15}$/.test(text) ? Number(text) : Number.POSITIVE_INFINITY
+}
+
+/** Has the client more to send than what was read? */
+export function isSending(request: IncomingMessage): boolean {
+  return !request.complete && (announcedBytes(request) > 0 || request.headers['transfer-encoding'] !== undefined)
+}
+
+/** Reads a body that may have so many bytes. @throws HttpError 413, and 400 when it breaks off */
+export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  if (announcedBytes(request) > maxBytes) return Promise.reject(tooLarge(maxBytes))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    const take = (chunk: Buffer): void => {
+      bytes += chunk.length
+      if (bytes <= maxBytes) return void chunks.push(chunk)
+      chunks.length = 0
+      done()
+      reject(tooLarge(maxBytes))
+    }
+    const end = (): void => {
+      done()
+      resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
+    }
+    const gone = (): void => {
+      done()
+      reject(new HttpError(400, { code: 'INCOMPLETE', message: 'the body breaks off' }))
+    }
+    const done = (): void => void request.off('data', take).off('end', end).off('close', gone).off('error', gone)
+    request.on('data', take).on('end', end).on('close', gone).on('error', gone)
+  })
+}
+
+/** The answer to a body that is too large. */
+export function tooLarge(maxBytes: number): HttpError {
+  return new HttpError(413, { code: 'PAYLOAD_TOO_LARGE', message: `the body is larger than ${maxBytes} bytes` })
+}
+
+/**
+ * Answers with an error, also a client that is still sending: it gets the whole answer first; then what it sends is thrown
+ * away for a while, since to close a connection with unread bytes in it makes the system throw the answer away.
+ */
+export function answerError(
+  request: IncomingMessage,
+  response: ServerResponse,
+  to: { readonly error: HttpError; readonly limits: DrainLimits }
+): void {
+  const { error, limits } = to
+  if (response.headersSent || response.destroyed) return void response.destroy()
+  const more = isSending(request)
+  const { body } = error
+  response.writeHead(error.status, {
+    'content-type': 'application/json',
+    'content-length': body.length,
+    'cache-control': 'no-store',
+    ...(more ? { connection: 'close' } : {}),
+    ...error.headers
+  })
+  if (!more) return void response.end(body)
+  response.write(body)
+  drain(request, limits, () => response.end())
+}
+
+/** Reads what is left of a request and throws it away, then calls back: when it ended, broke off, or its time is over. */
+export function drain(request: IncomingMessage, { drainMs, drainBytes }: DrainLimits, done: () => void): void {
+  let left = drainBytes
+  const timer = setTimeout(finish, drainMs)
+  request.on('data', count).on('end', finish).on('close', finish).on('error', finish)
+  request.resume()
+  function count(chunk: Buffer): void {
+    left -= chunk.length
+    // Who sends on waits: the connection takes no more of it, and the answer is there to be read.
+    if (left < 0) request.pause()
+  }
+  function finish(): void {
+    clearTimeout(timer)
+    request.off('data', count).off('end', finish).off('close', finish)
+    done()
+  }
+}

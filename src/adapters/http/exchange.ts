@@ -1,0 +1,94 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Unsubscribe } from '../../kit/events.js'
+import type { Principal } from '../../ports/node-api.js'
+import type { TokenGrant } from '../../ports/token-api.js'
+import { type DrainLimits, drain, readBody } from './body.js'
+import type { TokenCall } from './route.js'
+
+/** One request that a route answers, until its answer is complete or cut. */
+export class Exchange implements TokenCall {
+  readonly path: string
+  readonly query: string
+  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
+  readonly #principal: Principal | null
+  readonly #maxBytes: number
+  readonly #isWaiting: boolean
+  readonly #release: Unsubscribe
+  #body: Promise<Buffer> | null = null
+  #abort: AbortController | null = null
+  #isAborted = false
+
+  /** `isWaiting`: the client sends its body only when it is told to (`Expect: 100-continue`). */
+  constructor(
+    { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
+    how: {
+      readonly path: string
+      readonly query: string
+      readonly grant: TokenGrant | null
+      readonly maxBytes: number
+      readonly isWaiting: boolean
+      readonly limits: DrainLimits
+    }
+  ) {
+    this.path = how.path
+    this.query = how.query
+    this.#request = request
+    this.#response = response
+    this.#principal = how.grant?.principal ?? null
+    this.#maxBytes = how.maxBytes
+    this.#isWaiting = how.isWaiting
+    this.#release = how.grant?.onEnd(() => this.#cutOff()) ?? (() => {})
+    response.once('finish', () => this.#drainRest(how.limits))
+    response.once('close', () => {
+      this.#release()
+      this.abort()
+    })
+  }
+
+  /** Of the token; a public route has none. */
+  get principal(): Principal {
+    if (this.#principal === null) throw new Error('a public route has no principal')
+    return this.#principal
+  }
+
+  get signal(): AbortSignal {
+    this.#abort ??= new AbortController()
+    if (this.#isAborted) this.#abort.abort()
+    return this.#abort.signal
+  }
+
+  readBody(): Promise<Buffer> {
+    if (this.#body !== null) return this.#body
+    this.#body = readBody(this.#request, this.#maxBytes)
+    // Whoever asks for it hears of it; nobody may.
+    this.#body.catch(() => {})
+    if (this.#isWaiting && !this.#response.headersSent) this.#response.writeContinue()
+    return this.#body
+  }
+
+  /** Tells the handler that nobody wants its answer, or that it has a second for it. */
+  abort(): void {
+    this.#isAborted = true
+    this.#abort?.abort()
+  }
+
+  /** Its token ended: the handler may say a last word in this turn. */
+  #cutOff(): void {
+    this.abort()
+    setImmediate(() => {
+      const { socket } = this.#request
+      if (this.#response.writableFinished) socket.end()
+      else socket.destroy()
+    })
+  }
+
+  /** Node would read on for as long as the client sends. */
+  #drainRest(limits: DrainLimits): void {
+    const request = this.#request
+    if (request.complete) return
+    drain(request, limits, () => {
+      if (!request.complete) request.socket.destroy()
+    })
+  }
+}

@@ -1,0 +1,255 @@
+import http from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { messageOf, NodeError } from '../../kit/errors.js'
+import type { TokenGrant } from '../../ports/token-api.js'
+import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
+import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
+import { answerPreflight, allowOrigin } from './cors.js'
+import { Exchange } from './exchange.js'
+import { HttpError, internalError } from './http-error.js'
+import { refuseConnection } from './malformed.js'
+import { BODY_MAX, type HttpRoute, RouteTable } from './route.js'
+
+/** What one client may cost. Milliseconds and bytes. */
+export const HTTP_LIMITS = {
+  maxHeaderBytes: 16_384,
+  /** Until the headers are there, from the first byte or the connection on. */
+  headersTimeoutMs: 10_000,
+  /** Until the whole request is there. */
+  requestTimeoutMs: 60_000,
+  /** How long a connection may be idle between two requests. */
+  keepAliveMs: 5000,
+  /** How often these times are looked at. */
+  checkMs: 1000,
+  /** Further ones are dropped. */
+  maxConnections: 512,
+  /** A client that sends on after its answer is heard out for so long, and so much is read of it. */
+  drainMs: 2000,
+  drainBytes: 4_194_304,
+  /** What is under way when the listener closes has this long. */
+  closeGraceMs: 1000
+}
+
+/** The numbers of {@link HTTP_LIMITS}; tests lower them. */
+export type HttpLimits = Readonly<typeof HTTP_LIMITS>
+
+/** What a listener needs to be bound. */
+export interface HttpListenerOptions {
+  /** A name or address; a wildcard binds every address. */
+  readonly host: string
+  /** 0: a free one. */
+  readonly port: number
+  /** Further values of Host, as `http.hosts` has them. */
+  readonly hosts: readonly string[]
+  /** Origins of web pages that may call, as `http.origins` has them. */
+  readonly origins: readonly string[]
+  readonly limits?: Partial<HttpLimits>
+}
+
+/** What a listener serves once the node is up. */
+export interface HttpService {
+  readonly routes: readonly HttpRoute[]
+  /** Who holds a token; null for nobody. */
+  admit(token: string): TokenGrant | null
+  /** Told of every request that was refused for who sent it or how, for the audit log. */
+  onRefusal(refusal: HttpRefusal): void
+  /** Told of what a handler threw that was no answer. */
+  onFault(error: unknown): void
+}
+
+/** A bound HTTP listener. Until `open` every request is answered with 503. */
+export interface HttpListener {
+  /** `http://127.0.0.1:7420`; of a wildcard the loopback address. */
+  readonly url: string
+  /** Does it listen beyond this machine? */
+  readonly isExposed: boolean
+  open(service: HttpService): void
+  /** Takes no more requests, lets those under way finish for a second, then cuts. Idempotent. */
+  close(): Promise<void>
+}
+
+const BEARER = /^bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i
+
+/**
+ * Binds the one HTTP listener of a node.
+ * @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID for a host that this machine does not have
+ */
+export async function startHttpListener(options: HttpListenerOptions): Promise<HttpListener> {
+  const limits = { ...HTTP_LIMITS, ...options.limits }
+  const server = http.createServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.checkMs,
+    // A request without Host is refused like one with a wrong one, in JSON.
+    requireHostHeader: false
+  })
+  server.maxConnections = limits.maxConnections
+  // Node drops headers past a count silently: an Origin among them would not be seen. The size limit bounds them.
+  server.maxHeadersCount = 0
+  const address = await listen(server, options)
+  const listener = new Listener(server, { options, limits, address })
+  server.on('request', (request, response) => void listener.serve(request, response, false))
+  server.on('checkContinue', (request: http.IncomingMessage, response: http.ServerResponse) => void listener.serve(request, response, true))
+  server.on('checkExpectation', (request: http.IncomingMessage, response: http.ServerResponse) => {
+    answerError(request, response, {
+      error: new HttpError(417, { code: 'EXPECTATION_FAILED', message: 'only 100-continue may be expected' }),
+      limits
+    })
+  })
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => listener.failed(error, socket as Socket))
+  return listener
+}
+
+/** Where a wrong token is told from none. */
+type Authorized = { readonly grant: TokenGrant | null; readonly reason: string | null }
+
+class Listener implements HttpListener {
+  readonly url: string
+  readonly isExposed: boolean
+  readonly #server: http.Server
+  readonly #limits: HttpLimits
+  readonly #authority: Authority
+  readonly #open = new Map<Exchange, Socket>()
+  /** The answer under way on each connection. */
+  readonly #answers = new WeakMap<Socket, http.ServerResponse>()
+  readonly #refused = new WeakSet<Socket>()
+  #service: (HttpService & { readonly table: RouteTable }) | null = null
+  #closed: Promise<void> | null = null
+
+  constructor(
+    server: http.Server,
+    { options, limits, address }: { readonly options: HttpListenerOptions; readonly limits: HttpLimits; readonly address: AddressInfo }
+  ) {
+    const { host, hosts, origins } = options
+    this.#server = server
+    this.#limits = limits
+    this.#authority = new Authority({ port: address.port, bound: [host, address.address], hosts, origins })
+    const isWildcard = address.address === '0.0.0.0' || address.address === '::'
+    this.url = `http://${isWildcard ? '127.0.0.1' : bracketed(address.address)}:${address.port}`
+    this.isExposed = !isLoopback(address.address)
+  }
+
+  open(service: HttpService): void {
+    this.#service = { ...service, table: new RouteTable(service.routes) }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async serve(request: http.IncomingMessage, response: http.ServerResponse, isWaiting: boolean): Promise<void> {
+    const { socket } = request
+    response.on('error', () => response.destroy())
+    request.on('error', () => {})
+    // What came behind a request that ends its connection is not done: its answer would not get out.
+    if (this.#refused.has(socket)) return
+    this.#answers.set(socket, response)
+    response.once('close', () => this.#answers.get(socket) === response && this.#answers.delete(socket))
+    try {
+      await this.#answer(request, response, isWaiting)
+    } catch (error) {
+      if (!(error instanceof HttpError)) this.#service?.onFault(error)
+      const known = error instanceof HttpError ? error : internalError()
+      if (isSending(request)) this.#refused.add(socket)
+      answerError(request, response, { error: known, limits: this.#limits })
+    }
+  }
+
+  /** A connection whose bytes are no request, or come too slowly. */
+  failed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const isNew = !this.#refused.has(socket)
+    this.#refused.add(socket)
+    const refusal = isNew ? refuseConnection(error, socket, { answer: this.#answers.get(socket), drainMs: this.#limits.drainMs }) : null
+    if (refusal !== null) this.#service?.onRefusal(refusal)
+  }
+
+  async #answer(request: http.IncomingMessage, response: http.ServerResponse, isWaiting: boolean): Promise<void> {
+    const { method = '', url = '', socket } = request
+    const headers = callerHeaders(request)
+    const admission = this.#authority.admit(headers, { url, localAddress: socket.localAddress ?? '' })
+    if (admission.refusal !== null) throw this.#refusal(request, admission.refusal, 'FORBIDDEN')
+    if (admission.origin !== null && admission.isForeign) allowOrigin(response, admission.origin)
+    const service = this.#service
+    if (service === null || this.#closed !== null) throw notServing()
+    const { path, query } = targetOf(url)
+    const route = service.table.find(path)
+    if (admission.isForeign && answerPreflight(request, response, route)) return
+    const { grant, reason } = route?.isPublic === true ? PUBLIC : authorize(service, headers.authorizations)
+    if (reason !== null) throw this.#refusal(request, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
+    if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
+    if (!route.methods.includes(method)) throw wrongMethod(route)
+    const maxBytes = route.maxBodyBytes ?? BODY_MAX
+    if (announcedBytes(request) > maxBytes) throw tooLarge(maxBytes)
+    const exchange = new Exchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
+    this.#open.set(exchange, socket)
+    response.once('close', () => this.#open.delete(exchange))
+    await route.handle(request, response, exchange)
+  }
+
+  #refusal(request: http.IncomingMessage, refusal: HttpRefusal, code: string): HttpError {
+    this.#service?.onRefusal(refusal)
+    // What it sent behind this is not worth reading either.
+    this.#refused.add(request.socket)
+    const { status, reason } = refusal
+    const challenge =
+      status === 401 ? { 'www-authenticate': `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}` } : null
+    return new HttpError(status, { code, message: `refused: ${reason}`, headers: { connection: 'close', ...challenge } })
+  }
+
+  async #close(): Promise<void> {
+    const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const exchange of [...this.#open.keys()]) exchange.abort()
+    this.#server.closeIdleConnections()
+    const cut = setTimeout(() => this.#server.closeAllConnections(), this.#limits.closeGraceMs)
+    await ended
+    clearTimeout(cut)
+  }
+}
+
+const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
+const PUBLIC: Authorized = { grant: null, reason: null }
+
+function authorize({ admit }: Pick<HttpService, 'admit'>, [header, ...more]: readonly string[]): Authorized {
+  if (header === undefined) return { grant: null, reason: NO_TOKEN }
+  const token = BEARER.exec(header)?.[1]
+  const grant = token === undefined || more.length > 0 ? null : admit(token)
+  return grant === null ? { grant, reason: 'the token is not one of this node, or not any more' } : { grant, reason: null }
+}
+
+function notServing(): HttpError {
+  const headers = { connection: 'close', 'retry-after': '1' }
+  return new HttpError(503, { code: 'NODE_NOT_RUNNING', message: 'the node is starting or stopping', headers })
+}
+
+function wrongMethod({ methods }: HttpRoute): HttpError {
+  const allow = methods.join(', ')
+  return new HttpError(405, { code: 'METHOD_NOT_ALLOWED', message: `only ${allow} may be used here`, headers: { allow } })
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./.test(address)
+}
+
+async function listen(server: http.Server, { host, port }: HttpListenerOptions): Promise<AddressInfo> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(listenError(error, { host, port })))
+    server.listen({ host, port }, resolve)
+  })
+  server.removeAllListeners('error').on('error', () => {})
+  return server.address() as AddressInfo
+}
+
+function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {
+  const code = (error as NodeJS.ErrnoException).code
+  const text = `cannot serve HTTP on ${host}:${port}: ${messageOf(error)}`
+  if (code === 'EADDRINUSE') {
+    return new NodeError('PORT_IN_USE', `port ${port} of ${host} is taken by another program`, {
+      cause: error,
+      next: ['a2a-node start --http 0']
+    })
+  }
+  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error })
+}

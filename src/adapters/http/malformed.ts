@@ -1,0 +1,42 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { HttpRefusal } from './authority.js'
+import { HttpError } from './http-error.js'
+
+const REASONS = { 400: 'Bad Request', 408: 'Request Timeout', 431: 'Request Header Fields Too Large' } as const
+type Status = keyof typeof REASONS
+
+const REFUSALS: Readonly<Record<Status, HttpRefusal & { readonly code: string }>> = {
+  400: { status: 400, rule: 'http-malformed', code: 'MALFORMED', reason: 'the request is not well-formed HTTP' },
+  408: { status: 408, rule: 'http-slow', code: 'TIMEOUT', reason: 'the request did not come in time' },
+  431: { status: 431, rule: 'http-size', code: 'HEADERS_TOO_LARGE', reason: 'the headers are too large' }
+}
+
+/**
+ * Answers a connection that Node's parser gave up, and ends it: at once when it broke off or an answer is under way, else when
+ * the client had time to read. Null when there is nothing to put on record: it broke off, or never said a word.
+ */
+export function refuseConnection(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  { answer, drainMs }: { readonly answer: ServerResponse | undefined; readonly drainMs: number }
+): HttpRefusal | null {
+  const status = statusOf(error)
+  if (status === null || !socket.writable || answer?.headersSent === true) {
+    socket.destroy()
+    return null
+  }
+  const { code, ...refusal } = REFUSALS[status]
+  const { body } = new HttpError(status, { code, message: `refused: ${refusal.reason}` })
+  const head = `HTTP/1.1 ${status} ${REASONS[status]}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`
+  socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${body.toString()}`)
+  const timer = setTimeout(() => socket.destroy(), drainMs)
+  socket.once('close', () => clearTimeout(timer))
+  return socket.bytesRead === 0 ? null : refusal
+}
+
+function statusOf({ code = '' }: NodeJS.ErrnoException): Status | null {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408
+  if (code === 'HPE_HEADER_OVERFLOW') return 431
+  return code.startsWith('HPE_') ? 400 : null
+}

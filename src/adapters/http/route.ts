@@ -1,0 +1,88 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Principal } from '../../ports/node-api.js'
+
+/** What a handler is told of a request beside Node's own objects. */
+export interface HttpCall {
+  /** As it came, without the query; never decoded. */
+  readonly path: string
+  /** Without the `?`. */
+  readonly query: string
+  /**
+   * Aborts when the client has hung up, its token ends or the node stops. An answer that goes on afterwards is cut: at once
+   * when the token ended, after a second when the node stops.
+   */
+  readonly signal: AbortSignal
+  /** The whole body. @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it. */
+  readBody(): Promise<Buffer>
+}
+
+/** A request whose token was good. */
+export interface TokenCall extends HttpCall {
+  readonly principal: Principal
+}
+
+interface RouteShape {
+  /** In upper case; HEAD is served only where it is named. */
+  readonly methods: readonly string[]
+  /** Largest body in bytes; default {@link BODY_MAX}. */
+  readonly maxBodyBytes?: number
+}
+
+/** One path, or with `prefix` every path that begins so; the longest prefix wins, a whole path before any. */
+export type RoutePlace = { readonly path: string; readonly prefix?: never } | { readonly prefix: string; readonly path?: never }
+
+/** Without a token. It shows nothing that a stranger must not know. */
+export type PublicRoute = RouteShape &
+  RoutePlace & {
+    readonly isPublic: true
+    readonly handle: (request: IncomingMessage, response: ServerResponse, call: HttpCall) => unknown
+  }
+
+/** Behind a token. */
+export type TokenRoute = RouteShape &
+  RoutePlace & {
+    readonly isPublic?: false
+    readonly handle: (request: IncomingMessage, response: ServerResponse, call: TokenCall) => unknown
+  }
+
+/**
+ * One place of the listener. What `handle` throws before it answers becomes the answer: an HttpError as it is, anything else
+ * 500 INTERNAL without a word of it.
+ */
+export type HttpRoute = PublicRoute | TokenRoute
+
+/** Largest body of a route that names no other bound, in bytes. */
+export const BODY_MAX = 1_048_576
+
+/** The routes of a listener, found by path. */
+export class RouteTable {
+  readonly #exact = new Map<string, HttpRoute>()
+  readonly #prefixes: (readonly [string, HttpRoute])[] = []
+
+  constructor(routes: readonly HttpRoute[]) {
+    for (const route of routes) {
+      if (route.path !== undefined) this.#exact.set(route.path, route)
+      else this.#prefixes.push([route.prefix, route])
+    }
+    this.#prefixes.sort(([one], [other]) => other.length - one.length)
+  }
+
+  /** The route of a path; undefined for none. */
+  find(path: string): HttpRoute | undefined {
+    return this.#exact.get(path) ?? this.#prefixes.find(([prefix]) => path.startsWith(prefix))?.[1]
+  }
+}
+
+/** `GET /health`: it is there. Tells nothing of the node. */
+export function healthRoute(): HttpRoute {
+  const body = Buffer.from('{"status":"ok"}')
+  return {
+    path: '/health',
+    methods: ['GET', 'HEAD'],
+    isPublic: true,
+    handle: (_request, response) => {
+      const headers = { 'content-type': 'application/json', 'content-length': body.length, 'cache-control': 'no-store' }
+      response.writeHead(200, headers).end(body)
+    }
+  }
+}

@@ -1,0 +1,26 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import type { AgentOutcome } from './ports/agent-runtime.js'
+import { type NewAgentFile, type NewAgents, writeNewAgents } from './adapters/agents/new-files.js'
+import { runAgentFile as runFile } from './adapters/agents/run-file.js'
+import { storeError } from './adapters/storage/store-errors.js'
+import { systemClock } from './adapters/system/system-clock.js'
+
+/** Writes files of new agents, all of a preset or one, without a node. @throws NodeError USAGE, AGENT_NOT_FOUND, FILE_EXISTS, NO_PERMISSION, DISK_FULL */
+export async function newAgentFiles(wanted: NewAgents): Promise<readonly NewAgentFile[]> {
+  return await writeNewAgents(wanted).catch((error: unknown) => {
+    throw storeError(error, wanted.dir)
+  })
+}
+
+/** Runs one capability (null: the default one) of an agent file once, without a node. The outcome is a value. */
+export async function runAgentFile(file: string, capability: string | null, input: unknown): Promise<AgentOutcome> {
+  const runDir = await mkdtemp(path.join(os.tmpdir(), 'a2a-node-run-'))
+  try {
+    const report = await runFile({ file, input, ...(capability === null ? {} : { capability }), runDir, clock: systemClock() })
+    return report.outcome
+  } finally {
+    await rm(runDir, { recursive: true, force: true })
+  }
+}

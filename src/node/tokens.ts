@@ -1,0 +1,297 @@
+import type { Clock, Timer } from '../kit/clock.js'
+import { fromBase64, toBase64 } from '../kit/bytes.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
+import { type IdSource, utf8 } from '../kit/ids.js'
+import type { Hash } from '../kit/sign.js'
+import { shown } from '../kit/text.js'
+import { sandboxIdSchema } from '../domain/card/schema.js'
+import { tierText, weakest } from '../domain/routing/tier.js'
+import type { Tier } from '../domain/routing/tier.js'
+import type { Audit } from '../ports/audit.js'
+import type { Membership } from '../ports/mesh.js'
+import type { Principal } from '../ports/node-api.js'
+import type { NodeStore } from '../ports/storage.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import type { TokenGrant, TokenInfo, TokenRequest, TokenScope } from '../ports/token-api.js'
+
+/** Tokens that a node has at once; expired ones make room. */
+export const TOKENS_MAX = 256
+/** How exactly it is remembered when a token was last used, in milliseconds. */
+const USED_MS = 600_000
+/** Every token begins so. */
+const PREFIX = 'a2a_'
+const ID_PREFIX = 'tok'
+/** A beginning of an id that may stand for it: its prefix and this many characters. */
+const MIN_ID_CHARACTERS = 4
+/** Name of the document of the home. */
+const DOCUMENT = 'tokens'
+const SCOPES: readonly TokenScope[] = ['read', 'send', 'admin']
+const FORM = /^a2a_[A-Za-z0-9_-]{43}$/
+
+/** What tokens need of a node. */
+export interface TokenParts {
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly hash: Hash
+  /** 32 bytes that nobody can guess. */
+  readonly secret: () => Uint8Array
+  readonly store: Pick<NodeStore, 'read' | 'write'>
+  readonly audit: Pick<Audit, 'append'>
+  readonly telemetry: Pick<Telemetry, 'log'>
+  readonly membership: Pick<Membership, 'certificate'>
+}
+
+/** A token as the home keeps it. Times in unix milliseconds. */
+interface StoredToken {
+  readonly id: string
+  readonly name: string
+  /** BLAKE2b-256 of the token, as base64. */
+  readonly hash: string
+  readonly tier: Tier
+  readonly sandboxId: string | null
+  readonly scopes: readonly TokenScope[]
+  readonly createdAt: number
+  readonly expiresAt: number | null
+  readonly lastUsedAt: number | null
+}
+
+/** A token in force, and who is to be told when it ends. */
+interface LiveToken {
+  stored: StoredToken
+  readonly digest: Uint8Array
+  readonly holders: Set<() => void>
+}
+
+/** The tokens by which programs use this node over HTTP. Only their hashes are kept. */
+export class Tokens {
+  readonly #parts: TokenParts
+  readonly #byHash = new Map<string, LiveToken>()
+  #expiry: Timer | null = null
+  /** Uses that are not written yet. */
+  #hasNews = false
+
+  constructor(parts: TokenParts) {
+    this.#parts = parts
+  }
+
+  /** Reads those of earlier starts. @throws NodeError STORE_DAMAGED */
+  async open(): Promise<void> {
+    const kept = await this.#parts.store.read<{ readonly tokens: readonly StoredToken[] }>(DOCUMENT)
+    for (const stored of kept?.tokens ?? []) this.#add(stored)
+    this.#watchExpiry()
+  }
+
+  /**
+   * Makes a token no more powerful than who asks for it. A caller that itself has but a token makes none: its successor would
+   * outlive it. @throws NodeError FORBIDDEN, USAGE, OVERLOADED when there are too many, DISK_FULL, NO_PERMISSION
+   */
+  async create(request: TokenRequest, by: Principal): Promise<TokenInfo & { readonly token: string }> {
+    const { hash, secret, audit } = this.#parts
+    const terms = this.#terms(request, by)
+    this.#makeRoom()
+    const token = `${PREFIX}${toBase64(secret()).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')}`
+    const one = this.#add({ ...terms, hash: toBase64(hash(utf8(token))) })
+    try {
+      await this.#save()
+    } catch (error) {
+      // What is not on disk was never made.
+      this.#byHash.delete(one.stored.hash)
+      throw error
+    }
+    this.#watchExpiry()
+    audit.append({ kind: 'control', code: 'token-created', rule: terms.id, reason: wordsOf(terms) })
+    return { ...this.#info(one.stored), token }
+  }
+
+  /** All that are kept, newest first. */
+  list(): TokenInfo[] {
+    const all = [...this.#byHash.values()].map(({ stored }) => stored)
+    return all.toSorted((a, b) => b.createdAt - a.createdAt || a.id.localeCompare(b.id)).map((one) => this.#info(one))
+  }
+
+  /** Ends a token at once, also while that cannot be written. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
+  async revoke(text: string): Promise<TokenInfo> {
+    const one = this.#find(text)
+    const info = this.#info(one.stored)
+    this.#byHash.delete(one.stored.hash)
+    end(one)
+    this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: one.stored.id, reason: one.stored.name })
+    await this.#save()
+    return info
+  }
+
+  /** Who holds a token; null when it is none of this node's, or not any more. */
+  admit(token: string): TokenGrant | null {
+    const { clock, hash, membership } = this.#parts
+    if (!FORM.test(token)) return null
+    const digest = hash(utf8(token))
+    const one = this.#byHash.get(toBase64(digest))
+    // Found by its hash, of which nobody can choose a part without the whole; compared as a whole all the same.
+    if (one === undefined || !equalDigests(one.digest, digest) || this.#isOver(one.stored)) return null
+    this.#noteUse(one, clock.now())
+    const { name, tier, sandboxId, scopes } = one.stored
+    const principal: Principal = {
+      kind: 'token',
+      // Not to be taken for the operator on record, whatever it is called.
+      name: `token ${name}`,
+      tier: weakest(tier, membership.certificate().body.maxTier),
+      sandboxId,
+      scopes
+    }
+    return { principal, onEnd: (listener) => this.#hold(one, listener) }
+  }
+
+  /** Ends what is open and writes down what was used. */
+  async close(): Promise<void> {
+    this.#parts.clock.clear(this.#expiry)
+    for (const one of this.#byHash.values()) end(one)
+    if (this.#hasNews) await this.#saveUses()
+  }
+
+  #terms(request: TokenRequest, by: Principal): Omit<StoredToken, 'hash'> {
+    const { clock, ids, membership } = this.#parts
+    if (by.kind !== 'operator' && by.kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node makes tokens')
+    const power = weakest(by.tier, membership.certificate().body.maxTier)
+    const tier = request.tier ?? power
+    if (tier < power) throw new NodeError('FORBIDDEN', `an ${tierText(power)} node cannot make an ${tierText(tier)} token`)
+    if (request.sandboxId !== undefined && !sandboxIdSchema.safeParse(request.sandboxId).success) {
+      throw new NodeError('USAGE', 'the id of a sandbox has 1 to 64 of A-Z a-z 0-9 . _ -, a letter or digit first')
+    }
+    const sandboxId = request.sandboxId ?? by.sandboxId
+    if ((by.sandboxId ?? sandboxId) !== sandboxId)
+      throw new NodeError('FORBIDDEN', 'a sandboxed caller makes tokens of its own sandbox only')
+    const isLess = tier > power || request.sandboxId !== undefined
+    // Who confines a token does not mean it to change who is a member, unless it is said.
+    const asked = request.scopes ?? (isLess ? (['read', 'send'] as const) : SCOPES)
+    const lacking = request.scopes?.find((one) => !by.scopes.includes(one))
+    if (lacking !== undefined) throw new NodeError('FORBIDDEN', `this caller does not have the scope ${lacking} itself`)
+    const now = clock.now()
+    return {
+      id: ids.next(ID_PREFIX),
+      name: shown(request.name ?? '', 64) || 'token',
+      tier,
+      sandboxId,
+      scopes: SCOPES.filter((one) => asked.includes(one) && by.scopes.includes(one)),
+      createdAt: now,
+      expiresAt: request.ttlMs === undefined ? null : now + request.ttlMs,
+      lastUsedAt: null
+    }
+  }
+
+  #add(stored: StoredToken): LiveToken {
+    const one: LiveToken = { stored, digest: fromBase64(stored.hash) ?? utf8(''), holders: new Set() }
+    this.#byHash.set(stored.hash, one)
+    return one
+  }
+
+  #makeRoom(): void {
+    if (this.#byHash.size < TOKENS_MAX) return
+    for (const [hash, { stored }] of this.#byHash) if (this.#isOver(stored)) this.#byHash.delete(hash)
+    if (this.#byHash.size >= TOKENS_MAX) {
+      throw new NodeError('OVERLOADED', `this node has ${TOKENS_MAX} tokens already`, {
+        next: ['a2a-node a2a token ls', 'a2a-node a2a token revoke <id>']
+      })
+    }
+  }
+
+  #find(text: string): LiveToken {
+    const isBeginning = text.length >= ID_PREFIX.length + 1 + MIN_ID_CHARACTERS
+    const all = [...this.#byHash.values()]
+    const found = all.filter(({ stored: { id } }) => id === text || (isBeginning && id.startsWith(text)))
+    const [one] = found
+    if (found.length > 1) {
+      const candidates = found.map(({ stored }) => `${stored.id} (${stored.name})`)
+      throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several tokens`, {
+        data: { candidates },
+        next: ['a2a-node a2a token ls']
+      })
+    }
+    if (one === undefined) throw new NodeError('TOKEN_NOT_FOUND', `no token "${shown(text)}"`)
+    return one
+  }
+
+  #isOver({ expiresAt }: StoredToken): boolean {
+    return expiresAt !== null && expiresAt <= this.#parts.clock.now()
+  }
+
+  #hold(one: LiveToken, listener: () => void): Unsubscribe {
+    if (this.#byHash.get(one.stored.hash) !== one || this.#isOver(one.stored)) {
+      listener()
+      return () => {}
+    }
+    one.holders.add(listener)
+    return () => one.holders.delete(listener)
+  }
+
+  /** Wakes when the next token expires, to end what is open under it. */
+  #watchExpiry(): void {
+    const { clock } = this.#parts
+    clock.clear(this.#expiry)
+    const ends = [...this.#byHash.values()].flatMap(({ stored }) =>
+      stored.expiresAt === null || this.#isOver(stored) ? [] : [stored.expiresAt]
+    )
+    if (ends.length === 0) return
+    this.#expiry = clock.after(Math.min(...ends) - clock.now(), () => {
+      for (const one of this.#byHash.values()) if (this.#isOver(one.stored)) end(one)
+      this.#watchExpiry()
+    })
+  }
+
+  #noteUse(one: LiveToken, now: number): void {
+    const { lastUsedAt } = one.stored
+    const at = now - (now % USED_MS)
+    if (lastUsedAt !== null && lastUsedAt >= at) return
+    one.stored = { ...one.stored, lastUsedAt: at }
+    this.#hasNews = true
+    void this.#saveUses()
+  }
+
+  /** That a use is not written down is no reason to refuse it. */
+  async #saveUses(): Promise<void> {
+    await this.#save().catch((error: unknown) => {
+      this.#parts.telemetry.log('warn', 'the use of a token could not be kept', { reason: messageOf(error) })
+    })
+  }
+
+  async #save(): Promise<void> {
+    this.#hasNews = false
+    await this.#parts.store.write(DOCUMENT, { tokens: [...this.#byHash.values()].map(({ stored }) => stored) })
+  }
+
+  #info(stored: StoredToken): TokenInfo {
+    const { id, name, tier, sandboxId, scopes, createdAt, expiresAt, lastUsedAt } = stored
+    return {
+      id,
+      name,
+      tier: tierText(weakest(tier, this.#parts.membership.certificate().body.maxTier)),
+      sandboxId,
+      scopes,
+      createdAt: iso(createdAt),
+      expiresAt: expiresAt === null ? null : iso(expiresAt),
+      lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt),
+      state: this.#isOver(stored) ? 'expired' : 'active'
+    }
+  }
+}
+
+/** Takes as long wherever they differ. */
+function equalDigests(one: Uint8Array, other: Uint8Array): boolean {
+  let differing = one.length ^ other.length
+  for (const [at, byte] of other.entries()) differing |= byte ^ (one[at] ?? 0)
+  return differing === 0
+}
+
+function wordsOf({ name, tier, sandboxId, scopes }: Omit<StoredToken, 'hash'>): string {
+  return `${name}: ${tierText(tier)}${sandboxId === null ? '' : ` in sandbox ${sandboxId}`}, ${scopes.join(', ')}`
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString()
+}
+
+function end({ holders }: LiveToken): void {
+  const all = [...holders]
+  holders.clear()
+  for (const tell of all) tell()
+}

@@ -1,0 +1,36 @@
+import { messageOf } from './kit/errors.js'
+import { type HttpListener, startHttpListener } from './adapters/http/listener.js'
+import { healthRoute, type HttpRoute } from './adapters/http/route.js'
+import { listenAddress } from './config/settings.js'
+import type { NodeCore } from './node/node.js'
+import type { StartParts } from './open-home.js'
+
+/**
+ * Binds the HTTP listener that the config asks for; null when it asks for none. It serves nothing yet: a port that is taken is
+ * known before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
+ */
+export async function bindHttp({ options, unwind }: StartParts): Promise<HttpListener | null> {
+  const { listen, hosts, origins } = options.config.http
+  const address = listen === null ? null : listenAddress(listen)
+  if (address === null) return null
+  const listener = await startHttpListener({ ...address, hosts, origins })
+  unwind.add('HTTP listener', () => listener.close())
+  return listener
+}
+
+/** Begins to serve over HTTP. `routes`: what is mounted beside `/health`. */
+export function openHttp(
+  { telemetry, unwind }: StartParts,
+  { listener, node, routes }: { readonly listener: HttpListener; readonly node: NodeCore; readonly routes: readonly HttpRoute[] }
+): void {
+  // What it serves needs the node: it closes first.
+  unwind.add('HTTP listener', () => listener.close())
+  if (listener.isExposed)
+    telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', { url: listener.url })
+  listener.open({
+    routes: [healthRoute(), ...routes],
+    admit: (token) => node.tokens.admit(token),
+    onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason }),
+    onFault: (error) => telemetry.log('error', 'an HTTP request failed', { reason: messageOf(error) })
+  })
+}
