@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { mcpClient, oldMcpClient } from '../support/mcp-clients.js'
 import { ROOT, testMesh, type TestNode, until, untilAgent, untilTrue } from '../support/nodes.js'
 
@@ -165,3 +166,29 @@ function isAlive(pid: number): boolean {
     return false
   }
 }
+
+test('an official client works over HTTP with a token, as far as its token goes', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a', { args: ['--http', '0'] })
+  const { token, id } = await a.json<{ token: string; id: string }>(['a2a', 'token', 'create'])
+  const weak = await a.json<{ token: string }>(['a2a', 'token', 'create', '--scope', 'read'])
+  const url = new URL('/mcp', a.info.http ?? '')
+  const connect = async (bearer: string): Promise<Client> => {
+    const client = new Client({ name: 'test', version: '1.0.0' })
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization: `Bearer ${bearer}` } } }))
+    t.teardown(() => client.close(), { order: -1 })
+    return client
+  }
+  const client = await connect(token)
+  const textOf = (result: unknown): unknown => JSON.parse((result as { content: { text: string }[] }).content[0]?.text ?? 'null')
+  const stats = await client.callTool({ name: 'text__stats', arguments: { text: 'one two' } })
+  t.is((textOf(stats) as { words: number }).words, 2)
+  t.ok((await client.listResources()).resources.some(({ uri }) => uri === 'a2a://audit'))
+  const reader = await connect(weak.token)
+  const refused = await reader.callTool({ name: 'text__stats', arguments: { text: 'one two' } })
+  t.is((textOf(refused) as { code: string }).code, 'UNAUTHORIZED')
+  t.absent((await reader.listResources()).resources.some(({ uri }) => uri === 'a2a://audit'))
+  await t.exception(connect('a2a_nothing'))
+  await a.cli(['a2a', 'token', 'revoke', id])
+  await t.exception(client.callTool({ name: 'text__stats', arguments: { text: 'one two' } }))
+})
