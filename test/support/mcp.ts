@@ -197,8 +197,8 @@ export const CLAIM = {
 }
 
 /** The structured error that a failed call carries; what it gave when it did not fail. */
-export function payloadOf(answer: { readonly result?: unknown } | undefined): Record<string, unknown> {
-  const { content } = answer?.result as { readonly content: readonly { readonly text: string }[] }
+export function payloadOf({ result }: { readonly result?: unknown }): Record<string, unknown> {
+  const { content } = result as { readonly content: readonly { readonly text: string }[] }
   return JSON.parse(content[0].text) as Record<string, unknown>
 }
 

@@ -109,7 +109,7 @@ function enforceAdminPolicy(policy: AdminPolicy, { transport, hasToken }: AdminC
 }
 
 function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts): { readonly registered: string } {
-  const { name, description, toolType, inputSchema: asserted, version } = args
+  const { toolType, inputSchema: asserted } = args
   if (!isToolType(toolType)) {
     throw new NodeError('INVALID_INPUT', `toolType must be one of ${Object.keys(TYPE_SCHEMAS).join(', ')}`, { data: { toolType } })
   }
@@ -119,9 +119,11 @@ function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts
       data: { inputSchema }
     })
   }
-  const named = { name: String(name), description: String(description), inputSchema }
-  parts.registry.register(version === undefined ? named : { ...named, version: String(version) }, handlerOf(toolType, parts))
-  return { registered: named.name }
+  // As the schema of the admin tool has it.
+  const { name, description, version } = args as { readonly name: string; readonly description: string; readonly version?: string }
+  const named = { name, description, inputSchema }
+  parts.registry.register(version === undefined ? named : { ...named, version }, handlerOf(toolType, parts))
+  return { registered: name }
 }
 
 function unregisterTool(name: string, registry: ToolRegistry): { readonly unregistered: string } {

@@ -30,14 +30,14 @@ function wireTool(
     description,
     inputSchema: inputSchema as Tool['inputSchema'],
     // Clients of the old era refuse a list with any other root.
-    ...(isObject(outputSchema) ? { outputSchema: outputSchema as NonNullable<Tool['outputSchema']> } : {}),
+    ...(isObject(outputSchema) ? { outputSchema } : {}),
     ...hints,
     ...(version === undefined ? {} : { version }),
     _meta: meta
   }
 }
 
-function isObject(schema: ObjectSchema | undefined): boolean {
+function isObject(schema: ObjectSchema | undefined): schema is ObjectSchema & { readonly type: 'object' } {
   return schema?.['type'] === 'object'
 }
 

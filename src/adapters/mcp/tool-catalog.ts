@@ -29,7 +29,7 @@ export class ToolCatalog {
   async list(): Promise<readonly PublishedTool[]> {
     if (this.#listed !== null) return this.#listed
     const at = this.#change
-    const lists = await Promise.all(this.#sources.map((source) => source.list()))
+    const lists = await Promise.all(this.#sources.map(async (source) => await source.list()))
     const listed = published(lists.flat())
     // NaN, and what changed meanwhile, is not equal.
     if (at === this.#change) this.#listed = listed

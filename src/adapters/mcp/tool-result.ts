@@ -53,7 +53,9 @@ export function wrapError(error: StructuredError): CallToolResult {
 
 function jsonOf(value: unknown): string | null {
   try {
-    return (JSON.stringify(value) as string | undefined) ?? null
+    // Functions and symbols give undefined, which the types do not say.
+    const text: string | undefined = JSON.stringify(value)
+    return text ?? null
   } catch {
     return null
   }

@@ -26,7 +26,7 @@ async function connected(t: Assert, settings: AdminParts['settings'], caller: Ad
 
 async function namesOf(client: RawClient): Promise<string[]> {
   const { result } = await client.ask(request('list', 'tools/list'))
-  return (result?.['tools'] as { name: string }[]).map((one) => one.name)
+  return ((result ?? {})['tools'] as { name: string }[]).map((one) => one.name)
 }
 
 const ECHO = { name: 'x.echo', description: 'says it again', toolType: 'echo' }
@@ -68,7 +68,10 @@ test('each type of tool does what it says, and is gone once it is unregistered',
   t.alike(await register('x.echo', 'echo'), { registered: 'x.echo' })
   t.alike(await register('x.health', 'health'), { registered: 'x.health' })
   t.alike(await register('x.proxy', 'agentProxy'), { registered: 'x.proxy' })
-  t.alike(await client.notified(3), Array(3).fill({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }))
+  t.alike(
+    await client.notified(3),
+    Array.from({ length: 3 }, () => ({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' }))
+  )
   t.alike(await namesOf(client), ['admin__registerTool', 'admin__unregisterTool', 'x__echo', 'x__health', 'x__proxy'])
   t.alike(payloadOf(await client.ask(call(1, 'x__echo', { message: 'hi' }))), { message: 'hi' })
   t.alike(payloadOf(await client.ask(call(1, 'x.health'))), { status: 'healthy' })

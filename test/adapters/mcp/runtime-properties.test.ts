@@ -110,8 +110,11 @@ test('Feature: mcp-runtime, Property 4: Tools/List Ordering', async (t: Assert) 
     const isSorted = (names: readonly string[]): boolean => names.every((name, i) => i === 0 || names[i - 1] < name)
     return await using(t, scene, async (client) => {
       await client.open()
-      const tools = (await client.ask(request(1, 'tools/list'))).result?.['tools'] as { name: string; _meta: Record<string, string> }[]
-      const canonical = tools.map((one) => one._meta['a2a-node/name']).sort()
+      const tools = ((await client.ask(request(1, 'tools/list'))).result ?? {})['tools'] as {
+        name: string
+        _meta: Record<string, string>
+      }[]
+      const canonical = tools.map(({ _meta: meta }) => meta['a2a-node/name']).sort()
       const whole = [...new Set([...first, ...second])].sort()
       const names = tools.map((one) => one.name)
       const isPublishable = names.every((name) => /^[A-Za-z0-9_-]{1,64}$/.test(name))

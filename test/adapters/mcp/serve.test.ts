@@ -40,7 +40,7 @@ test('the official client of the first generation lists and calls tools over a s
   const [ours, theirs] = duplexPair()
   const served = serveMcp({ input: theirs, output: theirs }, withEcho().parts)
   const client = new ClientV1({ name: 'v1', version: '0' })
-  await client.connect(new StreamTransport(ours) as unknown as TransportV1)
+  await client.connect(new StreamTransport(ours) as TransportV1)
   t.is((await client.listTools()).tools[0]?.name, 'text__echo')
   const { content } = await client.callTool({ name: 'text__echo', arguments: { say: 'hello' } })
   t.alike(content, [{ type: 'text', text: '{"said":"hello"}' }])

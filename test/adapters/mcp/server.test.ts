@@ -116,7 +116,7 @@ test('the official client gets progress and can cancel in both eras', async (t: 
     scene.tool('work', (_, { progress, abortSignal }) => {
       signal = abortSignal
       progress({ progress: 1, total: 2, message: 'half' })
-      return new Promise((_, reject) => abortSignal.addEventListener('abort', () => reject(new Error('stopped'))))
+      return new Promise((_resolve, reject) => abortSignal.addEventListener('abort', () => reject(new Error('stopped'))))
     })
     const client = await scene.client(t, mode)
     const controller = new AbortController()
