@@ -3,6 +3,7 @@ import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { ReleaseSlot, ResourceManager } from './resource-manager.js'
 import type { RunIds } from './run-ids.js'
+import { RunSignal } from './run-signal.js'
 import { createError, structuredErrorOf, type StructuredError } from './structured-error.js'
 import type { RegisteredTool, ToolContext, ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
@@ -106,13 +107,10 @@ export class ToolPipeline {
   #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<CallToolResult> {
     const { clock, defaultTimeoutMs } = this.#parts
     const { signal } = run.call
-    const controller = new AbortController()
-    const leave = (): void => controller.abort(signal.reason)
-    if (signal.aborted) leave()
-    else signal.addEventListener('abort', leave, { once: true })
+    const own = new RunSignal(signal)
     let isLate = false
     let isOver = false
-    const context = this.#contextOf(run, controller.signal, () => !isOver && !isLate)
+    const context = this.#contextOf(run, own, () => !isOver && !isLate)
     return new Promise((resolve) => {
       const timeoutMs = tool.timeoutMs === undefined ? defaultTimeoutMs : tool.timeoutMs
       const timer =
@@ -120,7 +118,7 @@ export class ToolPipeline {
           ? null
           : clock.after(timeoutMs, () => {
               isLate = true
-              controller.abort(new NodeError('TIMEOUT', `not done within ${timeoutMs} ms`))
+              own.abort(new NodeError('TIMEOUT', `not done within ${timeoutMs} ms`))
               resolve(
                 this.#fail(run, createError('TIMEOUT', `not done within ${timeoutMs} ms; it may still run`, { timeoutMs }), 'timeout')
               )
@@ -128,7 +126,7 @@ export class ToolPipeline {
       const end = (ended: WrappedResult | StructuredError): void => {
         isOver = true
         clock.clear(timer)
-        signal.removeEventListener('abort', leave)
+        own.release()
         release()
         resolve(this.#ended(run, ended, { isLate, isAlone: signal.aborted }))
       }
@@ -136,12 +134,14 @@ export class ToolPipeline {
     })
   }
 
-  #contextOf(run: Run, abortSignal: AbortSignal, isOpen: () => boolean): ToolContext {
+  #contextOf(run: Run, own: RunSignal, isOpen: () => boolean): ToolContext {
     const { runId, correlationId, call } = run
     return {
       runId,
       correlationId,
-      abortSignal,
+      get abortSignal() {
+        return own.signal
+      },
       log: (level, message, fields) => this.#parts.log(level, message, { ...fields, tool: run.tool, runId, correlationId }),
       progress: (report) => {
         if (isOpen()) call.progress(report)

@@ -150,7 +150,7 @@ test('Feature: mcp-runtime, Property 5: Validator Precompilation', async (t: Ass
         if (answer.result?.['isError'] !== !isInteger) return false
         if (!isInteger && payloadOf(answer)['code'] !== 'INVALID_ARGUMENT') return false
       }
-      return compiled === before && before >= count && validators.size === 1
+      return compiled === before && before === 1 && validators.size === 1
     })
   })
   await holds(t, property, 100)

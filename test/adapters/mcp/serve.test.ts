@@ -1,7 +1,6 @@
 import { duplexPair } from 'node:stream'
 import test, { type Assert } from 'brittle'
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js'
-import type { Transport as TransportV1 } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { serveMcp } from '../../../src/adapters/mcp/serve.js'
 import { call, CLAIM, McpScene, payloadOf, request, StreamTransport } from '../../support/mcp.js'
 
@@ -40,7 +39,7 @@ test('the official client of the first generation lists and calls tools over a s
   const [ours, theirs] = duplexPair()
   const served = serveMcp({ input: theirs, output: theirs }, withEcho().parts)
   const client = new ClientV1({ name: 'v1', version: '0' })
-  await client.connect(new StreamTransport(ours) as TransportV1)
+  await client.connect(new StreamTransport(ours))
   t.is((await client.listTools()).tools[0]?.name, 'text__echo')
   const { content } = await client.callTool({ name: 'text__echo', arguments: { say: 'hello' } })
   t.alike(content, [{ type: 'text', text: '{"said":"hello"}' }])
