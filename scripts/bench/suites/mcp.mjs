@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import path from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { InMemoryTransport } from '@modelcontextprotocol/server'
@@ -88,59 +87,58 @@ async function overNodes(runs) {
   try {
     const [a] = await localMesh(lab, ['a', 'b'])
     const ours = await open([BIN, '--home', a.home, 'mcp', 'serve'], a.env)
-    const sdk = await open([SERVERS, 'stdio'], process.env)
-    const calls = {
-      ours: () => ours.callTool({ name: 'health', arguments: {} }),
-      sdk: () => sdk.callTool({ name: NOOP.name, arguments: {} }),
-      here: () => ours.callTool({ name: 'text__stats', arguments: { text: 'one' } }),
-      there: () => ours.callTool({ name: 'text_at_b__stats', arguments: { text: 'one' } })
-    }
-    await inTurn(Object.keys(calls), (way) => latencies(calls[way], 50))
-    const [ratios, bridge, hops] = [[], [], []]
-    await times(runs, async () => {
-      const [one, other] = await inTurn(['ours', 'sdk'], async (way) => quantile(await latencies(calls[way], OVER_STDIO), 0.95))
-      ratios.push(one / other)
-      bridge.push(one)
-      const [here, there] = await inTurn(['here', 'there'], async (way) => quantile(await latencies(calls[way], HOPS), 0.5))
-      hops.push(there - here)
-    })
-    return [
-      {
-        name: 'stdio bridge to a running node, p95 to the SDK over stdio',
-        unit: 'x',
-        goal: 2,
-        samples: ratios,
-        note: 'the tool health beside one that does nothing'
-      },
-      { name: 'stdio bridge to a running node, p95', unit: 'ms', goal: null, samples: bridge },
-      {
-        name: 'what a hop adds to a durable tool, p50',
-        unit: 'ms',
-        goal: 5,
-        samples: hops,
-        note: 'text.stats on another node beside the same here'
-      }
-    ]
+    return bridgeRows(await bridged(runs, ours, await open([SERVERS, 'stdio'], process.env)))
   } finally {
     await Promise.all(clients.map((one) => one.close().catch(() => {})))
     await lab.close()
   }
 }
 
-const BODY = JSON.stringify({
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'tools/call',
-  params: {
-    name: NOOP.name,
-    arguments: { n: 1 },
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': MODERN,
-      'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
-      'io.modelcontextprotocol/clientCapabilities': {}
-    }
+async function bridged(runs, ours, sdk) {
+  const calls = {
+    ours: () => ours.callTool({ name: 'health', arguments: {} }),
+    sdk: () => sdk.callTool({ name: NOOP.name, arguments: {} }),
+    here: () => ours.callTool({ name: 'text__stats', arguments: { text: 'one' } }),
+    there: () => ours.callTool({ name: 'text_at_b__stats', arguments: { text: 'one' } })
   }
-})
+  await inTurn(Object.keys(calls), (way) => latencies(calls[way], 50))
+  const [ratios, bridge, hops] = [[], [], []]
+  await times(runs, async () => {
+    const [one, other] = await inTurn(['ours', 'sdk'], async (way) => quantile(await latencies(calls[way], OVER_STDIO), 0.95))
+    ratios.push(one / other)
+    bridge.push(one)
+    const [here, there] = await inTurn(['here', 'there'], async (way) => quantile(await latencies(calls[way], HOPS), 0.5))
+    hops.push(there - here)
+  })
+  return { ratios, bridge, hops }
+}
+
+function bridgeRows({ ratios, bridge, hops }) {
+  return [
+    {
+      name: 'stdio bridge to a running node, p95 to the SDK over stdio',
+      unit: 'x',
+      goal: 2,
+      samples: ratios,
+      note: 'the tool health beside one that does nothing'
+    },
+    { name: 'stdio bridge to a running node, p95', unit: 'ms', goal: null, samples: bridge },
+    {
+      name: 'what a hop adds to a durable tool, p50',
+      unit: 'ms',
+      goal: 5,
+      samples: hops,
+      note: 'text.stats on another node beside the same here'
+    }
+  ]
+}
+
+const META = {
+  'io.modelcontextprotocol/protocolVersion': MODERN,
+  'io.modelcontextprotocol/clientInfo': { name: 'bench', version: '1' },
+  'io.modelcontextprotocol/clientCapabilities': {}
+}
+const BODY = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: NOOP.name, arguments: { n: 1 }, _meta: META } })
 const HEADERS = {
   'content-type': 'application/json',
   accept: 'application/json, text/event-stream',
@@ -209,15 +207,11 @@ async function manyTools() {
   const parts = await ourParts(tools)
   const registering = performance.now() - start
   serveMcp(serverEnd, parts)
-  let listed = null
-  const answered = new Promise((resolve) => {
-    clientEnd.onmessage = (message) => (message.id === 2 ? resolve((listed = message.result)) : resolve(null))
-  })
   await clientEnd.start()
-  const meta = JSON.parse(BODY).params._meta
   const asked = performance.now()
-  await clientEnd.send({ jsonrpc: '2.0', id: 2, method: 'tools/list', params: { _meta: meta } })
-  await answered
+  const answered = new Promise((resolve) => Object.assign(clientEnd, { onmessage: resolve }))
+  await clientEnd.send({ jsonrpc: '2.0', id: 2, method: 'tools/list', params: { _meta: META } })
+  const { result: listed } = await answered
   const listing = performance.now() - asked
   if (listed?.tools?.length !== TOOLS) throw new Error(`${listed?.tools?.length} tools were listed`)
   return [

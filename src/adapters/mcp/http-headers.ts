@@ -24,7 +24,7 @@ export function standardHeadersFault(
   if (protocolVersionHeader === undefined) return fault('the MCP-Protocol-Version header is missing')
   if (mcpMethodHeader === undefined) return fault('the Mcp-Method header is missing')
   if (mcpMethodHeader.trim() !== method) return fault('the Mcp-Method header is not the method of the body')
-  const member = NAMED[String(method)]
+  const member = typeof method === 'string' ? NAMED[method] : undefined
   const name = member !== undefined && isRecord(params) ? params[member] : undefined
   if (typeof name !== 'string') return null
   if (mcpNameHeader === undefined) return fault('the Mcp-Name header is missing')

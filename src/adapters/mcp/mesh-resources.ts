@@ -67,7 +67,7 @@ export class MeshResources implements ResourceSource {
       if (isFilled(value)) values[type] = value
     }
     const isText = Object.keys(values).every((type) => type === 'text')
-    return isText ? [{ uri, mimeType: 'text/plain', text: String(values.text ?? '') }] : this.#json(uri, values)
+    return isText ? [{ uri, mimeType: 'text/plain', text: typeof values.text === 'string' ? values.text : '' }] : this.#json(uri, values)
   }
 
   #json(uri: string, value: unknown): ReadResourceResult['contents'] {

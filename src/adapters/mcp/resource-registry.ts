@@ -55,12 +55,15 @@ export class ResourceRegistry implements ResourceSource {
 /** Several sources as one; of two resources with the same URI that of the earlier source counts. */
 export function joinResources(sources: readonly ResourceSource[]): ResourceSource {
   return {
-    list: async () => (await Promise.all(sources.map((source) => source.list()))).flat(),
+    list: async () => {
+      const all: Resource[] = []
+      for (const source of sources) all.push(...(await source.list()))
+      return all
+    },
     templates: async () => {
-      const all = await Promise.all(
-        sources.map((source): readonly ResourceTemplateType[] | Promise<readonly ResourceTemplateType[]> => source.templates?.() ?? [])
-      )
-      return all.flat()
+      const all: ResourceTemplateType[] = []
+      for (const source of sources) all.push(...((await source.templates?.()) ?? []))
+      return all
     },
     read: async (uri, signal) => {
       for (const source of sources) {

@@ -104,11 +104,14 @@ test('a2a_swarm gives every result once, and tells how far it is', async (t: Ass
   await world.settle()
   const { status, results } = (await run) as { status: string; results: { item: string; result: unknown }[] }
   t.is(status, 'completed')
-  t.alike(results.map(({ item, result }) => [item, result]).sort(), [
-    ['item 3', { n: 3 }],
-    ['one', { item: 'one' }],
-    ['two', { item: 'two' }]
-  ])
+  t.alike(
+    results.map(({ item, result }) => [item, result] as const).sort(([one], [other]) => one.localeCompare(other)),
+    [
+      ['item 3', { n: 3 }],
+      ['one', { item: 'one' }],
+      ['two', { item: 'two' }]
+    ]
+  )
   t.is(context.told.filter((line) => line.includes(': completed (')).length, 3)
 })
 

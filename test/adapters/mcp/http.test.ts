@@ -65,7 +65,7 @@ async function scene(t: Assert): Promise<Scene> {
     response.once('close', () => gone.abort())
     const principal: Principal = {
       kind: 'token',
-      name: String(request.headers.authorization ?? 'Bearer one').replace('Bearer ', ''),
+      name: (request.headers.authorization ?? 'Bearer one').replace('Bearer ', ''),
       tier: 0,
       sandboxId: null,
       scopes: ['read', 'send', 'admin']
