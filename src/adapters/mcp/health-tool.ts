@@ -1,4 +1,4 @@
-import type { ResourceManager, ResourceTelemetry } from './resource-manager.js'
+import type { ResourceManager, ResourceTelemetry } from './resource-limits.js'
 import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler } from './tool.js'
 
 /** Arguments of the health tool: none (spec mcp-runtime, ToolType Canonical Schemas). */

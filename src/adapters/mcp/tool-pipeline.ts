@@ -1,7 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
-import type { ReleaseSlot, ResourceManager } from './resource-manager.js'
+import type { ReleaseSlot, ResourceManager } from './resource-limits.js'
 import type { RunIds } from './run-ids.js'
 import { RunSignal } from './run-signal.js'
 import { createError, structuredErrorOf, type StructuredError } from './structured-error.js'
