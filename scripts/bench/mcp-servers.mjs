@@ -27,7 +27,7 @@ export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
       import(dist('agents/compile-schema.js')),
       import(dist('mcp/tool-registry.js')),
       import(dist('mcp/tool-catalog.js')),
-      import(dist('mcp/resource-manager.js')),
+      import(dist('mcp/resource-limits.js')),
       import(dist('mcp/run-ids.js')),
       import(dist('system/system-clock.js'))
     ])

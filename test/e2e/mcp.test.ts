@@ -105,7 +105,7 @@ test('a call from a client passes the rules of the node it reaches: refused by t
     ['sleeper__lullaby']
   )
   const { messages } = await here.sdk.getPrompt({ name: 'sleeper__lullaby', arguments: { who: 'Ada' } })
-  t.is((messages[0]?.content as { text: string }).text, 'Sing Ada to sleep, {softly}.')
+  t.is((messages as { content: { text: string } }[])[0]?.content.text, 'Sing Ada to sleep, {softly}.')
 })
 
 test('cards, documents, results of swarms and the audit log are resources', async (t) => {
