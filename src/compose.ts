@@ -1,7 +1,6 @@
 import type Corestore from 'corestore'
 import { messageOf, NodeError } from './kit/errors.js'
 import { keyToText } from './kit/ids.js'
-import type { CompileSchema } from './kit/sign.js'
 import { shown } from './kit/text.js'
 import { decodeInviteCode } from './domain/membership/invite-code.js'
 import type { Audit } from './ports/audit.js'
@@ -11,7 +10,6 @@ import type { BackupInfo, BackupRequest, Problem } from './ports/node-api.js'
 import type { PolicySource } from './ports/policy.js'
 import type { NodeStore } from './ports/storage.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
-import { AgentFiles } from './adapters/agents/agent-source.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import type { DocumentCores } from './adapters/mesh/document-cores.js'
 import { foundMesh, joinMesh, reopenMesh } from './adapters/mesh/mesh.js'
@@ -44,6 +42,7 @@ import {
 } from './open-home.js'
 import type { StartOptions, StartParts } from './open-home.js'
 import { type NodeRecord, nodeRecord, type StoredRecord } from './node-record.js'
+import { openAgents, type OpenedAgents } from './open-agents.js'
 import { MESH, NODE, type RunningNode, serveNode } from './running-node.js'
 import { bindHttp } from './serve-http.js'
 import { Unwind } from './unwind.js'
@@ -101,8 +100,12 @@ async function start(parts: StartParts): Promise<RunningNode> {
   const shared = openDocuments(parts)
   const guarded = guardLedger(parts, ledger)
   const mesh = await openMesh({ ...parts, store, documents, shared, audit, record, stored, state, ledger: guarded })
-  const found = (): readonly Problem[] => [...problems(), ...guarded.problems()]
-  const node = buildNode(parts, { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt })
+  // One for node and agents: equal schemas share their checks.
+  const compileSchema = createSchemaCompiler()
+  const agents = openAgents(parts, { compileSchema, store: documents })
+  const found = (): readonly Problem[] => [...problems(), ...guarded.problems(), ...agents.problems()]
+  const making = { mesh, documents, shared, ledger: guarded, audit, problems: found, record, policy, startedAt }
+  const node = buildNode(parts, { ...making, agents, compileSchema })
   unwind.add('node', () => node.close())
   await node.start()
   if (code !== null) await mesh.settled()
@@ -113,7 +116,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
     const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
     return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
   }
-  return await serveNode(parts, { node, mesh, backup, http })
+  return await serveNode(parts, { node, mesh, backup, http, tools: agents.tools })
 }
 
 interface NodeMaking {
@@ -126,15 +129,15 @@ interface NodeMaking {
   readonly record: NodeRecord
   readonly policy: PolicySource
   readonly startedAt: number
+  readonly agents: OpenedAgents
+  readonly compileSchema: NodeParts['compileSchema']
 }
 
 function buildNode(
   parts: StartParts,
-  { mesh, documents, shared, ledger, audit, problems, record, policy, startedAt }: NodeMaking
+  { mesh, documents, shared, ledger, audit, problems, record, policy, startedAt, agents, compileSchema }: NodeMaking
 ): NodeCore {
   const { home, config } = parts.options
-  // One for node and agents: equal schemas share their checks.
-  const compileSchema = createSchemaCompiler()
   return createNode({
     clock: parts.clock,
     ids: randomIds(),
@@ -155,7 +158,7 @@ function buildNode(
     log: mesh.log,
     pairing: mesh.pairing,
     documents: shared,
-    agents: agentSource(parts, compileSchema),
+    agents: agents.source,
     policy,
     settings: settingsOf(config),
     process: { pid: process.pid, home: home.home, network: record.network, version: VERSION, socket: home.socket, startedAt }
@@ -241,18 +244,4 @@ async function reopen(
 
 function rolledBack(place: string): NodeError {
   return new NodeError('STORE_DAMAGED', `the store ${place} has lost what it held: it is damaged, or an older copy`)
-}
-
-function agentSource({ options, clock, telemetry }: StartParts, compileSchema: CompileSchema): AgentFiles {
-  const { config, home, extraAgentDirs } = options
-  return new AgentFiles({
-    dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
-    runDir: home.run,
-    grants: config.agents.grants,
-    starters: config.agents.starters,
-    env: { ...process.env, A2A_NODE_HOME: home.home },
-    clock,
-    compileSchema,
-    log: (level, message, fields) => telemetry.log(level, message, fields)
-  })
 }

@@ -1,6 +1,7 @@
 import { type ErrorCode, NodeError } from './kit/errors.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
 import { startControlServer } from './adapters/control/server.js'
+import { shownConfig } from './config/settings.js'
 import type { HttpListener } from './adapters/http/listener.js'
 import type { Mesh } from './adapters/mesh/mesh-node.js'
 import { createApi, nodeInfo } from './node/api.js'
@@ -44,6 +45,7 @@ export interface Served {
   readonly mesh: Mesh
   readonly backup: ApiHost['backup']
   readonly http: HttpListener | null
+  readonly tools: ApiHost['tools']
 }
 
 /** Opens the control API of a node that is up, and what is served over it. */
@@ -77,7 +79,7 @@ class ComposedNode implements RunningNode {
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(parts: StartParts, { node, mesh, backup, http }: Served) {
+  constructor(parts: StartParts, { node, mesh, backup, http, tools }: Served) {
     const { home, config } = parts.options
     this.#parts = parts
     this.#mesh = mesh
@@ -87,7 +89,8 @@ class ComposedNode implements RunningNode {
     })
     this.#host = {
       node,
-      config: { path: home.configFile, config: { ...config, given: [...config.given] } },
+      config: { path: home.configFile, config: { ...shownConfig(config), given: [...config.given] } },
+      tools,
       backup,
       stop: () => void parts.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,

@@ -6,6 +6,7 @@ import { DOC_COMMANDS } from './doc-commands.js'
 import { MCP_COMMANDS } from './mcp-commands.js'
 import { GATEWAY_COMMANDS } from './gateway-commands.js'
 import { SWARM_COMMANDS } from './swarm-commands.js'
+import { TOOL_COMMANDS } from './tool-commands.js'
 
 /** One option of a command. */
 export interface OptionSpec {
@@ -236,7 +237,8 @@ const AGENTS: readonly CommandSpec[] = [
     options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT],
     more: ['- as json reads it from stdin.', '', 'Example: a2a-node call - text.stats \'{"text":"hello"}\''],
     load: async () => (await import('./commands/call.js')).call
-  }
+  },
+  { name: 'tools', about: 'tools of the MCP servers that this node imports', group: 'Agents', sub: TOOL_COMMANDS }
 ]
 
 const WORK: readonly CommandSpec[] = [

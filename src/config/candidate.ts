@@ -11,6 +11,8 @@ export interface Candidate {
   readonly where: string
   /** 1-based line of the file; null outside of it. */
   readonly line: number | null
+  /** The line of what stands at a place inside a value of the file, or of what is nearest above it. */
+  readonly lineAt?: (path: readonly PropertyKey[]) => number
 }
 
 /** What is wrong with one given value or key. */

@@ -21,7 +21,8 @@ export function readEnv(env: Readonly<Record<string, string | undefined>>): {
   for (const [name, text] of Object.entries(env)) {
     if (!name.startsWith(PREFIX) || text === undefined || OTHERS.has(name)) continue
     const named = known.get(name)
-    if (named === undefined) faults.push(...unknown(name, [...known.keys()]))
+    if (named?.setting.form === 'servers') faults.push(fileOnly(name))
+    else if (named === undefined) faults.push(...unknown(name, [...known.keys()]))
     else candidates.push({ path: named.path, value: fromText(text, named), source: 'env', where: name, line: null })
   }
   // The short name is the documented one: it stands before the long one and wins.
@@ -37,6 +38,11 @@ function knownNames(): Map<string, NamedSetting> {
     if (named !== undefined) names.set(name, named)
   }
   return names
+}
+
+/** Whoever sets the environment of a start must not name what it runs. */
+function fileOnly(name: string): ConfigFault {
+  return { where: 'environment', line: null, key: name, reason: 'is taken from the config file only', allowed: null, nearest: [] }
 }
 
 function unknown(name: string, known: readonly string[]): ConfigFault[] {

@@ -45,12 +45,25 @@ export async function parseConfigText(text: string, file: string): Promise<FileV
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const error = doc.errors[0]
   if (error !== undefined) throw invalid(file, lines.linePos(error.pos[0]).line, error.message)
+  // A place in a mapping is that of its key: the value may begin lines below.
+  const lineOf = (node: unknown, [step, ...rest]: readonly PropertyKey[]): number | null => {
+    if (step === undefined) return null
+    if (yaml.isSeq(node)) return lineOf(node.items[Number(step)], rest) ?? startOf(node.items[Number(step)])
+    if (!yaml.isMap(node)) return null
+    const pair = node.items.find(({ key }) => String(yaml.isScalar(key) ? key.value : key) === String(step))
+    return pair === undefined ? null : (lineOf(pair.value, rest) ?? startOf(pair.key))
+  }
+  const startOf = (node: unknown): number | null => {
+    const at = (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0]
+    return at === undefined ? null : lines.linePos(at).line
+  }
   const entries = (map: unknown): Entry[] | null => {
     if (map === null || (yaml.isScalar(map) && map.value === null)) return []
     if (!yaml.isMap(map)) return null
     return map.items.map(({ key, value }) => {
       const line = lines.linePos((key as { range?: [number] | null } | null)?.range?.[0] ?? 0).line
-      return { name: String(yaml.isScalar(key) ? key.value : key), line, node: value, value: plainValue(value, doc) }
+      const lineAt = (path: readonly PropertyKey[]): number => lineOf(value, path) ?? line
+      return { name: String(yaml.isScalar(key) ? key.value : key), line, node: value, value: plainValue(value, doc), lineAt }
     })
   }
   const sections = entries(doc.contents)
@@ -66,6 +79,7 @@ interface Entry {
   readonly line: number
   readonly node: unknown
   readonly value: unknown
+  readonly lineAt: (path: readonly PropertyKey[]) => number
 }
 
 function plainValue(node: unknown, doc: Document): unknown {
@@ -104,9 +118,9 @@ class SectionReader implements FileValues {
     } else for (const entry of entries) this.#entry(name, keys, entry)
   }
 
-  #entry(section: string, keys: readonly string[], { name, line, value }: Entry): void {
+  #entry(section: string, keys: readonly string[], { name, line, value, lineAt }: Entry): void {
     const path = `${section}.${name}`
-    if (keys.includes(name)) this.candidates.push({ path, value, source: 'file', where: `${this.#file}:${line}`, line })
+    if (keys.includes(name)) this.candidates.push({ path, value, source: 'file', where: `${this.#file}:${line}`, line, lineAt })
     else {
       const near = nearest(name, keys).map((one) => `${section}.${one}`)
       this.#fault({ line, key: path, reason: 'no such key', allowed: keys.join(', '), nearest: near })

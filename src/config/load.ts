@@ -4,6 +4,7 @@ import { NodeError } from '../kit/errors.js'
 import { type Candidate, checkValue, type ConfigFault, faultText } from './candidate.js'
 import { readEnv } from './env.js'
 import { readConfigFile } from './file.js'
+import { serverFaults } from './mcp-servers.js'
 import { allSettings, type Config, type ConfigSource, type NamedSetting } from './settings.js'
 
 /** What a start is configured by. */
@@ -59,11 +60,23 @@ class Loader {
   check(candidate: Candidate): void {
     const named = this.#settings.get(candidate.path)
     if (named === undefined) return
+    if (named.setting.form === 'servers') return this.#checkServers(candidate, named)
     const result = checkValue(candidate.value, named)
     const reason = result.ok ? this.#placeFault(candidate, named) : result.reason
     if (reason !== null) this.#fault(candidate, named, reason)
     else if (result.ok)
       this.#values.set(candidate, named.setting.form === 'directories' ? this.#absolute(candidate, result.value as string[]) : result.value)
+  }
+
+  /** Each fault at its own line, and without the values: some are secrets. */
+  #checkServers(candidate: Candidate, named: NamedSetting): void {
+    const result = named.setting.schema.safeParse(candidate.value)
+    if (result.success) return void this.#values.set(candidate, result.data)
+    for (const { path: at, reason } of serverFaults(result.error)) {
+      const line = candidate.lineAt?.(at) ?? candidate.line
+      const where = line === null ? candidate.where : candidate.where.replace(/:\d+$/, `:${line}`)
+      this.faults.push({ where, line, key: [named.path, ...at.map(String)].join('.'), reason, allowed: null, nearest: [] })
+    }
   }
 
   /** Rules between settings. */

@@ -1,7 +1,11 @@
 import { z } from 'zod'
+import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 
-/** How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are comma-separated in the environment. */
-export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories'
+/**
+ * How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
+ * comma-separated in the environment; `servers` is a mapping, and stands in the file only: it names programs to run.
+ */
+export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories' | 'servers'
 
 /** One setting: its check, default and words. */
 export interface Setting<T> {
@@ -13,6 +17,8 @@ export interface Setting<T> {
   /** What is allowed, for people. */
   readonly allowed: string
   readonly about: string
+  /** The value as it may be shown; absent: as it is. */
+  readonly show?: (value: unknown) => unknown
 }
 
 /** Settings by section and key. */
@@ -200,7 +206,16 @@ export const SETTINGS = {
       ['auto', 'all', 'search'],
       'auto',
       'What tools/list shows of the mesh: every tool, or tools to find and call them; auto changes to those above 100 tools.'
-    )
+    ),
+    servers: define<Readonly<Record<string, McpServerSetting>>>({
+      schema: mcpServersSchema,
+      fallback: {},
+      form: 'servers',
+      unit: null,
+      allowed: `a mapping of at most ${MAX_MCP_SERVERS} names, each with command or url; in the config file only`,
+      about: 'MCP servers whose tools this node offers, each as an agent of that name.',
+      show: shownServers
+    })
   },
   tools: {
     defaultTimeoutMs: duration(
@@ -270,6 +285,19 @@ export function allSettings(table: SettingTable = SETTINGS): NamedSetting[] {
   return Object.entries(table).flatMap(([section, keys]) =>
     Object.entries(keys).map(([key, setting]) => ({ path: `${section}.${key}`, section, key, setting }))
   )
+}
+
+/** A value of a setting without what must not be shown. */
+export function shownValue({ setting }: NamedSetting, value: unknown): unknown {
+  return setting.show === undefined ? value : setting.show(value)
+}
+
+/** The settings without what must not be shown. */
+export function shownConfig(config: Config): Record<string, Record<string, unknown>> {
+  const values = config as unknown as Record<string, Record<string, unknown>>
+  const sections: Record<string, Record<string, unknown>> = {}
+  for (const one of allSettings()) (sections[one.section] ??= {})[one.key] = shownValue(one, values[one.section]?.[one.key])
+  return sections
 }
 
 /** `swarm.leaseMs` becomes `A2A_NODE_SWARM_LEASE_MS`. */

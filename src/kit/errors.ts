@@ -18,6 +18,7 @@ export const ERROR_CODES = {
   TASK_NOT_FOUND: { retryable: false, next: ['a2a-node tasks'] },
   SWARM_NOT_FOUND: { retryable: false, next: ['a2a-node swarm ls'] },
   DOCUMENT_NOT_FOUND: { retryable: true, next: ['a2a-node doc ls'] },
+  TOOL_SERVER_NOT_FOUND: { retryable: false, next: ['a2a-node tools ls', 'a2a-node config path'] },
   APPROVAL_NOT_FOUND: { retryable: false, next: ['a2a-node approvals ls'] },
   CLIENT_NOT_FOUND: { retryable: false, next: ['a2a-node connect'] },
   INVITE_NOT_FOUND: { retryable: false, next: ['a2a-node invite ls'] },

@@ -5,6 +5,7 @@ import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { ImportedTools } from '../ports/imported-tools.js'
 import type { BackupInfo, BackupRequest, CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName } from '../ports/node-api.js'
 import { callCapability, followMessage, listAgents, sendText, showAgent } from './api-messages.js'
 import { decideApproval, listApprovals, showApproval } from './api-approvals.js'
@@ -28,6 +29,7 @@ import { cancelTask, listTasks, showTask, watchTasks } from './api-tasks.js'
 import { setSettings, showSettings } from './mesh-settings.js'
 import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers } from './api-watches.js'
 import { documentCalls, documentWatches } from './api-documents.js'
+import { toolCalls } from './api-tools.js'
 import type { NodeCore } from './node.js'
 import { agentProblems } from './problems.js'
 
@@ -43,6 +45,8 @@ export interface ApiHost {
   readonly node: NodeCore
   /** Where `config show` of the running node comes from. */
   readonly config: { readonly path: string; readonly config: unknown }
+  /** The imported MCP servers. */
+  readonly tools: ImportedTools
   /** Writes a backup of this node. */
   backup(request: BackupRequest): Promise<BackupInfo>
   /** Begins a clean stop; it must not wait for the call that asked for it. */
@@ -127,6 +131,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'tasks.list': ['read', (params) => listTasks(node, params, by)],
     'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
     'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
+    ...toolCalls(host.tools),
     ...swarmCalls(node, by),
     ...policyCalls(node, principal),
     ...tokenCalls(node, principal),

@@ -13,7 +13,7 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { HostOutcome } from './agents.js'
 import type { Directory } from './directory.js'
-import { completedBy, ENDINGS, failed, responseOf } from './endings.js'
+import { completedBy, ENDINGS, failedBy, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import type { LedgerRoom } from './ledger-room.js'
 import type { Recording } from './inbox.js'
@@ -172,7 +172,7 @@ export class CalleeRequests {
         const response = completedBy(run, outcome.result)
         return concluded({ status: 'completed', response }, response)
       }
-      const end = failed(outcome.code, outcome.message)
+      const end = failedBy(outcome)
       const { response, changes } = concluded(end, responseOf(run, end))
       return { response, changes: record !== null && outcome.code === 'OVERLOADED' ? this.#parts.book.removal(record) : changes }
     } catch (error) {

@@ -41,6 +41,21 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
   return { status: 'failed', error: new NodeError(code, message).toBody() }
 }
 
+/** How an agent says that it failed, with the details that it gives. */
+export function failedBy({
+  code,
+  message,
+  data
+}: {
+  readonly code: ErrorCode
+  readonly message: string
+  readonly data?: unknown
+}): Ending & {
+  readonly status: 'failed'
+} {
+  return { status: 'failed', error: new NodeError(code, message, data === undefined ? {} : { data }).toBody() }
+}
+
 function unknown(message: string): Ending & { readonly status: 'unknown' } {
   return { status: 'unknown', error: new NodeError('TIMEOUT', message).toBody() }
 }

@@ -15,7 +15,7 @@ import type { AgentHost, HostOutcome } from './agents.js'
 import { Canceled } from './canceled.js'
 import { threadOf } from './incoming.js'
 import type { Incoming, Thread } from './incoming.js'
-import { ENDINGS, notBegun, responseOf } from './endings.js'
+import { ENDINGS, failedBy, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
 import type { Claim, Piece } from './in-flight.js'
@@ -327,7 +327,7 @@ export class Work {
     // An end that is not durable may come out otherwise after a crash, so it is not shown before.
     await (piece.ending = this.#finish(piece, outcome))
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
-    else tasks.fail(piece.taskId, new NodeError(outcome.code, outcome.message).toBody())
+    else tasks.fail(piece.taskId, failedBy(outcome).error)
     this.#inFlight.remove(piece)
   }
 

@@ -25,6 +25,8 @@ export type AgentOutcome =
       /** FORBIDDEN: nobody has granted the agent what it needs for any task. */
       readonly code: 'TASK_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
       readonly message: string
+      /** Typed details for the caller, e.g. `retryAfter` in seconds. JSON. */
+      readonly data?: unknown
     }
 
 /** What a running agent may use. */

@@ -16,6 +16,7 @@ import type {
   PolicyTestResult,
   RenamedInPolicy
 } from './policy-api.js'
+import type { ImportedServerInfo } from './imported-tools.js'
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
@@ -328,6 +329,13 @@ export interface Calls extends DocumentCalls, TokenCalls {
   'tasks.list': { params: TaskQuery; result: TaskList }
   'tasks.show': { params: { readonly id: string }; result: TaskInfo & { readonly events: readonly TaskEventInfo[] } }
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
+  /** The imported MCP servers of this node and their tools. */
+  'tools.list': { params: Record<string, never>; result: { readonly servers: readonly ImportedServerInfo[] } }
+  /** Asks one server, or all, for its tools now. `accept` (of one server): the list that it gives is in force from then on. */
+  'tools.refresh': {
+    params: { readonly server?: string; readonly accept?: boolean }
+    result: { readonly servers: readonly ImportedServerInfo[] }
+  }
   'policy.show': { params: Record<string, never>; result: PolicyInfo }
   'policy.test': { params: PolicyTestQuery; result: PolicyTestResult }
   'approvals.list': { params: Record<string, never>; result: { readonly approvals: readonly ApprovalInfo[] } }

@@ -66,7 +66,7 @@ test('flags stand over environment over file over defaults, whatever is given', 
 /** For settings that take less than others of their form. */
 const OWN_SAMPLES: Readonly<Record<string, string>> = { 'swarm.leaseMs': '9s', 'http.origins': 'https://a.example,http://b:1' }
 
-test('every setting can be given by its variable', async (t: Assert) => {
+test('every setting but the servers to run can be given by its variable', async (t: Assert) => {
   const samples: Record<string, string> = {
     text: 'h:1',
     number: '7',
@@ -76,6 +76,7 @@ test('every setting can be given by its variable', async (t: Assert) => {
     directories: '/a,/b'
   }
   for (const { path: name, setting } of allSettings()) {
+    if (setting.form === 'servers') continue
     const choice = setting.allowed.includes(' | ') ? setting.allowed.split(' | ').at(-1) : samples[setting.form]
     const value = OWN_SAMPLES[name] ?? choice ?? ''
     const { config } = await loadConfig({ file: '/nowhere', env: { [envName(name)]: value } })

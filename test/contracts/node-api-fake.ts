@@ -16,6 +16,7 @@ import type {
   WatchName,
   Watches
 } from '../../src/ports/node-api.js'
+import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 import type { ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
 import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
@@ -39,6 +40,7 @@ export interface FakeState {
   readonly events?: readonly EventInfo[]
   readonly status?: Partial<StatusInfo>
   readonly approvals?: readonly ApprovalInfo[]
+  readonly servers?: readonly ImportedServerInfo[]
   /** What a rename tells of the policy. */
   readonly renamed?: readonly RenamedInPolicy[]
   /** What a send or call is told to wait for before its reply. */
@@ -197,6 +199,13 @@ export class FakeNodeApi implements NodeApi {
         unasked: [],
         approvalTimeoutMs: 300_000
       }),
+      'tools.list': () => ({ servers: state.servers ?? [] }),
+      'tools.refresh': ({ server, accept }) => {
+        if (accept === true && server === undefined) throw new NodeError('USAGE', 'name the server')
+        const servers = (state.servers ?? []).filter(({ name }) => server === undefined || name === server)
+        if (server !== undefined && servers.length === 0) throw new NodeError('TOOL_SERVER_NOT_FOUND', `no ${server}`)
+        return { servers }
+      },
       'approvals.list': () => ({ approvals: state.approvals ?? [] }),
       'approvals.allow': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND'),
       'approvals.deny': ({ id }) => found(state.approvals, id, 'APPROVAL_NOT_FOUND')

@@ -94,9 +94,16 @@ function lookSuite(check: CheckApi): void {
     t.alike((await api.call('invite.list', {})).invites, [])
     t.alike((await api.call('swarm.list', {})).swarms, [])
     t.alike((await api.call('tasks.list', {})).tasks, [])
+    t.alike((await api.call('tools.list', {})).servers, [])
     t.alike((await api.call('approvals.list', {})).approvals, [])
     const { file, rules, fault } = await api.call('policy.show', {})
     t.alike([file.endsWith('/policy.yaml'), rules, fault], [true, [], null])
+  })
+
+  check('tool lists are accepted one server at a time, and of configured servers', async (t: Assert, api) => {
+    t.alike((await api.call('tools.refresh', {})).servers, [])
+    t.is(await codeOf(api.call('tools.refresh', { accept: true })), 'USAGE')
+    t.is(await codeOf(api.call('tools.refresh', { server: 'nobody' })), 'TOOL_SERVER_NOT_FOUND')
   })
 
   check('agents are local, carry the node name in their address, and can be shown by it', async (t: Assert, api) => {

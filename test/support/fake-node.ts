@@ -12,6 +12,7 @@ import { createNode, type NodeCore } from '../../src/node/node.js'
 import type { NodeParts, NodeSettings } from '../../src/node/parts.js'
 import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import type { Audit, AuditEvent } from '../../src/ports/audit.js'
+import type { ImportedTools } from '../../src/ports/imported-tools.js'
 import type { Ledger } from '../../src/ports/ledger.js'
 import type { NodeApi, Principal } from '../../src/ports/node-api.js'
 import { countingIds } from './counting-ids.js'
@@ -23,6 +24,14 @@ import { FakeStore } from './fake-store.js'
 import { ManualClock } from './manual-clock.js'
 import { StreamNet } from './memory-streams.js'
 import { type Actor, actor, founded, hash, inviteTerms, verify } from './membership.js'
+
+/** A node that imports nothing. */
+const NO_SERVERS: ImportedTools = {
+  list: () => [],
+  refresh: (server) =>
+    server === null ? Promise.resolve([]) : Promise.reject(new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server ${server} here`)),
+  problems: () => []
+}
 
 /** Settings of a node under test, as shipped but for a shorter swarm. */
 export const SETTINGS: NodeSettings = {
@@ -204,6 +213,7 @@ export class World {
       node: core,
       config: { path: '/home/config.yaml', config: {} },
       stop: () => {},
+      tools: NO_SERVERS,
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
       isStopping: () => false,
       http: () => null

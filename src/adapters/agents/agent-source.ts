@@ -30,6 +30,8 @@ export interface AgentFilesOptions {
   readonly grants: readonly string[]
   /** Offer `host`, `text` and `files`; they come before all files. */
   readonly starters: boolean
+  /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
+  readonly groups?: ProcessGroups
   readonly clock: Clock
   /** Default: one of its own. Given the node's, equal schemas share their checks. */
   readonly compileSchema?: CompileSchema
@@ -76,7 +78,7 @@ export class AgentFiles implements AgentSource {
   constructor(options: AgentFilesOptions) {
     this.#options = options
     const { runDir, clock, grants, env = process.env, log = () => {} } = options
-    this.#parts = { groups: new ProcessGroups(runDir), clock, env, log }
+    this.#parts = { groups: options.groups ?? new ProcessGroups(runDir), clock, env, log }
     this.#compileSchema = options.compileSchema ?? createSchemaCompiler()
     this.#starters = options.starters ? createStarters({ grants, clock }) : []
   }

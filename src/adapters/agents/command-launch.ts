@@ -21,7 +21,8 @@ export interface Launch {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
-  readonly requestId: string
+  /** null: it serves many. */
+  readonly requestId: string | null
 }
 
 /** A program that was started, as a process group of its own. */

@@ -195,6 +195,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'approvals.show': z.strictObject({ id: ref }),
   'approvals.allow': approval,
   'approvals.deny': approval,
+  'tools.list': none,
+  'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: z.boolean().exactOptional() }),
   'documents.list': none,
   'documents.show': z.strictObject({ document }),
   'documents.create': z.strictObject({ name: document, see: rule.exactOptional(), write: rule.exactOptional() }),

@@ -1,0 +1,105 @@
+import path from 'node:path'
+import { NodeError } from './kit/errors.js'
+import type { CompileSchema } from './kit/sign.js'
+import { tierFromText } from './domain/routing/tier.js'
+import type { AgentSource, HostedAgent } from './ports/agent-runtime.js'
+import type { ImportedTools } from './ports/imported-tools.js'
+import type { Problem } from './ports/node-api.js'
+import type { NodeStore } from './ports/storage.js'
+import { AgentFiles } from './adapters/agents/agent-source.js'
+import { hostAgent } from './adapters/agents/hosted-agent.js'
+import { ProcessGroups } from './adapters/agents/process-groups.js'
+import { programStarter } from './adapters/agents/program-starter.js'
+import { connectionsTo, type ImportedAddress } from './adapters/mcp/imported-connection.js'
+import { ListTags } from './adapters/mcp/imported-http.js'
+import { ImportedServers } from './adapters/mcp/imported-servers.js'
+import type { ImportedServerSpec } from './adapters/mcp/imported-server.js'
+import type { McpServerSetting } from './config/mcp-servers.js'
+import { joinAgents } from './joined-agents.js'
+import type { StartParts } from './open-home.js'
+import { VERSION } from './version.js'
+
+/** The agents of a node: those of files, the starters, and its imported MCP servers. */
+export interface OpenedAgents {
+  readonly source: AgentSource
+  readonly tools: ImportedTools
+  /** What is wrong with the imported servers. */
+  problems(): readonly Problem[]
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Makes the sources of agents. Nothing is read or started before they are loaded. */
+export function openAgents(
+  { options, clock, telemetry }: StartParts,
+  { compileSchema, store }: { readonly compileSchema: CompileSchema; readonly store: NodeStore }
+): OpenedAgents {
+  const { config, home, extraAgentDirs } = options
+  const env: Environment = { ...process.env, A2A_NODE_HOME: home.home }
+  const groups = new ProcessGroups(home.run)
+  const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
+  const files = new AgentFiles({
+    dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
+    runDir: home.run,
+    grants: config.agents.grants,
+    starters: config.agents.starters,
+    groups,
+    env,
+    clock,
+    compileSchema,
+    log
+  })
+  // A server of others has no business with the home of this node.
+  const programs = programStarter(groups, { ...env, A2A_NODE_HOME: undefined })
+  const servers = Object.entries(config.mcp.servers).map(([name, setting]) => {
+    const spec = specOf(name, setting, home.configFile)
+    const address = (): ImportedAddress => addressOf(name, setting, { env, dir: path.dirname(home.configFile) })
+    const { maxOutputBytes } = spec
+    return { spec, open: connectionsTo({ address, programs, clock, version: VERSION, maxOutputBytes, tags: new ListTags(), fetch }) }
+  })
+  const hosting = (parts: Omit<Parameters<typeof hostAgent>[0], 'clock'>): ReturnType<typeof hostAgent> => hostAgent({ ...parts, clock })
+  const imported = new ImportedServers({ servers, store, compileSchema, clock, chance: Math.random, log, hostAgent: hosting })
+  let taken: readonly HostedAgent[] = []
+  const source = joinAgents([files, imported], (agents) => {
+    taken = agents
+  })
+  return { source, tools: imported, problems: () => [...imported.problems(), ...taken.map(takenProblem)] }
+}
+
+type ImportedLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
+
+function takenProblem({ definition }: HostedAgent): Problem {
+  const { id, source } = definition
+  return {
+    code: 'AGENT_ID_TAKEN',
+    message: `${source}: mcp.servers.${id}: an agent ${id} is on this node already: call the server otherwise`,
+    next: 'a2a-node config path'
+  }
+}
+
+function specOf(name: string, setting: McpServerSetting, source: string): ImportedServerSpec {
+  const { tier, url, ...rest } = setting
+  return { ...rest, name, source, url, transport: url === null ? 'stdio' : 'http', tier: tier === null ? null : tierFromText(tier) }
+}
+
+/** Where a server is, with its secrets. @throws NodeError CONFIG_INVALID when a variable is not set */
+function addressOf(
+  name: string,
+  setting: McpServerSetting,
+  { env, dir }: { readonly env: Environment; readonly dir: string }
+): ImportedAddress {
+  const { command, url, cwd } = setting
+  const given = (values: Readonly<Record<string, string>>): Record<string, string> =>
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, resolved(value, env, `mcp.servers.${name}: ${key}`)]))
+  if (url !== null) return { kind: 'http', url, headers: given(setting.headers) }
+  const [program = '', ...args] = command ?? []
+  return { kind: 'stdio', program: { command: [program, ...args], env: given(setting.env), cwd: path.resolve(dir, cwd ?? '.') } }
+}
+
+function resolved(value: string, env: Environment, place: string): string {
+  const variable = /^env:([A-Za-z_][A-Za-z0-9_]*)$/.exec(value)?.[1]
+  if (variable === undefined) return value
+  const found = env[variable]
+  if (found !== undefined) return found
+  throw new NodeError('CONFIG_INVALID', `${place}: the variable ${variable} is not set in the environment of this node`)
+}

@@ -1,0 +1,67 @@
+import type { Problem } from './node-api.js'
+
+/** One tool of an imported MCP server. */
+export interface ImportedToolInfo {
+  /** As the server calls it. */
+  readonly name: string
+  /** Its capability on the agent of the server. */
+  readonly capability: string
+  readonly description: string
+  /** JSON Schema of its input, of a large one the outline; `{}` for a tool that cannot be used. */
+  readonly inputSchema: unknown
+  /** May it be called now? */
+  readonly offered: boolean
+  /** Why it is not offered; null when it is. */
+  readonly reason: string | null
+}
+
+/** A tool whose definition is another one than the one that was accepted. */
+export interface ToolChange {
+  readonly name: string
+  readonly parts: readonly ('description' | 'inputSchema' | 'outputSchema')[]
+  /** As the server describes it now. */
+  readonly description: string
+}
+
+/** How the tool list of a server differs from the one that was accepted. */
+export interface ToolListChange {
+  readonly added: readonly string[]
+  readonly removed: readonly string[]
+  readonly changed: readonly ToolChange[]
+}
+
+/** `starting`: the program or the connection comes up; `failed`: it did not, and is tried again. */
+export type ImportedServerState = 'idle' | 'starting' | 'ready' | 'failed' | 'closed'
+
+/** One imported MCP server, as it stands now. */
+export interface ImportedServerInfo {
+  readonly name: string
+  /** Id of the agent that offers its tools. */
+  readonly agent: string
+  readonly transport: 'stdio' | 'http'
+  readonly state: ImportedServerState
+  readonly tools: readonly ImportedToolInfo[]
+  /** sha256 of the tool list in force; null while there is none. */
+  readonly pinned: string | null
+  readonly pinnedBy: 'config' | 'first-sight' | 'accepted' | null
+  /** sha256 of the list that the server gives now, where it is another one; null: the same, or unknown. */
+  readonly listed: string | null
+  readonly change: ToolListChange | null
+  readonly lastError: string | null
+  /** ISO time of the last list that the server gave. */
+  readonly lastListedAt: string | null
+  /** Starts after the first. */
+  readonly restarts: number
+}
+
+/** The MCP servers of the config. */
+export interface ImportedTools {
+  list(): readonly ImportedServerInfo[]
+  /**
+   * Asks servers for their tools now (null: all) and waits for what comes of it. `accept`: the list that the server gives is
+   * the one in force from then on. @throws NodeError TOOL_SERVER_NOT_FOUND, CONFLICT when the config pins another list.
+   */
+  refresh(server: string | null, accept: boolean): Promise<readonly ImportedServerInfo[]>
+  /** What is wrong with them now, for `status`. */
+  problems(): readonly Problem[]
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env node
+// A small MCP server on stdio for tests: its tools and its manners come from a JSON file that the test writes anew at will.
+// {"tools": [...], "era": "legacy"|"modern", "manners": {...}}. Arguments: the file, then a file to which each call is noted.
+import fs from 'node:fs'
+import readline from 'node:readline'
+
+const [, , file, notes] = process.argv
+const plan = () => JSON.parse(fs.readFileSync(file, 'utf8'))
+const note = (text) => (notes === undefined ? undefined : fs.appendFileSync(notes, `${text}\n`))
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+
+note(`start ${process.pid}`)
+if (plan().stubborn === true) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {})
+if (plan().exit !== undefined) {
+  process.stderr.write('cannot go on: no licence\n')
+  process.exit(plan().exit)
+}
+if (plan().garbage !== undefined) for (let i = 0; i < plan().garbage; i++) process.stdout.write(`loading part ${i} ...\n`)
+
+const watcher = fs.watchFile(file, { interval: 20 }, () => {
+  if (plan().announce !== false) send({ method: 'notifications/tools/list_changed' })
+})
+watcher.unref()
+
+const calls = {
+  echo: (args) => ({ content: [{ type: 'text', text: String(args.text ?? '') }] }),
+  add: ({ a, b }) => ({ content: [{ type: 'text', text: JSON.stringify({ sum: a + b }) }], structuredContent: { sum: a + b } }),
+  lie: () => ({ content: [], structuredContent: { sum: 'not a number' } }),
+  fail: () => ({ isError: true, content: [{ type: 'text', text: 'the disk is full' }], _meta: { retryAfter: 7 } }),
+  picture: () => ({
+    content: [
+      { type: 'text', text: 'look' },
+      { type: 'image', data: 'AAAA', mimeType: 'image/png' }
+    ]
+  }),
+  huge: ({ bytes }) => ({ content: [{ type: 'text', text: 'x'.repeat(bytes) }] }),
+  env: () => ({ content: [{ type: 'text', text: JSON.stringify({ env: process.env, cwd: process.cwd() }) }] }),
+  pid: () => ({ content: [{ type: 'text', text: String(process.pid) }] }),
+  deep: () => ({ content: [], structuredContent: JSON.parse(`${'{"a":'.repeat(60)}1${'}'.repeat(60)}`) }),
+  die: () => process.exit(3),
+  never: () => null,
+  endless: () => {
+    const write = () => {
+      while (process.stdout.write('y'.repeat(65_536)));
+      process.stdout.once('drain', write)
+    }
+    write()
+    return null
+  },
+  flood: () => {
+    const write = () => {
+      while (process.stdout.write('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\n'));
+      process.stdout.once('drain', write)
+    }
+    write()
+    return null
+  },
+  changes: () => {
+    for (let i = 0; i < 500; i++) send({ method: 'notifications/tools/list_changed' })
+    return { content: [] }
+  },
+  steps: (_args, token) => {
+    for (let i = 1; i <= 3; i++)
+      if (token !== undefined) send({ method: 'notifications/progress', params: { progressToken: token, progress: i, total: 3 } })
+    return { content: [{ type: 'text', text: 'done' }] }
+  }
+}
+
+function handle(message) {
+  const { id, method, params } = message
+  if (id === undefined) return note(`${method}`)
+  if (plan().deaf === true || plan().deafTo === method) return undefined
+  if (method === 'initialize')
+    return send({
+      id,
+      result: {
+        protocolVersion: params.protocolVersion,
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: 'test', version: '1.0.0' }
+      }
+    })
+  if (method === 'ping') return send({ id, result: {} })
+  if (method === 'tools/list') {
+    note('list')
+    const { tools, endlessPages } = plan()
+    return send({ id, result: { tools, ...(endlessPages === true ? { nextCursor: String(Math.random()) } : {}) } })
+  }
+  if (method === 'tools/call') {
+    note(`call ${params.name}`)
+    const result = (calls[params.name.split('/').at(-1)] ?? (() => null))(params.arguments ?? {}, params['_meta']?.progressToken)
+    return result === null ? undefined : send({ id, result })
+  }
+  if (plan().diesOnUnknown === true) process.exit(9)
+  return send({ id, error: { code: -32_601, message: 'Method not found' } })
+}
+
+readline.createInterface({ input: process.stdin }).on('line', (line) => {
+  try {
+    handle(JSON.parse(line))
+  } catch (error) {
+    process.stderr.write(`${error.stack}\n`)
+  }
+})
+process.stdin.on('end', () => {
+  if (plan().stubborn !== true) process.exit(0)
+})
+if (plan().stubborn === true) setInterval(() => {}, 1000)
