@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { messageOf } from './kit/errors.js'
+import type { ImportedTools } from './ports/imported-tools.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
@@ -19,6 +20,7 @@ const AUDIT_LINES = 200
 export interface McpOpening {
   apiFor(principal: Principal): NodeApi
   readonly observability: A2AObservability
+  readonly imported: ImportedTools
 }
 
 /** Where MCP is spoken: on streams of the control socket, and on HTTP. */
@@ -65,6 +67,7 @@ async function loadMcp({ options: { config, home }, clock, telemetry }: StartPar
     log: (level, message, fields) => telemetry.log(level, message, fields),
     apiFor: (principal) => opening.apiFor(principal),
     audit: () => newestLines(home.audit),
+    imported: opening.imported,
     onCompleted: (record) => {
       const event = invocationEvent(record)
       if (event !== null) opening.observability.emit(event)

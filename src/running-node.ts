@@ -52,7 +52,11 @@ export interface Served {
 export async function serveNode(parts: StartParts, served: Served): Promise<RunningNode> {
   const { node, mesh } = served
   const running = new ComposedNode(parts, served)
-  const mcp = openMcp(parts, running)
+  const mcp = openMcp(parts, {
+    apiFor: (principal) => running.apiFor(principal),
+    observability: node.observability,
+    imported: served.tools
+  })
   const server = await startControlServer({
     path: parts.options.home.socket,
     apiFor: (principal) => running.apiFor(principal),

@@ -57,6 +57,8 @@ export interface ImportedServerInfo {
 /** The MCP servers of the config. */
 export interface ImportedTools {
   list(): readonly ImportedServerInfo[]
+  /** What there is to say of the server of that name or exact address; null: there is none. */
+  named(text: string): ImportedServerInfo | null
   /**
    * Asks servers for their tools now (null: all) and waits for what comes of it. `accept`: the list that the server gives is
    * the one in force from then on. @throws NodeError TOOL_SERVER_NOT_FOUND, CONFLICT when the config pins another list.

@@ -4,6 +4,7 @@ import test, { type Assert } from 'brittle'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { Reply, StatusInfo } from '../../src/ports/node-api.js'
 import { ended, isRunning } from '../support/agents/eventually.js'
+import { mcpClient } from '../support/mcp-clients.js'
 import { ROOT, type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const SCRIPT = path.join(ROOT, 'test/support/mcp/imported-server.mjs')
@@ -166,4 +167,26 @@ test('the program of a server never outlives its node, however the node ends; a 
   fs.writeFileSync(path.join(scene.home, 'plan'), JSON.stringify({ tools: [ECHO] }))
   t.is((await again.cli(['tools', 'refresh', 'demo'])).code, 0)
   t.alike(await problems(again), [])
+})
+
+test('an MCP client calls an imported tool by its name, here and from another node, and by the client tool', async (t) => {
+  const mesh = await testMesh(t)
+  const { node: a } = await importing(mesh, [ECHO])
+  const b = await join(mesh, a)
+  await Promise.all([untilAgent(a, 'demo@a'), untilAgent(b, 'demo@a')])
+  const [here, there] = [await mcpClient(t, mesh, a), await mcpClient(t, mesh, b)]
+  await untilTrue(async () => (await here.tools()).includes('mcp_demo_echo'), 'the tool is listed')
+  const own = await here.call('mcp_demo_echo', { text: 'hello' })
+  const far = await there.call('demo_at_a__mcp_demo_echo', { text: 'hello' })
+  t.absent(own.isError || far.isError)
+  t.alike(far.value, own.value)
+  t.ok(JSON.stringify(own.value).includes('hello'))
+  const byClient = await here.call('mcp_client', { serverUrl: 'demo', tool: 'echo', arguments: { text: 'hello' } })
+  t.absent(byClient.isError)
+  const other = await here.call('mcp_client', { serverUrl: 'http://127.0.0.1:1/mcp', tool: 'echo' })
+  t.alike(
+    [other.isError, (other.value as { code: string }).code, (other.value as { details: { available: string[] } }).details.available],
+    [true, 'NOT_FOUND', ['demo']]
+  )
+  t.absent((await there.tools()).includes('mcp_client'))
 })

@@ -28,6 +28,7 @@ import { type Actor, actor, founded, hash, inviteTerms, verify } from './members
 /** A node that imports nothing. */
 const NO_SERVERS: ImportedTools = {
   list: () => [],
+  named: () => null,
   refresh: (server) =>
     server === null ? Promise.resolve([]) : Promise.reject(new NodeError('TOOL_SERVER_NOT_FOUND', `no MCP server ${server} here`)),
   problems: () => []

@@ -1,18 +1,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../kit/clock.js'
+import { asNodeError, type ErrorBody } from '../../kit/errors.js'
 import type { CompileSchema } from '../../kit/sign.js'
+import type { ImportedTools } from '../../ports/imported-tools.js'
 import type { NodeApi, Principal } from '../../ports/node-api.js'
 import { a2aTools } from './a2a-tools.js'
 import { type AdminCaller, type AdminPolicy, adminTools } from './admin-tools.js'
 import { AgentPrompts } from './agent-prompts.js'
+import { mcpClientTool } from './client-tool.js'
 import { type Expose, ExposedTools } from './exposed-tools.js'
 import type { Eras } from './gated-transport.js'
 import { healthTool } from './health-tool.js'
 import { HttpConnection } from './http-connection.js'
 import { McpHttp, type McpHttpCall } from './http-route.js'
 import type { LineStreams } from './line-transport.js'
-import { sendToAgent } from './mesh-call.js'
+import { callAgent, sendToAgent } from './mesh-call.js'
 import { MeshResources } from './mesh-resources.js'
 import { MeshTools } from './mesh-tools.js'
 import { startProcessMeter } from './process-meter.js'
@@ -63,6 +66,8 @@ export interface McpServiceParts {
   apiFor(principal: Principal): NodeApi
   /** The newest lines of the audit log. */
   readonly audit: () => Promise<readonly unknown[]>
+  /** The MCP servers of the config. */
+  readonly imported: Pick<ImportedTools, 'list' | 'named'>
   /** Told how each call of a tool ended. */
   readonly onCompleted: (record: InvocationRecord) => void
 }
@@ -152,7 +157,7 @@ export class McpService {
   }
 
   #offer(principal: Principal, caller: AdminCaller): Offer {
-    const { apiFor, clock, compileSchema, toJson, settings, version, audit } = this.#parts
+    const { apiFor, clock, compileSchema, toJson, settings, version, audit, imported } = this.#parts
     const api = apiFor(principal)
     const own = new ToolRegistry(compileSchema)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
@@ -160,6 +165,16 @@ export class McpService {
     const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
     own.register(health.definition, health.handler)
     for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
+    // It names all servers, also those that a sandbox may not see.
+    if (imported.list().length > 0 && principal.sandboxId === null) {
+      const client = mcpClientTool({
+        serverOf: (text) => imported.named(text),
+        servers: () => imported.list(),
+        call: async (work, context) => await outcomeOf(callAgent({ api, toJson }, work, context)),
+        compileSchema
+      })
+      own.register(client.definition, client.handler, client)
+    }
     // What a caller registers acts as that caller: nobody else is offered it.
     const registered = new ToolRegistry(compileSchema)
     const admin = adminTools({
@@ -182,5 +197,15 @@ export class McpService {
     }
     const all = joinResources([resources, new MeshResources({ api, toJson })])
     return { parts: { tools: catalog, resources: all, prompts: new AgentPrompts(api) }, catalog, users: 0 }
+  }
+}
+
+async function outcomeOf(
+  call: Promise<unknown>
+): Promise<{ readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: ErrorBody }> {
+  try {
+    return { ok: true, result: await call }
+  } catch (error) {
+    return { ok: false, error: asNodeError(error).toBody() }
   }
 }

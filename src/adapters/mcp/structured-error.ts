@@ -1,3 +1,4 @@
+import { type ToolExecutionCode, ToolExecutionError } from './client-tool.js'
 import { asNodeError, NodeError, type ErrorCode } from '../../kit/errors.js'
 
 /** Codes of errors of tools and of the state of a connection (spec mcp-runtime, ErrorCode). */
@@ -95,6 +96,13 @@ const OF_NODE_ERROR: Readonly<Record<ErrorCode, StructuredErrorCode>> = {
   INTERNAL: 'INTERNAL'
 }
 
+const OF_CLIENT_TOOL: Readonly<Record<ToolExecutionCode, StructuredErrorCode>> = {
+  SERVER_NOT_CONFIGURED: 'NOT_FOUND',
+  TOOL_NOT_FOUND: 'NOT_FOUND',
+  TOOL_NOT_CHOSEN: 'INVALID_ARGUMENT',
+  TOOL_FAILED: 'INTERNAL'
+}
+
 /** A structured error; the ids of the call are added where it is answered. The message is cut at 4,096 characters. */
 export function createError(code: StructuredErrorCode, message: string, details?: Readonly<Record<string, unknown>>): StructuredError {
   const error = { code, message: message.slice(0, MAX_MESSAGE) }
@@ -106,6 +114,8 @@ export function createError(code: StructuredErrorCode, message: string, details?
  * of any other error only the message is told, never its stack.
  */
 export function structuredErrorOf(thrown: unknown): StructuredError {
+  if (thrown instanceof ToolExecutionError)
+    return createError(OF_CLIENT_TOOL[thrown.code], thrown.message, { code: thrown.code, ...thrown.data })
   const error = asNodeError(thrown)
   const code = OF_NODE_ERROR[error.code]
   if (!(thrown instanceof NodeError)) return createError(code, error.message)

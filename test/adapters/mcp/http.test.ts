@@ -58,6 +58,7 @@ async function scene(t: Assert): Promise<Scene> {
     log: () => {},
     apiFor: (principal) => owner.api(principal),
     audit: () => Promise.resolve([]),
+    imported: { list: () => [], named: () => null },
     onCompleted: () => {}
   })
   const server = http.createServer((request, response) => {
