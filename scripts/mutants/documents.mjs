@@ -213,6 +213,14 @@ export const DOCUMENT_MUTANTS = [
     title: 'a document that Yjs would keep apart'
   },
   {
+    name: 'a snapshot says what it likes of streams of which it holds nothing',
+    file: 'src/domain/document/snapshot.ts',
+    find: 'return head.streams.every(isPossible) ?',
+    put: 'return head.streams.length >= 0 ?',
+    test: 'domain/document/hostile-snapshot',
+    title: 'a snapshot in force that says of a stream what its blocks cannot have left'
+  },
+  {
     name: 'a whole document may have any number of parts',
     file: 'src/domain/document/update.ts',
     find: 'new UpdateWalk(bytes, MAX_STATE_PARTS).walk()',

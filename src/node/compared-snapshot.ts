@@ -29,7 +29,7 @@ export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Pr
   const [theirs, ours] = [compared.make(), compared.make()]
   try {
     const snapshot = decodeSnapshot(bytes)
-    if (!snapshot.ok || theirs.load(bytes, true) !== null || !isSame(theirs.vectorClock(), compared.lengths)) return 'other'
+    if (!snapshot.ok || !isSame(lengthsOf(snapshot.head), compared.lengths) || theirs.load(bytes, true) !== null) return 'other'
     if (compared.base !== null && ours.load(compared.base, true) !== null) return 'incomplete'
     await feed(ours, compared)
     if (!isPartOfReplica(ours, theirs) || !(await hasSizes(snapshot.head, compared))) return 'other'
@@ -60,6 +60,11 @@ async function hasSizes({ streams }: SnapshotHead, compared: Compared): Promise<
     if (known !== null && known !== bytes) return false
   }
   return true
+}
+
+/** How many blocks of each stream it says that it holds. */
+function lengthsOf({ streams }: SnapshotHead): StreamLengths['lengths'] {
+  return Object.fromEntries(streams.flatMap(({ key, length }) => (length > 0 ? [[key, length] as const] : [])))
 }
 
 function isSame(one: unknown, other: unknown): boolean {

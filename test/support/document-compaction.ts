@@ -1,7 +1,7 @@
 import * as Y from 'yjs'
 import { keyToText } from '../../src/kit/ids.js'
 import { Replica } from '../../src/domain/document/replica.js'
-import { decodeSnapshot, encodeSnapshot } from '../../src/domain/document/snapshot.js'
+import { decodeSnapshot, encodeSnapshot, type SnapshotHead } from '../../src/domain/document/snapshot.js'
 import { openBlock } from '../../src/node/document-road.js'
 import { hash, MESH } from './membership.js'
 import type { StreamKey } from '../../src/domain/document/client-ids.js'
@@ -46,36 +46,53 @@ export async function idle(world: World): Promise<void> {
   await world.settle()
 }
 
-/** A member puts a snapshot in force that lies: something is deleted that nobody deleted (`isCut`), or `more` blocks are said to be in it. */
-export async function lie(
-  node: FakeNode,
-  { isCut = false, more = 0 }: { readonly isCut?: boolean; readonly more?: number }
-): Promise<StreamKey> {
+/** What a snapshot says of streams, and its document. */
+export interface Told {
+  readonly head: SnapshotHead
+  readonly doc: Y.Doc
+}
+
+/** How a snapshot is made: of all streams of the document or of these, and changed before it is put in force. */
+interface Forging {
+  readonly of?: readonly StreamKey[]
+  change?(told: Told): Told
+}
+
+/** Snapshots that were forged so far, so that each has a core of its own. */
+let forged = 0
+
+/** A member makes a snapshot of what it has, changes it and puts it in force. Returns its core. */
+export async function forge(node: FakeNode, { of, change = (told) => told }: Forging = {}): Promise<StreamKey> {
   const { documents, log } = node.core.parts
   const id = node.core.documents.known.idOf('notes')
   const replica = new Replica({ guid: id, hash, own: null })
   const sizes = new Map<string, number>()
-  for (const { coreKey: stream } of log.view().documents.get('notes')?.streams ?? []) {
-    const blocks = await documents.read(stream, 0, MANY * 2)
+  const record = log.view().documents.get('notes')
+  for (const { coreKey: stream } of record?.streams ?? []) {
+    const blocks = of?.includes(stream) === false ? [] : await documents.read(stream, 0, MANY * 2)
     for (const [index, bytes] of blocks.entries()) replica.receive({ stream, index, bytes: openBlock(bytes, id) ?? new Uint8Array() })
     sizes.set(stream, (await documents.bytesBefore(stream, blocks.length)) ?? 0)
   }
   const honest = decodeSnapshot(replica.snapshot(sizes))
   if (!honest.ok) throw new Error(honest.reason)
-  const doc = new Y.Doc()
-  Y.applyUpdate(doc, replica.state())
-  if (isCut) doc.getText('text').delete(0, 2)
-  const streams = honest.head.streams.map((one) => ({ ...one, length: one.length + more }))
-  const bytes = encodeSnapshot({ ...honest.head, streams }, doc)
-  const { stream: coreKey } = await documents.own(`a lie ${isCut} ${more}`)
+  const copy = new Y.Doc()
+  Y.applyUpdate(copy, replica.state())
+  const { head, doc } = change({ head: honest.head, doc: copy })
+  const bytes = encodeSnapshot(head, doc)
+  const { stream: coreKey } = await documents.own(`forged ${forged++}`)
   await documents.append(coreKey, [bytes])
-  const entry = {
-    coreKey,
-    blocks: 1,
-    hash: keyToText(hash(bytes)),
-    lengths: Object.fromEntries(streams.map(({ key, length }) => [key, length])),
-    serial: 0
-  }
+  const lengths = Object.fromEntries(head.streams.filter(({ length }) => length > 0).map(({ key, length }) => [key, length]))
+  const entry = { coreKey, blocks: 1, hash: keyToText(hash(bytes)), lengths, serial: record?.access?.access.serial ?? 0 }
   await log.submit({ kind: 'document-snapshot', mesh: MESH, name: 'notes', ...entry })
   return coreKey
+}
+
+/** A member puts a snapshot in force that lies: something is deleted that nobody deleted (`isCut`), or `more` blocks are said to be in it. */
+export function lie(node: FakeNode, { isCut = false, more = 0 }: { readonly isCut?: boolean; readonly more?: number }): Promise<StreamKey> {
+  return forge(node, {
+    change: ({ head, doc }) => {
+      if (isCut) doc.getText('text').delete(0, 2)
+      return { head: { ...head, streams: head.streams.map((one) => ({ ...one, length: one.length + more })) }, doc }
+    }
+  })
 }

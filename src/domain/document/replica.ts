@@ -4,7 +4,7 @@ import type { Hash } from '../../kit/sign.js'
 import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
-import { decodeSnapshot, encodeSnapshot, type SnapshotHead, type SnapshotState } from './snapshot.js'
+import { decodeSnapshot, encodeSnapshot, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
 import { type CheckedBlock, DocumentStream, type StreamEnd, type StreamPast } from './stream.js'
 import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update.js'
 import { blocker, gapFilling } from './needs.js'
@@ -269,9 +269,11 @@ export class Replica {
     const snapshot = decodeSnapshot(bytes)
     if (!snapshot.ok) return snapshot.reason
     if (snapshot.head.guid !== this.doc.guid) return 'a snapshot of another document'
+    const head = isInForce ? headInForce(snapshot.head) : snapshot.head
+    if (head === null) return 'a snapshot that says more of a stream than its blocks can have left'
     const scratch = snapshot.open()
     if (scratch === null) return 'a snapshot whose document cannot be read'
-    return this.#follow(snapshot.head, scratch, isInForce)
+    return this.#follow(head, scratch, isInForce)
   }
 
   #follow({ streams, hasGaps }: SnapshotHead, { clocks, update }: SnapshotState, isInForce: boolean): string | null {

@@ -5,7 +5,7 @@ import { fromUtf8, isKeyText, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
 import { MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { SNAPSHOT_LIMITS } from './snapshot-limits.js'
-import type { StreamEnd, StreamPast } from './stream.js'
+import { isPossible, type StreamEnd, type StreamPast } from './stream.js'
 import { stateFault } from './update.js'
 
 const Length = z.int().nonnegative()
@@ -92,6 +92,11 @@ export function decodeSnapshot(bytes: Uint8Array): SnapshotReading {
   } catch {
     return { ok: false, reason: 'a snapshot is malformed' }
   }
+}
+
+/** What a snapshot in force says, without the streams of which it holds nothing, as the log does; null: it says what no blocks can have left. */
+export function headInForce(head: SnapshotHead): SnapshotHead | null {
+  return head.streams.every(isPossible) ? { ...head, streams: head.streams.filter(({ length }) => length > 0) } : null
 }
 
 /** Read into a document that is thrown away: what waits for something that is not there must not get into the real one. */

@@ -39,6 +39,16 @@ export interface StreamPast {
   readonly clients: readonly { readonly client: number; readonly clock: number; readonly runs: readonly number[] }[]
 }
 
+/**
+ * Can so many blocks have left this of a stream? Each opens {@link BLOCK_LIMITS} sessions at most, and each session has one clientID.
+ * What a snapshot says beyond that would be the past of blocks that are still to come.
+ */
+export function isPossible({ length, opened, clients }: StreamPast): boolean {
+  const isInOrder = (block: number, session: number): boolean =>
+    block < length && block >= (opened[session - 1] ?? 0) && block !== opened[session - BLOCK_LIMITS.maxNewSessions]
+  return opened.every(isInOrder) && clients.length <= opened.length && clients.every(({ clock, runs }) => runs.every((run) => run < clock))
+}
+
 const NO_PAST: StreamPast = { length: 0, opened: [], clients: [] }
 
 /**

@@ -5,10 +5,10 @@ import fc from 'fast-check'
 import type { Replica } from '../../../src/domain/document/replica.js'
 import { decodeSnapshot } from '../../../src/domain/document/snapshot.js'
 import { utf8 } from '../../../src/kit/ids.js'
-import { arbEdits, mixed, replicaOf, settled, stateOf, type Writer, written } from '../../support/documents.js'
+import { arbEdits, mixed, publish, replicaOf, settled, stateOf, tell, type Writer, writer, written } from '../../support/documents.js'
 import { SNAPSHOT_LIMITS } from '../../../src/domain/document/snapshot-limits.js'
 import { holds } from '../../support/holds.js'
-import { keyText } from '../../support/membership.js'
+import { hash, keyText } from '../../support/membership.js'
 
 /** Bytes of a document with nothing in it. */
 const EMPTY_BYTES = 2
@@ -118,6 +118,67 @@ test('a head of another form is refused with its reason', (t) => {
     replicaOf(null).load(new Uint8Array(SNAPSHOT_LIMITS.maxHeadBytes + SNAPSHOT_LIMITS.maxDocumentBytes + 1), true),
     'a snapshot is too large'
   )
+})
+
+test('a snapshot in force that says of a stream what its blocks cannot have left is refused before anything is worked out of it', (t) => {
+  const key = keyText('s')
+  const client = { client: 1, clock: 3, runs: [0, 2] }
+  const load = (streams: readonly unknown[]): { reason: string | null; hashes: number } => {
+    let hashes = 0
+    const replica = replicaOf(null, { hash: (...parts) => (hashes++, hash(...parts)) })
+    const reason = replica.load(snapshotOf({ guid: 'notes', hasGaps: false, streams }, Uint8Array.of(0, 0)), true)
+    return { reason, hashes }
+  }
+  const past = (length: number, opened: readonly number[], clients: readonly unknown[] = []): unknown => ({
+    key,
+    length,
+    bytes: 0,
+    opened,
+    clients,
+    end: null
+  })
+  const most = Array.from({ length: 64 }, () => 0)
+  for (const good of [past(0, []), past(1, [0]), past(3, [0, 2, 2], [client]), past(2, [...most, 1])]) t.is(load([good]).reason, null)
+  const many = Array.from({ length: 100 }, (_, at) => ({
+    key: keyText(`s${at}`),
+    length: 0,
+    bytes: 0,
+    opened: Array.from({ length: 4096 }, () => 0),
+    clients: [],
+    end: null
+  }))
+  const bad = [
+    [past(0, [0, 0, 0])],
+    [past(0, [], [client])],
+    [past(1, [1])],
+    [past(3, [2, 1])],
+    [past(1, [...most, 0])],
+    [past(1, [0], [client, client])],
+    [past(1, [0], [{ ...client, runs: [0, 3] }])],
+    many
+  ]
+  for (const streams of bad) {
+    const expected = { reason: 'a snapshot that says more of a stream than its blocks can have left', hashes: 0 }
+    t.alike(load(streams), expected, JSON.stringify(streams).slice(0, 200))
+  }
+})
+
+test('streams of which a snapshot in force holds nothing take no place of others', (t) => {
+  const streams = Array.from({ length: 4096 }, (_, at) => ({
+    key: keyText(`s${at}`),
+    length: 0,
+    bytes: 0,
+    opened: [],
+    clients: [],
+    end: null
+  }))
+  const replica = replicaOf(null)
+  t.is(replica.load(snapshotOf({ guid: 'notes', hasGaps: false, streams }, Uint8Array.of(0, 0)), true), null)
+  const ann = writer('ann')
+  ann.replica.doc.getText('text').insert(0, 'ann')
+  publish(ann)
+  tell(replica, [ann])
+  t.is(replica.doc.getText('text').toJSON(), 'ann')
 })
 
 test('a document that Yjs would keep apart, or that is not what it may be, is refused before Yjs sees it', (t) => {
