@@ -237,6 +237,22 @@ export const DOCUMENT_MUTANTS = [
     title: 'replicas with equal documents are not the same'
   },
   {
+    name: 'documents that stand on other items are taken for the same',
+    file: 'src/domain/document/same-document.ts',
+    find: 'if (!isSamePlace(one, other, { clock, roots })) return false',
+    put: '',
+    test: 'domain/document/same-document',
+    title: 'a document that stands on other items than it was written beside'
+  },
+  {
+    name: 'a document that forgot where something was is taken for the same',
+    file: 'src/domain/document/same-document.ts',
+    find: 'return !(other instanceof Y.Item) && (isPart || !(one instanceof Y.Item))',
+    put: 'return other.deleted && (isPart || one.deleted)',
+    test: 'domain/document/same-document',
+    title: 'a document that stands on other items than it was written beside'
+  },
+  {
     name: 'a snapshot with gaps is put in force',
     file: 'src/domain/document/replica.ts',
     find: 'if (isInForce && (hasGaps ||',

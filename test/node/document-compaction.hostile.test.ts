@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import * as Y from 'yjs'
 import { begunOn, forge, idle, snapshotOf, type Told, writeMuch } from '../support/document-compaction.js'
 import { documentScene, textOn, write } from '../support/document-scene.js'
 
@@ -28,4 +29,31 @@ test('a snapshot that says something of a stream of which it holds nothing is re
   await write(ann.api(), 'of bob, and again of ann')
   await world.settle()
   for (const node of [owner, ann, bob]) t.is(await textOn(node), 'of bob, and again of ann')
+})
+
+/** Forgets whole what is deleted; what lives stands on nothing of it. */
+function forgetful({ head, doc }: Told): Told {
+  for (const structs of doc.store.clients.values()) {
+    for (const [at, struct] of structs.entries()) {
+      if (!(struct instanceof Y.Item)) continue
+      let { left } = struct
+      while (left !== null && left.deleted) left = left.left
+      const forgotten = struct.deleted ? new Y.GC(struct.id, struct.length) : null
+      structs[at] = (forgotten ?? Object.assign(struct, { origin: left?.lastId ?? null, rightOrigin: null })) as Y.Item
+    }
+  }
+  return { head, doc }
+}
+
+test('a snapshot that forgot where deleted text was is refused by who has what it holds, and later edits come out the same', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  await forge(bob, { change: forgetful })
+  await idle(world)
+  t.ok(snapshotOf(world))
+  for (const node of [owner, ann]) t.is(await begunOn(node), 0)
+  await write(ann.api(), 'ann of bob and ann')
+  await world.settle()
+  for (const node of [owner, ann, bob]) t.is(await textOn(node), 'ann of bob and ann')
 })

@@ -6,8 +6,9 @@ type Struct = Y.Item | Y.GC
 type Roots = ReadonlyMap<unknown, string>
 
 /**
- * Do two documents hold the same: equal clocks of all clientIDs, the same of it deleted, and what is left equal, in the same
- * order? How Yjs has cut it into items may differ, and whether what is deleted is remembered. Walks over all of both.
+ * Do two documents hold the same: equal clocks of all clientIDs, the same of it deleted and the same of that forgotten, what is
+ * left equal, in the same order, and each item beside the same ones as it was written? What comes later stands on deleted items
+ * too. How Yjs has cut it into items may differ. Both forget what they can (`gc`). Walks over all of both.
  */
 export function isSameDocument(one: Y.Doc, other: Y.Doc): boolean {
   const clients = new Set([...one.store.clients.keys(), ...other.store.clients.keys()])
@@ -56,14 +57,22 @@ interface Stretch extends Compared {
 }
 
 function isSameStretch(one: Struct, other: Struct, { clock, next, roots, isPart }: Stretch): boolean {
+  // What stands in a deleted part is forgotten whole, on every replica: to forget anything else is to lose its place.
+  if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return !(other instanceof Y.Item) && (isPart || !(one instanceof Y.Item))
+  if (!isSamePlace(one, other, { clock, roots })) return false
   if (one.deleted || other.deleted) return other.deleted && (isPart || one.deleted)
-  if (!(one instanceof Y.Item) || !(other instanceof Y.Item)) return false
   const [here, beside] = [one, other].map((item) => ({ from: clock - item.id.clock, to: next - item.id.clock }))
-  if (here === undefined || beside === undefined || parentOf(one, roots) !== parentOf(other, roots)) return false
+  if (here === undefined || beside === undefined) return false
   // More may stand between.
-  const isBehind = isPart || textOf(liveLeftOf(one, here.from)) === textOf(liveLeftOf(other, beside.from))
-  if (one.parentSub !== other.parentSub || !isBehind) return false
+  if (!isPart && textOf(liveLeftOf(one, here.from)) !== textOf(liveLeftOf(other, beside.from))) return false
   return isSameContent(encodedPart(one, here), encodedPart(other, beside))
+}
+
+/** Were both written beside the same, into the same? Of later parts of an item the one before is what it stands on. */
+function isSamePlace(one: Y.Item, other: Y.Item, { clock, roots }: Pick<Stretch, 'clock' | 'roots'>): boolean {
+  const originOf = ({ id, origin }: Y.Item): string => textOf(clock > id.clock ? Y.createID(id.client, clock - 1) : origin)
+  if (originOf(one) !== originOf(other) || textOf(one.rightOrigin) !== textOf(other.rightOrigin)) return false
+  return parentOf(one, roots) === parentOf(other, roots) && one.parentSub === other.parentSub
 }
 
 /** What stands before a part of an item and is not deleted. Between two of these each item is passed once. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
-import { isSameDocument } from '../../../src/domain/document/same-document.js'
+import { isPartOf, isSameDocument } from '../../../src/domain/document/same-document.js'
 import { arbEdits, edited } from '../../support/documents.js'
 import { holds } from '../../support/holds.js'
 
@@ -13,13 +13,17 @@ function docOf(updates: readonly Uint8Array[], options: { gc?: boolean } = {}): 
   return doc
 }
 
-test('documents of the same updates are the same, however Yjs has cut them and whether it forgot what is deleted', async (t) => {
+test('documents of the same updates are the same, however Yjs has cut them and whenever it forgot what is deleted', async (t) => {
   await holds(
     t,
     fc.property(arbEdits(), (edits) => {
       const updates = edited(edits).map(({ update }) => update)
       const doc = docOf(updates)
-      const others = [docOf([Y.mergeUpdates(updates)]), docOf(updates, { gc: false }), docOf([Y.encodeStateAsUpdate(doc)])]
+      const others = [
+        docOf([Y.mergeUpdates(updates)]),
+        docOf([Y.encodeStateAsUpdate(docOf(updates, { gc: false }))]),
+        docOf([Y.encodeStateAsUpdate(doc)])
+      ]
       for (const other of others) {
         assert.ok(isSameDocument(doc, other))
         assert.ok(isSameDocument(other, doc))
@@ -71,5 +75,44 @@ test('other content, another place, another parent or another order under the sa
   ]) {
     t.absent(isSameDocument(base, other))
     t.absent(isSameDocument(other, base))
+  }
+})
+
+/** Forgets whole what is deleted in a document, or has each item stand on others, as no honest one does; then read anew. */
+function altered(doc: Y.Doc, change: (item: Y.Item) => Y.Item | Y.GC): Y.Doc {
+  const copy = docOf([Y.encodeStateAsUpdate(doc)])
+  for (const structs of copy.store.clients.values())
+    for (const [at, struct] of structs.entries()) if (struct instanceof Y.Item) structs[at] = change(struct) as Y.Item
+  return docOf([Y.encodeStateAsUpdate(copy)])
+}
+
+test('a document that stands on other items than it was written beside, or forgot more than all do, is not the same, and no part', (t) => {
+  const doc = new Y.Doc()
+  doc.clientID = 7
+  const text = doc.getText('text')
+  text.insert(0, 'ad')
+  text.insert(1, 'bc')
+  text.delete(1, 2)
+  text.insert(1, 'e')
+  text.insert(3, 'z')
+  text.delete(3, 1)
+  const others = {
+    same: altered(doc, (item) => item),
+    forgotten: altered(doc, (item) => {
+      // What stands on nothing that is forgotten is not forgotten along with it.
+      const { left } = item
+      if (item.deleted) return new Y.GC(item.id, item.length)
+      return Object.assign(item, { origin: left === null ? null : Y.createID(7, 0), rightOrigin: null })
+    }),
+    // Nothing stands on it yet.
+    tail: altered(doc, (item) => (item.deleted && item.id.clock === 5 ? new Y.GC(item.id, item.length) : item)),
+    left: altered(doc, (item) => Object.assign(item, { origin: item.origin?.clock === 3 ? Y.createID(7, 0) : item.origin })),
+    right: altered(doc, (item) => Object.assign(item, { rightOrigin: item.deleted ? null : item.rightOrigin }))
+  }
+  for (const [what, other] of Object.entries(others)) {
+    t.is(other.getText('text').toJSON(), text.toJSON(), what)
+    t.is(isSameDocument(doc, other), what === 'same', what)
+    t.is(isSameDocument(other, doc), what === 'same', what)
+    t.is(isPartOf(other, doc), what === 'same', what)
   }
 })
