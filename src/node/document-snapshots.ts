@@ -94,6 +94,14 @@ export class DocumentSnapshots {
       }))
   }
 
+  /** Notes which cores will be here, before they are followed: one that comes and goes while others are looked at is removed, too. */
+  note(): void {
+    for (const record of this.#parts.log.view().documents.values()) {
+      if (record.snapshot === undefined || !this.#parts.isFollowed(record.name)) continue
+      this.used.note(record.name, this.used.coresOf(record)).catch((error: unknown) => this.#failed(record.name, error))
+    }
+  }
+
   /** Takes each snapshot in force that can be taken now, and ends what was begun before. */
   review(): void {
     this.#wanted.clear()
@@ -155,7 +163,6 @@ export class DocumentSnapshots {
     const { isFollowed, log } = this.#parts
     const record = log.view().documents.get(name)
     if (record?.snapshot === undefined || !isFollowed(name)) return
-    for (const core of this.used.coresOf(record)) await this.used.note(name, core)
     // Also what was refused, or never came, goes once another one is in force.
     await this.used.tidy(name)
     const snapshot = this.#candidate(record, record.snapshot)

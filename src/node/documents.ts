@@ -305,6 +305,7 @@ export class Documents {
   #review(): void {
     if (this.#isClosed) return
     const view = this.#parts.log.view()
+    this.#snapshots.note()
     this.#parts.documents.follow(this.#followed.streams(view))
     for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
     this.#snapshots.review()

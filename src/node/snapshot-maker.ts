@@ -67,7 +67,7 @@ export class SnapshotMaker {
     await used.tidy(name)
     // Named by chance: a home that was put back must never write it a second time.
     const { stream: coreKey } = await documents.own(`${idOf(name)}/${ids.next('snapshot')}`)
-    await used.note(name, coreKey)
+    await used.note(name, [coreKey])
     const count = Math.ceil(bytes.byteLength / CHUNK_BYTES)
     const chunks = Array.from({ length: count }, (_, at) => bytes.subarray(at * CHUNK_BYTES, (at + 1) * CHUNK_BYTES))
     await documents.append(coreKey, chunks)

@@ -105,10 +105,11 @@ export class UsedSnapshots {
     return keyToText(this.#parts.hash(bytes)) === hash ? bytes : null
   }
 
-  /** Before any of a core is here: else nobody would remove it once another one is in force. */
-  async note(name: string, core: StreamKey): Promise<void> {
+  /** Before any of these cores is here: else nobody would remove them once others are in force. */
+  async note(name: string, more: readonly StreamKey[]): Promise<void> {
     const { used, cores } = this.#at(name)
-    if (!cores.includes(core)) await this.#set(name, { used, cores: [...cores, core] })
+    const fresh = more.filter((core) => !cores.includes(core))
+    if (fresh.length > 0) await this.#set(name, { used, cores: [...cores, ...fresh] })
   }
 
   /** Goes on behind this snapshot. */
@@ -130,10 +131,10 @@ export class UsedSnapshots {
     const { cores } = this.#at(name)
     const record = this.#parts.log.view().documents.get(name)
     const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
-    const left = cores.filter((core) => wanted.has(core))
-    if (left.length === cores.length) return
-    await this.#parts.documents.remove(cores.filter((core) => !wanted.has(core)))
-    await this.#set(name, { ...this.#at(name), cores: left })
+    const gone = cores.filter((core) => !wanted.has(core))
+    if (gone.length === 0) return
+    await this.#parts.documents.remove(gone)
+    await this.#set(name, this.#without(name, gone))
   }
 
   /** All of it is removed here. */
@@ -144,7 +145,7 @@ export class UsedSnapshots {
     await this.#set(name, { ...NONE, cores })
     await this.#parts.documents.remove(cores)
     if (used !== null) await this.#parts.documents.keep(keptAs(this.#parts.idOf(name)), null)
-    await this.#set(name, NONE)
+    await this.#set(name, this.#without(name, cores))
   }
 
   /** Kept by this node; a home that was restored has its core alone. */
@@ -163,6 +164,12 @@ export class UsedSnapshots {
 
   #at(name: string): Stored {
     return this.#stored.get(name) ?? NONE
+  }
+
+  /** Others may have been noted meanwhile. */
+  #without(name: string, gone: readonly StreamKey[]): Stored {
+    const { used, cores } = this.#at(name)
+    return { used, cores: cores.filter((core) => !gone.includes(core)) }
   }
 
   #set(name: string, one: Stored): Promise<void> {

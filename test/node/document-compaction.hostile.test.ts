@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
-import { begunOn, forge, idle, snapshotOf, type Told, writeMuch } from '../support/document-compaction.js'
+import { begunOn, forge, idle, lie, snapshotOf, type Told, writeMuch } from '../support/document-compaction.js'
 import { documentScene, textOn, write } from '../support/document-scene.js'
 
 test('a snapshot that says something of a stream of which it holds nothing is refused, and that stream goes on', async (t: Assert) => {
@@ -56,4 +56,29 @@ test('a snapshot that forgot where deleted text was is refused by who has what i
   await write(ann.api(), 'ann of bob and ann')
   await world.settle()
   for (const node of [owner, ann, bob]) t.is(await textOn(node), 'ann of bob and ann')
+})
+
+test('of snapshots that come faster than one is looked at nothing stays on disk but of the newest two', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  const { log, clock, documents } = ann.core.parts
+  // The log takes a second to say whether the owner has signed an entry.
+  const isCoreSigned = log.isCoreSigned.bind(log)
+  const late = (core: string): Promise<boolean> =>
+    new Promise((resolve) => void clock.after(1000, () => void isCoreSigned(core).then(resolve)))
+  Object.assign(log, { isCoreSigned: late })
+  const cores: string[] = []
+  for (let lies = 1; lies <= 12; lies++) {
+    cores.push(await lie(bob, { more: lies * 100_000 }))
+    await world.pass(50, 50)
+  }
+  await idle(world)
+  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
+  // What is not followed any more has no size.
+  documents.follow(cores.map((stream) => ({ stream, mayHave: () => false })))
+  t.alike(
+    cores.filter((core) => documents.size(core).blocks > 0),
+    cores.slice(-2)
+  )
 })
