@@ -70,7 +70,12 @@ export class DocumentSnapshots {
   constructor(parts: DocumentSnapshotsParts) {
     this.#parts = parts
     this.used = new UsedSnapshots(parts)
-    this.#maker = new SnapshotMaker({ ...parts, used: this.used, onError: (name, error) => this.#failed(name, error) })
+    this.#maker = new SnapshotMaker({
+      ...parts,
+      used: this.used,
+      onError: (name, error) => this.#failed(name, error),
+      onSettled: (name) => void this.#inTurn(name, () => this.used.tidy(name))
+    })
   }
 
   /** Once what was begun is done. */

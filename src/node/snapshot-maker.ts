@@ -13,6 +13,8 @@ import type { UsedSnapshots } from './used-snapshots.js'
 const CHUNK_BYTES = 65_536
 /** How long bringing a snapshot into the log may take, in milliseconds. */
 const LOG_TIMEOUT_MS = 30_000
+/** An entry that the log did not take in time may come into force so much later, in milliseconds. */
+const LATE_MS = 300_000
 /** A node looks no more than once in so long whether it should make a snapshot of a document, in milliseconds. */
 const PAUSE_MS = 600_000
 
@@ -27,6 +29,8 @@ export interface SnapshotMakerParts {
   readonly self: NodeId
   idOf(name: string): string
   onError(name: string, error: unknown): void
+  /** What is not in force now may go. */
+  onSettled(name: string): void
 }
 
 /** Makes snapshots of open documents that have grown enough, and brings them into the log. */
@@ -63,7 +67,7 @@ export class SnapshotMaker {
   }
 
   async #publish({ name, access }: DocumentRecord, { lengths, bytes }: WrittenSnapshot): Promise<void> {
-    const { documents, hash, idOf, ids, log, used } = this.#parts
+    const { clock, documents, hash, idOf, ids, log, used } = this.#parts
     await used.tidy(name)
     // Named by chance: a home that was put back must never write it a second time.
     const { stream: coreKey } = await documents.own(`${idOf(name)}/${ids.next('snapshot')}`)
@@ -73,9 +77,18 @@ export class SnapshotMaker {
     await documents.append(coreKey, chunks)
     const mesh = log.view().mesh?.id ?? ''
     const entry = { coreKey, blocks: chunks.length, hash: keyToText(hash(bytes)), lengths, serial: access?.access.serial ?? 0 }
+    // Another one that comes into force first must not take it from those who go on with it once it is in force, too.
+    const release = used.spare(coreKey)
     // Nobody waits for it: in vain it is made anew after a while.
     const done = log.submit({ kind: 'document-snapshot', mesh, name, ...entry }, LOG_TIMEOUT_MS)
-    done.catch((error: unknown) => this.#parts.onError(name, error))
+    const settled = (): void => {
+      release()
+      this.#parts.onSettled(name)
+    }
+    done.then(settled, (error: unknown) => {
+      this.#parts.onError(name, error)
+      clock.after(LATE_MS, settled)
+    })
   }
 }
 

@@ -41,6 +41,8 @@ const NONE: Stored = { used: null, cores: [] }
 export class UsedSnapshots {
   readonly #parts: UsedSnapshotsParts
   readonly #stored = new Map<string, Stored>()
+  /** Cores of own snapshots that are on their way into the log. */
+  readonly #pending = new Set<StreamKey>()
   #writing: Promise<void> = Promise.resolve()
 
   constructor(parts: UsedSnapshotsParts) {
@@ -112,6 +114,12 @@ export class UsedSnapshots {
     if (fresh.length > 0) await this.#set(name, { used, cores: [...cores, ...fresh] })
   }
 
+  /** A core of this node stays until it is called back, though no snapshot in force names it: that may come any time. */
+  spare(core: StreamKey): () => void {
+    this.#pending.add(core)
+    return () => void this.#pending.delete(core)
+  }
+
   /** Goes on behind this snapshot. */
   async use(name: string, used: UsedSnapshot, bytes: Uint8Array): Promise<void> {
     const { documents, idOf } = this.#parts
@@ -131,7 +139,7 @@ export class UsedSnapshots {
     const { cores } = this.#at(name)
     const record = this.#parts.log.view().documents.get(name)
     const wanted = new Set(record === undefined ? [] : [...this.coresOf(record), ...record.streams.map(({ coreKey }) => coreKey)])
-    const gone = cores.filter((core) => !wanted.has(core))
+    const gone = cores.filter((core) => !wanted.has(core) && !this.#pending.has(core))
     if (gone.length === 0) return
     await this.#parts.documents.remove(gone)
     await this.#set(name, this.#without(name, gone))

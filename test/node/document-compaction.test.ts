@@ -1,5 +1,8 @@
 import test, { type Assert } from 'brittle'
-import { begunOn, idle, lie, MANY, snapshotOf, stop, writeMuch } from '../support/document-compaction.js'
+import type { EntryBody } from '../../src/domain/membership/types.js'
+import { NodeError } from '../../src/kit/errors.js'
+import { begunOn, forge, idle, lie, MANY, snapshotOf, stop, writeMuch } from '../support/document-compaction.js'
+import type { FakeNode } from '../support/fake-node.js'
 import { failsWith } from '../support/fails.js'
 import { documentScene, Program, textOn, write } from '../support/document-scene.js'
 
@@ -304,4 +307,61 @@ test('who is new goes on with the snapshot before the one in force, as long as n
   const text = await textOn(ann)
   for (const node of [owner, bob, dan]) t.is(await textOn(node), text)
   t.ok(String(text).includes('of dan'))
+})
+
+/** What a node brings into the log of this kind waits until it is let go, or is never taken. */
+function held(node: FakeNode, isTaken: boolean): { letGo(): void } {
+  const { log } = node.core.parts
+  const submit = log.submit.bind(log)
+  let letGo = (): void => {}
+  const gate = new Promise<void>((resolve) => (letGo = resolve))
+  const late = async (body: EntryBody): Promise<void> => {
+    if (body.kind === 'document-snapshot') await gate
+    if (body.kind === 'document-snapshot' && !isTaken) throw new NodeError('TIMEOUT', 'no writer took the entry')
+    await submit(body)
+  }
+  Object.assign(log, { submit: late })
+  return { letGo }
+}
+
+test('a snapshot on its way into the log stays while another one comes into force, and is there once it follows', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  const of =
+    world.log
+      .view()
+      .documents.get('notes')
+      ?.streams.map(({ coreKey }) => coreKey) ?? []
+  await writeMuch(ann, 'of ann')
+  await world.settle()
+  held(bob, false).letGo()
+  const { letGo } = held(ann, true)
+  await world.pass(40_000)
+  t.is(snapshotOf(world), undefined)
+  await forge(owner, { of })
+  await idle(world)
+  t.is(await begunOn(ann), MANY + 1)
+  letGo()
+  await idle(world)
+  for (const node of [owner, ann, bob]) {
+    t.is(await begunOn(node), 2 * (MANY + 1))
+    t.is(await textOn(node), 'of ann')
+  }
+})
+
+test('a snapshot that the log did not take goes after a while', async (t: Assert) => {
+  const { world, ann, bob } = await documentScene(t)
+  held(bob, false).letGo()
+  held(ann, false).letGo()
+  await writeMuch(bob, 'of bob')
+  await idle(world)
+  const coresOf = async (): Promise<readonly string[]> =>
+    (await bob.store.read<Record<string, { cores: string[] }>>('document-snapshots'))?.['notes']?.cores ?? []
+  const [core = ''] = await coresOf()
+  t.ok(core.length > 0)
+  await world.pass(200_000, 5000)
+  t.alike(await coresOf(), [core], 'it may come into force late')
+  await world.pass(200_000, 5000)
+  t.alike(await coresOf(), [])
 })
