@@ -175,7 +175,7 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'a stream of a document begins earlier again',
     file: 'src/adapters/mesh/document-core.ts',
-    find: 'if (this.#isClosed || at.blocks <= this.#beginning.blocks) return',
+    find: 'if (this.#isClosed || blocks <= this.#beginning.blocks) return',
     put: 'if (this.#isClosed) return',
     test: 'adapters/mesh/document-cores',
     title: 'of a stream that begins later nothing before is left'
@@ -191,10 +191,18 @@ export const DOCUMENT_MUTANTS = [
   {
     name: 'what is before the beginning of a stream is fetched',
     file: 'src/adapters/mesh/document-core.ts',
-    find: 'core.download({ start: this.#beginning.blocks, end: -1 })',
-    put: 'core.download({ start: 0, end: -1 })',
+    find: 'core.download({ start: blocks, end:',
+    put: 'core.download({ start: 0, end:',
     test: 'adapters/mesh/document-cores',
     title: 'a newcomer whose stream begins later fetches what is behind'
+  },
+  {
+    name: 'a stream of any size is fetched behind its beginning',
+    file: 'src/adapters/mesh/document-core.ts',
+    find: 'end: this.#before === null ? blocks + 1 : -1',
+    put: 'end: -1',
+    test: 'adapters/mesh/document-cores',
+    title: 'of a stream whose first block behind its beginning nobody gives'
   },
   {
     name: 'a stop takes out what the snapshot in force holds',

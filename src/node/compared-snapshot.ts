@@ -15,7 +15,7 @@ export interface Compared {
   readonly base: Uint8Array | null
   /** A replica that has seen nothing yet. */
   make(): Replica
-  readonly streams: Pick<DocumentStreams, 'read' | 'size' | 'bytesBefore'>
+  readonly streams: Pick<DocumentStreams, 'read' | 'size'>
   open(bytes: Uint8Array): Uint8Array | null
   /** Does nobody want to know any more? */
   isOver(): boolean
@@ -32,7 +32,7 @@ export async function compareSnapshot(bytes: Uint8Array, compared: Compared): Pr
     if (!snapshot.ok || !isSame(lengthsOf(snapshot.head), compared.lengths) || theirs.load(bytes, true) !== null) return 'other'
     if (compared.base !== null && ours.load(compared.base, true) !== null) return 'incomplete'
     await feed(ours, compared)
-    if (!isPartOfReplica(ours, theirs) || !(await hasSizes(snapshot.head, compared))) return 'other'
+    if (!isPartOfReplica(ours, theirs)) return 'other'
     return !isSame(ours.vectorClock(), compared.lengths) ? 'incomplete' : isSameReplica(theirs, ours) ? 'same' : 'other'
   } finally {
     for (const replica of [theirs, ours]) replica.doc.destroy()
@@ -51,15 +51,6 @@ async function feed(replica: Replica, { lengths, streams, open, isOver }: Compar
   })
   for (const stream of Object.keys(lengths)) fed.offer(stream)
   await fed.feed()
-}
-
-/** Are the blocks as large as it says, where that can be told? */
-async function hasSizes({ streams }: SnapshotHead, compared: Compared): Promise<boolean> {
-  for (const { key, length, bytes } of streams) {
-    const known = compared.isOver() ? null : await compared.streams.bytesBefore(key, length)
-    if (known !== null && known !== bytes) return false
-  }
-  return true
 }
 
 /** How many blocks of each stream it says that it holds. */

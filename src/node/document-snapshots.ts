@@ -272,10 +272,7 @@ export class DocumentSnapshots {
   }
 
   async #use(name: string, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
-    const { decodeSnapshot } = await import('../domain/document/snapshot.js')
-    const decoded = decodeSnapshot(bytes)
-    const sizes = decoded.ok ? Object.fromEntries(decoded.head.streams.map((one) => [one.key, one.bytes] as const)) : {}
-    await this.used.use(name, { ...snapshot, sizes }, bytes)
+    await this.used.use(name, snapshot, bytes)
     this.#patience.delete(snapshot.coreKey)
     await this.#begin(name)
   }

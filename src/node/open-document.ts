@@ -37,14 +37,6 @@ export interface OpenDocumentParts {
   onError(error: unknown): void
 }
 
-/** Which snapshot somebody wants. */
-export interface SnapshotWish {
-  /** Is one that holds so many blocks of each stream worth being made? */
-  isWorth(lengths: Readonly<Record<StreamKey, number>>): boolean
-  /** Bytes of the first blocks of a stream. */
-  sizeOf(stream: StreamKey, blocks: number): Promise<number>
-}
-
 /** A snapshot of a document, and how many blocks of each stream are in it. */
 export interface WrittenSnapshot {
   readonly lengths: Readonly<Record<StreamKey, number>>
@@ -214,14 +206,12 @@ export class OpenDocument {
     })
   }
 
-  /** It as it is, for others; null while it is being made anew, has gaps, or is not worth it. */
-  snapshot({ isWorth, sizeOf }: SnapshotWish): Promise<WrittenSnapshot | null> {
-    return this.#inTurn(async () => {
+  /** It as it is, for others; null while it is being made anew, has gaps, or one of so many blocks of each stream is not worth it. */
+  snapshot(isWorth: (held: Pick<WrittenSnapshot, 'lengths'>) => boolean): Promise<WrittenSnapshot | null> {
+    return this.#inTurn(() => {
       const lengths = this.#replica.vectorClock()
-      if (this.#renewal.isDue || this.#isBehind || !this.#replica.isWritable || !isWorth(lengths)) return null
-      const sizes = new Map<StreamKey, number>()
-      for (const [stream, blocks] of Object.entries(lengths)) sizes.set(stream, await sizeOf(stream, blocks))
-      return { lengths, bytes: this.#replica.snapshot(sizes) }
+      const isWhole = !this.#renewal.isDue && !this.#isBehind && this.#replica.isWritable
+      return Promise.resolve(isWhole && isWorth({ lengths }) ? { lengths, bytes: this.#replica.snapshot() } : null)
     })
   }
 

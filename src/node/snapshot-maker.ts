@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.js'
 import { type IdSource, keyToText, type NodeId } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { isFurther, lengthOf, SNAPSHOT_BLOCKS } from '../domain/membership/fold-document.js'
-import type { DocumentRecord } from '../domain/membership/types.js'
+import type { DocumentRecord, StreamLengths } from '../domain/membership/types.js'
 import type { DocumentStreams } from '../ports/documents.js'
 import type { MemberLog } from '../ports/mesh.js'
 import { memberAccess } from './document-access.js'
@@ -45,17 +45,16 @@ export class SnapshotMaker {
 
   /** Makes one of a document if it is due. */
   async offer(name: string, document: OpenDocument): Promise<void> {
-    const { clock, documents, log, self } = this.#parts
+    const { clock, log, self } = this.#parts
     const record = log.view().documents.get(name)
     const now = clock.monotonic()
     if (record === undefined || now - (this.#triedAt.get(name) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return
     if (!this.#isDue(record) || !memberAccess(log.view(), record, self).mayWrite) return
     this.#triedAt.set(name, now)
     const known = new Set(record.streams.map(({ coreKey }) => coreKey))
-    const written = await document.snapshot({
-      isWorth: (lengths) => isFurther(record, { lengths }) && Object.keys(lengths).every((stream) => known.has(stream)),
-      sizeOf: async (stream, blocks) => (await documents.bytesBefore(stream, blocks)) ?? 0
-    })
+    const isWorth = ({ lengths }: StreamLengths): boolean =>
+      isFurther(record, { lengths }) && Object.keys(lengths).every((stream) => known.has(stream))
+    const written = await document.snapshot(isWorth)
     if (written !== null && (await isReadable(written))) await this.#publish(record, written)
   }
 

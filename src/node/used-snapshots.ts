@@ -23,14 +23,9 @@ export interface UsedSnapshotsParts {
   idOf(name: string): string
 }
 
-/** A snapshot behind which the streams of a document begin, and how large what each has before that was. */
-export interface UsedSnapshot extends DocumentSnapshot {
-  readonly sizes: Readonly<Record<StreamKey, number>>
-}
-
 /** Snapshots of one document. */
 interface Stored {
-  readonly used: UsedSnapshot | null
+  readonly used: DocumentSnapshot | null
   /** Cores of snapshots that may be here. */
   readonly cores: readonly StreamKey[]
 }
@@ -61,7 +56,7 @@ export class UsedSnapshots {
   }
 
   /** The snapshot of a document that is used; null: its streams are needed from their first block on. */
-  of(name: string): UsedSnapshot | null {
+  of(name: string): DocumentSnapshot | null {
     return this.#at(name).used
   }
 
@@ -121,7 +116,7 @@ export class UsedSnapshots {
   }
 
   /** Goes on behind this snapshot. */
-  async use(name: string, used: UsedSnapshot, bytes: Uint8Array): Promise<void> {
+  async use(name: string, used: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
     const { documents, idOf } = this.#parts
     await documents.keep(keptAs(idOf(name)), bytes)
     await this.#set(name, { ...this.#at(name), used })
@@ -129,9 +124,8 @@ export class UsedSnapshots {
 
   /** Lets the streams of a document begin behind its snapshot. Called again it does what was not done. */
   async begin(name: string): Promise<void> {
-    const used = this.of(name)
-    for (const [stream, blocks] of Object.entries(used?.lengths ?? {}))
-      await this.#parts.documents.begin(stream, { blocks, bytes: lengthOf(used?.sizes ?? {}, stream) })
+    const lengths = Object.entries(this.of(name)?.lengths ?? {})
+    for (const [stream, blocks] of lengths) await this.#parts.documents.begin(stream, blocks)
   }
 
   /** Removes the cores of snapshots that are neither in force nor used. */
@@ -157,7 +151,7 @@ export class UsedSnapshots {
   }
 
   /** Kept by this node; a home that was restored has its core alone. */
-  async #kept(name: string, used: UsedSnapshot): Promise<Uint8Array | null> {
+  async #kept(name: string, used: DocumentSnapshot): Promise<Uint8Array | null> {
     const { documents, hash, idOf } = this.#parts
     const kept = await documents.kept(keptAs(idOf(name)))
     return kept !== null && keyToText(hash(kept)) === used.hash ? kept : await this.read(used)

@@ -1,20 +1,13 @@
 import type { NodeId } from '../kit/ids.js'
 import type { StreamKey } from '../domain/document/client-ids.js'
 
-/** Where a stream begins here: its blocks before are in a snapshot of the document. */
-export interface StreamBeginning {
-  /** Blocks before it, and their bytes. */
-  readonly blocks: number
-  readonly bytes: number
-}
-
 /** How much of a stream is here. */
 export interface StreamSize {
   /** Blocks that are here without a hole, from where it begins on; counted from the first one of all. */
   readonly blocks: number
   /** Blocks before it begins here. */
   readonly from: number
-  /** Of all blocks that the stream is known to have from there on. */
+  /** Of all blocks that the stream is known to have from there on, as its writer signed it; 0 until that can be told. */
   readonly bytes: number
 }
 
@@ -59,12 +52,10 @@ export interface DocumentStreams {
    */
   append(stream: StreamKey, blocks: readonly Uint8Array[]): Promise<number>
   /**
-   * Lets a stream begin later here: blocks before are removed, and none of them is fetched. Never earlier again. Nothing of one that is not followed.
+   * Lets a stream begin behind so many blocks here: those before are removed, and none of them is fetched. Never earlier again. Nothing of one that is not followed.
    * @throws NodeError CONFLICT when it cannot be opened
    */
-  begin(stream: StreamKey, at: StreamBeginning): Promise<void>
-  /** Bytes of the first blocks of a stream that is followed; null when not all of them are or were here. */
-  bytesBefore(stream: StreamKey, blocks: number): Promise<number | null>
+  begin(stream: StreamKey, blocks: number): Promise<void>
   /**
    * Blocks that are here from `from` on, in order and without a hole, at most `limit`; none of a stream that is not followed, or before it begins here.
    * @throws NodeError CONFLICT when the stream cannot be opened

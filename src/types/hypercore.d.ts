@@ -30,6 +30,11 @@ declare module 'hypercore' {
     readonly upgrade: { readonly start: number; readonly length: number }
   }
 
+  /** The signed tree. */
+  export interface CoreState {
+    readonly length: number
+  }
+
   interface CoreEvents {
     ready: []
     append: []
@@ -77,7 +82,7 @@ declare module 'hypercore' {
     readonly fork: number
     /** What all sessions share: `length` of the signed blocks alone; `frozen` for good since two signatures for one length were seen. */
     readonly core: {
-      readonly state: { readonly length: number }
+      readonly state: CoreState
       readonly header: { readonly frozen: boolean }
       /** Which blocks are here: the first one from a place on that is not; -1 when there is none. */
       readonly bitfield: { firstUnset(from: number): number }
@@ -114,5 +119,14 @@ declare module 'hypercore' {
     on<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
     once<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
     off<E extends keyof CoreEvents>(event: E, listener: (...args: CoreEvents[E]) => void): this
+  }
+}
+
+declare module 'hypercore/lib/merkle-tree.js' {
+  import type { CoreState } from 'hypercore'
+
+  export class MerkleTree {
+    /** Nodes at the top of the tree of the first `length` blocks, with the bytes below each. Rejects when one is not here. */
+    static getRoots(state: CoreState, length: number): Promise<readonly { readonly size: number }[]>
   }
 }

@@ -16,7 +16,7 @@ test('a snapshot that says something of a stream of which it holds nothing is re
   await write(ann.api(), 'of bob and ann')
   await world.settle()
   const key = streams().find((stream) => !of.includes(stream)) ?? ''
-  const victim = { key, length: 0, bytes: 0, opened: [0, 0, 0], clients: [], end: null }
+  const victim = { key, length: 0, opened: [0, 0, 0], clients: [], end: null }
   const isOther = (one: { readonly key: string }): boolean => one.key !== key
   const change = ({ head, doc }: Told) => ({
     head: { ...head, streams: [...head.streams.filter(isOther), victim] },

@@ -1,29 +1,22 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
-import type {
-  DocumentStreams,
-  FollowedStream,
-  OwnStreamState,
-  StreamBeginning,
-  StreamHandlers,
-  StreamSize
-} from '../../src/ports/documents.js'
+import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../src/ports/documents.js'
 import type { FakeNet } from './fake-links.js'
 import { keyText } from './membership.js'
 
 /** Blocks of one core, those before it begins left out. */
 interface HeldCore {
-  readonly beginning: StreamBeginning
+  readonly beginning: number
   readonly blocks: readonly Uint8Array[]
 }
 
 /** What the cores of one node hold, which survives its restarts. */
 type Held = Map<string, HeldCore>
 
-const EMPTY: HeldCore = { beginning: { blocks: 0, bytes: 0 }, blocks: [] }
+const EMPTY: HeldCore = { beginning: 0, blocks: [] }
 
 function lengthOf({ beginning, blocks }: HeldCore): number {
-  return beginning.blocks + blocks.length
+  return beginning + blocks.length
 }
 
 function bytesOf(blocks: readonly Uint8Array[]): number {
@@ -110,8 +103,8 @@ class MemoryStreams implements DocumentStreams {
       const missing = lengthOf(own)
       // How long it is, is signed: that is known before its blocks are here.
       this.#lengths.set(stream, Math.max(this.#lengths.get(stream) ?? 0, lengthOf(theirs)))
-      if (lengthOf(theirs) <= missing || theirs.beginning.blocks > missing) continue
-      this.#held.set(stream, { ...own, blocks: [...own.blocks, ...theirs.blocks.slice(missing - theirs.beginning.blocks)] })
+      if (lengthOf(theirs) <= missing || theirs.beginning > missing) continue
+      this.#held.set(stream, { ...own, blocks: [...own.blocks, ...theirs.blocks.slice(missing - theirs.beginning)] })
       this.#net.moved++
       this.#handlers.onFetched(stream)
       this.#handlers.onBlocks(stream)
@@ -156,30 +149,24 @@ class MemoryStreams implements DocumentStreams {
     return Promise.resolve(lengthOf(held))
   }
 
-  begin(stream: string, at: StreamBeginning): Promise<void> {
+  begin(stream: string, at: number): Promise<void> {
     const { beginning, blocks } = this.#here(stream)
-    if (!this.#followed.has(stream) || at.blocks <= beginning.blocks) return Promise.resolve()
-    this.#held.set(stream, { beginning: at, blocks: blocks.slice(at.blocks - beginning.blocks) })
+    if (!this.#followed.has(stream) || at <= beginning) return Promise.resolve()
+    this.#held.set(stream, { beginning: at, blocks: blocks.slice(at - beginning) })
     this.#handlers.onBlocks(stream)
     this.#onChange()
     return Promise.resolve()
   }
 
-  bytesBefore(stream: string, until: number): Promise<number | null> {
-    const { beginning, blocks } = this.#here(stream)
-    if (until < beginning.blocks || until > beginning.blocks + blocks.length) return Promise.resolve(null)
-    return Promise.resolve(beginning.bytes + bytesOf(blocks.slice(0, until - beginning.blocks)))
-  }
-
   read(stream: string, from: number, limit: number): Promise<readonly Uint8Array[]> {
     const { beginning, blocks } = this.#here(stream)
-    const at = from - beginning.blocks
+    const at = from - beginning
     return Promise.resolve(at < 0 ? [] : blocks.slice(at, at + Math.max(limit, 0)))
   }
 
   size(stream: string): StreamSize {
     const here = this.#here(stream)
-    return { blocks: lengthOf(here), from: here.beginning.blocks, bytes: bytesOf(here.blocks) }
+    return { blocks: lengthOf(here), from: here.beginning, bytes: bytesOf(here.blocks) }
   }
 
   length(stream: string): Promise<number> {

@@ -4,8 +4,8 @@ import type Protomux from 'protomux'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { StreamBeginning, StreamSize } from '../../ports/documents.js'
-import { beginningOf, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from './core-beginning.js'
+import type { StreamSize } from '../../ports/documents.js'
+import { beginningOf, bytesBefore, type CoreBeginning, heldOf, NO_BEGINNING, setBeginning } from './core-beginning.js'
 
 /** Bytes of one stream: an own one takes no more, and more of another is not fetched. */
 export const MAX_STREAM_BYTES = 268_435_456
@@ -14,8 +14,6 @@ export const MAX_STREAM_BYTES = 268_435_456
  * small and many, and what comes together is checked and stored together.
  */
 const MAX_REQUESTS = 512
-/** Blocks that are read at once to add up their bytes. */
-const SUM_BLOCKS = 256
 
 /** What {@link DocumentCore} needs. */
 export interface DocumentCoreParts {
@@ -41,6 +39,8 @@ export class DocumentCore {
   readonly #attached = new Set<Protomux>()
   #core: Hypercore | null = null
   #beginning: CoreBeginning = NO_BEGINNING
+  /** Bytes before it begins; null as long as the tree does not say. */
+  #before: number | null = 0
   #download: ReturnType<Hypercore['download']> | null = null
   /** Blocks that were told of. */
   #told = 0
@@ -85,43 +85,28 @@ export class DocumentCore {
   /** How much of it is here. */
   size(): StreamSize {
     const core = this.#core
-    const { blocks, bytes } = this.#beginning
-    return core === null
-      ? { blocks: 0, from: 0, bytes: 0 }
-      : { blocks: this.#held(core), from: blocks, bytes: Math.max(core.byteLength - bytes, 0) }
+    if (core === null) return { blocks: 0, from: 0, bytes: 0 }
+    return { blocks: this.#held(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
   }
 
-  /** Lets it begin later. */
-  async begin(at: StreamBeginning): Promise<void> {
+  /** Lets it begin later, behind so many blocks. */
+  async begin(blocks: number): Promise<void> {
     await this.#opening
-    if (this.#isClosed || at.blocks <= this.#beginning.blocks) return
+    if (this.#isClosed || blocks <= this.#beginning.blocks) return
     const core = this.#core
     if (core === null) throw cannotOpen()
-    const isShort = this.#beginning.isShort || this.#held(core) < at.blocks
-    const beginning = { blocks: at.blocks, bytes: at.bytes, isShort }
+    const isShort = this.#beginning.isShort || this.#held(core) < blocks
+    const beginning = { blocks, isShort }
     // One with two tales takes nothing more, and nothing of it is read.
     if (!this.#isForked) await setBeginning(core, beginning)
     this.#beginning = beginning
+    this.#before = null
     // Whoever writes it hears that others have more of it.
     if (isShort) this.#parts.onFetched(this.#parts.stream)
     if (this.#isForked) return
-    await core.clear(0, Math.min(at.blocks, core.length))
-    this.#fetch(core)
+    await core.clear(0, Math.min(blocks, core.length))
+    await this.#measure(core)
     this.#tell(core)
-  }
-
-  /** Bytes of its first blocks; null when not all of them are or were here. */
-  async bytesBefore(blocks: number): Promise<number | null> {
-    await this.#opening
-    let { blocks: at, bytes } = this.#beginning
-    if (blocks < at) return null
-    while (at < blocks) {
-      const some = await this.read(at, Math.min(SUM_BLOCKS, blocks - at))
-      if (some.length === 0) return null
-      at += some.length
-      bytes += some.reduce((sum, { byteLength }) => sum + byteLength, 0)
-    }
-    return bytes
   }
 
   /** Blocks that it is known to have, here or not; null when it cannot be opened. */
@@ -169,6 +154,8 @@ export class DocumentCore {
     this.#beginning = await beginningOf(core)
     // Killed in between, it may have remembered where the stream begins and not removed what is before.
     if (this.#beginning.blocks > 0 && core.core.bitfield.firstUnset(0) !== 0) await core.clear(0, this.#beginning.blocks)
+    this.#before = await bytesBefore(core, this.#beginning.blocks)
+    if (this.#isClosed) return await core.close()
     this.#core = core
     this.#isForked ||= core.core.header.frozen
     if (!this.#isForked) {
@@ -176,6 +163,7 @@ export class DocumentCore {
       core.on('download', () => {
         this.#parts.onFetched(stream)
         this.#tell(core)
+        if (this.#before === null) void this.#measure(core)
       })
       this.#fetch(core)
     }
@@ -183,9 +171,22 @@ export class DocumentCore {
     this.#tell(core)
   }
 
+  /** What is asked of others depends on how much is before its beginning: what a snapshot would say of that nobody can check. */
+  async #measure(core: Hypercore): Promise<void> {
+    const { blocks } = this.#beginning
+    const before = await bytesBefore(core, blocks)
+    // Begun later meanwhile, it is measured again.
+    if (this.#isClosed || this.#isForked || this.#beginning.blocks !== blocks) return
+    this.#before = before
+    this.#fetch(core)
+    this.attach(this.#wanted)
+  }
+
+  /** Of one that may have any size behind its beginning the first block alone, which tells: without it nothing else serves anybody. */
   #fetch(core: Hypercore): void {
     this.#download?.destroy()
-    this.#download = core.download({ start: this.#beginning.blocks, end: -1 })
+    const { blocks } = this.#beginning
+    this.#download = core.download({ start: blocks, end: this.#before === null ? blocks + 1 : -1 })
   }
 
   #held(core: Hypercore): number {
@@ -201,7 +202,7 @@ export class DocumentCore {
   }
 
   #mayFetch({ byteLength }: Hypercore): boolean {
-    return byteLength - this.#beginning.bytes <= MAX_STREAM_BYTES
+    return this.#before === null || byteLength - this.#before <= MAX_STREAM_BYTES
   }
 
   #tell(core: Hypercore): void {

@@ -6,9 +6,9 @@ import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { DocumentStreams, FollowedStream, OwnStreamState, StreamBeginning, StreamHandlers, StreamSize } from '../../ports/documents.js'
+import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
-import { beginningOf, type CoreBeginning, heldOf } from './core-beginning.js'
+import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from './core-beginning.js'
 import { copyStreams } from './document-copy.js'
 import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
@@ -102,22 +102,19 @@ export class DocumentCores implements DocumentStreams {
     if (own === undefined) throw new NodeError('INTERNAL', 'the stream is not an own one')
     const { core, beginning } = own
     if (!isWhole(own)) throw new NodeError('CONFLICT', 'others have more of the stream of this node than it has')
-    const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength - beginning.bytes)
+    const before = (await bytesBefore(core, beginning.blocks)) ?? 0
+    const bytes = blocks.reduce((sum, block) => sum + block.byteLength, core.byteLength - before)
     if (bytes > MAX_STREAM_BYTES) throw new NodeError('OVERLOADED', `the stream of this node has ${MAX_STREAM_BYTES} bytes`)
     const { length } = await core.append(blocks)
     return length
   }
 
-  async begin(stream: StreamKey, at: StreamBeginning): Promise<void> {
+  async begin(stream: StreamKey, blocks: number): Promise<void> {
     const followed = this.#followed.get(stream)
     if (followed === undefined) return
-    await followed.core.begin(at)
+    await followed.core.begin(blocks)
     const own = this.#own.get(stream)
     if (own !== undefined) own.beginning = await beginningOf(own.core)
-  }
-
-  bytesBefore(stream: StreamKey, blocks: number): Promise<number | null> {
-    return this.#followed.get(stream)?.core.bytesBefore(blocks) ?? Promise.resolve(null)
   }
 
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]> {

@@ -240,10 +240,10 @@ export class Replica {
 
   /**
    * The document and what its streams have left here, as bytes (format v1 of Yjs inside). Blocks that wait are not in it. Not of a
-   * replica that is to be made anew. `sizes`: bytes of the blocks of streams that are in it.
+   * replica that is to be made anew.
    */
-  snapshot(sizes: ReadonlyMap<StreamKey, number> = new Map()): Uint8Array {
-    const streams = this.pasts().map(({ key, past, end }) => ({ key, ...past, bytes: sizes.get(key) ?? 0, end }))
+  snapshot(): Uint8Array {
+    const streams = this.pasts().map(({ key, past, end }) => ({ key, ...past, end }))
     return encodeSnapshot({ guid: this.doc.guid, hasGaps: this.#hasGaps, streams }, this.doc)
   }
 

@@ -19,8 +19,6 @@ const HeadSchema = z.object({
         key: z.custom<string>(isKeyText),
         /** Blocks that are in the snapshot, and which of them opened each session. */
         length: Length,
-        /** Of these blocks; 0 where nobody added them up. */
-        bytes: Length,
         opened: z.array(Length).max(MAX_SESSIONS),
         /** Of each of its clientIDs how far it got, and where its runs begin, rising. As bytes: the first one, then how much further on each. */
         clients: z.array(z.object({ client: Length, clock: Length, runs: z.array(Length).transform(sums) })),
@@ -36,7 +34,7 @@ const HeadSchema = z.object({
 export interface SnapshotHead {
   readonly guid: string
   readonly hasGaps: boolean
-  readonly streams: readonly (StreamPast & { readonly key: StreamKey; readonly bytes: number; readonly end: StreamEnd | null })[]
+  readonly streams: readonly (StreamPast & { readonly key: StreamKey; readonly end: StreamEnd | null })[]
 }
 
 /** A snapshot's document, read once. */

@@ -74,7 +74,6 @@ test('whatever a snapshot says of streams, reading it and what comes behind it n
   const arbStream = fc.record({
     key: fc.constantFrom(...['ann', 'bob', 'cem', 'eve'].map((name) => keyText(`stream/${name}`))),
     length: arbCount,
-    bytes: arbCount,
     opened: fc.array(arbCount, { maxLength: 3 }),
     clients: fc.array(fc.record({ client: arbCount, clock: arbCount, runs: fc.array(arbCount, { maxLength: 3 }) }), { maxLength: 3 }),
     end: fc.option(fc.record({ at: arbCount, reason: fc.string({ maxLength: 9 }) }))
@@ -91,7 +90,7 @@ test('whatever a snapshot says of streams, reading it and what comes behind it n
 
 test('a head of another form is refused with its reason', (t) => {
   const update = Uint8Array.of(0, 0)
-  const stream = { key: keyText('s'), length: 1, bytes: 1, opened: [0], clients: [], end: null }
+  const stream = { key: keyText('s'), length: 1, opened: [0], clients: [], end: null }
   const load = (head: unknown, rest = update): string | null => replicaOf(null).load(snapshotOf(head, rest), true)
   t.is(load({ guid: 'notes', hasGaps: false, streams: [stream] }), null)
   t.is(load({ guid: 'other', hasGaps: false, streams: [stream] }), 'a snapshot of another document')
@@ -105,8 +104,7 @@ test('a head of another form is refused with its reason', (t) => {
     { guid: 'notes', hasGaps: false, streams: [{ ...stream, key: 's' }] },
     { guid: 'notes', hasGaps: false, streams: [{ ...stream, length: -1 }] },
     { guid: 'notes', hasGaps: false, streams: [{ ...stream, length: 0.5 }] },
-    { guid: 'notes', hasGaps: false, streams: [{ ...stream, bytes: 2 ** 53 }] },
-    { guid: 'notes', hasGaps: false, streams: [{ ...stream, bytes: undefined }] },
+    { guid: 'notes', hasGaps: false, streams: [{ ...stream, length: 2 ** 53 }] },
     { guid: 'notes', hasGaps: false, streams: [{ ...stream, opened: Array.from({ length: 4097 }, () => 0) }] },
     { guid: 'notes', hasGaps: false, streams: [{ ...stream, clients: [{ client: 1, clock: 1, runs: [-1] }] }] },
     { guid: 'notes', hasGaps: false, streams: [{ ...stream, end: { at: 1, reason: 'x'.repeat(257) } }] },
@@ -132,7 +130,6 @@ test('a snapshot in force that says of a stream what its blocks cannot have left
   const past = (length: number, opened: readonly number[], clients: readonly unknown[] = []): unknown => ({
     key,
     length,
-    bytes: 0,
     opened,
     clients,
     end: null
@@ -142,7 +139,6 @@ test('a snapshot in force that says of a stream what its blocks cannot have left
   const many = Array.from({ length: 100 }, (_, at) => ({
     key: keyText(`s${at}`),
     length: 0,
-    bytes: 0,
     opened: Array.from({ length: 4096 }, () => 0),
     clients: [],
     end: null
@@ -167,7 +163,6 @@ test('streams of which a snapshot in force holds nothing take no place of others
   const streams = Array.from({ length: 4096 }, (_, at) => ({
     key: keyText(`s${at}`),
     length: 0,
-    bytes: 0,
     opened: [],
     clients: [],
     end: null
