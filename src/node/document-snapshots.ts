@@ -36,8 +36,8 @@ export interface DocumentSnapshotsParts {
   isFollowed(name: string): boolean
   /** A block as a stream of the document holds it; null for what is none. */
   open(name: string, bytes: Uint8Array): Uint8Array | null
-  /** The streams of a document begin later here. */
-  onBegun(name: string): void
+  /** The streams of a document begin later here. `isOther`: what was made of them so far was wrong. */
+  onBegun(name: string, isOther: boolean): void
 }
 
 /** `same`: it may be used. `other`: never. `early`: not now. */
@@ -227,7 +227,8 @@ export class DocumentSnapshots {
     if (!Object.entries(snapshot.lengths).every(counted)) return 'other'
     const { Replica } = await import('../domain/document/replica.js')
     const { compareSnapshot } = await import('./compared-snapshot.js')
-    const base = await this.used.base(record).catch(() => undefined)
+    // One that a list ended says nothing of the next one.
+    const base = this.used.isEnded(record) ? null : await this.used.base(record).catch(() => undefined)
     const result = await compareSnapshot(bytes, {
       lengths: snapshot.lengths,
       base: base ?? null,
@@ -272,13 +273,18 @@ export class DocumentSnapshots {
   }
 
   async #use(name: string, snapshot: DocumentSnapshot, bytes: Uint8Array): Promise<void> {
+    const { documents, idOf, log } = this.#parts
+    const record = log.view().documents.get(name)
+    const isOther = record !== undefined && this.used.isEnded(record)
+    // Else what this node keeps of the document would bring back what is wrong.
+    if (isOther) await documents.keep(idOf(name), null)
     await this.used.use(name, snapshot, bytes)
     this.#patience.delete(snapshot.coreKey)
-    await this.#begin(name)
+    await this.#begin(name, isOther)
   }
 
-  async #begin(name: string): Promise<void> {
-    await this.used.begin(name).finally(() => this.#parts.onBegun(name))
+  async #begin(name: string, isOther = false): Promise<void> {
+    await this.used.begin(name).finally(() => this.#parts.onBegun(name, isOther))
     await this.used.tidy(name)
   }
 }

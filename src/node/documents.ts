@@ -78,7 +78,7 @@ export class Documents {
       idOf: (name) => this.known.idOf(name),
       isFollowed: (name) => this.isFollowed(name),
       open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
-      onBegun: (name) => this.#onBegun(name)
+      onBegun: (name, isOther) => this.#onBegun(name, isOther)
     })
     this.#followed = new FollowedDocuments({
       ...parts,
@@ -318,8 +318,8 @@ export class Documents {
     for (const [name, { document }] of this.#open) void this.#snapshots.offer(name, document)
   }
 
-  #onBegun(name: string): void {
-    this.#open.get(name)?.document.onBegun()
+  #onBegun(name: string, isOther: boolean): void {
+    this.#open.get(name)?.document.onBegun(isOther)
     if (this.#isClosed) return
     this.#parts.documents.follow(this.#followed.streams(this.#parts.log.view()))
     this.#changes.emit()

@@ -111,9 +111,10 @@ export class OpenDocument {
     }).catch(this.#parts.onError)
   }
 
-  /** Its streams begin later here: what it has not taken of what was before, it takes of the snapshot. */
-  onBegun(): void {
+  /** Its streams begin later here: what it has not taken of what was before, it takes of the snapshot. All of it, if what it has is wrong. */
+  onBegun(isOther = false): void {
     this.#inTurn(async () => {
+      if (isOther) this.#renewal.need('void', this.#fed)
       for (const stream of this.#counted.keys()) this.#fed.offer(stream)
       await this.#feed()
     }).catch(this.#parts.onError)

@@ -45,11 +45,12 @@ export class SnapshotMaker {
 
   /** Makes one of a document if it is due. */
   async offer(name: string, document: OpenDocument): Promise<void> {
-    const { clock, log, self } = this.#parts
+    const { clock, log, self, used } = this.#parts
     const record = log.view().documents.get(name)
     const now = clock.monotonic()
     if (record === undefined || now - (this.#triedAt.get(name) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return
-    if (!this.#isDue(record) || !memberAccess(log.view(), record, self).mayWrite) return
+    // What it made of a wrong one would be as wrong.
+    if (used.isEnded(record) || !this.#isDue(record) || !memberAccess(log.view(), record, self).mayWrite) return
     this.#triedAt.set(name, now)
     const known = new Set(record.streams.map(({ coreKey }) => coreKey))
     const isWorth = ({ lengths }: StreamLengths): boolean =>

@@ -60,6 +60,11 @@ export class UsedSnapshots {
     return this.#at(name).used
   }
 
+  /** Did a list end the snapshot that is used? Then it says what is wrong, and is used only until there is another one. */
+  isEnded({ name, ended }: DocumentRecord): boolean {
+    return ended?.includes(this.of(name)?.coreKey ?? '') === true
+  }
+
   /** Documents of which some stream does not begin behind their snapshot yet. */
   unbegun(): string[] {
     return [...this.#stored.keys()].filter((name) => !this.isBegun(name))

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import * as Y from 'yjs'
-import { begunOn, forge, idle, lie, snapshotOf, type Told, writeMuch } from '../support/document-compaction.js'
-import { documentScene, textOn, write } from '../support/document-scene.js'
+import { begunOn, forge, idle, lie, MANY, snapshotOf, stop, type Told, writeMuch } from '../support/document-compaction.js'
+import { documentScene, Program, textOn, write } from '../support/document-scene.js'
 
 test('a snapshot that says something of a stream of which it holds nothing is refused, and that stream goes on', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
@@ -81,4 +81,41 @@ test('of snapshots that come faster than one is looked at nothing stays on disk 
     cores.filter((core) => documents.size(core).blocks > 0),
     cores.slice(-2)
   )
+})
+
+test('who believed a snapshot that a list ended since makes none of it, and goes on with the next one that is right', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  const [stream = ''] =
+    world.log
+      .view()
+      .documents.get('notes')
+      ?.streams.map(({ coreKey }) => coreKey) ?? []
+  await lie(bob, { isCut: true })
+  await idle(world)
+  // Of its blocks it gives none.
+  for (const other of [owner, ann]) world.net.disconnect(bob.id, other.id)
+  await bob.core.parts.documents.begin(stream, MANY + 1)
+  const dan = await world.member('dan')
+  await world.link(bob, dan)
+  await idle(world)
+  const program = new Program(t, dan.api())
+  await world.settle()
+  t.is(program.text, ' bob', 'who has nothing believes it')
+  await ann
+    .api()
+    .call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann', 'dan'], tier: null, unsandboxed: false } })
+  await world.pass(1_400_000, 5000)
+  t.is(snapshotOf(world), undefined, 'and makes no other one of it')
+  await world.link(owner, ann, dan)
+  await write(ann.api(), 'of bob and ann')
+  await idle(world)
+  await idle(world)
+  t.ok(snapshotOf(world), 'made by who has all blocks')
+  for (const node of [owner, ann, dan]) t.is(await textOn(node), 'of bob and ann')
+  t.is(program.text, 'of bob and ann')
+  await stop(world, dan, [owner, ann])
+  const again = await world.start(dan.actor, { store: dan.store })
+  t.is(await textOn(again), 'of bob and ann')
 })

@@ -14,6 +14,8 @@ export const MAX_DOCUMENTS_OF_MEMBER = 1024
 export const MAX_DOCUMENT_STREAMS = 512
 /** Those of one member: each home that is restored or repaired has another one. */
 export const MAX_STREAMS_OF_MEMBER = 16
+/** Snapshots of a document of which is remembered that a list ended them. */
+const MAX_ENDED_SNAPSHOTS = 16
 /** Blocks that a snapshot holds at least beside those of the one before. */
 export const SNAPSHOT_BLOCKS = 1024
 
@@ -60,9 +62,14 @@ export function foldDocumentAccess(scene: Scene, { name, access, lengths, ends }
   }
   const next = { access, by, lengths }
   if (stored !== null && !isNewer(next, stored, mesh.owner)) return skip('a newer one is known')
+  return put(new Map([[documentKey(name), { ...withoutEnded(record, ends), access: next }]]))
+}
+
+/** Only who has seen that it is wrong ends a snapshot: others may have let go of the blocks that it holds. */
+function withoutEnded(record: DocumentRecord, ends: string | undefined): DocumentRecord {
   const { snapshot, ...rest } = record
-  // Only who has seen that it is wrong ends it: others may have let go of the blocks that it holds.
-  return put(new Map([[documentKey(name), { ...(snapshot?.coreKey === ends ? rest : record), access: next }]]))
+  if (snapshot === undefined || snapshot.coreKey !== ends) return record
+  return { ...rest, ended: [...(record.ended ?? []), ends].slice(-MAX_ENDED_SNAPSHOTS) }
 }
 
 function isNewer(next: NonNullable<DocumentRecord['access']>, stored: NonNullable<DocumentRecord['access']>, owner: NodeId): boolean {

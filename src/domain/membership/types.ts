@@ -196,6 +196,8 @@ export interface DocumentRecord {
   readonly streams: readonly DocumentStreamRecord[]
   /** The snapshot in force, and the one before it; none: its streams are needed whole. What it holds counts for good. */
   readonly snapshot?: (DocumentSnapshot & { readonly before?: DocumentSnapshot | undefined }) | undefined
+  /** Cores of the last snapshots that an access list ended, oldest first: who began with one of these believed what is wrong. */
+  readonly ended?: readonly string[] | undefined
 }
 
 /** One member's stream of a document: a core by its key (z32). */

@@ -211,6 +211,7 @@ test('of who lost the right by its certificate so many blocks count as the snaps
   t.is(inForce(log)?.coreKey, keyText('one'))
   end(log, ann, only([ann], [ann], 5), { core: 'one', lengths: { [keyText('b')]: SNAPSHOT_BLOCKS - 1 } })
   t.is(inForce(log), undefined)
+  t.alike(log.view().documents.get('notes')?.ended, [keyText('one')], 'who believed it hears of that')
   t.is(counted(log, 'b'), SNAPSHOT_BLOCKS - 1)
   t.is(counted(log, 'a'), Number.POSITIVE_INFINITY)
 })
