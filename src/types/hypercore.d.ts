@@ -84,8 +84,8 @@ declare module 'hypercore' {
     readonly core: {
       readonly state: CoreState
       readonly header: { readonly frozen: boolean }
-      /** Which blocks are here: the first one from a place on that is not; -1 when there is none. */
-      readonly bitfield: { firstUnset(from: number): number }
+      /** Which blocks are here: the first one from a place on that is, or is not; -1 when there is none. */
+      readonly bitfield: { firstSet(from: number): number; firstUnset(from: number): number }
       readonly replicator: {
         /** Ends that a multiplexer opens channels of this core; those that are open stay. */
         detachFrom(mux: Protomux): void

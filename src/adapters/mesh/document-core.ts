@@ -153,7 +153,9 @@ export class DocumentCore {
     core.core.replicator.setInflightRange(MAX_REQUESTS, MAX_REQUESTS)
     this.#beginning = await beginningOf(core)
     // Killed in between, it may have remembered where the stream begins and not removed what is before.
-    if (this.#beginning.blocks > 0 && core.core.bitfield.firstUnset(0) !== 0) await core.clear(0, this.#beginning.blocks)
+    const { blocks } = this.#beginning
+    const first = core.core.bitfield.firstSet(0)
+    if (first !== -1 && first < blocks) await core.clear(0, Math.min(blocks, core.length))
     this.#before = await bytesBefore(core, this.#beginning.blocks)
     if (this.#isClosed) return await core.close()
     this.#core = core

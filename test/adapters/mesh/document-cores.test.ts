@@ -2,6 +2,7 @@ import { cp, rm } from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import Corestore from 'corestore'
+import { setBeginning } from '../../../src/adapters/mesh/core-beginning.js'
 import { DocumentCores } from '../../../src/adapters/mesh/document-cores.js'
 import { systemClock } from '../../../src/adapters/system/system-clock.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
@@ -273,6 +274,26 @@ test('of a stream that begins later nothing before is left, also after a restart
   await again.cores.begin(stream, 10)
   t.alike(again.cores.size(stream), { blocks: 10, from: 10, bytes: 0 })
   t.alike(await again.cores.read(stream, 10, 99), [])
+})
+
+test('who was killed while a stream with a hole was to begin later removes the rest at its next start', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const ann = new Side(t, path.join(dir, 'ann'))
+  const { stream } = await ann.cores.own('doc')
+  await ann.cores.append(stream, numbered(10))
+  await ann.cores.close()
+  const store = new Corestore(path.join(dir, 'ann'))
+  const core = store.get({ key: keyFromText(stream), writable: false })
+  await core.ready()
+  await core.clear(0, 1)
+  // What is written first.
+  await setBeginning(core, { blocks: 8, isShort: false })
+  await store.close()
+  const again = new Side(t, path.join(dir, 'ann'))
+  again.cores.follow([everybody(stream)])
+  t.is((await again.cores.read(stream, 8, 9)).length, 2)
+  await again.cores.close()
+  t.alike(await storedBlocks(path.join(dir, 'ann'), stream), [8, 9])
 })
 
 test('how many bytes a stream has from its beginning on is told by its own tree, also to who never had what is before', async (t: Assert) => {
