@@ -2,11 +2,13 @@ import fs from 'node:fs/promises'
 import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { beginningOf, heldOf, setBeginning } from './core-beginning.js'
+import { copyKept } from './kept-bytes.js'
 
 /**
  * Copies what is here of the streams of documents into a new store, the way a peer gets it. That store has a seed of its own, so
  * in it none of the streams can be written, and whatever node has it writes streams that nobody wrote before. Streams with two
- * tales are left out: nothing of them counts.
+ * tales are left out: nothing of them counts. What is kept beside streams goes along: the snapshot that they begin behind, whose
+ * core may be one with two tales.
  */
 export async function copyStreams(from: Corestore, dir: string): Promise<void> {
   await fs.mkdir(dir, { recursive: true, mode: 0o700 })
@@ -17,6 +19,7 @@ export async function copyStreams(from: Corestore, dir: string): Promise<void> {
       const source = from.get({ discoveryKey, writable: false })
       try {
         await source.ready()
+        await copyKept(source, to)
         if (source.length > 0 && !source.core.header.frozen) await copyStream(source, to)
       } finally {
         await source.close()

@@ -12,6 +12,7 @@ import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from './core-beg
 import { copyStreams } from './document-copy.js'
 import { cannotOpen, DocumentCore, MAX_STREAM_BYTES } from './document-core.js'
 import { joinReads } from './joint-reads.js'
+import { readKept, writeKept } from './kept-bytes.js'
 import { MAX_DOCUMENT_CORES } from './open-channels.js'
 import { WriterCores } from './writer-cores.js'
 
@@ -23,8 +24,6 @@ export interface DocumentCoresParts {
   readonly telemetry: Telemetry
 }
 
-/** Name of what is kept of a document. */
-const KEPT = 'kept'
 const NOTHING: StreamSize = { blocks: 0, from: 0, bytes: 0 }
 
 /** A core that this node writes, and where it begins here. */
@@ -135,22 +134,11 @@ export class DocumentCores implements DocumentStreams {
   }
 
   async kept(document: string): Promise<Uint8Array | null> {
-    const core = await this.#keeper(document)
-    try {
-      const bytes = await core.getUserData(KEPT)
-      return bytes === null || bytes.byteLength === 0 ? null : bytes
-    } finally {
-      await core.close()
-    }
+    return await readKept(await this.#open(), document)
   }
 
   async keep(document: string, bytes: Uint8Array | null): Promise<void> {
-    const core = await this.#keeper(document)
-    try {
-      await core.setUserData(KEPT, bytes ?? new Uint8Array())
-    } finally {
-      await core.close()
-    }
+    await writeKept(await this.#open(), document, bytes)
   }
 
   async remove(streams: readonly StreamKey[]): Promise<void> {
@@ -163,7 +151,7 @@ export class DocumentCores implements DocumentStreams {
     }
   }
 
-  /** Puts a copy of all streams into a directory; false: there is no store of documents yet. See {@link copyStreams}. */
+  /** Puts a copy of all streams, and of what is kept of documents, into a directory; false: there is no store of documents yet. See {@link copyStreams}. */
   async copyTo(dir: string): Promise<boolean> {
     if (this.#store === null) return false
     await copyStreams(await this.#store, dir)
@@ -177,13 +165,6 @@ export class DocumentCores implements DocumentStreams {
     await this.#forks?.close()
     await Promise.all([...this.#followed.values()].map(({ core }) => core.close()))
     await store?.close()
-  }
-
-  /** A core that nobody knows and nothing is appended to; what is kept lies beside it, in the database of the streams. */
-  async #keeper(document: string): Promise<Hypercore> {
-    const core = (await this.#open()).get({ name: `kept/${document}`, active: false })
-    await core.ready()
-    return core
   }
 
   #core(stream: StreamKey): DocumentCore {

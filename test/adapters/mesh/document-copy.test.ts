@@ -4,6 +4,7 @@ import Corestore from 'corestore'
 import type Hypercore from 'hypercore'
 import { beginningOf, setBeginning } from '../../../src/adapters/mesh/core-beginning.js'
 import { copyStreams } from '../../../src/adapters/mesh/document-copy.js'
+import { readKept, writeKept } from '../../../src/adapters/mesh/kept-bytes.js'
 import { utf8 } from '../../../src/kit/ids.js'
 import { tempDir } from '../../support/tmp.js'
 
@@ -100,4 +101,19 @@ test('a copy of a stream that begins later begins there too, and holds what is b
   t.alike(await held('later'), { beginning: beginnings.later, there: places(8, 20) })
   t.alike(await held('holey'), { beginning: beginnings.holey, there: places(8, 15) })
   t.alike(await held('ended'), { beginning: { blocks: 0, isShort: false }, there: [] }, 'nothing is kept of one that has nothing behind')
+})
+
+test('what is kept of documents is in a copy, and in a copy of that, under the same names', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const from = await open(t, path.join(dir, 'from'))
+  await from.get({ name: 'own' }).append([utf8('one')])
+  for (const [name, bytes] of Object.entries({ 'doc/base': utf8('the snapshot'), gone: null })) await writeKept(from, name, bytes)
+  await copyStreams(from, path.join(dir, 'to'))
+  const to = await open(t, path.join(dir, 'to'))
+  await copyStreams(to, path.join(dir, 'again'))
+  const again = await open(t, path.join(dir, 'again'))
+  for (const store of [from, to, again]) {
+    t.alike(await readKept(store, 'doc/base'), utf8('the snapshot'))
+    t.is(await readKept(store, 'gone'), null)
+  }
 })
