@@ -177,7 +177,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/adapters/mesh/document-core.ts',
     find: 'if (this.#isClosed || blocks <= this.#beginning.blocks) return',
     put: 'if (this.#isClosed) return',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/document-cores.beginning',
     title: 'of a stream that begins later nothing before is left'
   },
   {
@@ -185,7 +185,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/adapters/mesh/document-core.ts',
     find: 'this.#beginning = await beginningOf(core)',
     put: '',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/document-cores.beginning',
     title: 'of a stream that begins later nothing before is left'
   },
   {
@@ -193,7 +193,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/adapters/mesh/document-core.ts',
     find: 'core.download({ start: blocks, end:',
     put: 'core.download({ start: 0, end:',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/document-cores.beginning',
     title: 'a newcomer whose stream begins later fetches what is behind'
   },
   {
@@ -201,7 +201,7 @@ export const DOCUMENT_MUTANTS = [
     file: 'src/adapters/mesh/document-core.ts',
     find: 'end: this.#before === null ? blocks + 1 : -1',
     put: 'end: -1',
-    test: 'adapters/mesh/document-cores',
+    test: 'adapters/mesh/document-cores.beginning',
     title: 'of a stream whose first block behind its beginning nobody gives'
   },
   {

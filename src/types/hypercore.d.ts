@@ -125,8 +125,8 @@ declare module 'hypercore' {
 declare module 'hypercore/lib/merkle-tree.js' {
   import type { CoreState } from 'hypercore'
 
-  export class MerkleTree {
+  export const MerkleTree: {
     /** Nodes at the top of the tree of the first `length` blocks, with the bytes below each. Rejects when one is not here. */
-    static getRoots(state: CoreState, length: number): Promise<readonly { readonly size: number }[]>
+    getRoots(state: CoreState, length: number): Promise<readonly { readonly size: number }[]>
   }
 }

@@ -104,6 +104,8 @@ export class DocumentCore {
     // Whoever writes it hears that others have more of it.
     if (isShort) this.#parts.onFetched(this.#parts.stream)
     if (this.#isForked) return
+    // What is still asked for would come back at once, and an own stream that others gave is left.
+    this.#download?.destroy()
     await core.clear(0, Math.min(blocks, core.length))
     await this.#measure(core)
     this.#tell(core)
