@@ -105,14 +105,25 @@ const WORDS: Readonly<Record<Shape, string>> = {
   info: 'must be an object with the texts name and version'
 }
 
+/** A member of the params of a method, as it is looked at. */
+type Member = readonly [key: string, shape: Shape, isOptional: boolean]
+
+const META: Member = ['_meta', 'object', true]
+/** The table, laid out once: it is looked at for every request. */
+const MEMBERS: ReadonlyMap<string, readonly Member[]> = new Map(
+  Object.entries(PARAMS).map(([method, shapes]) => [method, [...Object.entries(shapes).map(memberOf), META]])
+)
+
+function memberOf([key, shape]: readonly [string, Shape | `${Shape}?`]): Member {
+  return [key, shape.replace('?', '') as Shape, shape.endsWith('?')]
+}
+
 /** What is wrong with the params of a request (spec mcp-runtime, Processing Order, step 2), or null. */
 export function paramsFault(method: string, params: Readonly<Record<string, unknown>>): string | null {
-  const shapes = Object.hasOwn(PARAMS, method) ? (PARAMS[method] ?? {}) : {}
-  for (const [key, shape] of Object.entries({ ...shapes, _meta: 'object?' as const })) {
+  for (const [key, shape, isOptional] of MEMBERS.get(method) ?? [META]) {
     const value = params[key]
-    if (value === undefined && shape.endsWith('?')) continue
-    const plain = shape.replace('?', '') as Shape
-    if (!fits(value, plain)) return `${key} ${WORDS[plain]}`
+    if (value === undefined && isOptional) continue
+    if (!fits(value, shape)) return `${key} ${WORDS[shape]}`
   }
   return null
 }

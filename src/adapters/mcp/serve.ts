@@ -1,6 +1,8 @@
-import type { Transport } from '@modelcontextprotocol/server'
+import type { Server, Transport } from '@modelcontextprotocol/server'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { BegunTransport } from './begun-transport.js'
 import { GatedTransport, type Eras, type RefusedRequest } from './gated-transport.js'
+import { versionClaim } from './json-rpc.js'
 import { LineTransport, type LineStreams } from './line-transport.js'
 import { tellRecord } from './tool-record.js'
 import { createMcpServer, type McpParts } from './server.js'
@@ -32,21 +34,42 @@ export function serveMcp(over: LineStreams | Transport, parts: ServeParts): Serv
   const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId }) : over
   const onRefused = (refused: RefusedRequest): void => reportRefused(refused, parts)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })
-  let ended: () => void
-  const closed = new Promise<void>((resolve) => {
-    ended = resolve
-  })
-  const handle = serveStdio(({ era }) => createMcpServer(parts, era), {
-    transport: gate,
-    legacy: eras === 'modern' ? 'reject' : 'serve',
-    onerror: ({ message }) => log('debug', 'mcp connection', { correlationId, reason: message })
-  })
-  const { onclose } = gate
-  gate.onclose = () => {
-    onclose?.()
-    ended()
+  const onerror = ({ message }: Error): void => log('debug', 'mcp connection', { correlationId, reason: message })
+  return begin(gate, { parts, onerror })
+}
+
+interface Beginning {
+  readonly parts: ServeParts
+  readonly onerror: (error: Error) => void
+}
+
+/**
+ * Connects a server once the first message says of which era the client is. One that claims its version goes to the SDK's own
+ * entry, which alone can serve it and goes on with a handshake when the client falls back to it; a handshake goes to a server
+ * without the layer of that entry, which looks at every message once more.
+ */
+function begin(gate: GatedTransport, { parts, onerror }: Beginning): ServedConnection {
+  const begun = new BegunTransport(gate)
+  const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server => createMcpServer(parts, era)
+  const { eras } = parts
+  let isFirst = true
+  gate.onmessage = (message, extra) => {
+    begun.take(message, extra)
+    if (!isFirst) return
+    isFirst = false
+    const isHandshake = eras !== 'modern' && 'method' in message && versionClaim(message.params ?? {}) === undefined
+    if (isHandshake) createMcpServer(parts, 'legacy').connect(begun).catch(onerror)
+    else serveStdio(factory, { transport: begun, legacy: eras === 'modern' ? 'reject' : 'serve', onerror })
   }
-  return { close: () => handle.close(), closed }
+  gate.onerror = (error) => (begun.onerror ?? onerror)(error)
+  const closed = new Promise<void>((resolve) => {
+    gate.onclose = () => {
+      begun.onclose?.()
+      resolve()
+    }
+  })
+  gate.start().catch(onerror)
+  return { close: () => gate.close(), closed }
 }
 
 /** A call that never became one is recorded too. */
