@@ -24,7 +24,8 @@ test('five writers of one text, online and offline for random times, have the sa
   const insert = async (node: TestNode): Promise<void> => {
     const text = `${node.name}${marks.length}.`
     marks.push(text)
-    const { value } = await node.api.call('documents.read', { document: 'notes', type: 'text' })
+    // Others may have begun it while nothing of it is here yet: to read it then is refused, to watch it is to wait.
+    const { value } = await until(node.api, 'documents.read', { document: 'notes', type: 'text' }, () => true)
     const splice = { at: random.int(0, String(value).length), remove: 0, insert: text }
     await node.api.call('documents.edit', { document: 'notes', edit: { type: 'text', splice } })
   }
