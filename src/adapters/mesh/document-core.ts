@@ -89,8 +89,8 @@ export class DocumentCore {
     return { blocks: this.#held(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
   }
 
-  /** Lets it begin later, behind so many blocks. */
-  async begin(blocks: number): Promise<void> {
+  /** Lets it begin later, behind so many blocks. `onBegun`: told before any of them is removed. */
+  async begin(blocks: number, onBegun: (beginning: CoreBeginning) => void): Promise<void> {
     await this.#opening
     if (this.#isClosed || blocks <= this.#beginning.blocks) return
     const core = this.#core
@@ -104,6 +104,7 @@ export class DocumentCore {
     // Whoever writes it hears that others have more of it.
     if (isShort) this.#parts.onFetched(this.#parts.stream)
     if (this.#isForked) return
+    onBegun(beginning)
     // What is still asked for would come back at once, and an own stream that others gave is left.
     this.#download?.destroy()
     await core.clear(0, Math.min(blocks, core.length))

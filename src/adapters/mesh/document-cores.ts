@@ -109,11 +109,11 @@ export class DocumentCores implements DocumentStreams {
   }
 
   async begin(stream: StreamKey, blocks: number): Promise<void> {
-    const followed = this.#followed.get(stream)
-    if (followed === undefined) return
-    await followed.core.begin(blocks)
-    const own = this.#own.get(stream)
-    if (own !== undefined) own.beginning = await beginningOf(own.core)
+    // An own stream must never look as if blocks of it were lost: this node would go on with another one.
+    await this.#followed.get(stream)?.core.begin(blocks, (beginning) => {
+      const own = this.#own.get(stream)
+      if (own !== undefined) own.beginning = beginning
+    })
   }
 
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]> {

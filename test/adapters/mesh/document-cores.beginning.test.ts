@@ -183,3 +183,23 @@ test('who lets go of the first blocks of a stream is given none of them again by
   t.alike([...ann.fetched], [], 'an own stream that is fetched is left')
   t.ok((await ann.cores.own('doc')).isWhole)
 })
+
+test('an own stream is whole all the while that it begins later', async (t: Assert) => {
+  const [ann] = (await sides(t, 'ann')) as [Side]
+  const { stream } = await ann.cores.own('doc')
+  ann.cores.follow([everybody(stream)])
+  await ann.cores.append(stream, numbered(500))
+  for (const from of [100, 200, 300, 400]) {
+    let isDone = false
+    const begun = ann.cores.begin(stream, from).then(() => (isDone = true))
+    const asked: Promise<{ readonly isWhole: boolean }>[] = []
+    while (!isDone) {
+      asked.push(ann.cores.own('doc'))
+      // Not after each other: one that takes long would pass over the moment.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await begun
+    t.alike(new Set((await Promise.all(asked)).map(({ isWhole }) => isWhole)), new Set([true]))
+    await ann.cores.append(stream, numbered(1))
+  }
+})
