@@ -103,10 +103,11 @@ test('without permission nothing is read or written, and it is said', async (t: 
   t.teardown(() => fs.chmod(path.join(dir, 'shut'), 0o755))
   const printed = asNobody(`
     const { readClientFile, writeClientFile } = await load('cli/clients/client-file.js')
+    // Before: directories above may be the superuser's alone.
+    const read = await readClientFile(${JSON.stringify(path.join(dir, 'shut', 'mcp.json'))})
     /* become */
     const codes = []
     await readClientFile(${JSON.stringify(path.join(dir, 'secret.json'))}).catch((error) => codes.push(error.code))
-    const read = await readClientFile(${JSON.stringify(path.join(dir, 'shut', 'mcp.json'))})
     await writeClientFile(read, '{ }', ${NOW}).catch((error) => codes.push(error.code))
     console.log(codes.join())
   `)
