@@ -139,6 +139,7 @@ export class Documents {
     const held = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
     if (held.some(([stream]) => documents.size(stream).blocks === 0)) return true
     const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0).map(([stream]) => documents.size(stream))
+    if (this.#own.hasUnheard(record.name)) return false
     // Those that begin behind a snapshot that is not here say nothing.
     return streams.length > 0 && streams.every(({ blocks, from }) => blocks === 0 || from > 0)
   }

@@ -103,6 +103,12 @@ export class OwnStreams {
     return this.#names.get(stream) ?? null
   }
 
+  /** Has it written into the document what the mesh has not heard of yet? */
+  hasUnheard(name: string): boolean {
+    const { stream, blocks } = this.#of(name)
+    return stream !== null && blocks > 0 && !this.#isKnown(name, stream)
+  }
+
   /** Blocks that the stream has; of one that is left, none. */
   blocksOf(stream: StreamKey): number {
     const name = this.nameOf(stream)

@@ -343,6 +343,20 @@ test('a document of which nothing is here, though others wrote into it, is neith
   t.is(await textOn(ann), 'precious!')
 })
 
+test('what a node wrote itself is there for it, also before the mesh has heard of its stream and while nothing of others is here', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  for (const one of [owner, ann]) world.net.disconnect(bob.id, one.id)
+  world.log.isWritable = false
+  await write(bob.api(), 'mine')
+  await world.settle()
+  world.log.isWritable = true
+  await write(ann.api(), 'of ann')
+  await world.settle()
+  t.is(await textOn(bob), 'mine')
+  const again = await world.start(bob.actor, { store: bob.store })
+  t.is(await textOn(again), 'mine')
+})
+
 test('a document that its only holder removed is gone: it is read as empty and edited anew', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner()

@@ -1,15 +1,12 @@
 import http from 'node:http'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import test, { type Assert } from 'brittle'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
-import { McpService } from '../../../src/adapters/mcp/service.js'
-import type { Principal } from '../../../src/ports/node-api.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
+import { serveMcpOverHttp } from '../../support/mcp-http.js'
 
 interface Scene {
   readonly world: World
@@ -26,18 +23,6 @@ interface Answer {
   readonly text: string
 }
 
-const SETTINGS = {
-  mcp: { eras: 'both', expose: 'auto' },
-  tools: {
-    defaultTimeoutMs: 30_000,
-    maxPayloadBytes: 1_048_576,
-    maxStateBytes: 262_144,
-    adminRegistrationEnabled: false,
-    adminPolicy: 'deny_all'
-  },
-  resources: { maxConcurrentExecutions: 10 },
-  security: { dynamicRegistrationEnabled: false }
-} as const
 const MODERN = '2026-07-28'
 const CLAIM = {
   'io.modelcontextprotocol/protocolVersion': MODERN,
@@ -49,42 +34,7 @@ async function scene(t: Assert): Promise<Scene> {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'), () => null)
   const owner = await world.owner({ agents: [echo('text'), slow] })
-  const service = new McpService({
-    version: '0.0.0',
-    settings: SETTINGS,
-    clock: world.clock,
-    compileSchema: createSchemaCompiler(),
-    toJson: (value) => value,
-    log: () => {},
-    apiFor: (principal) => owner.api(principal),
-    audit: () => Promise.resolve([]),
-    imported: { list: () => [], named: () => null },
-    onCompleted: () => {}
-  })
-  const server = http.createServer((request, response) => {
-    const gone = new AbortController()
-    response.once('close', () => gone.abort())
-    const principal: Principal = {
-      kind: 'token',
-      name: (request.headers.authorization ?? 'Bearer one').replace('Bearer ', ''),
-      tier: 0,
-      sandboxId: null,
-      scopes: ['read', 'send', 'admin']
-    }
-    void service.handle(request, response, {
-      principal,
-      signal: gone.signal,
-      readBody: async () => Buffer.concat((await request.toArray()) as Buffer[])
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(async () => {
-    await service.close()
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`)
+  const url = await serveMcpOverHttp(t, world, owner)
   return { world, owner, slow, url, send: (method, body, headers) => send(url, { method, body, headers: headers ?? {} }) }
 }
 
@@ -259,4 +209,33 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
   const [response] = (await answered) as [http.IncomingMessage]
   t.is(response.statusCode, 204)
   response.resume()
+})
+
+test('official clients call a tool two hops away, which a node between carries', async (t: Assert) => {
+  const world = new World(t)
+  const [a, b] = [await world.member('a'), await world.member('b')]
+  const c = await world.member('c', { agents: [echo('far')] })
+  // No place for a link: what they say to each other goes by way of the one between.
+  a.links.withoutPlace = [c.id]
+  await world.link(a, b)
+  await world.link(b, c)
+  await world.pass(5000)
+  const url = await serveMcpOverHttp(t, world, a)
+  const fresh = new Client({ name: 'v2', version: '1' }, { versionNegotiation: { mode: 'auto' } })
+  await fresh.connect(new StreamableHTTPClientTransport(url))
+  const old = new OldClient({ name: 'v1', version: '1' })
+  await old.connect(new OldTransport(url))
+  for (const client of [fresh, old]) {
+    const { tools } = await client.listTools()
+    t.ok(tools.some(({ name }) => name === 'far_at_c__do'))
+    let isDone = false
+    const call = client.callTool({ name: 'far_at_c__do', arguments: { n: 1 } }).finally(() => (isDone = true))
+    while (!isDone) {
+      await new Promise((resolve) => setImmediate(resolve))
+      await world.settle()
+    }
+    t.alike(JSON.parse(((await call).content as { text: string }[])[0]?.text ?? ''), { n: 1 })
+    await client.close()
+  }
+  t.ok(b.counted('messages_passed_on', 'request') >= 2)
 })

@@ -1,0 +1,58 @@
+import http from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import type { Assert } from 'brittle'
+import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
+import { McpService } from '../../src/adapters/mcp/service.js'
+import type { Principal } from '../../src/ports/node-api.js'
+import type { FakeNode, World } from './fake-node.js'
+
+const SETTINGS = {
+  mcp: { eras: 'both', expose: 'auto' },
+  tools: {
+    defaultTimeoutMs: 30_000,
+    maxPayloadBytes: 1_048_576,
+    maxStateBytes: 262_144,
+    adminRegistrationEnabled: false,
+    adminPolicy: 'deny_all'
+  },
+  resources: { maxConcurrentExecutions: 10 },
+  security: { dynamicRegistrationEnabled: false }
+} as const
+
+/** Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller. */
+export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode): Promise<URL> {
+  const service = new McpService({
+    version: '0.0.0',
+    settings: SETTINGS,
+    clock: world.clock,
+    compileSchema: createSchemaCompiler(),
+    toJson: (value) => value,
+    log: () => {},
+    apiFor: (principal) => node.api(principal),
+    audit: () => Promise.resolve([]),
+    imported: { list: () => [], named: () => null },
+    onCompleted: () => {}
+  })
+  const server = http.createServer((request, response) => {
+    const gone = new AbortController()
+    response.once('close', () => gone.abort())
+    const principal: Principal = {
+      kind: 'token',
+      name: (request.headers.authorization ?? 'Bearer one').replace('Bearer ', ''),
+      tier: 0,
+      sandboxId: null,
+      scopes: ['read', 'send', 'admin']
+    }
+    const readBody = async (): Promise<Buffer> => Buffer.concat((await request.toArray()) as Buffer[])
+    void service.handle(request, response, { principal, signal: gone.signal, readBody })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => {
+    await service.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`)
+}
