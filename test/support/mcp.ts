@@ -1,3 +1,5 @@
+import fc from 'fast-check'
+import { jsonFault } from '../../src/kit/json.js'
 import { once } from 'node:events'
 import { duplexPair, type Duplex } from 'node:stream'
 import { Client, ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client'
@@ -16,6 +18,11 @@ export type Answer = Record<string, unknown> & {
   readonly id?: unknown
   readonly result?: Record<string, unknown>
   readonly error?: { readonly code: number; readonly message: string; readonly data?: Record<string, unknown> }
+}
+
+/** JSON within the limits of every message: no key is one that objects inherit. */
+export function arbJson(constraints: fc.JsonSharedConstraints = {}): fc.Arbitrary<unknown> {
+  return fc.jsonValue(constraints).filter((value) => jsonFault(value) === null)
 }
 
 /** A schema for tools that take anything. */

@@ -75,7 +75,7 @@ test('every tool is found by any word of its name, and at most twenty are told',
   await fc.assert(
     fc.asyncProperty(fc.uniqueArray(word, { minLength: 1, maxLength: 40 }), fc.nat(), async (words, pick) => {
       const wanted = words[pick % words.length] ?? ''
-      const tools = exposed(words.map((one) => echoTool(`agent.${one}`)))
+      const tools = exposed(words.map((one) => echoTool(`0.${one}`)))
       const { tools: hits } = (await call(tools, 'a2a_find_tools', { query: wanted })) as { tools: { name: string }[] }
       const containing = words.filter((one) => one.includes(wanted)).length
       return hits.length <= 20 && hits.length === Math.min(20, containing) && hits.every(({ name }) => name.includes(wanted))

@@ -8,7 +8,7 @@ import { canonicalJson } from '../../../src/kit/json.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { A2AObservability } from '../../../src/node/observability.js'
 import { holds } from '../../support/holds.js'
-import { call, McpScene, payloadOf, request, type RawClient } from '../../support/mcp.js'
+import { arbJson, call, McpScene, payloadOf, request, type RawClient } from '../../support/mcp.js'
 
 const compile = createSchemaCompiler()
 const arbPart = fc.stringMatching(/^[a-z][a-z0-9-]{0,11}$/)
@@ -25,7 +25,7 @@ const arbTool = fc.record({
 })
 const arbTools = fc.uniqueArray(arbTool, { selector: ({ agent, tool }) => `${agent}.${tool}`, maxLength: 10 })
 /** JSON that JSON keeps: no -0. */
-const arbJson = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
+const arbValue = arbJson({ maxDepth: 3 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown)
 
 function definitionOf({
   agent,
@@ -72,7 +72,7 @@ test('Feature: a2a-mcp-protocols, Property 18: MCP tool registration and listing
 })
 
 test('Feature: a2a-mcp-protocols, Property 19: MCP tool invocation routing', async (t: Assert) => {
-  const property = fc.asyncProperty(arbTools, arbJson, fc.nat(), fc.boolean(), async (tools, result, pick, isPublished) => {
+  const property = fc.asyncProperty(arbTools, arbValue, fc.nat(), fc.boolean(), async (tools, result, pick, isPublished) => {
     const scene = new McpScene()
     const called: string[] = []
     for (const one of tools) {
@@ -115,7 +115,7 @@ test('Feature: a2a-mcp-protocols, Property 20: MCP tool name uniqueness', async 
 /** What is done to one tool, and what comes of it. */
 const arbCall = fc.record({
   tool: fc.constantFrom('a.ok', 'a.fails', 'b.ok', 'b.late', 'no.such'),
-  args: fc.dictionary(arbPart, arbJson, { maxKeys: 3, noNullPrototype: true })
+  args: fc.dictionary(arbPart, arbValue, { maxKeys: 3, noNullPrototype: true })
 })
 
 async function callsOf(
@@ -173,7 +173,7 @@ const noEvent = {
 }
 
 test('Feature: a2a-mcp-protocols, Property 34: MCP invocation record serialization round trip', async (t: Assert) => {
-  const property = fc.asyncProperty(fc.array(arbCall, { maxLength: 6 }), arbJson, async (calls, result) => {
+  const property = fc.asyncProperty(fc.array(arbCall, { maxLength: 6 }), arbValue, async (calls, result) => {
     const records = await callsOf(t, calls, result)
     return records.every((record) => {
       const back = JSON.parse(JSON.stringify(record)) as InvocationRecord

@@ -7,14 +7,14 @@ import { ToolRegistry } from '../../../src/adapters/mcp/tool-registry.js'
 import { MemoryTelemetry } from '../../../src/adapters/telemetry/memory-telemetry.js'
 import { AgentCoordinator } from '../../../src/node/agent-coordinator.js'
 import { holds } from '../../support/holds.js'
-import { ANYTHING, call, CLAIM, initialize, McpScene, payloadOf, request, type RawClient } from '../../support/mcp.js'
+import { arbJson, ANYTHING, call, CLAIM, initialize, McpScene, payloadOf, request, type RawClient } from '../../support/mcp.js'
 
 const arbName = fc.stringMatching(/^[a-z][a-zA-Z0-9._/@-]{0,70}$/)
 const arbWord = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 30 })
 const arbId = fc.oneof(fc.integer(), fc.string({ maxLength: 20 }))
 const arbCorrelation = fc.option(fc.string({ minLength: 1, maxLength: 128 }), { nil: undefined })
 /** JSON that is no object. */
-const arbNoObject = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), fc.string(), fc.array(fc.jsonValue()))
+const arbNoObject = fc.oneof(fc.constant(null), fc.boolean(), fc.integer(), fc.string(), fc.array(arbJson()))
 
 /** A connection of one run, closed at its end. */
 async function using<T>(t: Assert, scene: McpScene, run: (client: RawClient) => Promise<T>): Promise<T> {
@@ -71,7 +71,7 @@ test('Feature: mcp-runtime, Property 2: Strict Initialization Gate', async (t: A
 
 test('Feature: mcp-runtime, Property 3: Protocol Error Correlation', async (t: Assert) => {
   const meta = (correlationId: string | undefined): object => ({ _meta: { correlationId } })
-  const arbFaulty = fc.tuple(arbCorrelation, fc.jsonValue(), arbNoObject).map(([correlationId, value, noObject]) => {
+  const arbFaulty = fc.tuple(arbCorrelation, arbJson(), arbNoObject).map(([correlationId, value, noObject]) => {
     const given = correlationId ?? 'connection-1'
     const rows: readonly (readonly [unknown, string])[] = [
       [request(1, 'no/such', meta(correlationId)), given],
@@ -126,7 +126,7 @@ test('Feature: mcp-runtime, Property 4: Tools/List Ordering', async (t: Assert) 
 })
 
 test('Feature: mcp-runtime, Property 5: Validator Precompilation', async (t: Assert) => {
-  const arbArgs = fc.array(fc.dictionary(fc.constantFrom('n', 'm'), fc.jsonValue(), { noNullPrototype: true }), {
+  const arbArgs = fc.array(fc.dictionary(fc.constantFrom('n', 'm'), arbJson(), { noNullPrototype: true }), {
     minLength: 1,
     maxLength: 8
   })
