@@ -190,7 +190,7 @@ function controls(): FuzzTarget {
     ['linked-to', { id: 'link_1', nodes: [bob.id] }],
     ['undelivered', { origin: ann.id, to: bob.id, id: 'msg_1', code: 'OVERLOADED', rule: 'hops: a rate', left: 7 }]
   ]
-  const read = (value: unknown): boolean => Array.isArray(value) && decodeControl(String(value[0]), value[1]).ok
+  const read = (value: unknown): boolean => Array.isArray(value) && typeof value[0] === 'string' && decodeControl(value[0], value[1]).ok
   return { name: 'control messages', samples: bodies.map(json), take: (bytes) => withJson(bytes, read) }
 }
 
