@@ -132,6 +132,7 @@ function requestOf(at) {
     deadline: now + 30_000,
     retryAt: null,
     expiresAt: now + DAY_MS,
-    error: null
+    error: null,
+    asking: null
   }
 }
