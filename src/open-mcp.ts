@@ -5,14 +5,13 @@ import type { NodeApi, Principal } from './ports/node-api.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
 import type { HttpRoute } from './adapters/http/route.js'
+import { maxMessageBytes } from './adapters/mcp/message-bytes.js'
 import type { McpService } from './adapters/mcp/service.js'
 import { readAudit } from './adapters/storage/audit-read.js'
 import type { A2AObservability } from './node/observability.js'
 import type { StartParts } from './open-home.js'
 import { VERSION } from './version.js'
 
-/** Beyond the arguments of a call, a body may have so many bytes: method, ids, and what escapes add. */
-const BODY_HEADROOM_BYTES = 65_536
 /** Lines of the audit log that a client reads at once. */
 const AUDIT_LINES = 200
 
@@ -47,7 +46,7 @@ export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
     route: {
       path: '/mcp',
       methods: ['POST', 'GET', 'DELETE'],
-      maxBodyBytes: config.tools.maxPayloadBytes + BODY_HEADROOM_BYTES,
+      maxBodyBytes: maxMessageBytes(config.tools.maxPayloadBytes),
       handle: async (request, response, call) => await (await load()).handle(request, response, call)
     }
   }

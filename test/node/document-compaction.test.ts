@@ -9,6 +9,18 @@ import { documentScene, Program, textOn, write } from '../support/document-scene
 /** Longer than a node waits before it makes another snapshot. */
 const PAUSE_MS = 660_000
 
+/** Three members of whom ann went away with the first block, before the others went on behind a snapshot. */
+async function withOneBehind(t: Assert): ReturnType<typeof documentScene> {
+  const scene = await documentScene(t)
+  const { world, owner, ann, bob } = scene
+  await write(bob.api(), 'begun')
+  await world.settle()
+  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
+  await writeMuch(bob, 'begun and ended')
+  await idle(world)
+  return scene
+}
+
 test('a snapshot takes the place of the first blocks of a long document, on every node', async (t: Assert) => {
   const { world, owner, ann, bob } = await documentScene(t)
   await writeMuch(bob, 'of bob')
@@ -199,12 +211,7 @@ test('a snapshot that is not what its streams make of the document is refused by
 })
 
 test('who has a part of what a snapshot holds waits for the rest of it a while, to compare', async (t: Assert) => {
-  const { world, owner, ann, bob } = await documentScene(t)
-  await write(bob.api(), 'begun')
-  await world.settle()
-  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
-  await writeMuch(bob, 'begun and ended')
-  await idle(world)
+  const { world, owner, ann, bob } = await withOneBehind(t)
   await stop(world, bob, [owner])
   await world.link(ann, owner)
   await world.pass(5000)
@@ -269,12 +276,7 @@ test('who may not see a document any more lets go of it in peace, also at its ne
 })
 
 test('a list of somebody who is behind ends no snapshot that others use', async (t: Assert) => {
-  const { world, owner, ann, bob } = await documentScene(t)
-  await write(bob.api(), 'begun')
-  await world.settle()
-  for (const other of [owner, bob]) world.net.disconnect(ann.id, other.id)
-  await writeMuch(bob, 'begun and ended')
-  await idle(world)
+  const { world, owner, ann, bob } = await withOneBehind(t)
   t.is(await begunOn(owner), MANY + 2)
   await ann.api().call('documents.restrict', { document: 'notes', see: {}, write: { members: ['ann'], tier: null, unsandboxed: false } })
   await world.settle()

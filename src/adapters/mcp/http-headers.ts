@@ -15,7 +15,8 @@ export interface StandardHeaders {
 
 /**
  * What is wrong with the headers that every request of MCP 2026-07-28 carries beside its body (Streamable HTTP, standard
- * headers), so that what looks at headers alone sees what runs; null when nothing is.
+ * headers), so that what looks at headers alone sees what runs; null when nothing is. That version and method are those of the
+ * body the SDK has checked before.
  */
 export function standardHeadersFault(
   { protocolVersionHeader, mcpMethodHeader, mcpNameHeader }: StandardHeaders,
@@ -23,7 +24,6 @@ export function standardHeadersFault(
 ): { readonly status: number; readonly code: number; readonly message: string } | null {
   if (protocolVersionHeader === undefined) return fault('the MCP-Protocol-Version header is missing')
   if (mcpMethodHeader === undefined) return fault('the Mcp-Method header is missing')
-  if (mcpMethodHeader.trim() !== method) return fault('the Mcp-Method header is not the method of the body')
   const member = typeof method === 'string' ? NAMED[method] : undefined
   const name = member !== undefined && isRecord(params) ? params[member] : undefined
   if (typeof name !== 'string') return null

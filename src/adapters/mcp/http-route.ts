@@ -46,8 +46,6 @@ const SESSION = 'mcp-session-id'
 export class McpHttp {
   readonly #parts: McpHttpParts
   readonly #sessions: HttpSessions
-  /** The connection without sessions of each caller. */
-  readonly #shared = new Map<string, HttpConnection>()
 
   constructor(parts: McpHttpParts) {
     this.#parts = parts
@@ -77,7 +75,6 @@ export class McpHttp {
   /** Ends every session and stream. */
   async close(): Promise<void> {
     await this.#sessions.close()
-    await Promise.all([...this.#shared.values()].map((connection) => connection.close()))
   }
 
   #post(body: Readonly<Record<string, unknown>>, posted: Posted): void {
@@ -97,17 +94,18 @@ export class McpHttp {
     if (route.kind === 'legacy') return this.#legacy(body, posted)
     const fault = route.messageKind === 'request' ? standardHeadersFault(headers, body) : null
     if (fault !== null) return this.#refuse(response, { ...fault, id: idOf(body) })
-    this.#deliver(this.#sharedOf(posted.call.principal), body, posted)
+    // Its ids are those of many clients; who cancels a request of its own ends the answer.
+    if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
+    const connection = this.#sessions.shared(posted.call.principal)
+    if (connection === null) this.#full(response, idOf(body))
+    else this.#deliver(connection, body, posted)
   }
 
   #legacy(body: Readonly<Record<string, unknown>>, posted: Posted): void {
     const { request, response, call } = posted
     if (body['method'] === 'initialize' && idOf(body) !== null) {
       const session = this.#sessions.open(call.principal)
-      if (session === null) {
-        const data = { ...createError('RESOURCE_EXHAUSTED', 'all sessions are taken; try again when one has ended') }
-        return this.#refuse(response, { status: 503, message: 'Too many sessions', data, id: idOf(body) })
-      }
+      if (session === null) return this.#full(response, idOf(body))
       return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id } })
     }
     const id = request.headers[SESSION]
@@ -165,13 +163,9 @@ export class McpHttp {
     this.#refuse(response, { status: 404, code: -32_001, message: 'Session not found', id })
   }
 
-  #sharedOf(principal: Principal): HttpConnection {
-    const key = JSON.stringify(principal)
-    const known = this.#shared.get(key)
-    if (known !== undefined && !known.isClosed) return known
-    const connection = this.#parts.connect(principal)
-    this.#shared.set(key, connection)
-    return connection
+  #full(response: ServerResponse, id: RequestId | null): void {
+    const data = { ...createError('RESOURCE_EXHAUSTED', 'all sessions are taken; try again when one has ended') }
+    this.#refuse(response, { status: 503, message: 'Too many sessions', data, id })
   }
 
   #refuse(response: ServerResponse, { status, code = -32_000, message, data, id = null }: Refusal): void {

@@ -9,6 +9,9 @@ export const SESSION_IDLE_MS = 1_800_000
 /** How often it is looked for these, in milliseconds. */
 const SWEEP_MS = 60_000
 
+/** Ids of connections that are no session begin so; none that is made does. */
+const SHARED = 'shared '
+
 /** What sessions are made with. */
 export interface HttpSessionsParts {
   readonly clock: Clock
@@ -34,17 +37,32 @@ export class HttpSessions {
 
   /** A new session; in the place of the one that is idle longest when there are too many, null when none is idle. */
   open(principal: Principal): { readonly id: string; readonly connection: HttpConnection } | null {
-    const { clock, newId, connect } = this.#parts
-    if (this.#sessions.size >= MAX_SESSIONS && !this.#dropIdle()) return null
-    const id = newId()
-    const connection = connect(principal)
-    this.#sessions.set(id, { connection, owner: JSON.stringify(principal), usedAt: clock.monotonic() })
-    this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
-    return { id, connection }
+    const id = this.#parts.newId()
+    const connection = this.#open(id, principal)
+    return connection === null ? null : { id, connection }
+  }
+
+  /** The one connection of a caller for all messages without a session; null as above. */
+  shared(principal: Principal): HttpConnection | null {
+    const id = SHARED + JSON.stringify(principal)
+    return this.#used(id, principal) ?? this.#open(id, principal)
   }
 
   /** The connection of a session of this caller; null when there is none. */
   find(id: string, principal: Principal): HttpConnection | null {
+    return id.startsWith(SHARED) ? null : this.#used(id, principal)
+  }
+
+  #open(id: string, principal: Principal): HttpConnection | null {
+    const { clock, connect } = this.#parts
+    if (this.#sessions.size >= MAX_SESSIONS && !this.#dropIdle()) return null
+    const connection = connect(principal)
+    this.#sessions.set(id, { connection, owner: JSON.stringify(principal), usedAt: clock.monotonic() })
+    this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
+    return connection
+  }
+
+  #used(id: string, principal: Principal): HttpConnection | null {
     const session = this.#sessions.get(id)
     if (session === undefined || session.owner !== JSON.stringify(principal) || session.connection.isClosed) return null
     session.usedAt = this.#parts.clock.monotonic()

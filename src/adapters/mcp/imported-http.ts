@@ -66,7 +66,8 @@ export function importedFetch(parts: ImportedFetchParts): Fetch {
     const tag = asked === null ? undefined : parts.tags.tagOf(asked.page)
     const headers = new Headers(init.headers)
     if (tag !== undefined) headers.set('if-none-match', tag)
-    const response = await parts.fetch(url, { ...init, headers })
+    // Elsewhere is not what the config names, and its secrets are not for there.
+    const response = await parts.fetch(url, { ...init, headers, redirect: 'manual' })
     if (!response.ok) parts.notes.retryAfter = retryAfterSeconds(response.headers.get('retry-after'), parts.now())
     if (asked !== null && response.status === 304 && tag !== undefined) {
       await response.body?.cancel()

@@ -1,5 +1,6 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { NodeError } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
 import type { DocumentType } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 import type { ResourceSource } from './resource-source.js'
@@ -34,9 +35,9 @@ export class MeshResources implements ResourceSource {
       api.call('swarm.list', {})
     ])
     return [
-      ...agents.map((one) => resource(AGENTS, { key: one.address, name: `card of ${one.address}`, mimeType: JSON_TYPE })),
-      ...documents.map((one) => resource(DOCUMENTS, { key: one.name, name: `document ${one.name}`, mimeType: 'text/plain' })),
-      ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${one.goal}`, mimeType: JSON_TYPE }))
+      ...agents.map((one) => resource(AGENTS, { key: one.address, name: `card of ${shown(one.address)}`, mimeType: JSON_TYPE })),
+      ...documents.map((one) => resource(DOCUMENTS, { key: one.name, name: `document ${shown(one.name)}`, mimeType: 'text/plain' })),
+      ...swarms.map((one) => resource(SWARMS, { key: one.id, name: `results of swarm ${one.id}: ${shown(one.goal)}`, mimeType: JSON_TYPE }))
     ]
   }
 

@@ -3,6 +3,7 @@ import type { CapabilityDescriptor } from '../../domain/card/card.js'
 import { type Clock, wait } from '../../kit/clock.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
+import { shown } from '../../kit/text.js'
 import { callAgent } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
 import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolSource } from './tool.js'
@@ -25,6 +26,8 @@ interface AgentTools {
 
 /** Why arguments are given as `{"input": ...}` where the input of a capability is no object. */
 const INPUT = 'input'
+/** Characters of a capability's description that a client is told. */
+const MAX_DESCRIPTION = 4096
 /** How often what the agents offer is asked for again at most, in milliseconds, when the watch of it broke off. */
 const AGAIN_MS = 1000
 
@@ -153,7 +156,7 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
   const effect = capability.sideEffect ?? 'exec'
   const definition: ToolDefinition = {
     name,
-    description: `${capability.description || capability.name} (${agent.name}, ${address})`,
+    description: `${shown(capability.description || capability.name, MAX_DESCRIPTION)} (${shown(agent.name)}, ${shown(address)})`,
     inputSchema,
     source: address,
     annotations: {
@@ -164,7 +167,8 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
   }
   return {
     definition,
-    validator: parts.compileSchema(inputSchema),
+    // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
+    validator: agent.origin === 'local' ? parts.compileSchema(inputSchema) : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
     handler: async (args, context) =>

@@ -4,11 +4,9 @@ import { BegunTransport } from './begun-transport.js'
 import { GatedTransport, type Eras, type RefusedRequest } from './gated-transport.js'
 import { versionClaim } from './json-rpc.js'
 import { LineTransport, type LineStreams } from './line-transport.js'
+import { maxMessageBytes } from './message-bytes.js'
 import { tellRecord } from './tool-record.js'
 import { createMcpServer, type McpParts } from './server.js'
-
-/** Beyond the arguments of a call, a line may have so many bytes: method, ids, and what escapes add. */
-const LINE_HEADROOM_BYTES = 65_536
 
 /** What serving a connection takes beside the parts of its server. */
 export interface ServeParts extends McpParts {
@@ -30,7 +28,7 @@ export interface ServedConnection {
 export function serveMcp(over: LineStreams | Transport, parts: ServeParts): ServedConnection {
   const { ids, log, eras, maxPayloadBytes } = parts
   const correlationId = ids.connectionCorrelationId()
-  const maxLineBytes = maxPayloadBytes + LINE_HEADROOM_BYTES
+  const maxLineBytes = maxMessageBytes(maxPayloadBytes)
   const inner = 'input' in over ? new LineTransport(over, { maxLineBytes, correlationId }) : over
   const onRefused = (refused: RefusedRequest): void => reportRefused(refused, parts)
   const gate = new GatedTransport(inner, { correlationId, eras, log, onRefused })

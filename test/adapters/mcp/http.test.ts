@@ -1,11 +1,15 @@
 import http from 'node:http'
 import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
+import { HttpConnection } from '../../../src/adapters/mcp/http-connection.js'
+import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS } from '../../../src/adapters/mcp/http-sessions.js'
+import type { Principal } from '../../../src/ports/node-api.js'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
 import { type FakeNode, World } from '../../support/fake-node.js'
+import { ManualClock } from '../../support/manual-clock.js'
 import { serveMcpOverHttp } from '../../support/mcp-http.js'
 
 interface Scene {
@@ -44,7 +48,7 @@ async function send(
 ): Promise<Answer> {
   const defaults = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
   const request = http.request(url, { method, headers: { ...defaults, ...headers }, agent: false })
-  request.end(body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body))
+  request.end(body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body))
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
   let text = ''
   for await (const chunk of response.setEncoding('utf8')) text += String(chunk)
@@ -132,7 +136,7 @@ test('what is no message is answered as the protocol says, never as a page', asy
   const { send: post } = await scene(t)
   const rows: readonly [string, unknown, Readonly<Record<string, string>>, number, number][] = [
     ['no JSON', '{', {}, 400, -32_700],
-    ['no UTF-8', '{"a":"\u0000', {}, 400, -32_700],
+    ['no UTF-8', Buffer.from([0x22, 0xff, 0x22]), {}, 400, -32_700],
     ['a batch', [INITIALIZE], {}, 400, -32_600],
     ['a text', '"hello"', {}, 400, -32_600],
     ['no message', {}, {}, 400, -32_600],
@@ -209,6 +213,39 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
   const [response] = (await answered) as [http.IncomingMessage]
   t.is(response.statusCode, 204)
   response.resume()
+})
+
+test('a cancellation without a session cancels nothing: its id may be that of another client', async (t: Assert) => {
+  const { world, slow, send: post } = await scene(t)
+  const call = post('POST', ...modern(1, 'tools/call', { name: 'slow__do', arguments: {} }))
+  while (slow.open.length === 0) {
+    await new Promise((resolve) => setImmediate(resolve))
+    await world.settle()
+  }
+  const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1, _meta: CLAIM } }
+  t.is((await post('POST', cancel, { 'mcp-protocol-version': MODERN, 'mcp-method': 'notifications/cancelled' })).status, 202)
+  await world.settle()
+  t.is(slow.open.length, 1)
+  slow.finish({ done: true })
+  t.ok((await call).text.includes('done'))
+})
+
+test('callers are forgotten once they are idle, and there are never more than fit', (t: Assert) => {
+  const clock = new ManualClock()
+  let made = 0
+  const sessions = new HttpSessions({ clock, newId: () => `id ${made++}`, connect: () => new HttpConnection() })
+  const caller = (name: string): Principal => ({ kind: 'token', name, tier: 0, sandboxId: null, scopes: [] })
+  const first = sessions.shared(caller('first'))
+  t.is(sessions.shared(caller('first')), first)
+  t.is(sessions.find(`shared ${JSON.stringify(caller('first'))}`, caller('first')), null, 'it is no session')
+  for (let at = 0; at < MAX_SESSIONS; at++) {
+    clock.advance(1)
+    t.ok(sessions.shared(caller(`${at}`)) !== null)
+  }
+  t.ok(first?.isClosed, 'the one idle longest made room')
+  clock.advance(2 * SESSION_IDLE_MS)
+  t.ok(sessions.shared(caller('0')) !== null)
+  return sessions.close()
 })
 
 test('official clients call a tool two hops away, which a node between carries', async (t: Assert) => {

@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { MeshResources } from '../../../src/adapters/mcp/mesh-resources.js'
 import { MeshTools } from '../../../src/adapters/mcp/mesh-tools.js'
 import type { RegisteredTool } from '../../../src/adapters/mcp/tool.js'
 import type { Principal } from '../../../src/ports/node-api.js'
@@ -148,4 +149,37 @@ test('an input that can be no object is given as the argument `input`', async (t
   t.is(found.validator({ input: 'a' }).length, 0)
   t.is(found.validator({ input: 1 }).length, 1)
   t.is(await found.handler({ input: 'a' }, toolContext()), 'a')
+})
+
+test('a schema of another node is not run here: that node checks by it, and says what does not fit', async (t: Assert) => {
+  const world = new World(t)
+  const inputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '^(b+)+$' } } }
+  const agent = (): FakeAgent => echo('text', { capabilities: [capability('text.do', { inputSchema })] })
+  const owner = await world.owner({ agents: [agent()] })
+  const peer = await world.member('peer', { agents: [agent()] })
+  await world.link(owner, peer)
+  const tools = toolsOn(owner, world)
+  t.is((await tool(tools, 'text.do')).validator({ a: '!' }).length, 1)
+  const far = await tool(tools, 'text@peer.do')
+  t.alike(far.validator({ a: '!' }), [])
+  const refused = failsWith(t, 'INVALID_INPUT', () => far.handler({ a: '!' }, toolContext()))
+  await world.settle()
+  await refused
+})
+
+test('text of others is shown without what a terminal obeys', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner()
+  const peer = await world.member('peer', {
+    agents: [echo('text', { capabilities: [capability('text.do', { description: 'red \u001b[31m' })] })]
+  })
+  await world.link(owner, peer)
+  const [definition] = await toolsOn(owner, world).list()
+  t.is(definition?.description, 'red [31m (text, text@peer)')
+  const api = peer.api()
+  await api.call('swarm.start', { goal: `long \u001b[31m${'x'.repeat(1000)}`, capability: 'text.do', strategy: 'each' })
+  await world.settle()
+  const resources = await new MeshResources({ api, toJson: (value) => value }).list()
+  const { name = '' } = resources.find(({ uri }) => uri.startsWith('a2a://swarms/')) ?? {}
+  t.ok(name.includes('long [31m') && !name.includes('\u001b') && name.length < 400, name)
 })
