@@ -18,8 +18,7 @@ const SAMPLE_MS = 2000
 const DRIVERS = 8
 async function member(lab, { name, port, join }) {
   const probe = path.join(lab.dir(), 'timers')
-  // As `start --detach` has it.
-  const env = { MALLOC_ARENA_MAX: '2', ...localEnv(port), NODE_OPTIONS: `--import ${PROBE}`, SOAK_PROBE: probe }
+  const env = { ...localEnv(port), NODE_OPTIONS: `--import ${PROBE}`, SOAK_PROBE: probe }
   return { ...(await startNode(lab, { home: path.join(lab.dir(), 'h'), name, env, join })), probe }
 }
 

@@ -12,12 +12,12 @@ export function localEnv(port) {
 }
 
 /**
- * Starts a node in a process of its own, as `a2a-node start` does. Resolves at its first line with the time from the
+ * Starts a node in a process of its own as people do, by the program's own first line. Resolves at its first line with the time from the
  * spawn to that line; fails with what it wrote to stderr when it ends before.
  */
 export async function startNode(lab, { home, name, env, join, args = [], through = [] }) {
   const start = ['--home', home, 'start', '--json', '--name', name, ...(join === undefined ? [] : ['--join', join]), ...args]
-  const [command, ...rest] = [...through, process.execPath, BIN, ...start]
+  const [command, ...rest] = [...through, BIN, ...start]
   const spawnedAt = performance.now()
   const child = lab.spawn(command, rest, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const errors = textOf(child.stderr)

@@ -10,12 +10,6 @@ import type { CommandContext } from './context.js'
 import { type Options, textOption } from './options.js'
 import type { StartFlags } from './start-settings.js'
 
-/**
- * glibc gives each thread places of its own to allocate from, eight for each core, and takes none of them back: under load the
- * memory of a node grew by 8 % an hour, of two places by less than half of that.
- */
-const ARENAS = { MALLOC_ARENA_MAX: '2' }
-
 /** What a background node tells the process that started it. */
 export type ReadyReport = { readonly ready: NodeInfo } | { readonly error: ErrorBody }
 
@@ -32,7 +26,6 @@ export async function startDetached(context: CommandContext, options: Options, f
       cwd: paths.home,
       // The directory may be relative to this process's own.
       env: {
-        ...ARENAS,
         ...process.env,
         ...(context.env['A2A_NODE_HOME'] ? { A2A_NODE_HOME: path.resolve(context.env['A2A_NODE_HOME']) } : {})
       },

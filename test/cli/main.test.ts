@@ -368,3 +368,12 @@ test('data that cannot be written is DISK_FULL, exit 78, never a silent success'
     t.ok(stderr.includes('DISK_FULL') && stderr.includes('df -h'), stderr)
   }
 })
+
+test('run by its own name, a node takes two arenas from the allocator', { skip: process.platform !== 'linux' }, async (t: Assert) => {
+  const env = { ...process.env, NODE_OPTIONS: '--import data:text/javascript,process.stderr.write(process.env.MALLOC_ARENA_MAX)' }
+  delete (env as NodeJS.ProcessEnv)['MALLOC_ARENA_MAX']
+  const bin = path.join(REPOSITORY, 'bin', 'a2a-node.js')
+  const { status, stderr } = spawnSync(bin, ['config', 'path', '--home', await tempDir(t)], { encoding: 'utf8', env })
+  t.is(status, 0, stderr)
+  t.is(stderr, '2')
+})
