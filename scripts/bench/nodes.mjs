@@ -1,3 +1,4 @@
+import fs from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect } from 'a2a-node/client'
@@ -57,6 +58,29 @@ export async function localMesh(lab, names) {
 export async function inviteFor(node, uses = 1) {
   const { code } = await node.api.call('invite.create', { uses: Math.max(1, uses), ttlMs: 3_600_000 })
   return code
+}
+
+/** Gives every node an agent that does nothing, and waits until the first one sees all of them. */
+export async function addModuleAgent(nodes, { id, capability, sideEffect }) {
+  const file = `---
+name: ${id}
+description: Does nothing.
+a2a:
+  version: 0.1.0
+  capabilities:
+    - { id: ${capability}, description: nothing, input: { type: object }, idempotent: true, sideEffect: ${sideEffect} }
+  runtime: { type: module, path: ./${id}.mjs }
+  limits: { concurrency: 32 }
+---
+`
+  for (const { home } of nodes) {
+    const dir = path.join(home, 'agents')
+    fs.mkdirSync(dir, { recursive: true })
+    fs.writeFileSync(path.join(dir, `${id}.mjs`), 'export default { async run() { return null } }\n')
+    fs.writeFileSync(path.join(dir, `${id}.md`), file)
+  }
+  const seen = async () => (await nodes[0].api.call('agents.list', {})).agents.filter((one) => one.id === id && one.status === 'ready')
+  await untilTrue(async () => (await seen()).length === nodes.length, `${id} is on all nodes`)
 }
 
 /** Waits until every node sees every other online, with its agents. */

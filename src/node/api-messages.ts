@@ -212,6 +212,7 @@ interface Matter {
   readonly timeoutMs?: number
   readonly wait?: boolean
   readonly allowRepeat?: boolean
+  readonly record?: boolean
 }
 
 /** For whom it is asked. */
@@ -242,6 +243,7 @@ async function ask(
     timeoutMs: question.timeoutMs ?? (isWaiting ? settings.requestTimeoutMs : settings.defaultTtlMs),
     mayQueue: !isWaiting,
     allowRepeat: question.allowRepeat ?? false,
+    mayGoUnrecorded: question.record === false,
     ...(question.justification === undefined ? {} : { justification: question.justification })
   }
   const asked = await node.requests.ask(asking).catch((error: unknown) => refusedAsking(node, target, error))

@@ -64,6 +64,8 @@ export interface Asking {
   readonly mayQueue: boolean
   /** It may be run again after an unknown outcome, though its capability says that it may not. */
   readonly allowRepeat?: boolean
+  /** Neither node records it, if its capability only reads and may be repeated, and somebody waits for it. */
+  readonly mayGoUnrecorded?: boolean
   /** Set for the lease of a swarm's item. */
   readonly lease?: AskedLease
 }
@@ -133,7 +135,7 @@ export interface RequestParts {
 export interface RequestMaking {
   readonly asking: Asking
   readonly names: RequestNames
-  /** null for leases. */
+  /** null for leases, and for what is not recorded. */
   readonly record: CallerRecord | null
 }
 
@@ -176,7 +178,14 @@ export type CallerOutcome =
 export function requestPayload(
   { capability, description, lease, allowRepeat = false }: Asking,
   { requestId, attempt }: RequestNames,
-  { timeoutMs, ttlMs, isQuery, isAgain, input }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'input'>
+  {
+    timeoutMs,
+    ttlMs,
+    isQuery,
+    isAgain,
+    isUnrecorded,
+    input
+  }: Pick<RequestPayload, 'timeoutMs' | 'ttlMs' | 'isQuery' | 'isAgain' | 'isUnrecorded' | 'input'>
 ): RequestPayload {
   const whole = (ms: number): number => Math.min(MAX_TTL_MS, Math.max(1, Math.round(ms)))
   return {
@@ -191,6 +200,7 @@ export function requestPayload(
     allowRepeat,
     isQuery,
     isAgain,
+    isUnrecorded,
     ...(lease?.epoch === undefined ? {} : { epoch: lease.epoch })
   }
 }

@@ -3,7 +3,7 @@ import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { IdSource, NodeId } from '../kit/ids.js'
 import { addressText, defaultCapability } from '../domain/card/card.js'
-import type { AgentAddress } from '../domain/card/card.js'
+import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
 import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { arrive, recover } from '../domain/reliable/request.js'
@@ -65,10 +65,10 @@ export class CalleeRequests {
 
   /** What has to be recorded before a message goes on; null for what is no request of another node. @throws NodeError STORE_DAMAGED */
   async record(incoming: Incoming, envelope: Uint8Array): Promise<Recording | null> {
-    const { book, self, isInPerson, ledgerRoom } = this.#parts
+    const { book, directory, self, isInPerson, ledgerRoom } = this.#parts
     if (incoming.peer === self || incoming.header.type !== 'request' || isInPerson(incoming.recipient)) return null
     const payload = readRequest(incoming.payload)
-    if (payload === null) return null
+    if (payload === null || (payload.isUnrecorded && onlyReads(directory, incoming.recipient, payload.capability))) return null
     const record = this.#fresh(incoming, payload)
     const name = book.name(record)
     const copy = { name, isFirst: false, isDone: false, refusal: null }
@@ -247,8 +247,17 @@ function lateEnding({ status, tries, isRepeatable }: RequestRecord, recorded: In
 
 /** May a capability be repeated after an unknown outcome? `capability` null: the agent's default one. */
 export function isIdempotent(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
+  return described(directory, agent, capability)?.idempotent === true
+}
+
+/** Does a capability change nothing, so that it may be done again, or never, and needs no record? */
+export function onlyReads(directory: Directory, agent: AgentAddress, capability: string | null): boolean {
+  const one = described(directory, agent, capability)
+  return one?.idempotent === true && (one.sideEffect === 'none' || one.sideEffect === 'read')
+}
+
+function described(directory: Directory, agent: AgentAddress, capability: string | null): CapabilityDescriptor | null | undefined {
   const card = directory.card(agent)
-  if (card === undefined) return false
-  const one = capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
-  return one?.idempotent === true
+  if (card === undefined) return null
+  return capability === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === capability)
 }

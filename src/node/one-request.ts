@@ -43,7 +43,7 @@ export class OneRequest {
   #isOver = false
   /** The end that whoever waits is told, unless a reply is recorded first. */
   #told: Ended | null = null
-  /** null for leases: the swarm keeps their books. */
+  /** null for leases, of which the swarm keeps the books, and for what is not recorded. */
   readonly #record: CallerRecord | null
 
   /** `record`: what the ledger holds of it, or is to hold. */
@@ -100,6 +100,10 @@ export class OneRequest {
     return this.#asking.target.nodeId
   }
 
+  get #isUnrecorded(): boolean {
+    return this.#record === null && this.#asking.lease === undefined
+  }
+
   get #thread(): Thread {
     return { sender: this.#asking.sender, recipient: this.#asking.target, correlationId: this.names.correlationId }
   }
@@ -142,6 +146,8 @@ export class OneRequest {
     // Its peer may have refused it already.
     if (refusals !== this.#refusals) return
     this.#isSent = true
+    // No lane delivers it again: it is lost unless its peer says that it has it.
+    if (this.#isUnrecorded) this.#heard.named()
     // It may have been canceled on its way out.
     if (this.#isOver) this.#parts.cancellations.cancel(this.peer, this.key)
     // An agent of this node is reached before this line is.
@@ -161,11 +167,11 @@ export class OneRequest {
     const input = isQuery ? null : this.#asking.input
     const payload = this.#payload(isQuery, input === STORED ? await storedInput(this.#record) : input)
     const ttlMs = this.#hasGivenUp ? this.#parts.limits.leaseMs : Math.max(1, this.#leftMs)
-    const reliable = { requestId: this.names.requestId, mayWait: false, ttlMs, changes }
+    const kept = payload.isUnrecorded ? {} : { reliable: { requestId: this.names.requestId, mayWait: false, ttlMs, changes } }
     const replies = this.#isSent ? {} : { replies: this.#replies() }
     this.#copies.sending()
     try {
-      await this.#parts.outbox.send({ payload, reliable, ...headOf(this.#asking, this.names), ...replies })
+      await this.#parts.outbox.send({ payload, ...kept, ...headOf(this.#asking, this.names), ...replies })
     } catch (error) {
       this.#copies.notSent()
       throw error
@@ -250,11 +256,6 @@ export class OneRequest {
     else void this.#finish(answer, isUnwanted)
   }
 
-  #takeBack(): void {
-    this.#parts.lanes.giveUp(this.peer, this.names.requestId)
-    if (this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
-  }
-
   /** Nobody will be there to take the answer. */
   abandon(): void {
     if (this.#isOver) return
@@ -267,6 +268,7 @@ export class OneRequest {
       timeoutMs: this.#hasGivenUp ? this.#asking.timeoutMs : this.#leftMs,
       ttlMs: this.#leftMs + this.#lateMs,
       isQuery,
+      isUnrecorded: this.#isUnrecorded,
       isAgain: this.#copies.isOut || this.#refusal?.code === 'PEER_OFFLINE',
       input
     })
@@ -365,7 +367,8 @@ export class OneRequest {
     this.#end()
     this.#told = answer
     // Its peer forgets what it did not do: a copy that comes later would begin it.
-    if (isUnwanted) this.#takeBack()
+    if (isUnwanted) this.#parts.lanes.giveUp(this.peer, this.names.requestId)
+    if (isUnwanted && this.#isSent) this.#parts.cancellations.cancel(this.peer, this.key)
     const tell = (): void =>
       this.#note((tasks, id) => (answer.outcome === 'COMPLETED' ? tasks.complete(id, answer.result) : tasks.fail(id, answer.error)))
     const changes = this.#record?.ended(outcomeOf(answer), this.#parts.clock.now()) ?? []
@@ -377,7 +380,6 @@ export class OneRequest {
     if (!isKept) this.#parts.ends.add({ changes, tell: isNow ? () => {} : tell })
   }
 
-  /** False: the ledger did not take it. */
   #commit(changes: readonly LedgerChange[]): Promise<boolean> {
     return this.#parts.record(changes, this.names.requestId)
   }

@@ -6,7 +6,7 @@ import { addressText } from '../domain/card/card.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { isIdempotent } from './callee-requests.js'
+import { isIdempotent, onlyReads } from './callee-requests.js'
 import { CallerRecord, freshRecord } from './caller-record.js'
 import { Cancellations } from './cancellations.js'
 import type { CancellationsParts } from './cancellations.js'
@@ -86,8 +86,9 @@ export class Requests {
    * @throws NodeError what the road out or the ledger refuses.
    */
   async ask(asking: Asking): Promise<Asked> {
-    if (asking.lease === undefined && this.#parts.ledgerRoom.isFull) throw NodeError.fromBody(ENDINGS.full.error)
-    const request = this.#add(this.#make(asking))
+    const making = this.#make(asking)
+    if (making.record !== null && this.#parts.ledgerRoom.isFull) throw NodeError.fromBody(ENDINGS.full.error)
+    const request = this.#add(making)
     try {
       if (asking.mayQueue && this.#isAway(request.peer)) await this.#queueAtOnce(request)
       else await request.send()
@@ -131,8 +132,9 @@ export class Requests {
   #make(asking: Asking): RequestMaking {
     const { book, clock, directory, limits } = this.#parts
     const names = this.#name(asking)
-    if (asking.lease !== undefined) return { asking, names, record: null }
-    const { target, capability, allowRepeat = false } = asking
+    const { target, capability, allowRepeat = false, mayGoUnrecorded = false, mayQueue } = asking
+    if (asking.lease !== undefined || (mayGoUnrecorded && !mayQueue && onlyReads(directory, target, capability)))
+      return { asking, names, record: null }
     const isRepeatable = allowRepeat || isIdempotent(directory, target, capability)
     const record = freshRecord(asking, names, { now: clock.now(), ttlMs: limits.defaultTtlMs, isRepeatable })
     return { asking, names, record: new CallerRecord(book, record, false) }

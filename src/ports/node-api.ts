@@ -317,6 +317,11 @@ export interface Calls extends DocumentCalls, TokenCalls {
       readonly wait?: boolean
       /** It may be run again after an unknown outcome, whatever its capability says. Default false. */
       readonly allowRepeat?: boolean
+      /**
+       * Does the ledger hold it? Default true. Without it what only reads and may be repeated is faster, and gone when either
+       * node stops; everything else is recorded all the same.
+       */
+      readonly record?: boolean
     }
     result: Reply
   }

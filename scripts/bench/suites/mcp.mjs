@@ -6,12 +6,13 @@ import { InMemoryTransport } from '@modelcontextprotocol/server'
 import { quantile } from '../figures.mjs'
 import { BIN, openLab } from '../lab.mjs'
 import { NOOP, ourParts, SERVERS, sdkServer } from '../mcp-servers.mjs'
-import { inTurn, localMesh, times } from '../nodes.mjs'
+import { addModuleAgent, inTurn, localMesh, times } from '../nodes.mjs'
 
 const IN_PROCESS = { count: 4000, inFlight: 8 }
 const OVER_STDIO = 300
 const OVER_HTTP = { warmUp: 500, count: 2000, inFlight: 8 }
 const HOPS = 200
+const HOP = 'a module agent on another node beside the same here'
 const TOOLS = 10_000
 const SCHEMAS = 100
 const MODERN = '2026-07-28'
@@ -85,7 +86,10 @@ async function overNodes(runs) {
     return one
   }
   try {
-    const [a] = await localMesh(lab, ['a', 'b'])
+    const nodes = await localMesh(lab, ['a', 'b'])
+    const [a] = nodes
+    await addModuleAgent(nodes, { id: 'reads', capability: 'reads.do', sideEffect: 'read' })
+    await addModuleAgent(nodes, { id: 'writes', capability: 'writes.do', sideEffect: 'write' })
     const ours = await open([BIN, '--home', a.home, 'mcp', 'serve'], a.env)
     return bridgeRows(await bridged(runs, ours, await open([SERVERS, 'stdio'], process.env)))
   } finally {
@@ -98,22 +102,33 @@ async function bridged(runs, ours, sdk) {
   const calls = {
     ours: () => ours.callTool({ name: 'health', arguments: {} }),
     sdk: () => sdk.callTool({ name: NOOP.name, arguments: {} }),
-    here: () => ours.callTool({ name: 'text__stats', arguments: { text: 'one' } }),
-    there: () => ours.callTool({ name: 'text_at_b__stats', arguments: { text: 'one' } })
+    ...hopsOf(ours, 'reads'),
+    ...hopsOf(ours, 'writes')
   }
   await inTurn(Object.keys(calls), (way) => latencies(calls[way], 50))
-  const [ratios, bridge, hops] = [[], [], []]
+  const samples = { ratios: [], bridge: [], reads: [], writes: [] }
   await times(runs, async () => {
     const [one, other] = await inTurn(['ours', 'sdk'], async (way) => quantile(await latencies(calls[way], OVER_STDIO), 0.95))
-    ratios.push(one / other)
-    bridge.push(one)
-    const [here, there] = await inTurn(['here', 'there'], async (way) => quantile(await latencies(calls[way], HOPS), 0.5))
-    hops.push(there - here)
+    samples.ratios.push(one / other)
+    samples.bridge.push(one)
+    for (const kind of ['reads', 'writes']) {
+      const [here, there] = await inTurn(['Here', 'There'], async (at) => quantile(await latencies(calls[`${kind}${at}`], HOPS), 0.5))
+      samples[kind].push(there - here)
+    }
   })
-  return { ratios, bridge, hops }
+  return samples
 }
 
-function bridgeRows({ ratios, bridge, hops }) {
+/** A tool of an agent here, and of the same one on another node. */
+function hopsOf(mcp, kind) {
+  const call = (name) => async () => {
+    const { isError } = await mcp.callTool({ name, arguments: {} })
+    if (isError) throw new Error(`${name} failed`)
+  }
+  return { [`${kind}Here`]: call(`${kind}__do`), [`${kind}There`]: call(`${kind}_at_b__do`) }
+}
+
+function bridgeRows({ ratios, bridge, reads, writes }) {
   return [
     {
       name: 'stdio bridge to a running node, p95 to the SDK over stdio',
@@ -123,13 +138,8 @@ function bridgeRows({ ratios, bridge, hops }) {
       note: 'the tool health beside one that does nothing'
     },
     { name: 'stdio bridge to a running node, p95', unit: 'ms', goal: null, samples: bridge },
-    {
-      name: 'what a hop adds to a durable tool, p50',
-      unit: 'ms',
-      goal: 5,
-      samples: hops,
-      note: 'text.stats on another node beside the same here'
-    }
+    { name: 'what a hop adds to a durable tool, p50', unit: 'ms', goal: 5, samples: writes, note: HOP },
+    { name: 'what a hop adds to a tool that only reads, p50', unit: 'ms', goal: 1, samples: reads, note: HOP }
   ]
 }
 

@@ -171,7 +171,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     justification: justification.exactOptional(),
     timeoutMs: duration.exactOptional(),
     wait: z.boolean().exactOptional(),
-    allowRepeat: z.boolean().exactOptional()
+    allowRepeat: z.boolean().exactOptional(),
+    record: z.boolean().exactOptional()
   }),
   'swarm.start': swarmRequest,
   'swarm.preview': swarmRequest,

@@ -27,7 +27,9 @@ export async function callAgent(
   params: Calls['message.call']['params'],
   context: Pick<ToolContext, 'abortSignal' | 'progress'>
 ): Promise<unknown> {
-  return resultOf(await follow(parts.api.watch('message.call', params, { signal: context.abortSignal }), context), parts)
+  // Its client waits for it: what changes nothing need not outlive it.
+  const call = { ...params, record: false }
+  return resultOf(await follow(parts.api.watch('message.call', call, { signal: context.abortSignal }), context), parts)
 }
 
 /** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */

@@ -63,7 +63,9 @@ export const requestPayloadSchema = z.object({
   /** Only asks how it stands: nothing is begun by it. */
   isQuery: z.boolean().default(false),
   /** It was sent before, and may have been begun: a node that knows nothing of it may have lost that with its disk. */
-  isAgain: z.boolean().default(false)
+  isAgain: z.boolean().default(false),
+  /** Its caller keeps no record of it; nor need its node, if it only reads and may be repeated. */
+  isUnrecorded: z.boolean().default(false)
 })
 
 /** What a `request` asks. */
