@@ -49,10 +49,11 @@ export async function ourParts(tools = [[NOOP, () => Promise.resolve(null)]]) {
 }
 
 async function ourHandler() {
-  const [{ serveMcp }, { McpHttp }, { HttpConnection }] = await Promise.all([
+  const [{ serveMcp }, { McpHttp }, { HttpConnection }, { readBody: readRequest }] = await Promise.all([
     import(dist('mcp/serve.js')),
     import(dist('mcp/http-route.js')),
-    import(dist('mcp/http-connection.js'))
+    import(dist('mcp/http-connection.js')),
+    import(dist('http/body.js'))
   ])
   const parts = await ourParts()
   const route = new McpHttp({
@@ -67,8 +68,8 @@ async function ourHandler() {
   const principal = { kind: 'token', name: 'bench', tier: 0, sandboxId: null, scopes: [] }
   return async (request, response) => {
     const gone = new AbortController()
-    response.once('close', () => gone.abort())
-    const readBody = async () => Buffer.concat(await request.toArray())
+    response.once('close', () => response.writableFinished || gone.abort())
+    const readBody = () => readRequest(request, 1_114_112)
     await route.handle(request, response, { principal, signal: gone.signal, readBody })
   }
 }

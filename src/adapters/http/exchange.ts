@@ -42,7 +42,7 @@ export class Exchange implements TokenCall {
     response.once('finish', () => this.#drainRest(how.limits))
     response.once('close', () => {
       this.#release()
-      this.abort()
+      if (!response.writableFinished) this.abort()
     })
   }
 

@@ -51,9 +51,10 @@ export class HttpAnswer implements Exchange {
     if (this.#response.writableEnded) return
     this.#stop()
     if (this.#isStream) return void this.#response.end(eventOf(message))
-    const body = Buffer.from(JSON.stringify(message))
+    // As text: it goes out with its headers in one piece.
+    const body = JSON.stringify(message)
     const status = this.#options.statusOf?.(errorCode(message)) ?? 200
-    const headers = { ...this.#options.headers, 'content-type': 'application/json', 'content-length': body.length }
+    const headers = { ...this.#options.headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
     this.#response.writeHead(status, headers).end(body)
   }
 

@@ -38,6 +38,8 @@ const STATUS: Readonly<Record<number, number>> = {
   [JSON_RPC.NOT_INITIALIZED]: 400
 }
 const SESSION = 'mcp-session-id'
+/** It keeps nothing between two texts. */
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all of a caller share
@@ -132,7 +134,6 @@ export class McpHttp {
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
     const answer = new HttpAnswer(response, { mayStream, headers, keepAliveMs, statusOf: (code) => STATUS[code] ?? 200 })
     const giveUp = connection.request({ ...body, id }, answer)
-    // It aborts after the answer too: then nothing waits any more.
     call.signal.addEventListener('abort', giveUp, { once: true })
     if (call.signal.aborted) giveUp()
   }
@@ -194,7 +195,7 @@ interface Refusal {
 
 function parsed(body: Buffer): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body)) as unknown
+    return JSON.parse(UTF_8.decode(body)) as unknown
   } catch {
     return undefined
   }
