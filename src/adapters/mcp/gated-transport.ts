@@ -89,9 +89,8 @@ export class GatedTransport implements Transport {
     return this.#inner.start()
   }
 
-  async send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    if (this.#state === 'CLOSED') return
-    await this.#inner.send(this.#answered(message), options)
+  send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
+    return this.#state === 'CLOSED' ? Promise.resolve() : this.#inner.send(this.#answered(message), options)
   }
 
   async close(): Promise<void> {
@@ -136,7 +135,7 @@ export class GatedTransport implements Transport {
   #requested(request: Request): boolean {
     const fault = this.#faultOf(request)
     if (fault === null) {
-      this.#inFlight.set(request.id, { method: request.method, params: request.params })
+      this.#inFlight.set(request.id, request)
       return true
     }
     this.#refuse(fault, request)

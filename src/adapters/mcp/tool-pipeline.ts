@@ -171,14 +171,15 @@ export class ToolPipeline {
   }
 
   #report(run: Run, { outcome, error, json }: { outcome: ToolOutcome; error: StructuredError | null; json: string | null }): void {
-    const { clock, limits, log } = this.#parts
+    const { clock, limits, log, onCompleted } = this.#parts
     const { runId, correlationId, tool } = run
     const durationMs = clock.monotonic() - run.startedMs
     if (outcome !== 'late_completed') limits.answered(error?.code ?? null)
     const about = { tool, runId, correlationId, outcome, durationMs }
-    const failed = error === null ? {} : { error: { code: error.code, message: error.message } }
-    log(outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info', 'tool call ended', { ...about, ...failed })
-    tellRecord(this.#parts, recordOf({ ...about, arguments: run.call.args, at: clock.now() }, { error, json }))
+    const level = outcome === 'success' ? 'debug' : outcome === 'late_completed' ? 'warn' : 'info'
+    log(level, 'tool call ended', error === null ? about : { ...about, error: { code: error.code, message: error.message } })
+    if (onCompleted === undefined) return
+    tellRecord({ onCompleted, log }, recordOf({ ...about, arguments: run.call.args, at: clock.now() }, { error, json }))
   }
 }
 
