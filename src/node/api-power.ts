@@ -20,7 +20,9 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'approvals.show',
   'token.create',
   'token.list',
-  'token.revoke'
+  'token.revoke',
+  'tools.list',
+  'tools.refresh'
 ])
 
 /**

@@ -94,7 +94,9 @@ test('what is about the whole node is not for a sandboxed caller, whatever its s
     ['approvals.list', {}],
     ['approvals.allow', { id: 'app_1' }],
     ['token.list', {}],
-    ['token.revoke', { id: 'tok_1' }]
+    ['token.revoke', { id: 'tok_1' }],
+    ['tools.list', {}],
+    ['tools.refresh', {}]
   ]
   for (const [name, params] of calls) await failsWith(t, 'SANDBOX_VIOLATION', () => boxed.call(name, params))
   await failsWith(t, 'SANDBOX_VIOLATION', async () => {
