@@ -1,6 +1,7 @@
 import { NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import { isRecord } from '../kit/json.js'
+import { addressText } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
@@ -79,6 +80,8 @@ export interface AskedLease {
   readonly attempt: number
   /** Only asks how it stands: what its node never saw is not begun. */
   readonly isQuery: boolean
+  /** Of a query: who asked for it, when another node coordinated. */
+  readonly askedBy?: AgentAddress
   /** What the ledger holds from then on, in the commit that lets the request out. */
   changes(): readonly LedgerChange[]
 }
@@ -201,7 +204,8 @@ export function requestPayload(
     isQuery,
     isAgain,
     isUnrecorded,
-    ...(lease?.epoch === undefined ? {} : { epoch: lease.epoch })
+    ...(lease?.epoch === undefined ? {} : { epoch: lease.epoch }),
+    ...(lease?.askedBy === undefined ? {} : { askedBy: addressText(lease.askedBy) })
   }
 }
 

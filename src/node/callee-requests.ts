@@ -117,7 +117,8 @@ export class CalleeRequests {
   /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. @throws NodeError as `standing`. */
   async told(name: string | null, payload: RequestPayload): Promise<unknown> {
     const record = name === null ? null : await this.#before(name)
-    if (record === null || name === null) return responseOf(payload, ENDINGS.noTrace)
+    const isOther = payload.askedBy !== undefined && record !== 'damaged' && record?.swarm !== payload.swarm
+    if (record === null || name === null || isOther) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
     return arrive({ runs: record.tries, ...record }, 'query') === 'tell' ? await this.#told(record, name, payload) : null
   }

@@ -133,14 +133,26 @@ export class InFlight {
     return this.all().find(({ payload }) => payload.swarm === swarm)?.peer ?? null
   }
 
-  /** Every piece, peer by peer. */
-  byPeer(): readonly (readonly [NodeId, readonly Piece[]])[] {
-    return [...this.#byPeer].map(([peer, pieces]) => [peer, [...pieces.values()]])
+  /** The pieces whose answer goes to a node, whoever asked for them first. */
+  heardBy(node: NodeId): readonly Piece[] {
+    return this.all().filter(({ threads }) => threads.some(({ recipient }) => recipient.nodeId === node))
+  }
+
+  /** Every piece, by each node that its answer goes to. */
+  byListener(): ReadonlyMap<NodeId, readonly Piece[]> {
+    const pieces = new Map<NodeId, Piece[]>()
+    for (const piece of this.all())
+      for (const node of new Set(piece.threads.map(({ recipient }) => recipient.nodeId))) {
+        const heard = pieces.get(node)
+        if (heard === undefined) pieces.set(node, [piece])
+        else heard.push(piece)
+      }
+    return pieces
   }
 
   /** Every piece. */
   all(): Piece[] {
-    return this.byPeer().flatMap(([, pieces]) => pieces)
+    return [...this.#byPeer.values()].flatMap((pieces) => [...pieces.values()])
   }
 }
 

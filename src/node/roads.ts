@@ -73,6 +73,7 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
     commit: (changes) => lanes.commit(changes),
     limits: { ...settings, answerTtlMs },
     isPast: (peer, swarm, epoch) => swarms.seats.isPast(peer, swarm, epoch),
+    areVoters: (swarm, nodes) => swarms.seats.areVoters(swarm, nodes),
     onHeartbeatHere: ({ requests: keys, waiting }) => {
       requests.onHeartbeat(self, keys, waiting)
       swarms.onHeartbeat(self, keys)

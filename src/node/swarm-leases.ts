@@ -64,8 +64,8 @@ interface Held {
   readonly lease: SwarmLease
   /** It was given by the launcher's process before this one, or by whoever coordinated before. */
   readonly isResumed: boolean
-  /** Its agent may have been asked by another node: what it says to this one may tell nothing of that. */
-  readonly isStrange: boolean
+  /** The node that coordinated before, and asked its agent; null: this one did. */
+  readonly givenBy: NodeId | null
   asked: Asked | null
   isAsking: boolean
   isHeld: boolean
@@ -93,14 +93,16 @@ export class SwarmLeases {
 
   /** Asks the agent of a new lease. */
   begin(lease: SwarmLease): void {
-    this.#ask(this.#hold(lease, { isResumed: false, isStrange: false }))
+    this.#ask(this.#hold(lease, { isResumed: false, givenBy: null }))
   }
 
   /** A lease of the process before goes on: its agent is asked under the same number once it is there, and does nothing twice. */
-  resume({ isStrange = false, ...lease }: PastLease): void {
-    const held = this.#hold(lease, { isResumed: true, isStrange })
-    // What agents of this very node did has ended with it.
-    if (this.#nodeOf(lease) === this.#parts.self) this.#lost(held, ENDINGS.interrupted.error)
+  resume({ givenBy, ...lease }: PastLease): void {
+    const held = this.#hold(lease, { isResumed: true, givenBy: givenBy ?? null })
+    if (this.#nodeOf(lease) !== this.#parts.self) return
+    // What agents of this very node did for it has ended with it; what they did for another is in its ledger.
+    if (givenBy === undefined || givenBy === this.#parts.self) this.#lost(held, ENDINGS.interrupted.error)
+    else this.#ask(held)
   }
 
   /** Time passed: agents that are back are asked for what they had. */
@@ -158,7 +160,7 @@ export class SwarmLeases {
     return held === undefined || held.lease.attempt !== attempt || this.#nodeOf(held.lease) !== peer ? null : held
   }
 
-  #hold(lease: SwarmLease, from: Pick<Held, 'isResumed' | 'isStrange'>): Held {
+  #hold(lease: SwarmLease, from: Pick<Held, 'isResumed' | 'givenBy'>): Held {
     const held = { lease, ...from, asked: null, isAsking: false, isHeld: false }
     this.#held.set(lease.index, held)
     return held
@@ -196,7 +198,7 @@ export class SwarmLeases {
   }
 
   async #send(held: Held): Promise<Asked> {
-    const { lease, isResumed } = held
+    const { lease, isResumed, givenBy } = held
     const { requests, self, head, clock, work, term } = this.#parts
     const { request, onBehalfOf, id, deadline } = head
     const { index, attempt, agent, isRepeatable } = lease
@@ -221,6 +223,7 @@ export class SwarmLeases {
         requestId: this.#name(index),
         attempt,
         isQuery: isResumed && !isRepeatable,
+        ...(givenBy === null ? {} : { askedBy: { agentId: OPERATOR, nodeId: givenBy } }),
         changes: () => this.#recorded(held)
       }
     })
@@ -251,7 +254,7 @@ export class SwarmLeases {
     if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
     // Nor does what it says now tell what it did for the process before.
     if (BROKEN_OFF.has(error.code) || (held.isResumed && NOT_BEGUN.has(error.code))) return this.#lost(held, error)
-    if (isInDoubt(held) && (held.isStrange || isRefusal(error.code))) return this.#lost(held, error)
+    if (isInDoubt(held) && isRefusal(error.code)) return this.#lost(held, error)
     if (NOT_BEGUN.has(error.code)) return this.#parts.onInput({ type: 'busy', ...held.lease })
     this.#failed(held, error)
   }

@@ -11,8 +11,8 @@ import type { SwarmTerm } from './swarm-term.js'
 
 /** A lease that was given before. */
 export interface PastLease extends SwarmLease {
-  /** It is not this node's ledger that tells of it, so its agent may never have been asked by this node. Default: false. */
-  readonly isStrange?: boolean
+  /** The node that gave it, when that was another one: the mark of the item tells of it, not this node's ledger. */
+  readonly givenBy?: NodeId
 }
 
 /** What the ledger has of a swarm that goes on. */
@@ -45,7 +45,7 @@ export function machineOf(
 }
 
 function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): KnownItem[] {
-  const known = ({ leasedAt, isStrange: _isStrange, ...lease }: PastLease): KnownItem => ({
+  const known = ({ leasedAt, givenBy: _givenBy, ...lease }: PastLease): KnownItem => ({
     ...lease,
     status: null,
     ...(leasedAt === undefined ? {} : { leasedAt: atOf(leasedAt) })
@@ -67,8 +67,8 @@ function knownOf({ leases, rows }: SwarmPast, atOf: (time: number) => number): K
 export function leasesBefore(kept: readonly SwarmLease[], marks: ReadonlyMap<number, LeaseMark>, self: NodeId): PastLease[] {
   const own = kept.filter(({ index }) => (marks.get(index)?.node ?? self) === self)
   const isOwn = new Set(own.map(({ index }) => index))
-  const strange = [...marks].flatMap(([index, { agent, attempt, failures }]) =>
-    isOwn.has(index) ? [] : [{ index, agent, attempt, failures, isRepeatable: false, isStrange: true }]
+  const strange = [...marks].flatMap(([index, { node, agent, attempt, failures }]) =>
+    isOwn.has(index) ? [] : [{ index, agent, attempt, failures, isRepeatable: false, givenBy: node }]
   )
   return [...own, ...strange]
 }

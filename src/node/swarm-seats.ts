@@ -122,6 +122,12 @@ export class SwarmSeats {
     return swarm?.head.voters?.includes(peer) === true && epoch < swarm.epoch
   }
 
+  /** Do nodes vote in a swarm that this one votes in? */
+  areVoters(id: string, nodes: readonly NodeId[]): boolean {
+    const voters = this.#parts.seated(id)?.head.voters
+    return voters !== undefined && nodes.every((node) => voters.includes(node))
+  }
+
   /** A peer says something to the participants of a swarm. Never throws. */
   onWord(peer: NodeId, word: SwarmWord): void {
     if (word.name === 'coordination') {

@@ -12,6 +12,8 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
 import type { AgentHost, HostOutcome } from './agents.js'
+import { askedBefore } from './asked-before.js'
+import type { AskedBeforeParts } from './asked-before.js'
 import { Canceled } from './canceled.js'
 import { threadOf } from './incoming.js'
 import type { Incoming, Thread } from './incoming.js'
@@ -27,7 +29,7 @@ import type { Tasks } from './tasks.js'
 import { oneWay, WorkIntake, type WorkIntakeParts } from './work-intake.js'
 
 /** What doing others' work needs. */
-export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'> {
+export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'>, Pick<AskedBeforeParts, 'areVoters'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly peers: Peers
@@ -123,11 +125,12 @@ export class Work {
     if (payload === null) return void this.#replies.refuse(thread, ENDINGS.malformed.error)
     const refusal = incoming.recorded?.refusal ?? null
     if (refusal !== null) return void this.#replies.refuse(thread, refusal)
-    const key = keyOf(incoming, payload)
-    const joined = this.#inFlight.join(incoming.peer, key, thread)
+    const asked = askedBefore(incoming, payload, this.#parts)
+    const key = keyOf(asked, payload)
+    const joined = this.#inFlight.join(asked.peer, key, thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
     // It claims nothing: what it asks after may begin at any moment.
-    if (payload.isQuery) return void this.#tell(incoming, payload)
+    if (payload.isQuery) return void this.#tell(thread, asked, payload)
     const request = { incoming, payload, claim: this.#inFlight.claim(incoming.peer, key, thread) }
     if (incoming.recorded === undefined) this.#take(request, null)
     else void this.#look(request, incoming.recorded.name)
@@ -147,13 +150,12 @@ export class Work {
   }
 
   /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
-  async #tell(incoming: Incoming, payload: RequestPayload): Promise<void> {
-    const thread = threadOf(incoming)
+  async #tell(thread: Thread, asked: Incoming, payload: RequestPayload): Promise<void> {
     const response = await this.#parts.callee
-      .told(incoming.recorded?.name ?? null, payload)
+      .told(asked.recorded?.name ?? null, payload)
       .catch((error: unknown) => this.#notLookedUp(payload, error))
     // It may have begun meanwhile.
-    const joined = this.#inFlight.join(incoming.peer, keyOf(incoming, payload), thread)
+    const joined = this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
     if (response === null) this.#parts.conversations.end(thread)
     else await this.#replies.respond(thread, response)
@@ -206,7 +208,7 @@ export class Work {
 
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
   onCancel(peer: NodeId, key: string): void {
-    const pieces = this.#inFlight.ofPeer(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
+    const pieces = this.#inFlight.heardBy(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
     for (const piece of pieces) giveUp(piece)
     if (pieces.length === 0) this.#canceled.add(peer, key)
   }
@@ -364,15 +366,15 @@ export class Work {
   #beat(): void {
     const { clock, limits } = this.#parts
     const now = clock.monotonic()
-    for (const [peer, pieces] of this.#inFlight.byPeer()) {
-      for (const piece of pieces) {
-        // What may not be repeated is done to its end: nobody else will be given it.
-        const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
-        if (isLease && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
-      }
+    for (const piece of this.#inFlight.all()) {
+      // What may not be repeated is done to its end: nobody else will be given it.
+      const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
+      if (isLease && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
+    }
+    for (const [node, pieces] of this.#inFlight.byListener()) {
       const live = pieces.filter((piece) => piece.isAwaited).slice(0, MAX_HEARTBEAT_KEYS)
       const waiting = live.filter((piece) => !piece.isRunning)
-      this.#heartbeat(peer, { requests: live.map(nameOf), waiting: waiting.map(nameOf) })
+      this.#heartbeat(node, { requests: live.map(nameOf), waiting: waiting.map(nameOf) })
     }
     this.#replies.tick()
   }

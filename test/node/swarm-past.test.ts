@@ -14,11 +14,11 @@ test('a mark of its own whose lease the ledger has lost is a lease all the same,
     [2, mark(OTHER, 'strange')],
     [3, mark(OTHER, 'strange, after an own')]
   ])
-  const strange = { attempt: 7, failures: 1, isRepeatable: false, isStrange: true }
+  const strange = { attempt: 7, failures: 1, isRepeatable: false, givenBy: OTHER }
   t.alike(leasesBefore([kept(0, false), kept(3, false), kept(4, true)], marks, SELF), [
     kept(0, false),
     kept(4, true),
-    { index: 1, agent: 'lost', ...strange },
+    { index: 1, agent: 'lost', ...strange, givenBy: SELF },
     { index: 2, agent: 'strange', ...strange },
     { index: 3, agent: 'strange, after an own', ...strange }
   ])

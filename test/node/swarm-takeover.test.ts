@@ -51,20 +51,45 @@ test('after a takeover people are told which attempt it is, not the number of a 
   t.alike([...new Set((await scene.same(id, [next, other])).results.map(({ attempt }) => attempt))], [1])
 })
 
-test('what may not be repeated and was leased by the launcher that is gone ends as unknown; nothing is begun twice, all else is done', async (t) => {
+test('what may not be repeated goes on at the nodes that are left: only what ran on the launcher that is gone ends as unknown', async (t) => {
+  // It ends before anybody takes over, or long after.
+  for (const runsMs of [0, 60_000]) {
+    const scene = await VotersScene.start(t)
+    const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
+    const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
+    await scene.pass(1500)
+    const runs = [a, b, c].map(({ agent }) => agent.open.length)
+    t.alike(runs, [1, 1, 1], 'each has a run')
+    await scene.kill(a)
+    await scene.world.pass(runsMs, 500)
+    t.is(b.agent.open.length + c.agent.open.length, 2, `what began goes on after ${runsMs} ms`)
+    await scene.pass(90_000, [b, c])
+    const { status, results } = await scene.same(id, [b, c])
+    t.is(status, 'partial')
+    t.is(results.filter((one) => one.status === 'unknown').length, 1)
+    t.is(results.filter((one) => one.status === 'completed').length, 11)
+    t.is(new Set(scene.begun).size, scene.begun.length, 'none was begun twice')
+  }
+})
+
+test('who takes over hears how a run failed that another had asked for, and cancels one that is not wanted any more', async (t) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
-  const id = await a.node.core.swarms.launch(mapOf(12, { capability: 'work.once' }))
-  await scene.pass(1500)
-  t.ok(((await scene.info(a, id)).running ?? 0) > 0)
+  const id = await a.node.core.swarms.launch(mapOf(3, { capability: 'work.once', retries: 0 }))
+  await scene.world.pass(1500, 500)
+  const [failing, lasting] = scene.rest(id)
+  const [run] = failing.agent.open
   await scene.kill(a)
-  await scene.pass(90_000, [b, c])
-  const { status, results } = await scene.same(id, [b, c])
-  t.is(status, 'partial')
-  const unknown = results.filter((one) => one.status === 'unknown').length
-  t.ok(unknown >= 1 && unknown <= 4, `${unknown} were leased`)
-  t.is(results.filter((one) => one.status === 'completed').length, 12 - unknown)
-  t.is(new Set(scene.begun).size, scene.begun.length, 'none was begun twice')
+  run?.end({ ok: false, code: 'TASK_FAILED', message: 'it did not work' })
+  await scene.world.pass(40_000, 500)
+  t.is(lasting.agent.open.length, 1)
+  t.alike(
+    (await scene.rows(b, id)).filter((one) => one.status === 'failed').map(({ error }) => error?.message),
+    ['it did not work']
+  )
+  await c.node.core.swarms.cancel(id)
+  await scene.world.pass(10_000, 500)
+  t.is(lasting.agent.open.length, 0, 'it was stopped')
 })
 
 test('who takes over and may not ask after what may not be repeated gives it to nobody else: it ends as unknown', async (t) => {

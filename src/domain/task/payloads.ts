@@ -62,6 +62,8 @@ export const requestPayloadSchema = z.object({
   allowRepeat: z.boolean().default(false),
   /** Only asks how it stands: nothing is begun by it. */
   isQuery: z.boolean().default(false),
+  /** Of a query after a lease of a swarm: the agent that asked for it, when another node coordinated. */
+  askedBy: z.string().min(1).max(256).exactOptional(),
   /** It was sent before, and may have been begun: a node that knows nothing of it may have lost that with its disk. */
   isAgain: z.boolean().default(false),
   /** Its caller keeps no record of it; nor need its node, if it only reads and may be repeated. */
