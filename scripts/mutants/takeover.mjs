@@ -26,7 +26,15 @@ export const TAKEOVER_MUTANTS = [
     find: 'term !== null && !isRepeatable && !(await',
     put: 'term !== null && isRepeatable && !(await',
     test,
-    title: 'what may not be repeated and was leased by the launcher that is gone'
+    title: 'what may not be repeated goes on at the nodes that are left'
+  },
+  {
+    name: 'any member hears of the leases of a swarm',
+    file: 'src/node/asked-before.ts',
+    find: '!areVoters(swarm, [incoming.peer, sender.nodeId])',
+    put: 'areVoters(swarm, []) && swarm === incoming.peer',
+    test: 'node/asked-before',
+    title: 'nobody else is told of the requests of another'
   },
   {
     name: 'a node that lost its disk votes as if it never had',

@@ -64,7 +64,10 @@ interface Held {
   readonly lease: SwarmLease
   /** It was given by the launcher's process before this one, or by whoever coordinated before. */
   readonly isResumed: boolean
-  /** The node that coordinated before, and asked its agent; null: this one did. */
+  /**
+   * The node that coordinated before, and asked its agent; null: this one did. What that lease completed is the outcome; when it
+   * failed, that node may have given the item to another of which no mark tells.
+   */
   readonly givenBy: NodeId | null
   asked: Asked | null
   isAsking: boolean
@@ -254,14 +257,15 @@ export class SwarmLeases {
     if (held.isResumed && error.code === 'CANCELED') return this.#lost(held, ENDINGS.interrupted.error)
     // Nor does what it says now tell what it did for the process before.
     if (BROKEN_OFF.has(error.code) || (held.isResumed && NOT_BEGUN.has(error.code))) return this.#lost(held, error)
-    if (isInDoubt(held) && isRefusal(error.code)) return this.#lost(held, error)
+    if (isInDoubt(held) && (held.givenBy !== null || isRefusal(error.code))) return this.#lost(held, error)
     if (NOT_BEGUN.has(error.code)) return this.#parts.onInput({ type: 'busy', ...held.lease })
     this.#failed(held, error)
   }
 
   #completed(held: Held, result: unknown): void {
     const fault = this.#parts.fault(held.lease, result)
-    if (fault !== null) this.#failed(held, fault.toBody())
+    if (fault !== null && held.givenBy !== null) this.#lost(held, fault.toBody())
+    else if (fault !== null) this.#failed(held, fault.toBody())
     else this.#end(held, { ok: true, result })
   }
 

@@ -72,10 +72,10 @@ test('what may not be repeated goes on at the nodes that are left: only what ran
   }
 })
 
-test('who takes over hears how a run failed that another had asked for, and cancels one that is not wanted any more', async (t) => {
+test('what failed for whoever coordinated before is given to nobody else, and a run for it that is not wanted any more is stopped', async (t) => {
   const scene = await VotersScene.start(t)
   const [a, b, c] = [scene.at(0), scene.at(1), scene.at(2)]
-  const id = await a.node.core.swarms.launch(mapOf(3, { capability: 'work.once', retries: 0 }))
+  const id = await a.node.core.swarms.launch(mapOf(3, { capability: 'work.once' }))
   await scene.world.pass(1500, 500)
   const [failing, lasting] = scene.rest(id)
   const [run] = failing.agent.open
@@ -83,10 +83,8 @@ test('who takes over hears how a run failed that another had asked for, and canc
   run?.end({ ok: false, code: 'TASK_FAILED', message: 'it did not work' })
   await scene.world.pass(40_000, 500)
   t.is(lasting.agent.open.length, 1)
-  t.alike(
-    (await scene.rows(b, id)).filter((one) => one.status === 'failed').map(({ error }) => error?.message),
-    ['it did not work']
-  )
+  const unknown = (await scene.rows(b, id)).filter((one) => one.status === 'unknown').map(({ error }) => error?.message)
+  t.ok(unknown.includes('it did not work'), unknown.join())
   await c.node.core.swarms.cancel(id)
   await scene.world.pass(10_000, 500)
   t.is(lasting.agent.open.length, 0, 'it was stopped')
