@@ -119,3 +119,31 @@ test('who believed a snapshot that a list ended since makes none of it, and goes
   const again = await world.start(dan.actor, { store: dan.store })
   t.is(await textOn(again), 'of bob and ann')
 })
+
+test('a snapshot that says that a session wrote what is not in it is refused, and who has that session goes on', async (t: Assert) => {
+  const { world, owner, ann, bob } = await documentScene(t)
+  const program = new Program(t, ann.api())
+  await world.settle()
+  await writeMuch(bob, 'of bob')
+  await world.settle()
+  const client = program.clientId ?? 0
+  const key =
+    world.log
+      .view()
+      .documents.get('notes')
+      ?.streams.find(({ nodeKey }) => nodeKey === ann.id)?.coreKey ?? ''
+  const change = ({ head, doc }: Told) => ({
+    head: {
+      ...head,
+      streams: head.streams.map((one) => (one.key === key ? { ...one, clients: [...one.clients, { client, clock: 9, runs: [] }] } : one))
+    },
+    doc
+  })
+  await forge(bob, { change })
+  await idle(world)
+  t.ok(snapshotOf(world))
+  for (const node of [owner, ann]) t.is(await begunOn(node), 0)
+  await program.type(0, 'ann ')
+  await world.settle()
+  for (const node of [owner, ann, bob]) t.is(await textOn(node), 'ann of bob')
+})

@@ -4,7 +4,7 @@ import type { Hash } from '../../kit/sign.js'
 import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
-import { decodeSnapshot, encodeSnapshot, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
+import { decodeSnapshot, encodeSnapshot, hasWritten, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
 import { type CheckedBlock, DocumentStream, type StreamEnd, type StreamPast } from './stream.js'
 import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update.js'
 import { blocker, gapFilling } from './needs.js'
@@ -287,8 +287,8 @@ export class Replica {
     this.#hasGaps = hasGaps
     const isOf = (client: number): boolean => (isInForce ? this.#ids.ownerOf(client) : this.#onceOwnerOf(client)) !== null
     if (![...clocks.keys()].every(isOf)) return 'a snapshot with a clientID of nobody'
-    const written = new Map(streams.flatMap(({ clients }) => clients.map(({ client, clock }) => [client, clock] as const)))
-    if (isInForce && (hasGaps || [...clocks].some(([client, clock]) => written.get(client) !== clock))) return 'a snapshot with gaps'
+    const isWhole = hasWritten(streams, { clocks, ownerOf: (client) => this.#ids.ownerOf(client) })
+    if (isInForce && (hasGaps || !isWhole)) return 'a snapshot with gaps'
     Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
   }

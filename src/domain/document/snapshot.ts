@@ -97,6 +97,19 @@ export function headInForce(head: SnapshotHead): SnapshotHead | null {
   return head.streams.every(isPossible) ? { ...head, streams: head.streams.filter(({ length }) => length > 0) } : null
 }
 
+/**
+ * Do streams say of each clientID of theirs how far it is in the document, and of no other one? What one is said to have written that
+ * is not there would end its stream with the next block that writes it.
+ */
+export function hasWritten(
+  streams: SnapshotHead['streams'],
+  { clocks, ownerOf }: Pick<SnapshotState, 'clocks'> & { ownerOf(client: number): StreamKey | null }
+): boolean {
+  const told = streams.flatMap(({ key, clients }) => clients.map((one) => ({ ...one, key })))
+  const isRight = told.every(({ key, client, clock }) => clocks.get(client) === clock && ownerOf(client) === key)
+  return isRight && new Set(told.map(({ client }) => client)).size === clocks.size
+}
+
 /** Read into a document that is thrown away: what waits for something that is not there must not get into the real one. */
 function opened(update: Uint8Array): SnapshotState | null {
   if (stateFault(update) !== null) return null

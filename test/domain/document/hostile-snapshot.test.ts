@@ -135,7 +135,8 @@ test('a snapshot in force that says of a stream what its blocks cannot have left
     end: null
   })
   const most = Array.from({ length: 64 }, () => 0)
-  for (const good of [past(0, []), past(1, [0]), past(3, [0, 2, 2], [client]), past(2, [...most, 1])]) t.is(load([good]).reason, null)
+  for (const good of [past(0, []), past(1, [0]), past(3, [0, 2, 2]), past(2, [...most, 1])]) t.is(load([good]).reason, null)
+  t.is(load([past(3, [0, 2, 2], [client])]).reason, 'a snapshot with gaps', 'blocks can have left it, and it is not in the document')
   const many = Array.from({ length: 100 }, (_, at) => ({
     key: keyText(`s${at}`),
     length: 0,
