@@ -208,14 +208,15 @@ export class Documents {
     if (opened !== undefined && opened.holders > 0) throw new NodeError('CONFLICT', 'the document is in use here')
     const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
-    if (opened !== undefined) await this.#let(name, opened)
-    // Of this stream others may have more than is here then.
-    await this.#own.leave(name)
-    await this.#followed.forget(name)
-    this.#review()
-    await this.#snapshots.forget(name)
-    await documents.remove([...keys])
-    await documents.keep(this.known.idOf(name), null)
+    await this.#followed.forget(name, async () => {
+      if (opened !== undefined) await this.#let(name, opened)
+      // Of this stream others may have more than is here then.
+      await this.#own.leave(name)
+      this.#review()
+      await this.#snapshots.forget(name)
+      await documents.remove([...keys])
+      await documents.keep(this.known.idOf(name), null)
+    })
     return bytes
   }
 

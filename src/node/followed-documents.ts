@@ -31,6 +31,9 @@ interface Stored {
 export class FollowedDocuments {
   readonly #parts: FollowedDocumentsParts
   #stored: Stored = { forgotten: [] }
+  /** Documents that are being removed here, until they are. */
+  readonly #leaving = new Map<string, Promise<void>>()
+  #writing: Promise<void> = Promise.resolve()
 
   constructor(parts: FollowedDocumentsParts) {
     this.#parts = parts
@@ -43,17 +46,21 @@ export class FollowedDocuments {
 
   /** Is what is written in it kept here? */
   has(name: string): boolean {
-    return !this.#stored.forgotten.includes(name)
+    return !this.#stored.forgotten.includes(name) && !this.#leaving.has(name)
   }
 
-  /** Follows it again. */
-  add(name: string): Promise<void> {
-    return this.#store({ forgotten: this.#without(name) })
+  /** Follows it again, once it is removed: of what is fetched while it goes some would be taken away again, and not be asked for. */
+  async add(name: string): Promise<void> {
+    await this.#leaving.get(name)
+    await this.#store((forgotten) => forgotten.filter((one) => one !== name))
   }
 
-  /** Follows it no longer. */
-  forget(name: string): Promise<void> {
-    return this.#store({ forgotten: [...this.#without(name), name] })
+  /** Follows it no longer, at once; `remove` then removes what is here of it. */
+  forget(name: string, remove: () => Promise<void>): Promise<void> {
+    const done = this.#store((forgotten) => [...forgotten.filter((one) => one !== name), name]).then(remove)
+    const over = done.catch(() => {}).then(() => void (this.#leaving.get(name) === over && this.#leaving.delete(name)))
+    this.#leaving.set(name, over)
+    return done
   }
 
   /** The streams to be here, those of open documents first. */
@@ -71,12 +78,14 @@ export class FollowedDocuments {
     return [...followed.values()]
   }
 
-  #without(name: string): string[] {
-    return this.#stored.forgotten.filter((one) => one !== name)
-  }
-
-  async #store(stored: Stored): Promise<void> {
-    await this.#parts.store.write(STORED, stored)
-    this.#stored = stored
+  /** One change after the other, each of what the one before left. */
+  #store(change: (forgotten: readonly string[]) => readonly string[]): Promise<void> {
+    const done = this.#writing.then(async () => {
+      const stored = { forgotten: change(this.#stored.forgotten) }
+      await this.#parts.store.write(STORED, stored)
+      this.#stored = stored
+    })
+    this.#writing = done.catch(() => {})
+    return done
   }
 }
