@@ -1,5 +1,9 @@
+import * as Y from 'yjs'
+
 /** A document is measured again once it grew by this part of what it may have: 256 KiB of 16 MiB. */
 const STEP_PART = 64
+/** Steps from where it is full to where it takes no block that only deletes either. The last update before may have brought it two of them further. */
+const DELETING_STEPS = 4
 
 /** Bytes from which on a document that may have at most `most` is full. */
 export function fullBytes(most: number): number {
@@ -17,6 +21,8 @@ export class DocumentSize {
   /** As it was measured last, and what came since. */
   #measured = 0
   #grown = 0
+  /** Since it was found full, what was deleted. */
+  #freed = 0
 
   constructor(most: number, measure: () => number) {
     this.#full = fullBytes(most)
@@ -29,16 +35,30 @@ export class DocumentSize {
     this.#grown += bytes
   }
 
-  /** Is it so large that nothing more may come? Never says no at the most it may have. */
-  isFull(): boolean {
-    if (this.#measured + this.#grown >= this.#full && this.#grown >= this.#step) this.exact()
-    return this.#measured >= this.#full
+  /** Something was deleted, and is not forgotten yet. One that is full is measured again once it may be a step smaller. */
+  shrink(transaction: Y.Transaction): void {
+    if (this.#measured < this.#full || transaction.deleteSet.clients.size === 0) return
+    const encoder = new Y.UpdateEncoderV1()
+    Y.iterateDeletedStructs(transaction, transaction.deleteSet, (struct) => {
+      if (struct instanceof Y.Item) struct.content.write(encoder, 0)
+    })
+    this.#freed += encoder.toUint8Array().byteLength
+  }
+
+  /**
+   * Is it so large that nothing more may come? Never says no at the most it may have. `isDeleting`: nothing more that only deletes,
+   * which can make it larger by a little, as it cuts what stays.
+   */
+  isFull(isDeleting = false): boolean {
+    if (this.#measured + this.#grown >= this.#full && Math.max(this.#grown, this.#freed) >= this.#step) this.exact()
+    return this.#measured >= this.#full + (isDeleting ? DELETING_STEPS * this.#step : 0)
   }
 
   /** Its size now, measured if it changed. */
   exact(): number {
     if (this.#grown > 0) this.#measured = this.#measure()
     this.#grown = 0
+    this.#freed = 0
     return this.#measured
   }
 }

@@ -5,7 +5,7 @@ import { type ClientIdClash, ClientIds, clientIdOf, MAX_SESSIONS, type StreamKey
 import { DocumentSize } from './document-size.js'
 import { LocalEdits, type LocalBlocks } from './local-edits.js'
 import { decodeSnapshot, encodeSnapshot, hasWritten, headInForce, type SnapshotHead, type SnapshotState } from './snapshot.js'
-import { type CheckedBlock, DocumentStream, type StreamEnd, type StreamPast } from './stream.js'
+import { type CheckedBlock, DocumentStream, onlyDeletes, type StreamEnd, type StreamPast } from './stream.js'
 import { EDIT_LIMITS, readUpdate, type UpdateContents } from './update.js'
 import { blocker, gapFilling } from './needs.js'
 
@@ -108,6 +108,7 @@ export class Replica {
     // Yjs removes marks of formatting that mean nothing any more, after what came from elsewhere. Which these are depends on
     // what came first, so replicas would differ; who writes may do so, and then it is an edit like any other.
     this.doc.on('afterTransaction', (transaction: Y.Transaction) => {
+      this.#size.shrink(transaction)
       if (transaction.origin === FROM_STREAMS) Object.assign(transaction, { _needFormattingCleanup: false })
     })
   }
@@ -132,7 +133,7 @@ export class Replica {
     }
   }
 
-  /** Has the document reached its size? It then takes no further block, nor should its node let anybody edit. */
+  /** Has the document reached its size? It then takes no further block but such that only delete, nor should its node let anybody edit. */
   isFull(): boolean {
     return this.#size.isFull()
   }
@@ -144,9 +145,10 @@ export class Replica {
     if (stream.end !== null && index >= stream.end.at) return { outcome: 'ended', stops: [] }
     if (index < stream.length) return { outcome: 'known', stops: [] }
     if (index > stream.length) return { outcome: 'early', stops: [] }
-    if (this.#isVoid || stream.isFull || this.isFull()) return { outcome: 'later', stops: [] }
+    if (this.#isVoid || stream.isFull) return { outcome: 'later', stops: [] }
     const reading = stream.check(bytes)
     if (!reading.ok) return this.#ended(stream, reading.reason)
+    if (this.#size.isFull(onlyDeletes(reading.block))) return { outcome: 'later', stops: [] }
     const clash = this.#ids.open(key, reading.block.sessions)
     if (clash?.loser === key) return this.#ended(stream, CLASH)
     const stops = clash === null ? [] : this.#lose(clash)
@@ -287,8 +289,7 @@ export class Replica {
     this.#hasGaps = hasGaps
     const isOf = (client: number): boolean => (isInForce ? this.#ids.ownerOf(client) : this.#onceOwnerOf(client)) !== null
     if (![...clocks.keys()].every(isOf)) return 'a snapshot with a clientID of nobody'
-    const isWhole = hasWritten(streams, { clocks, ownerOf: (client) => this.#ids.ownerOf(client) })
-    if (isInForce && (hasGaps || !isWhole)) return 'a snapshot with gaps'
+    if (isInForce && (hasGaps || !hasWritten(streams, { clocks, ids: this.#ids }))) return 'a snapshot with gaps'
     Y.applyUpdate(this.doc, update, FROM_STREAMS)
     return null
   }
@@ -352,7 +353,7 @@ export class Replica {
   }
 
   #isReady(block: CheckedBlock): boolean {
-    while (!this.isFull()) {
+    while (!this.#size.isFull(onlyDeletes(block))) {
       const missing = blocker(block, (client) => Y.getState(this.doc.store, client))
       if (missing === null) return true
       const owner = this.#onceOwnerOf(missing.client)

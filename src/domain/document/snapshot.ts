@@ -3,7 +3,7 @@ import * as Y from 'yjs'
 import { z } from 'zod'
 import { fromUtf8, isKeyText, utf8 } from '../../kit/ids.js'
 import { parseJson } from '../../kit/json.js'
-import { MAX_SESSIONS, type StreamKey } from './client-ids.js'
+import { type ClientIds, MAX_SESSIONS, type StreamKey } from './client-ids.js'
 import { SNAPSHOT_LIMITS } from './snapshot-limits.js'
 import { isPossible, type StreamEnd, type StreamPast } from './stream.js'
 import { stateFault } from './update.js'
@@ -103,10 +103,10 @@ export function headInForce(head: SnapshotHead): SnapshotHead | null {
  */
 export function hasWritten(
   streams: SnapshotHead['streams'],
-  { clocks, ownerOf }: Pick<SnapshotState, 'clocks'> & { ownerOf(client: number): StreamKey | null }
+  { clocks, ids }: Pick<SnapshotState, 'clocks'> & { readonly ids: Pick<ClientIds, 'ownerOf'> }
 ): boolean {
   const told = streams.flatMap(({ key, clients }) => clients.map((one) => ({ ...one, key })))
-  const isRight = told.every(({ key, client, clock }) => clocks.get(client) === clock && ownerOf(client) === key)
+  const isRight = told.every(({ key, client, clock }) => clocks.get(client) === clock && ids.ownerOf(client) === key)
   return isRight && new Set(told.map(({ client }) => client)).size === clocks.size
 }
 

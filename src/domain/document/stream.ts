@@ -22,6 +22,11 @@ export interface CheckedBlock {
 /** A checked block, or why it ends its stream. */
 export type BlockReading = { readonly ok: true; readonly block: CheckedBlock } | { readonly ok: false; readonly reason: string }
 
+/** Does a block write nothing? Also a document that is full takes it: that may make room for what others wrote before or beside it. */
+export function onlyDeletes({ updates }: CheckedBlock): boolean {
+  return updates.every(({ contents }) => contents.writes === null)
+}
+
 /** How a stream that ended did. */
 export interface StreamEnd {
   /** Blocks that count. */

@@ -1,6 +1,8 @@
 import test from 'brittle'
 import fc from 'fast-check'
 import { DocumentSize } from '../../../src/domain/document/document-size.js'
+import type { Replica } from '../../../src/domain/document/replica.js'
+import { publish, replicaOf, stateOf, tell, type Writer, writer } from '../../support/documents.js'
 
 const MOST = 16_777_216
 const STEP = 262_144
@@ -54,4 +56,52 @@ test('a document is full a step before the most that it may have, by its size an
   write(STEP, 1)
   t.ok(size.isFull())
   t.is(size.exact(), MOST - STEP)
+})
+
+/** A replica with so much room, told of whole streams, one after the other, until it takes nothing more of them. */
+function toldOf(writers: readonly Writer[], maxBytes: number): Replica {
+  const replica = replicaOf(null, { maxBytes })
+  for (let before = -1; before !== replica.counts().applied; ) {
+    before = replica.counts().applied
+    tell(replica, writers)
+  }
+  return replica
+}
+
+test('who comes late to a document of which one member wrote more than it may have, and another removed it, catches up', (t) => {
+  const maxBytes = 1_048_576
+  const [ann, bob] = [writer('ann', { maxBytes }), writer('bob', { maxBytes })]
+  for (let round = 0; round < 80; round++) {
+    ann.replica.doc.getText('text').insert(0, 'x'.repeat(16_000))
+    publish(ann)
+    tell(bob.replica, [ann])
+    bob.replica.doc.getText('text').delete(0, 15_990)
+    publish(bob)
+    tell(ann.replica, [bob])
+  }
+  for (const order of [
+    [ann, bob],
+    [bob, ann]
+  ]) {
+    const late = toldOf(order, maxBytes)
+    t.alike(stateOf(late), stateOf(ann.replica))
+    t.absent(late.isFull())
+  }
+})
+
+test('what only deletes makes a full document larger by a little at most', (t) => {
+  const ann = writer('ann')
+  ann.replica.doc.getText('text').insert(0, 'x'.repeat(20_000))
+  publish(ann)
+  // Each cuts the text once more.
+  for (let at = 0; at < 10_000; at++) {
+    ann.replica.doc.getText('text').delete(at, 1)
+    publish(ann)
+  }
+  const maxBytes = 20_000
+  const small = toldOf([ann], maxBytes)
+  t.ok(small.isFull())
+  t.ok(small.counts().applied > 1)
+  t.ok(small.counts().bytes < maxBytes * 1.2, `${small.counts().bytes} bytes`)
+  t.ok(stateOf(ann.replica).byteLength > 2 * maxBytes)
 })
