@@ -9,15 +9,19 @@ const BY_NAME = new Set(['properties', '$defs', 'definitions', 'dependentSchemas
 /** Keywords whose value is data. */
 const DATA = new Set(['enum', 'const', 'default', 'examples', 'example'])
 
+/** References that are only known where a value is checked. */
+const UNFOLLOWED = new Set(['$dynamicRef', '$recursiveRef'])
+
 /** An object of any members. */
 export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: 'object' }
 
 /**
  * A schema of a server as this node checks by it: without the keywords that a hostile server could make a check hang with
- * (the server checks by them itself), and {@link ANY_OBJECT} where `$ref` leads back to itself or to too many parts.
+ * (the server checks by them itself), and {@link ANY_OBJECT} where `$ref` leads back to itself, to too many parts or to what is
+ * no schema, or cannot be followed here.
  */
 export function safeSchema(schema: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const stripped = strip(schema, false) as Record<string, unknown>
+  const stripped = strip(schema, 'schema') as Record<string, unknown>
   return costOf(stripped) > MAX_COST ? ANY_OBJECT : stripped
 }
 
@@ -29,16 +33,25 @@ export function outlineOf(schema: Readonly<Record<string, unknown>>): Readonly<R
   return { type: 'object', properties: Object.fromEntries(outlined), ...(Array.isArray(required) ? { required } : {}) }
 }
 
-function strip(value: unknown, areNames: boolean): unknown {
-  if (Array.isArray(value)) return value.map((one) => strip(one, false))
+/** What stands at a place of a schema: a schema, schemas by name, or data. Arrays of schemas count as schemas. */
+type Place = 'schema' | 'names' | 'data'
+
+function placeBelow(place: Place, key: string): Place {
+  if (place !== 'schema') return place === 'names' ? 'schema' : 'data'
+  return DATA.has(key) ? 'data' : BY_NAME.has(key) ? 'names' : 'schema'
+}
+
+function strip(value: unknown, place: Place): unknown {
+  if (place === 'data') return value
+  if (Array.isArray(value)) return value.map((one) => strip(one, 'schema'))
   if (!isRecord(value)) return value
+  const areNames = place === 'names'
   const kept = Object.entries(value).filter(([key]) => areNames || (!COSTLY.has(key) && key !== 'patternProperties'))
   const isOpened = !areNames && value['patternProperties'] !== undefined
   const entries = kept.map(([key, one]): [string, unknown] => {
-    if (!areNames && DATA.has(key)) return [key, one]
     // What a pattern of names let in would be refused as an additional property now.
     if (isOpened && (key === 'additionalProperties' || key === 'unevaluatedProperties')) return [key, true]
-    return [key, strip(one, !areNames && BY_NAME.has(key))]
+    return [key, strip(one, placeBelow(place, key))]
   })
   return Object.fromEntries(entries)
 }
@@ -47,35 +60,41 @@ function strip(value: unknown, areNames: boolean): unknown {
 function costOf(root: Readonly<Record<string, unknown>>): number {
   const known = new Map<unknown, number>()
   const open = new Set<unknown>()
-  const visit = (value: unknown): number => {
-    if (typeof value !== 'object' || value === null) return 0
+  const visit = (value: unknown, place: Place): number => {
+    if (typeof value !== 'object' || value === null || place === 'data') return 0
     if (open.has(value)) return Number.POSITIVE_INFINITY
     const before = known.get(value)
     if (before !== undefined) return before
     open.add(value)
     let cost = 1
     for (const [key, child] of Object.entries(value)) {
-      if (key === '$dynamicRef' || key === '$recursiveRef') cost = Number.POSITIVE_INFINITY
-      else if (key === '$ref' && typeof child === 'string') cost += visit(targetOf(root, child))
-      else if (!DATA.has(key)) cost += visit(child)
+      const isKeyword = place === 'schema'
+      if (isKeyword && (UNFOLLOWED.has(key) || (key === '$id' && value !== root))) cost = Number.POSITIVE_INFINITY
+      else if (isKeyword && key === '$ref' && typeof child === 'string') cost += visit(targetOf(root, child), 'schema')
+      else cost += visit(child, placeBelow(place, key))
       if (cost > MAX_COST) break
     }
     open.delete(value)
     known.set(value, cost)
     return cost
   }
-  return visit(root)
+  return visit(root, 'schema')
 }
 
-/** Only pointers into the same schema are followed; an anchor or an `$id` is left to the compiler, which finds it or refuses. */
+/**
+ * Only pointers into the same schema are followed, and only to what was stripped as a schema: the compiler would take data,
+ * and a member of names, for one as well. All else is the root, which leads back to itself.
+ */
 function targetOf(root: unknown, ref: string): unknown {
   if (ref !== '#' && !ref.startsWith('#/')) return root
   let at: unknown = root
+  let place: Place = 'schema'
   for (const step of ref.split('/').slice(1)) {
     const name = decodeStep(step)
+    place = placeBelow(place, name)
     at = typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as Record<string, unknown>)[name] : undefined
   }
-  return at
+  return place === 'schema' ? at : root
 }
 
 function decodeStep(step: string): string {

@@ -161,6 +161,29 @@ test('references that lead back, or to more than can be checked, are not followe
   t.alike(outlineOf(plain), { type: 'object', properties: { at: {} } })
 })
 
+test('references to what was not stripped as a schema, or that another base may lead elsewhere, are not followed', (t: Assert) => {
+  const evil = { type: 'string', pattern: '^(a+)+$' }
+  const to = ($ref: string, rest: object): ReturnType<typeof safeSchema> =>
+    safeSchema({ type: 'object', properties: { a: { $ref } }, ...rest })
+  t.is(to('#/default', { default: evil }), ANY_OBJECT, 'data')
+  t.is(to('#/examples/0', { examples: [evil] }), ANY_OBJECT, 'data in a list')
+  t.is(to('#/properties/b/enum/0', { properties: { a: { $ref: '#/properties/b/enum/0' }, b: { enum: [evil] } } }), ANY_OBJECT)
+  t.is(to('#/x/properties', { x: { properties: { pattern: '^(a+)+$' } } }), ANY_OBJECT, 'names, in which a keyword is one')
+  t.alike(
+    to('#/$defs/default', { $defs: { default: evil } }),
+    { type: 'object', properties: { a: { $ref: '#/$defs/default' } }, $defs: { default: { type: 'string' } } },
+    'a schema of that name is one'
+  )
+  const defs: Record<string, unknown> = { d0: { type: 'string' } }
+  for (let i = 1; i <= 40; i++) {
+    const $ref = `#/$defs/default/$defs/d${i - 1}`
+    defs[`d${i}`] = { anyOf: [{ $ref }, { $ref }] }
+  }
+  t.is(to('#/$defs/default/$defs/d40', { $defs: { default: { $defs: defs } } }), ANY_OBJECT, 'what stands under such a name is counted')
+  const based = { $id: 'http://x/y', $defs: { ...defs, default: evil }, allOf: [{ $ref: '#/$defs/default' }] }
+  t.is(safeSchema({ type: 'object', $defs: { default: {} }, properties: { a: based } }), ANY_OBJECT, 'a base of its own')
+})
+
 test('capability ids are mcp_<server>_<tool>, fit a card, and differ where tools do', async (t: Assert) => {
   t.is(capabilityId('demo', 'read_file'), 'mcp_demo_read_file')
   t.is(capabilityId('demo', 'a/b c').replace(/[0-9a-f]{8}$/, '#'), 'mcp_demo_a_b_c_#')
