@@ -1,5 +1,6 @@
 import type { AbortSignalLike, Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
+import { boundedCheck } from '../kit/schema-cost.js'
 import { faultText, shapeText } from '../kit/schema-text.js'
 import type { Check, CompileSchema } from '../kit/sign.js'
 import type { AgentDefinition, AgentFault, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
@@ -9,6 +10,9 @@ import type { Turn } from './agent-queue.js'
 
 /** Id of the built-in agent that people and swarms send as. */
 export const OPERATOR = 'operator'
+
+/** Runtime of the agents of imported MCP servers. */
+const IMPORTED_RUNTIME = 'mcp'
 
 /** What hosting needs. */
 export interface AgentHostParts {
@@ -79,9 +83,9 @@ export class AgentHost {
 
   /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for a schema that is none. */
   attach(agent: HostedAgent): void {
-    const { id, capabilities } = agent.definition
+    const { id, capabilities, runtime } = agent.definition
     if (id === OPERATOR || this.#agents.has(id)) throw new NodeError('USAGE', `an agent ${id} is on this node already`)
-    for (const one of capabilities) this.#compile(one)
+    for (const one of capabilities) this.#compile(one, runtime)
     this.#attached.set(id, agent)
     this.#replace()
   }
@@ -217,14 +221,17 @@ export class AgentHost {
         data: { capabilities: capabilities.map((one) => one.id) }
       })
     }
-    const compiled = this.#compile(descriptor)
+    const compiled = this.#compile(descriptor, agent.definition.runtime)
     checks.set(capability, compiled)
     return compiled
   }
 
-  #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number]): Checks {
+  #compile({ inputSchema, outputSchema }: AgentDefinition['capabilities'][number], runtime: string): Checks {
     const { compileSchema } = this.#parts
-    return { input: compileSchema(inputSchema), inputSchema, output: compileSchema(outputSchema) }
+    const [input, output] = [compileSchema(inputSchema), compileSchema(outputSchema)]
+    // The schemas of an imported server are its own, and it checks by them.
+    if (runtime !== IMPORTED_RUNTIME) return { input, inputSchema, output }
+    return { input: boundedCheck(input, inputSchema), inputSchema, output: boundedCheck(output, outputSchema) }
   }
 
   #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {

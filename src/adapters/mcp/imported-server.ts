@@ -1,7 +1,8 @@
 import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { faultText } from '../../kit/schema-text.js'
-import type { CompileSchema } from '../../kit/sign.js'
+import { boundedCheck } from '../../kit/schema-cost.js'
+import type { Check, CompileSchema } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
 import type { AgentOutcome, AgentTask } from '../../ports/agent-runtime.js'
 import type { ImportedServerInfo, ImportedServerState } from '../../ports/imported-tools.js'
@@ -185,13 +186,18 @@ export class ImportedServer {
 
   /** The card may hold only the outline of a schema: here it is the whole one. */
   #inputFault(tool: ImportedTool, input: unknown): string | null {
-    const faults = this.#parts.compileSchema(safeSchema(tool.inputSchema))(input)
+    const faults = this.#check(tool.inputSchema)(input)
     return faults.length === 0 ? null : faultText(faults)
+  }
+
+  #check(schema: ImportedTool['inputSchema']): Check {
+    const safe = safeSchema(schema)
+    return boundedCheck(this.#parts.compileSchema(safe), safe)
   }
 
   #judged({ name, outputSchema }: ImportedTool, outcome: AgentOutcome): AgentOutcome {
     if (!outcome.ok || outputSchema === null) return outcome
-    const faults = this.#parts.compileSchema(safeSchema(outputSchema))(outcome.result)
+    const faults = this.#check(outputSchema)(outcome.result)
     if (faults.length === 0) return outcome
     return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit the schema that ${name} promises: ${faultText(faults)}` }
   }

@@ -1,6 +1,7 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../ports/node-api.js'
 import type { CapabilityDescriptor } from '../../domain/card/card.js'
 import { type Clock, wait } from '../../kit/clock.js'
+import { boundedCheck } from '../../kit/schema-cost.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
@@ -168,7 +169,7 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
   return {
     definition,
     // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
-    validator: agent.origin === 'local' ? parts.compileSchema(inputSchema) : () => [],
+    validator: agent.origin === 'local' ? boundedCheck(parts.compileSchema(inputSchema), inputSchema) : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
     handler: async (args, context) =>

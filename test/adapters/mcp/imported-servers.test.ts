@@ -90,6 +90,19 @@ test('a call that a server dies of is never repeated, and says that it may have 
   await isUnharmed(t, scene)
 })
 
+test('a result that a schema of its server would make a long check of is not checked by it', { timeout: 20_000 }, async (t: Assert) => {
+  const ways = Array.from({ length: 900 }, (_, i) => ({ const: i }))
+  const outputSchema = { type: 'object', properties: { a: { items: { anyOf: ways } } } }
+  const scene = await importedScene(t, [
+    { name: 'demo', plan: { tools: [{ name: 'echo', inputSchema: { type: 'object' }, outputSchema }] } }
+  ])
+  await scene.ready('demo')
+  const few = await scene.call('demo', 'echo', { text: '{"a":[1,"x"]}' })
+  t.ok(/INVALID_OUTPUT/.test(failureOf(t, few)), 'a small one is')
+  const many = { a: Array.from({ length: 100_000 }, () => 0) }
+  t.alike(await scene.call('demo', 'echo', { text: JSON.stringify(many) }), { ok: true, result: many }, 'without it this took 30 seconds')
+})
+
 test('a tool that the config calls idempotent is repeated once, and no more', async (t: Assert) => {
   const scene = await importedScene(t, [{ name: 'demo', plan: { tools: toolsOf('die') }, spec: { idempotent: ['die'] } }])
   await scene.ready('demo')

@@ -1,0 +1,101 @@
+import { isRecord } from './json.js'
+import type { Check } from './sign.js'
+
+/** Parts of a schema with every reference followed; one with more counts as without end. */
+const MAX_COST = 20_000
+/** Work of one check, parts of the schema times parts of the value: a choice of 500 ways costs each part of a value all of them. */
+const MAX_WORK = 250_000
+/** Keywords under which names stand, not keywords. */
+const BY_NAME = new Set(['properties', '$defs', 'definitions', 'dependentSchemas', 'dependencies'])
+/** Keywords whose value is data. */
+const DATA = new Set(['enum', 'const', 'default', 'examples', 'example'])
+/** References that are only known where a value is checked. */
+const UNFOLLOWED = new Set(['$dynamicRef', '$recursiveRef'])
+
+/** What stands at a place of a schema: a schema, schemas by name, or data. Arrays of schemas count as schemas. */
+export type SchemaPlace = 'schema' | 'names' | 'data'
+
+/** What stands under a key of what stands at a place. */
+export function placeBelow(place: SchemaPlace, key: string): SchemaPlace {
+  if (place !== 'schema') return place === 'names' ? 'schema' : 'data'
+  return DATA.has(key) ? 'data' : BY_NAME.has(key) ? 'names' : 'schema'
+}
+
+/**
+ * A check by a schema of others that cannot take long: a value for which it might is not checked. Only for where another
+ * one checks as well, or nothing hangs on it.
+ */
+export function boundedCheck(check: Check, schema: unknown): Check {
+  const most = MAX_WORK / (isRecord(schema) ? schemaCost(schema) : 1)
+  return (value) => (hasMoreParts(value, most) ? [] : check(value))
+}
+
+function hasMoreParts(value: unknown, most: number): boolean {
+  const open = [value]
+  for (let parts = 0; open.length > 0; ) {
+    const one = open.pop()
+    if (typeof one !== 'object' || one === null) continue
+    for (const child of Object.values(one) as unknown[]) {
+      if (++parts > most) return true
+      if (typeof child === 'object') open.push(child)
+    }
+  }
+  return false
+}
+
+/**
+ * Parts of a schema with every reference followed, which is what a check of one part of a value may cost: at most
+ * {@link MAX_COST}, else without end, as for a reference that leads back to itself or cannot be followed here.
+ */
+export function schemaCost(root: Readonly<Record<string, unknown>>): number {
+  const known = new Map<unknown, number>()
+  const open = new Set<unknown>()
+  const visit = (value: unknown, place: SchemaPlace): number => {
+    if (place === 'data') return 0
+    if (typeof value !== 'object' || value === null) return value === false ? 1 : 0
+    if (open.has(value)) return Number.POSITIVE_INFINITY
+    const before = known.get(value)
+    if (before !== undefined) return before
+    open.add(value)
+    // Lists of names are looked through for each value too.
+    let cost = Array.isArray(value) ? value.length : 1
+    for (const [key, child] of Object.entries(value)) {
+      const isKeyword = place === 'schema'
+      if (isKeyword && (UNFOLLOWED.has(key) || (key === '$id' && value !== root))) cost = Number.POSITIVE_INFINITY
+      else if (isKeyword && key === '$ref' && typeof child === 'string') cost += visit(targetOf(root, child), 'schema')
+      else cost += visit(child, placeBelow(place, key))
+      if (isKeyword && key === 'enum' && Array.isArray(child)) cost += child.length
+      if (cost > MAX_COST) cost = Number.POSITIVE_INFINITY
+    }
+    open.delete(value)
+    known.set(value, cost)
+    return cost
+  }
+  return visit(root, 'schema')
+}
+
+/**
+ * Only pointers into the same schema are followed, and only to what was stripped as a schema: the compiler would take data,
+ * and a member of names, for one as well. All else is the root, which leads back to itself.
+ */
+function targetOf(root: unknown, ref: string): unknown {
+  if (ref !== '#' && !ref.startsWith('#/')) return root
+  let at: unknown = root
+  let place: SchemaPlace = 'schema'
+  for (const step of ref.split('/').slice(1)) {
+    const name = decodeStep(step)
+    place = placeBelow(place, name)
+    at = typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? (at as Record<string, unknown>)[name] : undefined
+  }
+  return place === 'schema' ? at : root
+}
+
+function decodeStep(step: string): string {
+  let text = step
+  try {
+    text = decodeURIComponent(step)
+  } catch {
+    // The compiler refuses it.
+  }
+  return text.replaceAll('~1', '/').replaceAll('~0', '~')
+}
