@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { messageOf } from '../../kit/errors.js'
 import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 import type { CompileSchema } from '../../kit/sign.js'
@@ -40,8 +41,11 @@ export interface ImportedList {
   readonly faults: readonly { readonly name: string; readonly reason: string }[]
 }
 
-/** Reads the tools that a server listed. What breaks a bound is left out with its reason, and never hides the others. */
-export function readList(values: readonly unknown[], compileSchema: CompileSchema): ImportedList {
+/**
+ * Reads the tools that a server listed. What breaks a bound is left out with its reason, and never hides the others. Takes a turn
+ * of the event loop for each: to compile all their schemas at once would hold up everything else for seconds.
+ */
+export async function readList(values: readonly unknown[], compileSchema: CompileSchema): Promise<ImportedList> {
   const tools = new Map<string, ImportedTool>()
   const faults: { name: string; reason: string }[] = []
   for (const value of values) {
@@ -49,6 +53,7 @@ export function readList(values: readonly unknown[], compileSchema: CompileSchem
     const fault = nameFault(name, tools)
     if (fault !== null) faults.push({ name: shown(name, MAX_NAME), reason: fault })
     else if (isRecord(value)) readTool(name, value, { tools, faults, compileSchema })
+    await nextTurn()
   }
   return { tools: [...tools.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), faults }
 }

@@ -29,7 +29,7 @@ export class ImportedPin {
     try {
       const value = await this.#store.read<unknown>(this.#name)
       if (value === null) return { kind: 'none' }
-      const accepted = acceptedOf(value, this.#compileSchema)
+      const accepted = await acceptedOf(value, this.#compileSchema)
       return accepted === null ? { kind: 'lost' } : { kind: 'kept', accepted }
     } catch {
       return { kind: 'lost' }
@@ -43,7 +43,7 @@ export class ImportedPin {
 }
 
 /** Files of the home are read as anything else: by the same bounds as a list of the server. */
-function acceptedOf(value: unknown, compileSchema: CompileSchema): Accepted | null {
+async function acceptedOf(value: unknown, compileSchema: CompileSchema): Promise<Accepted | null> {
   if (!isRecord(value) || !Array.isArray(value['tools'])) return null
   const { by, hash, tools } = value
   if (by !== 'config' && by !== 'first-sight' && by !== 'accepted') return null
@@ -52,6 +52,6 @@ function acceptedOf(value: unknown, compileSchema: CompileSchema): Accepted | nu
       ? { ...tool, outputSchema: tool['outputSchema'] ?? undefined, annotations: { readOnlyHint: tool['claimsReadOnly'] === true } }
       : tool
   )
-  const list = readList(given, compileSchema)
+  const list = await readList(given, compileSchema)
   return list.faults.length === 0 && listHash(list.tools) === hash ? { tools: list.tools, by } : null
 }

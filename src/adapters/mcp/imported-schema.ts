@@ -3,17 +3,21 @@ import { placeBelow, type SchemaPlace, schemaCost } from '../../kit/schema-cost.
 
 /** Keywords whose check may take far longer than the value is long: a pattern backtracks, uniqueItems compares each with each. */
 const COSTLY = new Set(['pattern', 'uniqueItems'])
+/** A schema with more bytes is checked by its outline only: to compile it would take a tenth of a second and more. */
+const MAX_CHECKED_BYTES = 8192
+
 /** An object of any members. */
 export const ANY_OBJECT: Readonly<Record<string, unknown>> = { type: 'object' }
 
 /**
  * A schema of a server as this node checks by it: without the keywords that a hostile server could make a check hang with
  * (the server checks by them itself), and {@link ANY_OBJECT} where `$ref` leads back to itself, to too many parts or to what is
- * no schema, or cannot be followed here.
+ * no schema, or cannot be followed here. Of a large schema its outline.
  */
 export function safeSchema(schema: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const stripped = strip(schema, 'schema') as Record<string, unknown>
-  return schemaCost(stripped) === Number.POSITIVE_INFINITY ? ANY_OBJECT : stripped
+  if (schemaCost(stripped) === Number.POSITIVE_INFINITY) return ANY_OBJECT
+  return [stripped, outlineOf(stripped)].find((one) => Buffer.byteLength(JSON.stringify(one)) <= MAX_CHECKED_BYTES) ?? ANY_OBJECT
 }
 
 /** What the members of an object are, and no more: weaker than the schema, for where it has no room. */

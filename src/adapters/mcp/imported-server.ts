@@ -70,6 +70,8 @@ export class ImportedServer {
   readonly #link: ImportedLink
   #card: ImportedCard
   #toldError: string | null = null
+  /** Lists that were read or are being read: of two only the newer counts. */
+  #reading = 0
 
   constructor(parts: ImportedServerParts) {
     const { spec, open, clock, chance, ttlMs = LIST_TTL_MS } = parts
@@ -203,7 +205,10 @@ export class ImportedServer {
   }
 
   async #take(tools: readonly unknown[]): Promise<void> {
-    const accepted = this.#offer.take(readList(tools, this.#parts.compileSchema))
+    const number = ++this.#reading
+    const list = await readList(tools, this.#parts.compileSchema)
+    if (number !== this.#reading) return
+    const accepted = this.#offer.take(list)
     if (accepted !== null) await this.#keep(accepted)
     const pending = this.#offer.pending()
     if (pending !== null) this.#parts.log('warn', 'an MCP server lists other tools than those accepted', { server: this.spec.name })

@@ -33,9 +33,9 @@ function fullCard(tools: readonly ImportedTool[]): unknown {
   return { id, name, version, description, tier: 1, protocols: ['a2a/1.0'], endpoints, capabilities, revision: Number.MAX_SAFE_INTEGER }
 }
 
-test('what a server lists is bounded tool by tool, and what breaks a bound hides no other', (t: Assert) => {
+test('what a server lists is bounded tool by tool, and what breaks a bound hides no other', async (t: Assert) => {
   const deep = JSON.parse(`${'{"properties":{"a":'.repeat(40)}{}${'}}'.repeat(40)}`) as object
-  const { tools, faults } = readList(
+  const { tools, faults } = await readList(
     [
       { name: 'b', description: 'd'.repeat(10_000) },
       { name: 'a', inputSchema: { type: 'object', properties: { x: { type: 'number' } } } },
@@ -68,13 +68,33 @@ test('what a server lists is bounded tool by tool, and what breaks a bound hides
   for (const name of ['liar', 'proto']) t.ok(reasons.has(name), name)
 })
 
+test('large schemas of a server hold nobody up while they are read', { timeout: 30_000 }, async (t: Assert) => {
+  const lists = Array.from({ length: 10 }, (_, i) => {
+    const members = Array.from({ length: 900 }, (_, at) => [`p${i}_${at}`, { type: 'string', maxLength: at + 1 }] as const)
+    return {
+      name: `t${i}`,
+      inputSchema: { type: 'object', properties: Object.fromEntries(members), required: members.map(([key]) => key) }
+    }
+  })
+  const turns: number[] = [performance.now()]
+  const timer = setInterval(() => turns.push(performance.now()), 1)
+  const { tools } = await readList(lists, compileSchema)
+  clearInterval(timer)
+  t.is(tools.length, lists.length)
+  t.ok(turns.length > 2, 'others had their turn meanwhile')
+  t.alike(safeSchema(tools[0]?.inputSchema ?? {}), ANY_OBJECT, 'a schema that would take long to compile is not compiled')
+  const some = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`p${at}`, { type: 'string', description: 'd'.repeat(100) }]))
+  const outline = safeSchema({ type: 'object', properties: some })
+  t.alike((outline['properties'] as Record<string, unknown>)['p0'], { type: 'string' }, 'one whose outline is small is checked by that')
+})
+
 test('reading what a server lists never throws', async (t: Assert) => {
   await holds(
     t,
-    fc.property(
+    fc.asyncProperty(
       fc.array(fc.oneof(fc.jsonValue(), fc.record({ name: fc.string(), inputSchema: fc.jsonValue(), outputSchema: fc.jsonValue() }))),
-      (values) => {
-        const { tools, faults } = readList(values, compileSchema)
+      async (values) => {
+        const { tools, faults } = await readList(values, compileSchema)
         return tools.length + faults.length === values.length
       }
     )
@@ -88,12 +108,10 @@ test('the hash of a list is that of its names, descriptions and schemas, in any 
   })
   await holds(
     t,
-    fc.property(tools, fc.boolean(), (list, readOnly) => {
-      const one = readList(list, compileSchema).tools
-      const other = readList(
-        list.toReversed().map((item) => ({ annotations: { readOnlyHint: readOnly }, ...item, title: 'x' })),
-        compileSchema
-      ).tools
+    fc.asyncProperty(tools, fc.boolean(), async (list, readOnly) => {
+      const one = (await readList(list, compileSchema)).tools
+      const changed = list.toReversed().map((item) => ({ annotations: { readOnlyHint: readOnly }, ...item, title: 'x' }))
+      const other = (await readList(changed, compileSchema)).tools
       return listHash(one) === listHash(other) && changeOf(one, other) === null
     })
   )

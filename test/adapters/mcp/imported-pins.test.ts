@@ -15,20 +15,20 @@ const SECOND: Plan = {
 const offeredBy = (scene: ImportedScene): string[] =>
   scene.agents().flatMap(({ definition }) => definition.capabilities.map(({ id, description }) => `${id}: ${description}`))
 
-function hashOf(plan: Plan): string {
-  return listHash(readList(plan.tools, createSchemaCompiler()).tools)
+async function hashOf(plan: Plan): Promise<string> {
+  return listHash((await readList(plan.tools, createSchemaCompiler())).tools)
 }
 
 test('the list seen first is in force; another one is not offered until a person accepts it, and the old one goes on where its tools exist', async (t: Assert) => {
   const store = new FakeStore()
   const scene = await importedScene(t, [{ name: 'demo', plan: FIRST }], { store })
   await scene.ready('demo')
-  t.alike([scene.info('demo').pinned, scene.info('demo').pinnedBy, scene.info('demo').listed], [hashOf(FIRST), 'first-sight', null])
+  t.alike([scene.info('demo').pinned, scene.info('demo').pinnedBy, scene.info('demo').listed], [await hashOf(FIRST), 'first-sight', null])
   scene.replan('demo', SECOND)
   await eventually(() => scene.info('demo').change !== null)
   t.alike(offeredBy(scene), ['mcp_demo_echo: Does echo.'], 'what is gone is not offered, what is new neither, what changed as it was')
-  t.is(scene.info('demo').pinned, hashOf(FIRST))
-  t.is(scene.info('demo').listed, hashOf(SECOND))
+  t.is(scene.info('demo').pinned, await hashOf(FIRST))
+  t.is(scene.info('demo').listed, await hashOf(SECOND))
   t.alike(scene.info('demo').change?.added, ['env'])
   t.alike(scene.info('demo').change?.removed, ['pid'])
   t.ok(scene.info('demo').change?.changed[0]?.description.includes('id_ed25519'), 'a person sees what it says now')
@@ -36,9 +36,9 @@ test('the list seen first is in force; another one is not offered until a person
   t.alike([problem?.code, problem?.next], ['TOOLS_CHANGED', 'a2a-node tools refresh demo --accept'])
   t.ok(/1 new, 1 changed, 1 gone/.test(problem?.message ?? ''))
   await scene.imported.refresh('demo', false)
-  t.is(scene.info('demo').pinned, hashOf(FIRST), 'a refresh alone accepts nothing')
+  t.is(scene.info('demo').pinned, await hashOf(FIRST), 'a refresh alone accepts nothing')
   const [info] = await scene.imported.refresh('demo', true)
-  t.alike([info?.pinned, info?.pinnedBy, info?.change], [hashOf(SECOND), 'accepted', null])
+  t.alike([info?.pinned, info?.pinnedBy, info?.change], [await hashOf(SECOND), 'accepted', null])
   t.is(offeredBy(scene).length, 2)
   t.alike(scene.imported.problems(), [])
 })
@@ -76,7 +76,7 @@ test('an accepted list that cannot be read is not trusted anew at first sight', 
   const store = new FakeStore()
   await store.write('mcp-demo', {
     by: 'first-sight',
-    hash: hashOf(FIRST),
+    hash: await hashOf(FIRST),
     tools: [{ name: 'echo', description: 'forged', inputSchema: {} }]
   })
   const scene = await importedScene(t, [{ name: 'demo', plan: FIRST }], { store })
@@ -89,13 +89,13 @@ test('an accepted list that cannot be read is not trusted anew at first sight', 
 })
 
 test('a pin of the config is the only list that is offered, and no command changes it', async (t: Assert) => {
-  const right = await importedScene(t, [{ name: 'demo', plan: FIRST, spec: { pin: hashOf(FIRST) } }])
+  const right = await importedScene(t, [{ name: 'demo', plan: FIRST, spec: { pin: await hashOf(FIRST) } }])
   await right.ready('demo')
   t.alike([right.info('demo').pinnedBy, offeredBy(right).length], ['config', 2])
-  const wrong = await importedScene(t, [{ name: 'demo', plan: SECOND, spec: { pin: hashOf(FIRST) } }])
+  const wrong = await importedScene(t, [{ name: 'demo', plan: SECOND, spec: { pin: await hashOf(FIRST) } }])
   await wrong.ready('demo')
   t.alike(offeredBy(wrong), [])
-  t.ok(wrong.imported.problems()[0]?.message.includes(hashOf(SECOND)), 'the next step needs the hash')
+  t.ok(wrong.imported.problems()[0]?.message.includes(await hashOf(SECOND)), 'the next step needs the hash')
   await failsWith(t, 'CONFLICT', () => wrong.imported.refresh('demo', true))
 })
 
@@ -115,7 +115,7 @@ test('a list that gets old is asked for again; an empty one is not what a server
   t.is(scene.info('demo').pinned, null)
   scene.replan('demo', { ...FIRST, announce: false })
   await eventually(() => scene.info('demo').pinned !== null)
-  t.is(scene.info('demo').pinned, hashOf(FIRST))
+  t.is(scene.info('demo').pinned, await hashOf(FIRST))
 })
 
 test('a server that is not in the config is not found', async (t: Assert) => {
