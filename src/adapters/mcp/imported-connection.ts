@@ -16,6 +16,8 @@ export const CONNECT_TIMEOUT_MS = 20_000
 const PROBE_TIMEOUT_MS = 3000
 /** How long the end of a session may take to be told, in milliseconds. */
 const GOODBYE_MS = 1000
+/** Shortest and longest wait before a stream that ended is opened again, in milliseconds. */
+const STREAM_RETRY_MS = [1000, 30_000] as const
 /** Longest time of the library's own timers; the node has its own deadlines. */
 const NEVER_MS = 2_147_483_647
 /** Bytes of one tool list as JSON, all pages together. */
@@ -130,7 +132,18 @@ class Opening implements Connection {
     const http = new library.StreamableHTTPClientTransport(new URL(address.url), {
       fetch: this.#fetch(),
       requestInit: { headers: { ...address.headers } },
-      reconnectionOptions: { initialReconnectionDelay: 1000, maxReconnectionDelay: 30_000, reconnectionDelayGrowFactor: 2, maxRetries: 5 }
+      reconnectionOptions: {
+        initialReconnectionDelay: STREAM_RETRY_MS[0],
+        maxReconnectionDelay: STREAM_RETRY_MS[1],
+        reconnectionDelayGrowFactor: 2,
+        maxRetries: 5
+      },
+      // The server may name a delay of its own (`retry:`), none at all too.
+      reconnectionScheduler: (reconnect, delayMs) => {
+        const [least, most] = STREAM_RETRY_MS
+        const timer = parts.clock.after(Math.min(most, Math.max(least, delayMs)), reconnect)
+        return () => parts.clock.clear(timer)
+      }
     })
     this.transport = http
     this.#goodbye = () => http.terminateSession()

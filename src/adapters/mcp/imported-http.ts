@@ -5,6 +5,9 @@ import { ImportedFault } from './imported-fault.js'
 const BODY_FACTOR = 2
 const BODY_EXTRA_BYTES = 65_536
 
+const LF = 0x0a
+const CR = 0x0d
+
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
 /** What requests to a server tell beside their answers. */
@@ -119,6 +122,7 @@ function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: Imp
   const maxBytes = maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   // A stream lives long: there each event is bounded, and how many come, not their sum.
   const isStream = response.headers.get('content-type')?.includes('text/event-stream') === true
+  const eventsIn = eventCounter()
   let bytes = 0
   const fail = (controller: TransformStreamDefaultController, reason: string): void => {
     controller.error(new ImportedFault('answered', reason))
@@ -137,10 +141,21 @@ function boundedBody(response: Response, { maxOutputBytes, takeEvent, cut }: Imp
   return new Response(response.body.pipeThrough(count), { status, statusText, headers })
 }
 
-/** Blank lines in it, each of which ends an event. */
-function eventsIn(chunk: Uint8Array): number {
-  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-  let count = 0
-  for (let at = bytes.indexOf('\n\n'); at !== -1; at = bytes.indexOf('\n\n', at + 2)) count++
-  return count
+/** Counts the blank lines of a stream, each of which ends an event. Lines end as its specification has it: `\n`, `\r\n` or `\r`. */
+function eventCounter(): (chunk: Uint8Array) => number {
+  let isBlank = true
+  let wasReturn = false
+  return (chunk) => {
+    let count = 0
+    for (const byte of chunk) {
+      const isEnd = byte === LF || byte === CR
+      // The second half of `\r\n` ends nothing more.
+      if (!(byte === LF && wasReturn)) {
+        if (isEnd && isBlank) count++
+        isBlank = isEnd
+      }
+      wasReturn = byte === CR
+    }
+    return count
+  }
 }

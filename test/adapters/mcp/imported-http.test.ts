@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
 import test, { type Assert } from 'brittle'
 import { z } from 'zod'
@@ -134,6 +135,70 @@ test('bodies and streams without end are cut, and the server is used on', async 
     await scene.ready('web')
     t.alike(await scene.call('web', 'echo', { text: 'good' }), { ok: true, result: 'echo: good' }, kind)
   }
+})
+
+/** Answers the request for the stream of changes by what is given. */
+function stream(server: HttpServer, serve: (response: ServerResponse) => void): void {
+  server.instead = (rpc, _message, response) => {
+    if (rpc !== 'GET') return false
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    serve(response)
+    return true
+  }
+}
+
+test('a long stream whose lines end otherwise is no event without end', async (t: Assert) => {
+  const server = await httpServer(t, { tools: toolsOf('echo') })
+  const data = JSON.stringify({ jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x'.repeat(20_000) } })
+  let asked = 0
+  let isWritten = false
+  stream(server, (response) => {
+    asked++
+    // Ends that are cut in two by the network, too.
+    const parts = Array.from({ length: 20 }, () => [`data: ${data}\r`, '\n\r', '\n']).flat()
+    const next = (): void => {
+      const part = parts.shift()
+      if (part === undefined) isWritten = true
+      else response.write(part, () => setImmediate(next))
+    }
+    next()
+  })
+  const scene = await importedScene(t, [named(server, { spec: { maxOutputBytes: 50_000 } })])
+  await scene.ready('web')
+  await eventually(() => isWritten)
+  t.alike(await scene.call('web', 'echo', { text: 'good' }), { ok: true, result: 'echo: good' })
+  t.alike([asked, scene.info('web').restarts, scene.info('web').lastError], [1, 0, null])
+})
+
+test('a flood of events whose lines end otherwise is one', async (t: Assert) => {
+  const server = await httpServer(t, { tools: toolsOf('echo') })
+  let isOver = false
+  stream(server, (response) => {
+    const part = `data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}\r\n\r\n`.repeat(20)
+    const write = (): void => {
+      while (!isOver && response.write(part));
+      if (!isOver) response.once('drain', write)
+    }
+    response.on('error', () => {}).on('close', () => (isOver = true))
+    write()
+  })
+  const scene = await importedScene(t, [named(server)])
+  await eventually(() => isOver)
+  await eventually(() => /floods this node/.test(scene.info('web').lastError ?? ''))
+  t.pass('cut')
+})
+
+test('a server that ends its stream and asks to be asked at once is asked a second later', async (t: Assert) => {
+  const server = await httpServer(t, { tools: toolsOf('echo') })
+  const asked: number[] = []
+  stream(server, (response) => {
+    asked.push(performance.now())
+    response.end('retry: 0\nid: 1\ndata:\n\n')
+  })
+  await importedScene(t, [named(server)])
+  await eventually(() => asked.length >= 2)
+  const [first = 0, second = 0] = asked
+  t.ok(second - first > 900, `${second - first} ms`)
 })
 
 test('what is no MCP server is told with what it answered', async (t: Assert) => {
