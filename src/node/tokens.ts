@@ -67,6 +67,8 @@ interface LiveToken {
 export class Tokens {
   readonly #parts: TokenParts
   readonly #byHash = new Map<string, LiveToken>()
+  /** Revoked ones that the disk still has, by id: until it takes that, a restart would bring them back. */
+  readonly #unwritten = new Map<string, LiveToken>()
   #expiry: Timer | null = null
   /** Uses that are not written yet. */
   #hasNews = false
@@ -110,13 +112,16 @@ export class Tokens {
     return all.toSorted((a, b) => b.createdAt - a.createdAt || a.id.localeCompare(b.id)).map((one) => this.#info(one))
   }
 
-  /** Ends a token at once, also while that cannot be written. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
+  /** Ends a token at once, also while that cannot be written; then asking again writes it. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
   async revoke(text: string): Promise<TokenInfo> {
     const one = this.#find(text)
     const info = this.#info(one.stored)
-    this.#byHash.delete(one.stored.hash)
-    end(one)
-    this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: one.stored.id, reason: one.stored.name })
+    const { id, hash, name } = one.stored
+    if (this.#byHash.delete(hash)) {
+      end(one)
+      this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: id, reason: name })
+    }
+    this.#unwritten.set(id, one)
     await this.#save()
     return info
   }
@@ -197,7 +202,7 @@ export class Tokens {
 
   #find(text: string): LiveToken {
     const isBeginning = text.length >= ID_PREFIX.length + 1 + MIN_ID_CHARACTERS
-    const all = [...this.#byHash.values()]
+    const all = [...this.#byHash.values(), ...this.#unwritten.values()]
     const found = all.filter(({ stored: { id } }) => id === text || (isBeginning && id.startsWith(text)))
     const [one] = found
     if (found.length > 1) {
@@ -256,7 +261,14 @@ export class Tokens {
 
   async #save(): Promise<void> {
     this.#hasNews = false
-    await this.#parts.store.write(DOCUMENT, { tokens: [...this.#byHash.values()].map(({ stored }) => stored) })
+    const revoked = [...this.#unwritten.keys()]
+    try {
+      await this.#parts.store.write(DOCUMENT, { tokens: [...this.#byHash.values()].map(({ stored }) => stored) })
+    } catch (error) {
+      this.#hasNews = true
+      throw error
+    }
+    for (const id of revoked) this.#unwritten.delete(id)
   }
 
   #info(stored: StoredToken): TokenInfo {

@@ -140,6 +140,25 @@ test('a token that cannot be written is none; one that cannot be unwritten is re
   t.is(tokens.admit(token), null)
 })
 
+test('what could not be unwritten does not come back: asking again writes it, and so does the end of the node', async (t) => {
+  for (const way of ['again', 'close'] as const) {
+    const store = new FakeStore()
+    const { world, node, tokens } = await owner(t, store)
+    const { token, id } = await node.api().call('token.create', {})
+    store.fault = new NodeError('DISK_FULL', 'no room')
+    await failsWith(t, 'DISK_FULL', () => tokens.revoke(id))
+    t.alike(tokens.list(), [])
+    store.fault = null
+    if (way === 'again') t.is((await tokens.revoke(id)).id, id)
+    if (way === 'again') await failsWith(t, 'TOKEN_NOT_FOUND', () => tokens.revoke(id))
+    if (way === 'close') await node.core.close()
+    const kept = await store.read<{ tokens: readonly unknown[] }>('tokens')
+    t.alike(kept?.tokens, [], way)
+    t.is(node.audit.all.filter(({ code }) => code === 'token-revoked').length, 1, 'on record once')
+    if (way === 'close') t.is(principalOf((await world.owner({ store })).core.tokens, token), null)
+  }
+})
+
 test('an id may be shortened, an ambiguous or too short one is refused', async (t) => {
   const { node } = await owner(t)
   let last = 0
