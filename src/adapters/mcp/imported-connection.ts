@@ -5,6 +5,7 @@ import { messageOf } from '../../kit/errors.js'
 import { TokenBucket } from '../../kit/rate.js'
 import { shown } from '../../kit/text.js'
 import type { ProgramSpec, ProgramStarter } from '../../ports/programs.js'
+import { boundAnswers } from './imported-answers.js'
 import { ImportedFault, faultOf } from './imported-fault.js'
 import { type HttpNotes, importedFetch, type ListTags } from './imported-http.js'
 import { type ImportedTool, MAX_IMPORTED_TOOLS } from './imported-list.js'
@@ -127,6 +128,7 @@ class Opening implements Connection {
     if (address.kind === 'stdio') {
       this.#stdio = new StdioTransport({ ...parts, program: address.program })
       this.transport = this.#stdio
+      boundAnswers(this.transport, (reason) => this.#stdio?.cut(reason))
       return
     }
     const http = new library.StreamableHTTPClientTransport(new URL(address.url), {
@@ -146,6 +148,7 @@ class Opening implements Connection {
       }
     })
     this.transport = http
+    boundAnswers(http, (reason) => this.#cut(reason))
     this.#goodbye = () => http.terminateSession()
   }
 
@@ -252,12 +255,14 @@ class Opening implements Connection {
       notes: this.#notes,
       tags,
       takeEvent: () => events.take(),
-      cut: (reason) => {
-        this.#cutReason ??= reason
-        // Not from within the stream that brought it.
-        this.#parts.clock.after(0, () => void this.transport.close().catch((error: unknown) => messageOf(error)))
-      }
+      cut: (reason) => this.#cut(reason)
     })
+  }
+
+  #cut(reason: string): void {
+    this.#cutReason ??= reason
+    // Not from within the stream that brought it.
+    this.#parts.clock.after(0, () => void this.transport.close().catch((error: unknown) => messageOf(error)))
   }
 
   #closed(): void {

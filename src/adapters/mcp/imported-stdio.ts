@@ -1,4 +1,4 @@
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/client'
 import type { Clock } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
@@ -10,7 +10,9 @@ import { ImportedLines } from './imported-lines.js'
 /** Room of a line beside the result in it: JSON writes some characters as six. */
 const LINE_FACTOR = 2
 const LINE_EXTRA_BYTES = 65_536
-/** Messages that nobody asked for (notifications, requests of the server) and lines that are no messages; beyond it the server is cut. */
+/** Requests whose answers are awaited; of more the oldest are forgotten, and answers to them are none that anybody asked for. */
+const MAX_ASKED = 4096
+/** Messages that nobody asked for (notifications, requests of the server, answers to nothing) and lines that are no messages; beyond it the server is cut. */
 export const UNASKED_RATE: RateLimit = { perSecond: 1000, burst: 5000 }
 
 /** Parts of {@link StdioTransport}. */
@@ -35,6 +37,7 @@ export class StdioTransport implements Transport {
   readonly #parts: StdioParts
   readonly #unasked: TokenBucket
   readonly #lines: ImportedLines
+  readonly #asked = new Set<unknown>()
   #program: RunningProgram | null = null
   #isClosed = false
   /** A notification was passed on in this turn of the event loop. */
@@ -48,7 +51,7 @@ export class StdioTransport implements Transport {
     this.#lines = new ImportedLines(parts.maxOutputBytes * LINE_FACTOR + LINE_EXTRA_BYTES, {
       line: (text) => this.#line(text),
       tooLong: (id) => this.#tooLong(id),
-      endless: () => this.#cut('it writes a line without end')
+      endless: () => this.cut('it writes a line without end')
     })
   }
 
@@ -74,6 +77,7 @@ export class StdioTransport implements Transport {
   async send(message: JSONRPCMessage): Promise<void> {
     const program = this.#program
     if (program === null || this.#isClosed) throw new Error('the program does not run')
+    if ('method' in message && 'id' in message) this.#ask(message.id)
     await program.write(`${JSON.stringify(message)}\n`)
   }
 
@@ -82,6 +86,12 @@ export class StdioTransport implements Transport {
     this.#isClosed = true
     await this.#program?.end()
     if (!wasClosed) this.onclose?.()
+  }
+
+  #ask(id: RequestId): void {
+    this.#asked.add(id)
+    const [oldest] = this.#asked
+    if (this.#asked.size > MAX_ASKED) this.#asked.delete(oldest)
   }
 
   #line(text: string): void {
@@ -93,7 +103,8 @@ export class StdioTransport implements Transport {
       return this.#garbage(text)
     }
     if (!isRecord(message) || message['jsonrpc'] !== '2.0') return this.#garbage(text)
-    if ('method' in message && !this.#unasked.take()) return this.#cut('it floods this node with messages')
+    const isAnswer = !('method' in message) && this.#asked.delete(message['id'])
+    if (!isAnswer && !this.#unasked.take()) return this.cut('it floods this node with messages')
     this.#deliver(message as unknown as JSONRPCMessage)
   }
 
@@ -122,18 +133,19 @@ export class StdioTransport implements Transport {
 
   /** Programs print what is no message; the line is skipped, and only a flood of such lines ends the connection. */
   #garbage(text: string): void {
-    if (!this.#unasked.take()) return this.#cut('it floods this node with lines that are no messages')
+    if (!this.#unasked.take()) return this.cut('it floods this node with lines that are no messages')
     this.onerror?.(new Error(`a line that is no message: ${shown(text, 100)}`))
   }
 
   /** Whoever waits for the answer must hear that it will not come; when nobody can tell which, the connection ends. */
   #tooLong(id: number | null): void {
-    if (id === null) return this.#cut('it sent a message that is too large')
+    if (id === null) return this.cut('it sent a message that is too large')
     const error = { code: -32_000, message: `the answer has more than ${this.#parts.maxOutputBytes} bytes` }
     this.#line(JSON.stringify({ jsonrpc: '2.0', id, error }))
   }
 
-  #cut(reason: string): void {
+  /** Ends the program and the connection. */
+  cut(reason: string): void {
     if (this.#isClosed) return
     this.#reason ??= reason
     this.onerror?.(new Error(reason))

@@ -55,6 +55,19 @@ const calls = {
     write()
     return null
   },
+  answers: () => {
+    const write = () => {
+      while (process.stdout.write('{"jsonrpc":"2.0","id":987654321,"result":{}}\n'));
+      process.stdout.once('drain', write)
+    }
+    write()
+    return null
+  },
+  asks: () => {
+    process.stdin.pause()
+    for (let i = 0; i < 4000; i++) send({ id: `${i}`, method: 'ping' })
+    return null
+  },
   changes: () => {
     for (let i = 0; i < 500; i++) send({ method: 'notifications/tools/list_changed' })
     return { content: [] }
