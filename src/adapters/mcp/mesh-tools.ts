@@ -1,7 +1,7 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../ports/node-api.js'
 import type { CapabilityDescriptor } from '../../domain/card/card.js'
 import { type Clock, wait } from '../../kit/clock.js'
-import { boundedCheck } from '../../kit/schema-cost.js'
+import { boundedCheck, placeBelow, type SchemaPlace } from '../../kit/schema-cost.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
@@ -150,7 +150,7 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
   const root = objectRoot(capability.inputSchema)
   const inputSchema: ObjectSchema = root ?? {
     type: 'object',
-    properties: { [INPUT]: capability.inputSchema },
+    properties: { [INPUT]: moved(capability.inputSchema, 'schema') },
     required: [INPUT],
     additionalProperties: false
   }
@@ -175,6 +175,19 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
     handler: async (args, context) =>
       await callAgent(parts, { agent: address, capability: capability.id, input: root === null ? args[INPUT] : args }, context)
   }
+}
+
+/** A schema below the root of another one: its references lead where they led. */
+function moved(value: unknown, place: SchemaPlace): unknown {
+  if (place === 'data') return value
+  if (Array.isArray(value)) return value.map((one) => moved(one, 'schema'))
+  // With a base of its own they do anyway.
+  if (!isRecord(value) || typeof value['$id'] === 'string') return value
+  const entries = Object.entries(value).map(([key, one]): [string, unknown] => {
+    const isPointer = place === 'schema' && key === '$ref' && typeof one === 'string' && /^#(\/|$)/.test(one)
+    return [key, isPointer ? `#/properties/${INPUT}${one.slice(1)}` : moved(one, placeBelow(place, key))]
+  })
+  return Object.fromEntries(entries)
 }
 
 /** The schema with an object as its root, which arguments always are; null when the input can be none. */

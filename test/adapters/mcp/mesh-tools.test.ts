@@ -151,6 +151,18 @@ test('an input that can be no object is given as the argument `input`', async (t
   t.is(await found.handler({ input: 'a' }, toolContext()), 'a')
 })
 
+test('references in the schema of an input that is no object lead where they led', async (t: Assert) => {
+  const world = new World(t)
+  const inputSchema = { type: 'array', items: { $ref: '#/definitions/point' }, definitions: { point: { type: 'number' } } }
+  const listed = echo('list', { capabilities: [capability('sum', { inputSchema }), capability('other')] })
+  const owner = await world.owner({ agents: [listed] })
+  const tools = toolsOn(owner, world)
+  t.alike(await names(tools), ['list.other', 'list.sum'], 'one schema hides no tool')
+  const { validator } = await tool(tools, 'list.sum')
+  t.is(validator({ input: [1, 2] }).length, 0)
+  t.is(validator({ input: ['x'] }).length, 1)
+})
+
 test('a schema of another node is not run here: that node checks by it, and says what does not fit', async (t: Assert) => {
   const world = new World(t)
   const inputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '^(b+)+$' } } }
