@@ -27,6 +27,8 @@ export class HttpConnection implements Transport {
   onerror?: ((error: Error) => void) | undefined
   onmessage?: Transport['onmessage']
   readonly #waiting = new Map<RequestId, Waiting>()
+  /** Ids of requests whose client hung up, which alone cancels none of the older protocol, by their own ones: it may still say so. */
+  readonly #left = new Map<RequestId, RequestId>()
   #next = 0
   /** What is told to nobody in particular goes to the stream that a client opened for it. */
   #listener: Exchange | null = null
@@ -56,7 +58,7 @@ export class HttpConnection implements Transport {
     return () => {
       if (!this.#waiting.delete(id)) return
       const meta = isRecord(message.params) ? message.params['_meta'] : undefined
-      if (!isRecord(meta) || !Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY)) return
+      if (!isRecord(meta) || !Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY)) return void this.#left.set(id, message.id)
       // Without the same claim the gate would not let it pass.
       const params = { requestId: id, reason: 'the client hung up', _meta: meta }
       this.notify({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
@@ -68,15 +70,17 @@ export class HttpConnection implements Transport {
     this.onmessage?.(message as JSONRPCMessage)
   }
 
-  /** Cancels a request that a client named so, if it waits; its exchange ends without an answer. */
+  /** Cancels a request that a client named so, if it runs; its exchange, if it waits, ends without an answer. */
   cancel(message: { readonly params: Readonly<Record<string, unknown>> }): void {
-    for (const [id, { id: named, exchange }] of this.#waiting) {
-      if (named !== message.params['requestId']) continue
-      this.#waiting.delete(id)
-      this.notify({ ...message, params: { ...message.params, requestId: id } })
-      exchange.end()
-      return
-    }
+    const { requestId } = message.params
+    const named =
+      [...this.#waiting].find(([, one]) => one.id === requestId)?.[0] ?? [...this.#left].find(([, one]) => one === requestId)?.[0]
+    if (named === undefined) return
+    const exchange = this.#waiting.get(named)?.exchange
+    this.#waiting.delete(named)
+    this.#left.delete(named)
+    this.notify({ ...message, params: { ...message.params, requestId: named } })
+    exchange?.end()
   }
 
   /** Changes go to this exchange from now on; null: to nobody. */
@@ -97,6 +101,7 @@ export class HttpConnection implements Transport {
       else if (related === undefined) this.#listener?.note(message)
       return Promise.resolve()
     }
+    if (message.id !== undefined) this.#left.delete(message.id)
     const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id)
     if (waiting === undefined || message.id === undefined) return Promise.resolve()
     this.#waiting.delete(message.id)

@@ -213,6 +213,18 @@ test('a client that hangs up has its call canceled, and one that cancels in its 
   const [response] = (await answered) as [http.IncomingMessage]
   t.is(response.statusCode, 204)
   response.resume()
+  const lost = http.request(url, { method: 'POST', headers: { 'content-type': 'application/json', 'mcp-session-id': id }, agent: false })
+  lost.on('error', () => {})
+  lost.end(JSON.stringify(call))
+  await began()
+  const closed = new Promise((resolve) => lost.once('close', resolve))
+  lost.destroy()
+  await closed
+  // An answered request on another connection: the server knows that the first one is gone.
+  t.is((await here.send('POST', { jsonrpc: '2.0', id: 2, method: 'ping' }, { 'mcp-session-id': id })).status, 200)
+  t.is((await here.send('POST', cancel, { 'mcp-session-id': id })).status, 202)
+  await ended()
+  t.pass('who lost its connection cancels all the same')
 })
 
 test('a cancellation without a session cancels nothing: its id may be that of another client', async (t: Assert) => {
