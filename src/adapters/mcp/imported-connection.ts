@@ -17,8 +17,10 @@ export const CONNECT_TIMEOUT_MS = 20_000
 const PROBE_TIMEOUT_MS = 3000
 /** How long the end of a session may take to be told, in milliseconds. */
 const GOODBYE_MS = 1000
-/** Shortest and longest wait before a stream that ended is opened again, in milliseconds. */
-const STREAM_RETRY_MS = [1000, 30_000] as const
+/** Shortest wait before a stream that ended is opened again, in milliseconds. */
+const MIN_STREAM_RETRY_MS = 1000
+/** Longest, in milliseconds. */
+const MAX_STREAM_RETRY_MS = 30_000
 /** Longest time of the library's own timers; the node has its own deadlines. */
 const NEVER_MS = 2_147_483_647
 /** Bytes of one tool list as JSON, all pages together. */
@@ -135,15 +137,14 @@ class Opening implements Connection {
       fetch: this.#fetch(),
       requestInit: { headers: { ...address.headers } },
       reconnectionOptions: {
-        initialReconnectionDelay: STREAM_RETRY_MS[0],
-        maxReconnectionDelay: STREAM_RETRY_MS[1],
+        initialReconnectionDelay: MIN_STREAM_RETRY_MS,
+        maxReconnectionDelay: MAX_STREAM_RETRY_MS,
         reconnectionDelayGrowFactor: 2,
         maxRetries: 5
       },
       // The server may name a delay of its own (`retry:`), none at all too.
       reconnectionScheduler: (reconnect, delayMs) => {
-        const [least, most] = STREAM_RETRY_MS
-        const timer = parts.clock.after(Math.min(most, Math.max(least, delayMs)), reconnect)
+        const timer = parts.clock.after(Math.min(MAX_STREAM_RETRY_MS, Math.max(MIN_STREAM_RETRY_MS, delayMs)), reconnect)
         return () => parts.clock.clear(timer)
       }
     })

@@ -70,7 +70,7 @@ test('what a server lists is bounded tool by tool, and what breaks a bound hides
 
 test('large schemas of a server hold nobody up while they are read', { timeout: 30_000 }, async (t: Assert) => {
   const lists = Array.from({ length: 10 }, (_, i) => {
-    const members = Array.from({ length: 900 }, (_, at) => [`p${i}_${at}`, { type: 'string', maxLength: at + 1 }] as const)
+    const members = Array.from({ length: 900 }, (_member, at) => [`p${i}_${at}`, { type: 'string', maxLength: at + 1 }] as const)
     return {
       name: `t${i}`,
       inputSchema: { type: 'object', properties: Object.fromEntries(members), required: members.map(([key]) => key) }
@@ -83,7 +83,7 @@ test('large schemas of a server hold nobody up while they are read', { timeout: 
   t.is(tools.length, lists.length)
   t.ok(turns.length > 2, 'others had their turn meanwhile')
   t.alike(safeSchema(tools[0]?.inputSchema ?? {}), ANY_OBJECT, 'a schema that would take long to compile is not compiled')
-  const some = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`p${at}`, { type: 'string', description: 'd'.repeat(100) }]))
+  const some = Object.fromEntries(Array.from({ length: 200 }, (_one, at) => [`p${at}`, { type: 'string', description: 'd'.repeat(100) }]))
   const outline = safeSchema({ type: 'object', properties: some })
   t.alike((outline['properties'] as Record<string, unknown>)['p0'], { type: 'string' }, 'one whose outline is small is checked by that')
 })
