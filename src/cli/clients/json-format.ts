@@ -151,7 +151,7 @@ function valueOf(property: Node): unknown {
 
 /** The edited text, when it says what the first one says but for the entry. @throws NodeError INTERNAL */
 function checked(before: string, after: string, check: EditCheck): string {
-  checkEdit(valuesOf(before), valuesOf(after), check)
+  parsed(() => checkEdit(valuesOf(before), valuesOf(after), check))
   return after
 }
 
@@ -161,14 +161,14 @@ function valuesOf(text: string): Values {
 
 /** Without what a member `__proto__` does to the objects that the parser makes. */
 function plain(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value))
+  return parsed(() => JSON.parse(JSON.stringify(value)) as unknown)
 }
 
 function parsed<T>(read: () => T): T {
   try {
     return read()
   } catch (error) {
-    // The parser calls itself for each level.
+    // The parser calls itself for each level, and so does whoever compares.
     if (error instanceof RangeError) throw notUnderstood('it is nested too deep')
     throw error
   }

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { type ServerEntry, stateOf } from '../../../src/cli/clients/entry.js'
 import { jsonFormat } from '../../../src/cli/clients/json-format.js'
+import { asNodeError } from '../../../src/kit/errors.js'
 import { failsWith } from '../../support/fails.js'
 import { jsoncTexts } from './jsonc-texts.js'
 
@@ -138,4 +139,20 @@ test('members named __proto__ are text like any other', (t: Assert) => {
     '{"__proto__": {"mcpServers": {"a2a-node": {}}}, "mcpServers": {"__proto__": {"command": "a2a-node", "args": ["mcp", "serve"]}}}'
   t.is(FORMAT.find(text, NAME), undefined)
   t.is(FORMAT.remove(FORMAT.put(text, NAME, ENTRY), NAME), text)
+})
+
+test('a file that is nested as deep as one likes is edited, or refused in words', (t: Assert) => {
+  const outcomeOf = (depth: number): string => {
+    try {
+      return FORMAT.put(`{ "other": ${'['.repeat(depth)}${']'.repeat(depth)} }`, NAME, ENTRY).includes(NAME) ? 'edited' : 'not edited'
+    } catch (error) {
+      return asNodeError(error).code
+    }
+  }
+  t.is(outcomeOf(20), 'edited')
+  for (const depth of [500, 1000, 2000, 3000, 4000, 5000, 6000]) {
+    const outcome = outcomeOf(depth)
+    t.ok(outcome === 'edited' || outcome === 'CONFIG_INVALID', `${depth}: ${outcome}`)
+  }
+  t.is(outcomeOf(50_000), 'CONFIG_INVALID')
 })
