@@ -37,7 +37,14 @@ export class ToolCatalog {
   }
 
   /** By canonical or published name; undefined also for a published name that two sources' tools would share without a suffix. */
-  async find(name: string): Promise<RegisteredTool | undefined> {
+  find(name: string): RegisteredTool | undefined | Promise<RegisteredTool | undefined> {
+    const [first] = this.#sources
+    const got = first?.get(name)
+    // What a caller has at hand needs no wait: most calls are of these.
+    return got !== undefined && !(got instanceof Promise) && got.definition.name === name ? got : this.#search(name)
+  }
+
+  async #search(name: string): Promise<RegisteredTool | undefined> {
     const found: RegisteredTool[] = []
     for (const source of this.#sources) {
       const got = source.get(name)

@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
+import { Deadlines } from './deadlines.js'
 import type { ReleaseSlot, ResourceManager } from './resource-limits.js'
 import type { RunIds } from './run-ids.js'
 import { RunSignal } from './run-signal.js'
@@ -49,9 +50,11 @@ interface Run {
 /** Runs calls of tools in the order of the specification (mcp-runtime, Processing Order, steps 3 to 10). */
 export class ToolPipeline {
   readonly #parts: PipelineParts
+  readonly #deadlines: Deadlines
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
+    this.#deadlines = new Deadlines(parts.clock)
   }
 
   /** The answer to a call. Never rejects: what goes wrong is a result with `isError`. */
@@ -63,7 +66,8 @@ export class ToolPipeline {
       const size = limits.validatePayloadSize(call.args)
       if (!size.valid)
         return this.#refuse(run, createError('RESOURCE_EXHAUSTED', `the arguments: ${size.errors[0]?.message ?? 'too large'}`))
-      const tool = await tools.find(call.name)
+      const found = tools.find(call.name)
+      const tool = found instanceof Promise ? await found : found
       if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
       run.tool = tool.definition.name
       const release = limits.tryAcquireSlot()
@@ -105,7 +109,7 @@ export class ToolPipeline {
 
   /** Resolves when the handler ends or at the deadline, whichever is first. */
   #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<CallToolResult> {
-    const { clock, defaultTimeoutMs } = this.#parts
+    const { defaultTimeoutMs } = this.#parts
     const { signal } = run.call
     const own = new RunSignal(signal)
     let isLate = false
@@ -113,10 +117,10 @@ export class ToolPipeline {
     const context = this.#contextOf(run, own, () => !isOver && !isLate)
     return new Promise((resolve) => {
       const timeoutMs = tool.timeoutMs === undefined ? defaultTimeoutMs : tool.timeoutMs
-      const timer =
+      const deadline =
         timeoutMs === null
           ? null
-          : clock.after(timeoutMs, () => {
+          : this.#deadlines.after(timeoutMs, () => {
               isLate = true
               own.abort(new NodeError('TIMEOUT', `not done within ${timeoutMs} ms`))
               resolve(
@@ -125,7 +129,7 @@ export class ToolPipeline {
             })
       const end = (ended: WrappedResult | StructuredError): void => {
         isOver = true
-        clock.clear(timer)
+        deadline?.clear()
         own.release()
         release()
         resolve(this.#ended(run, ended, { isLate, isAlone: signal.aborted }))
