@@ -4,7 +4,7 @@ import type { Assert } from 'brittle'
 import { type TestMesh, type TestNode, testMesh, until, untilTrue } from './nodes.js'
 
 /** An agent whose runs take so many milliseconds. */
-const workerOf = (ms: number): string => `---
+const workerOf = (ms: number, mayRepeat: boolean): string => `---
 name: worker
 description: Takes its time.
 a2a:
@@ -13,7 +13,7 @@ a2a:
     - id: work.slow
       description: Takes its time
       input: { type: object }
-      idempotent: true
+      idempotent: ${mayRepeat}
   runtime: { type: command, command: [node, -e, "setTimeout(() => console.log(JSON.stringify({ did: process.argv[1] })), ${ms})", "{input.item}"] }
   limits: { timeout: 1m, concurrency: 2 }
 ---
@@ -32,11 +32,11 @@ export interface TakeoverScene {
 }
 
 /** A launcher without agents of its own, and two nodes with workers, all online for each other. */
-export async function takeoverScene(t: Assert, runMs = 300): Promise<TakeoverScene> {
+export async function takeoverScene(t: Assert, runMs = 300, mayRepeat = true): Promise<TakeoverScene> {
   const mesh = await testMesh(t)
   const agents = path.join(await mesh.dir(), 'agents')
   await fs.mkdir(agents)
-  await fs.writeFile(path.join(agents, 'worker.md'), workerOf(runMs))
+  await fs.writeFile(path.join(agents, 'worker.md'), workerOf(runMs, mayRepeat))
   const launcher = await mesh.start('a')
   const { code } = await launcher.api.call('invite.create', { uses: 2 })
   const [b, c] = await Promise.all(['b', 'c'].map((name) => mesh.start(name, { join: code, args: ['--agents', agents] })))
