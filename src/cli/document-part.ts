@@ -1,4 +1,4 @@
-import { fromWire } from '../adapters/control/wire.js'
+import { fromWire, PARAMS_LIMITS } from '../adapters/control/wire.js'
 import { NodeError } from '../kit/errors.js'
 import type { DocumentReading, DocumentRoot, DocumentType } from '../ports/document-api.js'
 import type { NodeApi } from '../ports/node-api.js'
@@ -53,8 +53,8 @@ export function partText({ type, value }: Pick<DocumentReading, 'type' | 'value'
 /** The edit that makes a part equal to what a person typed. @throws NodeError USAGE for what is no JSON of that type */
 export function wholeEdit({ type, root }: Pick<DocumentReading, 'type' | 'root'>, typed: string): WholeEdit {
   if (type === 'text') return { type, root, text: typed }
-  // Bytes are printed as the control API writes them, and read so again.
-  const value = fromWire(jsonArgument(typed, `what a ${type} is set to`))
+  // Bytes are printed as the control API writes them, and read so again; what they make is for the document to bound.
+  const value = fromWire(jsonArgument(typed, `what a ${type} is set to`, PARAMS_LIMITS))
   if (type === 'list') {
     if (Array.isArray(value)) return { type, root, list: value }
     throw new NodeError('USAGE', 'a list is set to a JSON array')

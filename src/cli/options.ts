@@ -1,5 +1,6 @@
 import { tierFromText, type Tier } from '../adapters/control/terms.js'
 import { NodeError } from '../kit/errors.js'
+import { JSON_LIMITS, jsonFault, type JsonLimits } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 import { formatDuration, parseDuration } from '../kit/units.js'
 import type { TokenScope } from '../ports/token-api.js'
@@ -94,14 +95,23 @@ export function tierArgument(text: string, label = 'the tier'): Tier {
   return tier
 }
 
-/** JSON of an argument. @throws NodeError USAGE */
-export function jsonArgument(text: string, label: string): unknown {
+/** JSON of an argument, within limits. @throws NodeError USAGE */
+export function jsonArgument(text: string, label: string, limits: JsonLimits = JSON_LIMITS): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch (error) {
     const reason = error instanceof Error ? error.message : ''
     throw new NodeError('USAGE', `${label} is not JSON: ${reason}`, { cause: error })
   }
+  return boundedJson(value, label, limits)
+}
+
+/** JSON that was given, whatever walks through it afterwards. @throws NodeError USAGE for what is beyond the limits */
+export function boundedJson(value: unknown, label: string, limits: JsonLimits = JSON_LIMITS): unknown {
+  const fault = jsonFault(value, limits)
+  if (fault === null) return value
+  throw new NodeError('USAGE', `${label} goes beyond a limit: ${fault}`)
 }
 
 /** An object type whose members that may be undefined are optional instead. */

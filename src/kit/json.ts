@@ -14,8 +14,6 @@ export interface JsonLimits {
 /** The shipped bounds (shared limits of the wire): depth 32, 1,000 keys an object, 1 MiB strings. */
 export const JSON_LIMITS: JsonLimits = { maxDepth: 32, maxKeys: 1000, maxString: 1_048_576 }
 
-const TOO_LONG = 'a string is too long'
-
 const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
 
 interface Level {
@@ -25,7 +23,8 @@ interface Level {
 
 /** Why a value breaks the limits, or null when it fits. Iterative: deep values cannot overflow the stack. */
 export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): string | null {
-  if (isTooLong(value, limits)) return TOO_LONG
+  const tooLong = `a string longer than ${limits.maxString}`
+  if (isTooLong(value, limits)) return tooLong
   const stack: Level[] = isNested(value) ? [{ value, depth: 0 }] : []
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
     if (top.depth >= limits.maxDepth) return `nested deeper than ${limits.maxDepth}`
@@ -33,7 +32,7 @@ export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): str
     if (fault !== null) return fault
     for (const child of Object.values(top.value)) {
       // Looked at here: what goes on the stack takes memory, and every message is looked at.
-      if (isTooLong(child, limits)) return TOO_LONG
+      if (isTooLong(child, limits)) return tooLong
       if (isNested(child)) stack.push({ value: child, depth: top.depth + 1 })
     }
   }

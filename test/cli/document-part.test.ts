@@ -22,6 +22,25 @@ test('what is printed of a part and set again is the same, whatever it holds', (
   )
 })
 
+test('JSON that is nested too deep is refused before anything goes through it, wherever it is typed', async (t: Assert) => {
+  const { run: cli, fake } = await fakeHome(t, { calls: { 'documents.read': ({ type }) => readingOf(type, []) } })
+  const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
+  for (const levels of [5000, 100_000]) {
+    const ran = await cli(['doc', 'set', 'd', '-', '--type', 'list'], { stdin: deep(levels) })
+    t.is(ran.code, 2, ran.stderr)
+    t.ok(ran.stderr.includes('what a list is set to goes beyond a limit: nested deeper than 36  [USAGE]'), ran.stderr)
+  }
+  for (const args of [
+    ['call', 'text', 'text.stats', '-'],
+    ['swarm', 'run', 'g', '--capability', 'c', '--input', deep(20_000)]
+  ]) {
+    const ran = await cli(args, { stdin: deep(20_000) })
+    t.is(ran.code, 2, ran.stderr)
+    t.ok(ran.stderr.includes('goes beyond a limit: nested deeper than 32  [USAGE]'), ran.stderr)
+  }
+  t.absent(fake.seen.some(({ name }) => ['documents.edit', 'message.call', 'swarm.start'].includes(name)))
+})
+
 test('the part that is meant is the one that holds something; of several one has to be named, with the commands to type', async (t: Assert) => {
   const values: Record<string, unknown> = { text: '', map: {}, list: ['x'] }
   const { run: cli, fake } = await fakeHome(t, {

@@ -4,9 +4,10 @@ import { dirname } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type { AbortSignalLike } from '../../kit/clock.js'
 import { type ErrorBody, messageOf, NodeError } from '../../kit/errors.js'
+import { jsonFault } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { answerMs, silentNode } from './answer-limit.js'
-import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, toWire, WATCH_PATH } from './wire.js'
+import { bodyMax, CALL_PATH, CONTROL_HOST, ERROR_LINE, fromWire, OPEN_PATH, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
 
 /** What each call and watch may be given. */
 interface RequestOptions {
@@ -74,6 +75,9 @@ interface Request {
 async function send(socketPath: string, request: Request): Promise<http.IncomingMessage> {
   const { path, name, params, signal } = request
   if (signal?.aborted) throw canceled()
+  // What is made of them goes through them level by level.
+  const fault = jsonFault(params, PARAMS_LIMITS)
+  if (fault !== null) throw new NodeError('USAGE', `the parameters: ${fault}`)
   const body = Buffer.from(JSON.stringify(toWire(params)))
   const max = bodyMax(name)
   if (body.length > max) throw tooLong(name, body.length, max)
@@ -122,7 +126,8 @@ async function* lines(socketPath: string, request: Request): AsyncGenerator<unkn
     }
   } catch (error) {
     if (signal?.aborted) return
-    throw error instanceof NodeError ? error : wentAway(error)
+    // Before an answer began nobody went away.
+    throw error instanceof NodeError || response === null ? error : wentAway(error)
   } finally {
     response?.destroy()
   }

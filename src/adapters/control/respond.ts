@@ -1,13 +1,10 @@
 import type http from 'node:http'
 import { asNodeError, NodeError } from '../../kit/errors.js'
-import { JSON_LIMITS, type JsonLimits, parseJson } from '../../kit/json.js'
+import { parseJson } from '../../kit/json.js'
 import type { CallName, Calls, NodeApi, WatchName, Watches } from '../../ports/node-api.js'
 import { CALLS, checkedApi, WATCHES } from './contract.js'
 import { HTTP_STATUS } from './status.js'
-import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, toWire, WATCH_PATH } from './wire.js'
-
-/** A JSON value lies a few levels inside the parameters, and 1 MiB of bytes is longer as base64. */
-const PARAMS_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 4, maxString: 2 * JSON_LIMITS.maxString }
+import { bodyMax, CALL_PATH, ERROR_LINE, fromWire, PARAMS_LIMITS, toWire, WATCH_PATH } from './wire.js'
 
 /** A watch without a first item sends its headers after this time, so that the client knows that somebody is there. */
 const HEAD_MS = 1000

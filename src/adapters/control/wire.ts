@@ -1,4 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
+import { JSON_LIMITS, type JsonLimits } from '../../kit/json.js'
 
 /** The one Host header of the control API; a web page cannot send it. */
 export const CONTROL_HOST = 'a2a-node'
@@ -19,6 +20,9 @@ export const BODY_MAX = MIB
 export function bodyMax(name: string): number {
   return Object.hasOwn(LARGE_BODIES, name) ? (LARGE_BODIES[name] ?? BODY_MAX) : BODY_MAX
 }
+
+/** Bounds of parameters: a JSON value lies a few levels inside them, and 1 MiB of bytes is longer as base64. */
+export const PARAMS_LIMITS: JsonLimits = { ...JSON_LIMITS, maxDepth: 36, maxString: 2_097_152 }
 
 /** The only member of a line that ends a watch with an error: `{"$error": ErrorBody}`. */
 export const ERROR_LINE = '$error'

@@ -1,8 +1,9 @@
 import { open, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { isRecord } from '../../kit/json.js'
+import { isRecord, JSON_LIMITS } from '../../kit/json.js'
 import { shellWord } from '../../kit/text.js'
+import { boundedJson } from '../options.js'
 import { readStdin } from '../stdin.js'
 import { utf8Text } from '../utf8-text.js'
 import { globFiles, isGlob } from './glob.js'
@@ -13,6 +14,8 @@ export const ITEMS_MAX = 10_000
 export const ATTACHMENT_MAX = 1_048_576
 const LIST_MAX_BYTES = 64 * ATTACHMENT_MAX
 const NAME_MAX = 4096
+/** Items lie one level inside their list. */
+const LIST_LIMITS = { ...JSON_LIMITS, maxDepth: JSON_LIMITS.maxDepth + 1 }
 
 /** One item before its input is made. */
 export interface RawItem {
@@ -68,7 +71,7 @@ function attachNeedsGlob(): NodeError {
   })
 }
 
-/** Items of a text: a JSON array, or one item a line (a line may be JSON; blank ones are left out). */
+/** Items of a text: a JSON array, or one item a line (a line may be JSON; blank ones are left out). @throws NodeError USAGE for JSON beyond its limits */
 export function listItems(text: string): RawItem[] {
   const whole = text.trimStart().startsWith('[') ? parse(text) : undefined
   if (Array.isArray(whole)) return whole.map((value: unknown) => rawItem(typeof value === 'string' ? value : JSON.stringify(value), value))
@@ -87,11 +90,13 @@ function rawItem(name: string, value: unknown): RawItem {
 }
 
 function parse(text: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch {
     return undefined
   }
+  return boundedJson(value, '--items', LIST_LIMITS)
 }
 
 async function attachment(file: string, name: string): Promise<string | Uint8Array> {

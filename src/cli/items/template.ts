@@ -1,5 +1,6 @@
 import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
+import { boundedJson } from '../options.js'
 import type { RawItem } from './source.js'
 
 const OF_ITEMS = /\{(item|file|text)\}/
@@ -40,7 +41,7 @@ export interface InputTemplate {
 
 /**
  * Parses a JSON template over `{item}`, `{file}`, `{text}`, `{goal}`, `{round}` and `{check}`. A string that is nothing but a placeholder becomes the value
- * itself; inside a longer string it becomes text. Other braces are literal. @throws NodeError USAGE when it is no JSON
+ * itself; inside a longer string it becomes text. Other braces are literal. @throws NodeError USAGE when it is no JSON, or beyond its limits
  */
 export function parseTemplate(text: string): InputTemplate {
   let template: unknown
@@ -52,6 +53,7 @@ export function parseTemplate(text: string): InputTemplate {
       cause: error
     })
   }
+  boundedJson(template, '--input')
   return {
     needsItems: OF_ITEMS.test(text),
     inputOf: (item, swarm) => fillValue(template, { item, swarm })

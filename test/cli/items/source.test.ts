@@ -7,6 +7,14 @@ import { NodeError } from '../../../src/kit/errors.js'
 import { codeOf } from '../../contracts/node-api.js'
 import { tempDir } from '../../support/tmp.js'
 
+function thrownBy(act: () => unknown): unknown {
+  try {
+    return act()
+  } catch (error) {
+    return error
+  }
+}
+
 test('lines are items, JSON objects are taken apart, blank lines are none', (t: Assert) => {
   const items = listItems('one\r\n\n  \n{"file":"x"}\n{broken\n[1]\n')
   t.alike(
@@ -30,6 +38,15 @@ test('a JSON array gives its elements, named by their JSON', (t: Assert) => {
     items.map((one) => one.value),
     ['a', { b: 1 }, 7, null]
   )
+})
+
+test('JSON of items that is nested deeper than inputs may be is USAGE and names the limit', (t: Assert) => {
+  const deep = (levels: number): string => `${'['.repeat(levels)}${']'.repeat(levels)}`
+  for (const text of [deep(100_000), `[${deep(33)}]`, `{"a":${deep(100_000)}}`]) {
+    const error = thrownBy(() => listItems(text))
+    t.ok(error instanceof NodeError && error.code === 'USAGE' && error.message.includes('nested deeper than 33'), String(error))
+  }
+  t.is(listItems(`[${deep(32)}]`).length, 1)
 })
 
 test('any text gives items with a name and never throws', (t: Assert) => {

@@ -28,7 +28,7 @@ test('files offer {file} and, attached, {text}', (t: Assert) => {
   t.alike(parseTemplate('{"path":"{file}","body":"{text}"}').inputOf(FILE, SWARM), { path: 'a.txt', body: 'hello' })
 })
 
-test('a placeholder without a value, and a template that is no JSON, are USAGE', async (t: Assert) => {
+test('a placeholder without a value, and a template that is no JSON or nested too deep, are USAGE', async (t: Assert) => {
   const fails = async (text: string, item: RawItem): Promise<string | null> =>
     await codeOf((async () => void parseTemplate(text).inputOf(item, SWARM))())
   t.is(await fails('{"x":"{file}"}', LINE), 'USAGE')
@@ -36,6 +36,7 @@ test('a placeholder without a value, and a template that is no JSON, are USAGE',
   t.is(await fails('{"x":"{text}"}', { ...FILE, contents: null }), 'USAGE')
   t.is(await fails('{"x":"{text}"}', BINARY), 'USAGE')
   t.is(await fails('{item}', LINE), 'USAGE')
+  t.is(await fails(`${'['.repeat(100_000)}${']'.repeat(100_000)}`, LINE), 'USAGE')
 })
 
 test('what the swarm is about is known in every template, with items and without', (t: Assert) => {
