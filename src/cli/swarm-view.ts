@@ -43,7 +43,7 @@ export class SwarmView {
   take(event: SwarmEvent): void {
     this.#count(event)
     this.#tree.take(event, Date.now())
-    if (this.#output.json) this.#output.print(jsonLine(lineOf(this.#output, event)))
+    if (this.#output.json) this.#output.print(jsonLine(lineOf(event)))
     if (this.#live === null) {
       const line = progressLine(event)
       if (line !== null) this.#output.note(line)
@@ -143,10 +143,9 @@ export class SwarmView {
   }
 }
 
-/** The line of `--json`: what to do about an error is for the node that was meant. */
-function lineOf(output: Output, event: SwarmEvent): object {
-  if (event.type === 'item') return output.hinted(event)
-  return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...output.hinted(event) } : event
+/** The line of `--json`: errors as they are kept, the same at every node. */
+function lineOf(event: SwarmEvent): object {
+  return event.type === 'done' ? { schema: 'a2a-node/swarm@1', ...event } : event
 }
 
 /** How many items failed, and of how many nobody knows; nothing for none. */

@@ -64,7 +64,7 @@ test('where a justification is missing, what to try is the command as it was typ
   t.absent((await cli(['send', 'a', 'b', '--justification', 'x'])).stderr.includes('--justification x --justification'))
 })
 
-test('every command that is shown is for the home that was typed, in text and JSON', async (t: Assert) => {
+test('every command that is shown is for the home that was typed, in text and JSON; of a swarm JSON is what every node has', async (t: Assert) => {
   const error = new NodeError('INVALID_INPUT', 'it does not fit', { next: ['a2a-node agents show text@b'] }).toBody()
   const events = swarmEvents('partial').map((event) => (event.type === 'item' && event.status === 'failed' ? { ...event, error } : event))
   const row = { item: 'b.txt', agent: 'text@b', attempt: 1, status: 'failed', result: null, error, durationMs: 1 } as const
@@ -88,8 +88,14 @@ test('every command that is shown is for the home that was typed, in text and JS
   t.ok(json.message.endsWith(`: a2a-node --home ${home} approvals ls`), json.message)
   t.ok((await shown('events')).includes(`: a2a-node --home ${home} approvals ls\n`))
   const expected = JSON.stringify([`a2a-node --home ${home} agents show text@b`])
-  for (const args of ['swarm results swarm_fake', 'swarm run g --capability c', 'tasks show task_abcd', 'tasks']) {
-    t.ok((await shown(...args.split(' '), '--json')).includes(`"next":${expected}`), args)
+  const kept = JSON.stringify(error.next)
+  for (const [args, next] of [
+    ['swarm results swarm_fake', kept],
+    ['swarm run g --capability c', kept],
+    ['tasks show task_abcd', expected],
+    ['tasks', expected]
+  ] as const) {
+    t.ok((await shown(...args.split(' '), '--json')).includes(`"next":${next}`), args)
   }
 })
 

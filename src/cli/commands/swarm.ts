@@ -24,7 +24,7 @@ const STYLES: Readonly<Record<SwarmInfo['status'] | SwarmItemStatus, Style>> = {
 /** `swarm ls`. */
 export const listSwarms: Action = async ({ output, api }) => {
   const { swarms } = await api().call('swarm.list', {})
-  if (output.json) output.object('swarms@1', { swarms: swarms.map((one) => output.hinted(one)) })
+  if (output.json) output.object('swarms@1', { swarms })
   else if (swarms.length === 0) output.print('no swarms')
   else {
     const now = Date.now()
@@ -47,7 +47,7 @@ function progressText({ counts }: SwarmInfo): string {
 /** `swarm show <id>`. */
 export const showSwarm: Action = async ({ output, api }, [id = '']) => {
   const info = await api().call('swarm.show', { id })
-  if (output.json) output.object('swarm-info@1', output.hinted(info))
+  if (output.json) output.object('swarm-info@1', info)
   else printSwarm(output, info)
   return EXIT.ok
 }
@@ -88,7 +88,7 @@ export const watchSwarm: Action = async (context, [id = '']) =>
 /** `swarm results <id>`. */
 export const swarmResults: Action = async ({ output, api }, [id = '']) => {
   const found = await api().call('swarm.results', { id })
-  if (output.json) output.object('swarm-results@1', { ...found, results: found.results.map((one) => output.hinted(one)) })
+  if (output.json) output.object('swarm-results@1', found)
   else await printResults(output, found)
   return EXIT.ok
 }
@@ -111,7 +111,7 @@ async function printResults(output: Output, { status, result, results }: SwarmRe
 /** `swarm cancel <id>`. */
 export const cancelSwarm: Action = async ({ output, api }, [id = '']) => {
   const info = await api().call('swarm.cancel', { id })
-  if (output.json) output.object('swarm-info@1', output.hinted(info))
+  if (output.json) output.object('swarm-info@1', info)
   else output.print(`swarm ${shown(info.id)} is ${info.status}${info.willBeCanceled === true ? `: ${cancelingText(info)}` : ''}`)
   return EXIT.ok
 }
