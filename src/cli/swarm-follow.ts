@@ -19,9 +19,12 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
   const view = new SwarmView(context.output, known)
   const overdue = new AbortController()
   let timer: NodeJS.Timeout | undefined
+  let others: Promise<readonly string[]> = Promise.resolve([])
   try {
     for await (const event of context.api().watch('swarm.watch', { id }, { signal: overdue.signal })) {
       view.take(event)
+      // Asked while the node is there to say.
+      if (event.type === 'coordinator') others = othersOf(context, id)
       if (event.type === 'status') {
         clearTimeout(timer)
         if (event.status === 'stalled' && event.reason !== undefined) {
@@ -35,13 +38,13 @@ export async function followSwarm(context: CommandContext, id: string, known: Kn
     }
   } catch (error) {
     if (overdue.signal.aborted) throw left(id)
-    if (error instanceof NodeError && error.code === 'NODE_NOT_RUNNING') throw stopped(id)
+    if (error instanceof NodeError && error.code === 'NODE_NOT_RUNNING') throw stopped(id, await others)
     throw error
   } finally {
     clearTimeout(timer)
     view.close()
   }
-  throw overdue.signal.aborted ? left(id) : stopped(id)
+  throw overdue.signal.aborted ? left(id) : stopped(id, await others)
 }
 
 function left(id: string): NodeError {
@@ -49,7 +52,28 @@ function left(id: string): NodeError {
   return new NodeError('TIMEOUT', message, { next: ['a2a-node peers', `a2a-node swarm watch ${id}`] })
 }
 
-function stopped(id: string): NodeError {
+/** Names of the other nodes that can coordinate a swarm; none where its launcher alone does. Never rejects. */
+async function othersOf({ api }: CommandContext, id: string): Promise<readonly string[]> {
+  try {
+    const [{ coordination }, { node }] = await Promise.all([api().call('swarm.show', { id }), api().call('node.info', {})])
+    return coordination?.participants.filter((name) => name !== node.name) ?? []
+  } catch {
+    return []
+  }
+}
+
+function stopped(id: string, others: readonly string[]): NodeError {
+  const [other] = others
+  if (other !== undefined) {
+    const names = others.map((name) => shown(name, 64))
+    return new NodeError(
+      'NODE_NOT_RUNNING',
+      `the node stopped before swarm ${id} was done; the swarm goes on at another (${names.join(', ')})`,
+      {
+        next: [`a2a-node swarm watch ${id}   # on ${shown(other, 64)}`, 'a2a-node start']
+      }
+    )
+  }
   return new NodeError('NODE_NOT_RUNNING', `the node stopped before swarm ${id} was done; the swarm goes on when the node runs again`, {
     next: ['a2a-node start', `a2a-node swarm watch ${id}`]
   })
