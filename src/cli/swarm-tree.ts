@@ -36,8 +36,10 @@ export class SwarmTree {
   readonly #branches = new Map<string, Branch>()
   #total: number
   #isStalled = false
-  /** Who coordinates it tells nobody else of leases. */
-  #isElsewhere = false
+  /** Does this node coordinate it? Only then leases are known. */
+  #isHere = false
+  /** Who else coordinates it. */
+  #coordinator: string | null = null
   /** Outcomes and time of the first drawing: what came before is no rate. */
   #base: { readonly done: number; readonly at: number } | null = null
 
@@ -55,10 +57,12 @@ export class SwarmTree {
     else if (event.type === 'status') this.#isStalled = event.status === 'stalled'
     // Leases are their coordinator's.
     else if (event.type === 'coordinator') {
-      this.#isElsewhere = true
+      this.#isHere = event.isHere === true
+      this.#coordinator = this.#isHere ? null : event.coordinator
       for (const branch of this.#branches.values()) branch.running.clear()
     } else if (event.type === 'lease') {
-      this.#isElsewhere = false
+      this.#isHere = true
+      this.#coordinator = null
       const { item, agent, attempt } = event
       this.#branch(event.stage).running.set(item, { item, agent, attempt, since: now, isHeld: false })
     } else if (event.type === 'waiting') {
@@ -103,11 +107,11 @@ export class SwarmTree {
       ...(failed === unknown ? [] : [`${failed - unknown} failed`]),
       ...(unknown === 0 ? [] : [`${unknown} unknown`]),
       ...(skipped === 0 ? [] : [`${skipped} not needed`]),
-      ...(this.#isElsewhere
-        ? []
-        : [
+      ...(this.#isHere
+        ? [
             `${running.length - held} running on ${plural(new Set(running.filter(({ isHeld }) => !isHeld).map(({ agent }) => agent)).size, 'agent')}`
-          ]),
+          ]
+        : []),
       ...(held === 0 ? [] : [`${held} waiting for approval`])
     ]
     const rate = this.#rate(done, now)
@@ -116,7 +120,11 @@ export class SwarmTree {
     const endings = this.#isStalled ? [[...rate, stalled], [stalled], ['stalled']] : [rate, rate.slice(1), []]
     const candidates = endings.map((ending) => `[${bar}] ${[...parts, ...ending].join(', ')}`)
     const first = candidates.find((line) => line.length <= columns) ?? candidates.at(-1) ?? ''
-    return [first, ...this.#tree(branches, now)]
+    const elsewhere =
+      this.#coordinator === null
+        ? []
+        : [`  coordinated by ${shown(this.#coordinator, 64)}: what runs, where and in which attempt is shown there`]
+    return [first, ...this.#tree(branches, now), ...elsewhere]
   }
 
   #rate(done: number, now: number): string[] {

@@ -29,6 +29,22 @@ export function stagesOf({ head, course }: Pick<FollowedView, 'head' | 'course'>
   return stages
 }
 
+/** Tells where the sub-tasks of a swarm stand while another node coordinates it, by the outcomes that are known here. */
+export class FollowedStages {
+  #known = -1
+
+  /** Looks whether more outcomes are known. */
+  tell({ head, course }: Pick<FollowedView, 'head' | 'course'>): void {
+    const { rows } = course
+    if (rows.size === this.#known) return
+    this.#known = rows.size
+    const stages = new SwarmStages(head)
+    if (stages.isPlain) return
+    stages.begin([...rows.values()])
+    for (const { id, status, reason } of stages.info()) if (status !== 'waiting') course.tell({ type: 'stage', stage: id, status, reason })
+  }
+}
+
 /** Where it stands, by the outcomes that are known. */
 export function standingOf({ clock, directory }: FollowedViewParts, view: FollowedView): Omit<SwarmEnd, 'status' | 'error'> {
   const namer = directory.namer()

@@ -11,7 +11,7 @@ import { AcceptedSwarm } from './accepted-swarm.js'
 import { CancelWish } from './cancel-wish.js'
 import { courseOf, infoOf } from './ended-swarm.js'
 import type { SwarmView } from './ended-swarm.js'
-import { followedSession, stagesOf, standingOf } from './followed-view.js'
+import { FollowedStages, followedSession, stagesOf, standingOf } from './followed-view.js'
 import type { FollowedView } from './followed-view.js'
 import { OwnSeat } from './own-seat.js'
 import { SeatOffers } from './seat-offers.js'
@@ -77,6 +77,7 @@ export class SeatedSwarm implements SwarmView {
   #isStopped = false
   #timer: Timer | null = null
   readonly #news: SwarmNews
+  readonly #stages = new FollowedStages()
 
   constructor(parts: SeatedSwarmParts, { head, items, seat, isCancelWished }: Seating) {
     this.head = head
@@ -206,6 +207,7 @@ export class SeatedSwarm implements SwarmView {
   }
 
   #tell(): void {
+    if (!this.isHere) this.#stages.tell(this.#view)
     this.#news.look(this.#seat?.coordinator ?? { node: null, epoch: 0, lack: NO_MAJORITY }, this.isHere)
   }
 
@@ -340,6 +342,7 @@ export class SeatedSwarm implements SwarmView {
       const past = { rows, leases: leasesBefore(leases, marks, self) }
       this.#term = term
       telemetry.log('info', 'this node coordinates a swarm', { swarm: id, epoch, accepted: rows.length })
+      this.#tell()
       const hooks = {
         onEnd: (run: SwarmRun) => this.#ended(run.end),
         onStatus: (_run: SwarmRun, status: 'running' | 'stalled') => this.#parts.onStatus(this, status)
@@ -348,7 +351,6 @@ export class SeatedSwarm implements SwarmView {
       const allowed = this.#parts.survey(this.head).map((one) => one.allowed)
       this.#run = new SwarmRun({ ...this.#parts, ...hooks }, { head: this.head, items, allowed, past: isNew ? null : past, term })
       if (this.#wish.isOpen) this.onCancel()
-      this.#tell()
     } catch (error) {
       telemetry.log('error', 'a swarm could not be read', { swarm: id, reason: messageOf(error) })
       if (!isOver()) this.#seat?.retreat()
@@ -382,6 +384,7 @@ export class SeatedSwarm implements SwarmView {
   }
 
   #tellEnd({ status, counts, durationMs, error }: SwarmEnd): void {
+    this.#stages.tell(this.#view)
     this.#course.tell({ type: 'done', id: this.head.id, status, counts, durationMs, error, ...stagesOf(this.#view).together() })
   }
 

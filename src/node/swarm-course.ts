@@ -20,14 +20,21 @@ export class SwarmCourse {
   readonly #events: SwarmEvent[] = []
   readonly #live: Emitter<SwarmEvent>
   readonly #rows = new Map<number, SwarmRow>()
+  /** Where each sub-task stands, as it was told last. */
+  readonly #stages = new Map<string, string>()
   #bytes = 0
 
   constructor(telemetry: Telemetry) {
     this.#live = new Emitter((error) => telemetry.log('error', 'a swarm listener failed', { error: String(error) }))
   }
 
-  /** Tells whoever follows it. */
+  /** Tells whoever follows it. Where a sub-task stands is told once: whoever coordinates next begins with all of them. */
   tell(event: SwarmEvent): void {
+    if (event.type === 'stage') {
+      const standing = `${event.status} ${event.reason}`
+      if (this.#stages.get(event.stage) === standing) return
+      this.#stages.set(event.stage, standing)
+    }
     this.#events.push(event)
     this.#live.emit(event)
   }

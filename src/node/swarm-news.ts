@@ -32,6 +32,7 @@ export class SwarmNews {
   readonly #of: SwarmNewsOf
   #coordinatedAt: number
   #coordinator: string | null = null
+  #isHere = false
   #epoch = 0
   #status: 'running' | 'stalled' = 'running'
   /** As it was told last. */
@@ -59,9 +60,11 @@ export class SwarmNews {
     const { course, onStatus } = this.#of
     const coordinator = node === null ? null : directory.ref(node).name
     if (node !== null) this.#coordinatedAt = clock.monotonic()
-    const isNews = coordinator !== this.#coordinator || (coordinator !== null && epoch !== this.#epoch)
-    if (isNews) course.tell({ type: 'coordinator', coordinator, epoch })
+    const isOther = epoch !== this.#epoch || (isHere && !this.#isHere)
+    if (coordinator !== this.#coordinator || (coordinator !== null && isOther))
+      course.tell({ type: 'coordinator', coordinator, epoch, ...(isHere && coordinator !== null ? { isHere } : {}) })
     this.#coordinator = coordinator
+    this.#isHere = isHere
     this.#epoch = epoch
     const status = !isHere && clock.monotonic() - this.#coordinatedAt >= STALLED_AFTER_MS ? 'stalled' : 'running'
     if (status === this.#status && (status === 'running' || lack === this.#lack)) return

@@ -144,8 +144,8 @@ export type SwarmEvent =
    * second), or somebody again (`running`). What nobody can do for long has failed.
    */
   | { readonly type: 'status'; readonly status: 'running' | 'stalled'; readonly reason?: string }
-  /** Another participant coordinates it; null: nobody does. Told only of swarms that have several. */
-  | { readonly type: 'coordinator'; readonly coordinator: string | null; readonly epoch: number }
+  /** Another participant coordinates it; null: nobody does; `isHere`: this node. Only it tells of leases. Told only of swarms that have several. */
+  | { readonly type: 'coordinator'; readonly coordinator: string | null; readonly epoch: number; readonly isHere?: true }
   | { readonly type: 'gap'; readonly lost: number }
   | {
       readonly type: 'done'

@@ -69,9 +69,17 @@ test('what happened before it was drawn first is no rate; one that stalls and on
 test('what runs is not told where another node coordinates, since it is not known there', (t) => {
   const tree = new SwarmTree(4)
   tree.take({ type: 'coordinator', coordinator: 'b', epoch: 1 }, 0)
+  const there = '  coordinated by b: what runs, where and in which attempt is shown there'
+  t.alike(new SwarmTree(4).lines(0), ['[........................] 0 of 4 done'], 'nor before anybody is known to coordinate')
+  t.alike(tree.lines(0), ['[........................] 0 of 4 done', there])
+  tree.take({ type: 'coordinator', coordinator: null, epoch: 1 }, 0)
   t.alike(tree.lines(0), ['[........................] 0 of 4 done'])
+  tree.take({ type: 'coordinator', coordinator: 'a', epoch: 2, isHere: true }, 0)
+  t.alike(tree.lines(0), ['[........................] 0 of 4 done, 0 running on 0 agents'])
   tree.take({ type: 'lease', item: '3', agent: 'w@x', attempt: 1 }, 0)
   t.is(tree.lines(0)[0], '[........................] 0 of 4 done, 1 running on 1 agent')
+  tree.take({ type: 'coordinator', coordinator: 'b', epoch: 3 }, 0)
+  t.alike(tree.lines(0), ['[........................] 0 of 4 done', there])
 })
 
 test('a wide swarm is drawn within bounds, what is under way first', (t) => {
