@@ -99,6 +99,17 @@ test('every command that is shown is for the home that was typed, in text and JS
   }
 })
 
+test('doc access of a name that is no document names --create, and only where it says who may', async (t: Assert) => {
+  const missing = (): never => {
+    throw new NodeError('DOCUMENT_NOT_FOUND', 'no document "nope"')
+  }
+  const { run: cli } = await fakeHome(t, { calls: { 'documents.show': missing } })
+  const changed = await cli(['doc', 'access', 'nope', '--write', 'L1'])
+  t.is(changed.code, 4)
+  t.ok(changed.stderr.includes('  try: a2a-node doc access nope --write L1 --create\n'), changed.stderr)
+  t.absent((await cli(['doc', 'access', 'nope'])).stderr.includes('--create'))
+})
+
 test('what to do about the error of a whole swarm is told when it ends, and by swarm show', async (t: Assert) => {
   const error = new NodeError('TASK_FAILED', 'vote: no majority', { next: ['a2a-node swarm results swarm_fake'] }).toBody()
   const swarmEventsOf = swarmEvents().map((event) => (event.type === 'done' ? { ...event, status: 'failed' as const, error } : event))

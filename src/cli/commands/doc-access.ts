@@ -1,4 +1,5 @@
-import { NodeError } from '../../kit/errors.js'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import { isKeyText } from '../../kit/ids.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentDetail, DocumentRuleRequest } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
@@ -7,6 +8,7 @@ import { accessFacts } from '../document-facts.js'
 import { accessRule, EVERYBODY, ruleRequest } from '../document-rule.js'
 import { EXIT } from '../exit-codes.js'
 import { isSet, textsOption } from '../options.js'
+import type { Output } from '../output.js'
 import { printFacts } from '../render.js'
 
 /** `doc access <doc>`: who may see and write a document; with `--see` or `--write` says so anew. */
@@ -17,7 +19,11 @@ export const documentAccess: Action = async ({ output, api }, [document = ''], o
   }
   const isChange = asked.see !== null || asked.write !== null
   if (isSet(options, 'create') && !isChange) throw new NodeError('USAGE', '--create needs --see or --write')
-  const one = isChange ? await change(api(), document, { ...asked, mayCreate: isSet(options, 'create') }) : await show(api(), document)
+  const mayCreate = isSet(options, 'create')
+  const found = isChange ? change(api(), document, { ...asked, mayCreate }) : show(api(), document)
+  const one = await found.catch((error: unknown) => {
+    throw isChange ? creatable(error, document, output) : error
+  })
   const { id, name, access, may } = one
   if (output.json) output.object('doc-access@1', { id, name, access, may, changed: isChange })
   else {
@@ -25,6 +31,14 @@ export const documentAccess: Action = async ({ output, api }, [document = ''], o
     printFacts(output, accessFacts(access))
   }
   return EXIT.ok
+}
+
+/** An id is none that a document could be called by. */
+function creatable(thrown: unknown, document: string, output: Output): NodeError {
+  const error = asNodeError(thrown)
+  const again = output.retyped('--create', '')?.trimEnd()
+  if (error.code !== 'DOCUMENT_NOT_FOUND' || isKeyText(document) || again === undefined) return error
+  return new NodeError(error.code, error.message, { data: error.data, next: [again, ...error.next], cause: error })
 }
 
 interface Asked {
