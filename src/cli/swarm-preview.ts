@@ -9,8 +9,8 @@ import { ruleText } from './swarm-view.js'
 /** Characters of a sub-task of a plan that are shown. */
 const TASK_MAX = 400
 
-/** Shows who would do what, who is left out, and what would be refused. */
-export async function printPreview(output: Output, { stages, error }: SwarmPreview): Promise<void> {
+/** Shows who would do what, who is left out, and what would be refused. `isBeginning`: it is launched right after. */
+export async function printPreview(output: Output, { stages, error }: SwarmPreview, isBeginning = false): Promise<void> {
   const rows = stages.map(({ id, capability, labels, items, needs, agents, isPinned }): Cell[] => [
     { text: id, style: 'bold' },
     capability,
@@ -25,7 +25,8 @@ export async function printPreview(output: Output, { stages, error }: SwarmPrevi
   for (const { id, one } of left)
     output.print(`  ${stages.length === 1 ? '' : `${shown(id)}  `}${shown(one.agent)}  ${output.paint('dim', ruleText(one))}`)
   if (error !== null) printRefusal(output, error)
-  output.note(error === null ? `nothing has begun; ${plural(stages.length, 'sub-task')}` : 'it would not begin')
+  if (error !== null) output.note('it would not begin')
+  else if (!isBeginning) output.note(`nothing has begun; ${plural(stages.length, 'sub-task')}`)
 }
 
 function printRefusal(output: Output, error: ErrorBody): void {

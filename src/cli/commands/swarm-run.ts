@@ -71,9 +71,10 @@ async function planned(context: CommandContext, request: SwarmRequest, options: 
   if (isSet(options, 'dryRun')) return made
   const found = await context.api().call('swarm.preview', made)
   if (found.error !== null) throw new NodeError(found.error.code, found.error.message, { data: found.error.data, next: found.error.next })
-  if (!context.output.json) await printPreview(context.output, found)
-  if (isSet(options, 'yes') || (await confirm('begin this plan?'))) return made
-  throw new NodeError('CANCELED', 'the plan was not begun')
+  const isAgreed = isSet(options, 'yes')
+  if (!context.output.json) await printPreview(context.output, found, isAgreed)
+  if (isAgreed || (await confirm('begin this plan?'))) return made
+  throw new NodeError('CANCELED', 'the plan was not begun', { next: ["--plan '<file>'"] })
 }
 
 function mayAsk({ output }: CommandContext): boolean {
