@@ -1,4 +1,5 @@
 import { type ErrorCode, NodeError } from '../kit/errors.js'
+import { isRecord } from '../kit/json.js'
 import { nearest } from '../kit/text.js'
 import type { NodeApi } from '../ports/node-api.js'
 import type { CommandContext } from './context.js'
@@ -16,13 +17,16 @@ async function capabilities(api: NodeApi): Promise<string[]> {
   return (await api.call('agents.list', {})).agents.flatMap((one) => one.capabilities)
 }
 
-/** The same error, with `did you mean ...?` when one of the words typed is close to a name that exists. */
+/** The same error, with `did you mean ...?` when one of the words typed, or the capability that it is about, is close to a name that exists. */
 export async function withSuggestion(error: NodeError, context: CommandContext, words: readonly string[]): Promise<NodeError> {
   const list = KNOWN_NAMES[error.code]
   if (list === undefined || error.message.includes('did you mean')) return error
   const names = new Set(await list(context.api()).catch(() => []))
   // What else was typed, such as the text of a message, is no name.
-  const meant = words.filter((word) => word !== '' && !names.has(word) && error.message.includes(word))
+  const { capability } = isRecord(error.data) ? error.data : {}
+  const meant = [...words, ...(typeof capability === 'string' ? [capability] : [])].filter(
+    (word) => word !== '' && !names.has(word) && error.message.includes(word)
+  )
   const near = [...new Set(meant.flatMap((word) => nearest(word, names)))]
   if (near.length === 0) return error
   const message = `${error.message} (did you mean ${near.slice(0, 3).join(' or ')}?)`

@@ -6,6 +6,7 @@ import { EXIT, EXIT_CODES } from '../exit-codes.js'
 import { countOption, isSet, type Options, textOption } from '../options.js'
 import { jsonLine } from '../output.js'
 import { followOwnSwarm } from '../swarm-follow.js'
+import { withSuggestion } from '../suggest.js'
 import { goalOf, runLoop } from '../swarm-loop.js'
 import { hasPlanner, planOf } from '../swarm-planner.js'
 import { printPlan, printPreview } from '../swarm-preview.js'
@@ -94,8 +95,11 @@ async function told<T>({ planFile }: Pick<AskedSwarm, 'planFile'>, call: () => P
 }
 
 /** `--dry-run`: shows who would do what; exits as the launch would, were it refused. */
-async function preview({ api, output }: CommandContext, asked: AskedSwarm): Promise<number> {
-  const found = await told(asked, () => api().call('swarm.preview', asked.request))
+async function preview(context: CommandContext, asked: AskedSwarm): Promise<number> {
+  const { api, output } = context
+  const seen = await told(asked, () => api().call('swarm.preview', asked.request))
+  const error = seen.error === null ? null : await withSuggestion(NodeError.fromBody(seen.error), context, [])
+  const found = { ...seen, error: error?.toBody() ?? null }
   if (output.json) output.object('swarm-preview@1', { goal: asked.request.goal, strategy: asked.request.strategy, ...found })
   else await printPreview(output, found)
   return found.error === null ? EXIT.ok : EXIT_CODES[found.error.code]
