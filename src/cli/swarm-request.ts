@@ -175,7 +175,10 @@ export function placed(error: NodeError, planFile: PlanFile | null): NodeError {
   const faults = Array.isArray(data['faults']) ? data['faults'].filter(isFault) : []
   const more = typeof data['moreFaults'] === 'number' ? data['moreFaults'] : 0
   if (planFile === null || faults.length === 0) return error
-  const told = faults.map(({ path, reason }) => ({ place: planFile.placeOf(path), reason: shown(reason, 500) }))
+  const told = faults.map(({ path, reason }) => ({
+    place: planFile.placeOf(path),
+    reason: shown([...(path.length === 0 ? [] : [path.join('.')]), reason].join(': '), 500)
+  }))
   return faultyPlan(
     told.toSorted((a, b) => lineOf(a) - lineOf(b)),
     more

@@ -124,7 +124,7 @@ output: { sum: "{more/n}" }
   )
   const faulty = await a.cli(['swarm', 'run', 'x', '--plan', plan])
   t.is(faulty.code, 2)
-  t.ok(faulty.stderr.includes(`${plan}:5: there is no sub-task nothing`), faulty.stderr)
+  t.ok(faulty.stderr.includes(`${plan}:5: tasks.0.needs.0: there is no sub-task nothing`), faulty.stderr)
   for (const line of [6, 7, 8]) t.ok(faulty.stderr.includes(`  ${plan}:${line}:`), faulty.stderr)
 })
 
