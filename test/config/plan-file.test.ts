@@ -11,6 +11,15 @@ test('the plan that the README shows is a good one', async (t) => {
   t.alike(checkPlan((await parsePlan(text, 'plan.yaml')).value).ok, true)
 })
 
+test('the keys of a task that the README lists are all that there are', (t) => {
+  const [, list = ''] = /The keys of a task:\n\n((?:- .*\n)+)/.exec(fs.readFileSync('README.md', 'utf8')) ?? []
+  const named = list.split('\n').flatMap((line) => [...line.matchAll(/(?:^- |[,;] )`([a-z]+)`(?=[,:])/g)].map(([, key]) => key))
+  const keys = ['id', 'capability', 'labels', 'needs', 'when', 'input', 'items', 'strategy', 'answers', 'judge']
+  const found = checkPlan({ tasks: [Object.fromEntries(keys.map((key) => [key, null]))] })
+  t.absent(found.ok || found.faults.some(({ reason }) => reason.startsWith('there is no key')))
+  t.alike(named, keys)
+})
+
 test('every place of a plan has its line, one that is not there that of the nearest', async (t) => {
   const { placeOf } = await parsePlan('tasks:\n  - id: a\n    needs:\n      - x\n      - y\n    input: { deep:\n        [1] }\n', 'p.yaml')
   const line = (...keys: (string | number)[]): string => placeOf(keys)
