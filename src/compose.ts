@@ -61,9 +61,10 @@ const DEFAULT_MESH_NAME = 'home'
 /**
  * Starts a node: data directory, store, network, mesh, agents, control API, in this order; a failure undoes what was done.
  * @throws NodeError ALREADY_RUNNING, STORE_LOCKED, ALREADY_IN_MESH, NO_PERMISSION, DISK_FULL, PATH_TOO_LONG, PORT_IN_USE,
- * INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, NO_ADMIN_ONLINE
+ * USAGE without `config` or `home`; INVITE_INVALID, INVITE_EXPIRED, INVITE_USED, INVITE_REVOKED, REVOKED, NO_ADMIN_ONLINE
  */
 export async function startNode(options: StartOptions): Promise<RunningNode> {
+  checkGiven(options)
   const clock = systemClock()
   const telemetry = await openTelemetry(options, clock)
   options.packageOutput?.((text) => telemetry.log('warn', 'a package says', { text }))
@@ -74,6 +75,12 @@ export async function startNode(options: StartOptions): Promise<RunningNode> {
     await unwind.run()
     throw storeError(error, options.home.home)
   }
+}
+
+/** Programs without types forget the one or the other. */
+function checkGiven({ config, home }: Partial<StartOptions> = {}): void {
+  if (config === undefined) throw new NodeError('USAGE', 'startNode needs `config`: that of loadConfig({ file: home.configFile })')
+  if (home === undefined) throw new NodeError('USAGE', 'startNode needs `home`: that of resolveHome({ home })')
 }
 
 async function start(parts: StartParts): Promise<RunningNode> {

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { promisify } from 'node:util'
 import test from 'brittle'
 import * as api from '../src/index.js'
 import { freePort, ROOT } from './support/nodes.js'
@@ -78,6 +80,28 @@ test('a program starts a node by the public names alone, calls an agent and stop
   t.is((reply.payload as { words: number }).words, 3)
   await node.close()
   t.is(await node.stopped, null)
+})
+
+test('the example of the README runs as it is written', async (t) => {
+  const [, example = ''] = /```js\n(import \{ loadConfig[\s\S]*?)```/.exec(await fs.readFile(path.join(ROOT, 'README.md'), 'utf8')) ?? []
+  const code = example.replace("'./my-node'", JSON.stringify(await tempDir(t)))
+  const env = { ...process.env, A2A_NODE_NETWORK_KIND: 'local', A2A_NODE_NETWORK_LOCAL_PORT: String(await freePort()) }
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT, env })
+  t.ok(stdout.includes('peers:'), stderr)
+})
+
+test('what a program without types forgets to give is named', async (t) => {
+  const home = api.resolveHome({ home: await tempDir(t), env: {} })
+  const { config } = await api.loadConfig({ file: home.configFile, env: {} })
+  const start = api.startNode as (options?: object) => Promise<unknown>
+  for (const [given, lacking] of [
+    [undefined, 'config'],
+    [{ home }, 'config'],
+    [{ config }, 'home']
+  ] as const) {
+    const error: unknown = await start(given).catch((thrown: unknown) => thrown)
+    t.ok(error instanceof api.NodeError && error.message.includes(`needs \`${lacking}\``), String(error))
+  }
 })
 
 test('the layer of a running node has every operation of the specification', async (t) => {
