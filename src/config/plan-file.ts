@@ -1,5 +1,7 @@
 import { open } from 'node:fs/promises'
+import type { CST } from 'yaml'
 import { messageOf, NodeError } from '../kit/errors.js'
+import { JSON_LIMITS } from '../kit/json.js'
 import { shown } from '../kit/text.js'
 
 /** Bytes of a plan file. */
@@ -45,9 +47,25 @@ export function faultyPlan(faults: readonly { readonly place: string; readonly r
   return new NodeError('USAGE', message, { data: { faults, moreFaults: more }, next: ['a2a-node swarm run --help'] })
 }
 
+/** Is a list or map nested deeper than JSON may be? Iterative, as the parser of tokens is; what makes values of them is not. */
+function isTooDeep(tokens: Iterable<CST.Token>): boolean {
+  const stack = [...tokens].map((token) => ({ token, depth: 0 }))
+  for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
+    const { token, depth } = top
+    if ('items' in token) {
+      if (depth >= JSON_LIMITS.maxDepth) return true
+      for (const { key, value } of token.items as readonly { key?: CST.Token | null; value?: CST.Token }[])
+        for (const one of [key, value]) if (one) stack.push({ token: one, depth: depth + 1 })
+    } else if (token.type === 'document' && token.value !== undefined) stack.push({ token: token.value, depth })
+  }
+  return false
+}
+
 /** Takes the text of a plan apart. @throws NodeError USAGE with the lines of what is no YAML. */
 export async function parsePlan(text: string, file: string): Promise<PlanFile> {
   const yaml = await import('yaml')
+  if (isTooDeep(new yaml.Parser().parse(text)))
+    throw new NodeError('USAGE', `${shown(file, 4096)}: a plan is nested no deeper than ${JSON_LIMITS.maxDepth}`)
   const lines = new yaml.LineCounter()
   const doc = yaml.parseDocument(text, { lineCounter: lines, prettyErrors: false, schema: 'core' })
   const lineOf = (offset: number): string => `${shown(file, 4096)}:${lines.linePos(offset).line}`

@@ -40,6 +40,21 @@ test('all that is no YAML is told at once', async (t) => {
   )
 })
 
+test('a plan that is nested deeper than JSON may be is refused before values are made of it', async (t) => {
+  const count = 50_000
+  for (const text of [
+    '['.repeat(count),
+    `tasks: ${'['.repeat(count)}${']'.repeat(count)}`,
+    `${'- '.repeat(count)}x`,
+    `${'? '.repeat(count)}x`
+  ]) {
+    const { message } = await failsWith(t, 'USAGE', () => parsePlan(text, 'p.yaml'))
+    t.is(message, 'p.yaml: a plan is nested no deeper than 32')
+  }
+  const text = `${'['.repeat(32)}${']'.repeat(32)}`
+  t.is(JSON.stringify((await parsePlan(text, 'p.yaml')).value), text)
+})
+
 test('what is no YAML, has aliases, or is too large is refused with its place', async (t) => {
   t.ok((await failsWith(t, 'USAGE', () => parsePlan('a: 1\nb: [\n', 'p.yaml'))).message.startsWith('p.yaml:'))
   await failsWith(t, 'USAGE', () => parsePlan('a: &x 1\nb: *x\n', 'p.yaml'))
