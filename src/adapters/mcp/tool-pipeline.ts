@@ -91,19 +91,17 @@ export class ToolPipeline {
     })
   }
 
-  async #checked(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<CallToolResult> {
-    let isRunning = false
+  /** A handler that runs holds its slot until it ends, however late. */
+  #checked(run: Run, tool: RegisteredTool, release: ReleaseSlot): CallToolResult | Promise<CallToolResult> {
     try {
-      const faults = tool.validator(run.call.args)
-      if (faults.length > 0) {
-        const [{ path, message }] = faults as [(typeof faults)[number]]
-        return this.#refuse(run, createError('INVALID_ARGUMENT', `the arguments do not fit: ${path} ${message}`, { faults }))
-      }
-      isRunning = true
-      return await this.#execute(run, tool, release)
-    } finally {
-      // A handler that runs holds its slot until it ends, however late.
-      if (!isRunning) release()
+      const [first, ...others] = tool.validator(run.call.args)
+      if (first === undefined) return this.#execute(run, tool, release)
+      release()
+      const faults = [first, ...others]
+      return this.#refuse(run, createError('INVALID_ARGUMENT', `the arguments do not fit: ${first.path} ${first.message}`, { faults }))
+    } catch (error) {
+      release()
+      throw error
     }
   }
 
