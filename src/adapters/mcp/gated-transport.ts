@@ -8,7 +8,17 @@ import type {
 } from '@modelcontextprotocol/server'
 import { SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/server'
 import { isRecord } from '../../kit/json.js'
-import { correlationIdOf, errorResponse, paramsFault, readMessage, versionClaim, type MessageFault, type ReadMessage } from './json-rpc.js'
+import {
+  claimFault,
+  correlationIdOf,
+  errorResponse,
+  paramsFault,
+  readMessage,
+  unsupportedVersion,
+  versionClaim,
+  type MessageFault,
+  type ReadMessage
+} from './json-rpc.js'
 import { stepLifecycle, type LifecycleInput, type LifecycleState } from './lifecycle.js'
 import { createError, JSON_RPC } from './structured-error.js'
 import type { ToolLog } from './tool.js'
@@ -153,9 +163,10 @@ export class GatedTransport implements Transport {
       return { code: JSON_RPC.INTERNAL_ERROR, message: 'Too many requests', id, data }
     }
     const claim = versionClaim(params)
-    if (this.#parts.eras === 'legacy' && claim !== undefined) {
-      const data = { supported: SUPPORTED_PROTOCOL_VERSIONS, requested: typeof claim === 'string' ? claim.slice(0, 64) : 'unknown' }
-      return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', id, data }
+    if (claim !== undefined) {
+      const isLegacy = this.#parts.eras === 'legacy'
+      const fault = isLegacy ? unsupportedVersion(claim, SUPPORTED_PROTOCOL_VERSIONS) : claimFault(method, claim)
+      if (fault !== null) return { ...fault, id }
     }
     const { state, verdict } = stepLifecycle(this.#state, this.#inputOf(method, params, 'initialize'))
     if (verdict !== 'pass') {

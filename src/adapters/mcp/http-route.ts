@@ -37,6 +37,8 @@ const STATUS: Readonly<Record<number, number>> = {
   [JSON_RPC.UNSUPPORTED_VERSION]: 400,
   [JSON_RPC.NOT_INITIALIZED]: 400
 }
+/** Of messages that claim a version: since 2026 a method that is not there is like a page that is not there. */
+const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
 const SESSION = 'mcp-session-id'
 /** It keeps nothing between two texts. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
@@ -100,7 +102,7 @@ export class McpHttp {
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
     const connection = this.#sessions.shared(posted.call.principal)
     if (connection === null) this.#full(response, idOf(body))
-    else this.#deliver(connection, body, posted)
+    else this.#deliver(connection, body, { ...posted, statuses: STATUS_OF_CLAIMED })
   }
 
   #legacy(body: Readonly<Record<string, unknown>>, posted: Posted): void {
@@ -121,7 +123,7 @@ export class McpHttp {
   }
 
   #deliver(connection: HttpConnection, body: Readonly<Record<string, unknown>>, posted: Posted): void {
-    const { response, call, mayStream, headers = {} } = posted
+    const { response, call, mayStream, headers = {}, statuses = STATUS } = posted
     const id = idOf(body)
     if (id === null || typeof body['method'] !== 'string') {
       const { method, params } = body
@@ -132,7 +134,7 @@ export class McpHttp {
       return
     }
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
-    const answer = new HttpAnswer(response, { mayStream, headers, keepAliveMs, statusOf: (code) => STATUS[code] ?? 200 })
+    const answer = new HttpAnswer(response, { mayStream, headers, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
     const giveUp = connection.request({ ...body, id }, answer)
     call.signal.addEventListener('abort', giveUp, { once: true })
     if (call.signal.aborted) giveUp()
@@ -183,6 +185,7 @@ interface Posted {
   /** Does the client take a stream? */
   readonly mayStream: boolean
   readonly headers?: Readonly<Record<string, string>>
+  readonly statuses?: typeof STATUS
 }
 
 interface Refusal {

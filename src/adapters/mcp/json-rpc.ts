@@ -8,6 +8,11 @@ const MAX_ID = 256
 /** Longest correlation id that a client may name, in characters. */
 const MAX_CORRELATION_ID = 128
 
+/** The versions that are served without a handshake. The SDK serves these, and tells nobody. */
+const UNSHAKEN_VERSIONS: readonly unknown[] = ['2026-07-28']
+/** Methods that these versions have no more, and whose params would be looked at otherwise. */
+const REMOVED: ReadonlySet<string> = new Set(['initialize', 'resources/subscribe', 'resources/unsubscribe'])
+
 /** Why a message is refused as such. */
 export interface MessageFault {
   readonly code: number
@@ -74,6 +79,23 @@ function faulty(fault: MessageFault): ReadMessage {
 export function versionClaim(params: Readonly<Record<string, unknown>>): unknown {
   const meta = params['_meta']
   return isRecord(meta) && Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY) ? meta[PROTOCOL_VERSION_META_KEY] : undefined
+}
+
+/**
+ * What is wrong with a claim itself, and with a method that its version does not have; null when nothing is, or when the SDK says
+ * it better. One that claims another version at a handshake is taken for that handshake.
+ */
+export function claimFault(method: string, claim: unknown): Omit<MessageFault, 'id'> | null {
+  if (UNSHAKEN_VERSIONS.includes(claim))
+    return REMOVED.has(method) ? { code: JSON_RPC.METHOD_NOT_FOUND, message: 'Method not found' } : null
+  if (typeof claim !== 'string' || method === 'initialize') return null
+  return unsupportedVersion(claim, UNSHAKEN_VERSIONS)
+}
+
+/** The fault of a message that claims a version which is not served. */
+export function unsupportedVersion(claim: unknown, supported: readonly unknown[]): Omit<MessageFault, 'id'> {
+  const requested = typeof claim === 'string' ? claim.slice(0, 64) : 'unknown'
+  return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', data: { supported, requested } }
 }
 
 /** The correlation id that a request names in `_meta`, or null; one that is not 1 to 128 characters counts as none. */

@@ -248,11 +248,24 @@ test('only what mcp.eras names is served', async (t: Assert) => {
   t.ok((await legacy.ask(request(2, 'tools/list'))).result)
 })
 
+test('a method that the claimed version does not have is not found, whatever its params are', async (t: Assert) => {
+  const client = withEcho().connect(t)
+  for (const method of ['initialize', 'resources/subscribe', 'resources/unsubscribe']) {
+    for (const params of [{}, { ...(initialize()['params'] as object), uri: 'a2a://audit' }]) {
+      t.is((await client.ask(request(1, method, { ...params, _meta: CLAIM }))).error?.code, -32_601, method)
+    }
+  }
+  t.ok((await client.open()).result, 'the handshake is still open to it')
+})
+
 test('a claim of a version that nobody serves is refused by its name, never with NOT_INITIALIZED', async (t: Assert) => {
   const client = withEcho().connect(t)
   for (const version of ['2031-01-01', 'x', '2025-06-18']) {
     const claim = { ...CLAIM, 'io.modelcontextprotocol/protocolVersion': version }
-    t.is((await client.ask(request(1, 'tools/list', { _meta: claim }))).error?.code, -32_022, version)
+    for (const method of ['tools/list', 'server/discover']) {
+      const { error } = await client.ask(request(1, method, { _meta: claim }))
+      t.alike([error?.code, error?.data?.['supported'], error?.data?.['requested']], [-32_022, ['2026-07-28'], version], method)
+    }
   }
   const broken = { 'io.modelcontextprotocol/protocolVersion': 7 }
   t.is((await client.ask(request(1, 'tools/list', { _meta: broken }))).error?.code, -32_602)

@@ -132,6 +132,28 @@ test('headers that are missing or say something else than the body are refused',
   t.is((await post('POST', body, { ...headers, 'mcp-name': encoded })).status, 200)
 })
 
+test('a method that a claimed version does not have is 404, and a version that is not served is 400 with those that are', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const removed = ['initialize', 'ping', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe']
+  for (const method of [...removed, 'no/such']) {
+    const { status, text } = await post('POST', ...modern(1, method))
+    const { id, error } = JSON.parse(text) as { id: number; error: { code: number } }
+    t.alike([status, id, error.code], [404, 1, -32_601], method)
+  }
+  const params = { uri: 'a2a://audit' }
+  t.is((await post('POST', ...modern(1, 'resources/subscribe', params))).status, 404, 'also with params that fit')
+  for (const method of ['server/discover', 'tools/list']) {
+    const claim = { ...CLAIM, 'io.modelcontextprotocol/protocolVersion': 'v999' }
+    const body = { jsonrpc: '2.0', id: 2, method, params: { _meta: claim } }
+    const { status, text } = await post('POST', body, { 'mcp-protocol-version': 'v999', 'mcp-method': method })
+    const { id, error } = JSON.parse(text) as { id: number; error: { code: number; data: Record<string, unknown> } }
+    t.alike([status, id, error.code, error.data['supported'], error.data['requested']], [400, 2, -32_022, [MODERN], 'v999'], method)
+  }
+  const here = { send: post } as Scene
+  const old = await post('POST', { jsonrpc: '2.0', id: 3, method: 'no/such' }, { 'mcp-session-id': await session(here) })
+  t.is(old.status, 200, 'an older client is told in the answer alone')
+})
+
 test('what is no message is answered as the protocol says, never as a page', async (t: Assert) => {
   const { send: post } = await scene(t)
   const rows: readonly [string, unknown, Readonly<Record<string, string>>, number, number][] = [
