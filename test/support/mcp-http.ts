@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
-import { McpService } from '../../src/adapters/mcp/service.js'
+import { McpService, type McpServiceParts } from '../../src/adapters/mcp/service.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode, World } from './fake-node.js'
 
@@ -20,9 +20,9 @@ const SETTINGS = {
   security: { dynamicRegistrationEnabled: false }
 } as const
 
-/** Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller. */
-export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode): Promise<URL> {
-  const service = new McpService({
+/** The MCP server of a node of a world, as that of a running node is put together. */
+export function mcpServiceOf(world: World, node: FakeNode, given: Pick<McpServiceParts, 'more'> = {}): McpService {
+  return new McpService({
     version: '0.0.0',
     settings: SETTINGS,
     clock: world.clock,
@@ -32,8 +32,14 @@ export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode):
     apiFor: (principal) => node.api(principal),
     audit: () => Promise.resolve([]),
     imported: { list: () => [], named: () => null },
-    onCompleted: () => {}
+    onCompleted: () => {},
+    ...given
   })
+}
+
+/** Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller. */
+export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode): Promise<URL> {
+  const service = mcpServiceOf(world, node)
   const server = http.createServer((request, response) => {
     const gone = new AbortController()
     response.once('close', () => gone.abort())

@@ -9,3 +9,27 @@ export interface PromptSource {
   /** Calls back when `list` gives something else; returns what ends it. */
   onChange?(changed: () => void): () => void
 }
+
+/** Several sources as one. Of two prompts with the same name the earlier source's counts. */
+export function joinPrompts(sources: readonly PromptSource[]): PromptSource {
+  return {
+    list: async () => {
+      const all = new Map<string, Prompt>()
+      for (const source of sources) for (const one of await source.list()) if (!all.has(one.name)) all.set(one.name, one)
+      return [...all.values()]
+    },
+    get: async (name, args, signal) => {
+      for (const source of sources) {
+        const prompt = await source.get(name, args, signal)
+        if (prompt !== undefined) return prompt
+      }
+      return undefined
+    },
+    onChange: (changed) => {
+      const ends = sources.map((source) => source.onChange?.(changed))
+      return () => {
+        for (const end of ends) end?.()
+      }
+    }
+  }
+}

@@ -19,13 +19,15 @@ import { callAgent, sendToAgent } from './mesh-call.js'
 import { MeshResources } from './mesh-resources.js'
 import { MeshTools } from './mesh-tools.js'
 import { startProcessMeter } from './process-meter.js'
+import { joinPrompts, type PromptSource } from './prompt-source.js'
 import { ResourceManager } from './resource-limits.js'
 import { joinResources, ResourceRegistry } from './resource-registry.js'
+import type { ResourceSource } from './resource-source.js'
 import type { RunIds } from './run-ids.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
 import type { McpParts } from './server.js'
-import type { ToolLog } from './tool.js'
+import type { ToolLog, ToolSource } from './tool.js'
 import { ToolCatalog } from './tool-catalog.js'
 import type { InvocationRecord } from './tool-record.js'
 import { ToolRegistry } from './tool-registry.js'
@@ -70,6 +72,8 @@ export interface McpServiceParts {
   readonly imported: Pick<ImportedTools, 'list' | 'named'>
   /** Told how each call of a tool ended. */
   readonly onCompleted: (record: InvocationRecord) => void
+  /** Offered to every caller beside what the node has. */
+  readonly more?: { readonly tools: ToolSource; readonly resources: ResourceSource; readonly prompts: PromptSource }
 }
 
 /** What one caller is offered, and how many connections use it. */
@@ -157,7 +161,7 @@ export class McpService {
   }
 
   #offer(principal: Principal, caller: AdminCaller): Offer {
-    const { apiFor, clock, compileSchema, toJson, settings, version, audit, imported } = this.#parts
+    const { apiFor, clock, compileSchema, toJson, settings, version, audit, imported, more } = this.#parts
     const api = apiFor(principal)
     const own = new ToolRegistry(compileSchema)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
@@ -190,13 +194,14 @@ export class McpService {
       expose: settings.mcp.expose,
       compileSchema
     })
-    const catalog = new ToolCatalog([own, admin, registered, mesh])
+    const catalog = new ToolCatalog([own, admin, registered, mesh, ...(more === undefined ? [] : [more.tools])])
     const resources = new ResourceRegistry()
     if (principal.scopes.includes('admin') && principal.sandboxId === null) {
       resources.register(AUDIT, async () => JSON.stringify(await audit(), null, 2))
     }
-    const all = joinResources([resources, new MeshResources({ api, toJson })])
-    return { parts: { tools: catalog, resources: all, prompts: new AgentPrompts(api) }, catalog, users: 0 }
+    const all = joinResources([resources, new MeshResources({ api, toJson }), ...(more === undefined ? [] : [more.resources])])
+    const prompts = joinPrompts([new AgentPrompts(api), ...(more === undefined ? [] : [more.prompts])])
+    return { parts: { tools: catalog, resources: all, prompts }, catalog, users: 0 }
   }
 }
 

@@ -1,0 +1,95 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
+import type { McpServiceParts } from '../../src/adapters/mcp/service.js'
+import type { ToolHandler } from '../../src/adapters/mcp/tool.js'
+import { ToolRegistry } from '../../src/adapters/mcp/tool-registry.js'
+import { mcpContent } from '../../src/adapters/mcp/tool-result.js'
+import { fixturePrompts } from './prompts.js'
+import { fixtureResources } from './resources.js'
+import { PIXEL, SILENCE } from './media.js'
+
+/** What the official runner expects of the schema of this tool to come through whole. */
+const SCHEMA_2020_12 = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  $defs: {
+    address: { $anchor: 'addressDef', type: 'object', properties: { street: { type: 'string' }, city: { type: 'string' } } }
+  },
+  properties: {
+    name: { type: 'string' },
+    address: { $ref: '#/$defs/address' },
+    contactMethod: { type: 'string', enum: ['phone', 'email'] },
+    phone: { type: 'string' },
+    email: { type: 'string' }
+  },
+  allOf: [{ anyOf: [{ required: ['phone'] }, { required: ['email'] }] }],
+  if: { properties: { contactMethod: { const: 'phone' } }, required: ['contactMethod'] },
+  then: { required: ['phone'] },
+  else: { required: ['email'] },
+  additionalProperties: false
+} as const
+
+const TEXT = { type: 'text', text: 'This is a simple text response for testing.' } as const
+const IMAGE = { type: 'image', data: PIXEL.toString('base64'), mimeType: 'image/png' } as const
+const AUDIO = { type: 'audio', data: SILENCE.toString('base64'), mimeType: 'audio/wav' } as const
+const EMBEDDED = {
+  type: 'resource',
+  resource: { uri: 'test://embedded-resource', mimeType: 'text/plain', text: 'This is an embedded resource content.' }
+} as const
+const MIXED = {
+  type: 'resource',
+  resource: { uri: 'test://mixed-content-resource', mimeType: 'application/json', text: '{"test":"data","value":123}' }
+} as const
+
+type Content = Parameters<typeof mcpContent>[0]['content']
+
+/** Tools whose answer is always the same. */
+const CONSTANT: Readonly<Record<string, Content>> = {
+  test_simple_text: [TEXT],
+  test_image_content: [IMAGE],
+  test_audio_content: [AUDIO],
+  test_embedded_resource: [EMBEDDED],
+  test_multiple_content_types: [{ type: 'text', text: 'Multiple content types test:' }, IMAGE, MIXED]
+}
+
+/** Tells a third, then a half, then all; each report is on its way before the next one, or the newest alone would be told. */
+const withProgress: ToolHandler = async (_args, { progress }) => {
+  for (const done of [0, 50, 100]) {
+    progress({ progress: done, total: 100, message: `Completed step ${done} of 100` })
+    await turn()
+  }
+  return mcpContent({ content: [{ type: 'text', text: 'done' }] })
+}
+
+/** Its lines go to the log of the node; a client that named no level must not be told of them. */
+const withLogLines: ToolHandler = (_args, { log }) => {
+  for (const line of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) log('info', line)
+  return Promise.resolve(mcpContent({ content: [TEXT] }))
+}
+
+/**
+ * What the official conformance runner looks for on a server, so far as this one offers it: tools, resources and prompts under
+ * the runner's names, through the registries that the node uses itself. The tools that a server runs to be asked things back
+ * (sampling, elicitation, roots) are not here: the runtime does not ask its clients.
+ */
+export function conformanceFixtures(): NonNullable<McpServiceParts['more']> {
+  const tools = new ToolRegistry(createSchemaCompiler())
+  const register = (name: string, handler: ToolHandler, inputSchema: Readonly<Record<string, unknown>> = { type: 'object' }): void =>
+    tools.register({ name, description: `a fixture of the conformance tests: ${name}`, inputSchema }, handler)
+  for (const [name, content] of Object.entries(CONSTANT)) register(name, () => Promise.resolve(mcpContent({ content })))
+  const prompts = fixturePrompts()
+  register('test_tool_with_progress', withProgress)
+  register('test_tool_with_logging', withLogLines)
+  register('test_logging_tool', withLogLines)
+  register('test_error_handling', () => Promise.reject(new Error('This tool intentionally returns an error for testing')))
+  register('json_schema_2020_12_tool', (args) => Promise.resolve(args), SCHEMA_2020_12)
+  register('test_trigger_tool_change', () => {
+    if (!tools.unregister('test_passing_tool')) register('test_passing_tool', () => Promise.resolve(null))
+    return Promise.resolve(null)
+  })
+  register('test_trigger_prompt_change', () => {
+    prompts.change()
+    return Promise.resolve(null)
+  })
+  return { tools, resources: fixtureResources(), prompts }
+}
