@@ -41,6 +41,16 @@ const MIXED = {
   resource: { uri: 'test://mixed-content-resource', mimeType: 'application/json', text: '{"test":"data","value":123}' }
 } as const
 
+/** Arguments that a client repeats in headers of its HTTP requests. */
+const WITH_HEADERS = {
+  type: 'object',
+  properties: {
+    region: { type: 'string', 'x-mcp-header': 'Region' },
+    count: { type: 'integer', 'x-mcp-header': 'Count' }
+  },
+  required: ['region']
+} as const
+
 type Content = Parameters<typeof mcpContent>[0]['content']
 
 /** Tools whose answer is always the same. */
@@ -83,6 +93,7 @@ export function conformanceFixtures(): NonNullable<McpServiceParts['more']> {
   register('test_logging_tool', withLogLines)
   register('test_error_handling', () => Promise.reject(new Error('This tool intentionally returns an error for testing')))
   register('json_schema_2020_12_tool', (args) => Promise.resolve(args), SCHEMA_2020_12)
+  register('test_param_headers', (args) => Promise.resolve(args), WITH_HEADERS)
   register('test_trigger_tool_change', () => {
     if (!tools.unregister('test_passing_tool')) register('test_passing_tool', () => Promise.resolve(null))
     return Promise.resolve(null)

@@ -146,6 +146,21 @@ test('a subscription tells the changes that it asked for, and no others', async 
   await subscription.close()
 })
 
+test('arguments that a client repeats in headers are served; headers that say something else, or nothing, are refused', async (t: Assert) => {
+  const url = await endpoint(t)
+  const { newest } = await clients(t, url)
+  await newest.listTools()
+  for (const region of ['eu', 'Grüße', ' padded ', '=?base64?eu?=']) {
+    const { content } = await call(newest, 'test_param_headers', { args: { region, count: 3 } })
+    t.alike(content, [{ type: 'text', text: JSON.stringify({ region, count: 3 }) }])
+  }
+  const body = callOf('test_param_headers', { region: 'eu' })
+  for (const headers of [{}, { 'mcp-param-region': 'us' }, { 'mcp-param-region': '=?base64?ZXV?=' }]) {
+    t.is(await statusOf(url, body, { ...headers, 'mcp-name': 'test_param_headers' }), 400)
+  }
+  t.is(await statusOf(url, body, { 'mcp-param-region': 'eu', 'mcp-name': 'test_param_headers' }), 200)
+})
+
 test('what the runtime does not offer is neither announced nor answered', async (t: Assert) => {
   const { newest, all } = await clients(t, await endpoint(t))
   for (const client of all) t.alike(Object.keys(client.getServerCapabilities() ?? {}).sort(), ['prompts', 'resources', 'tools'])
@@ -159,11 +174,25 @@ test('what the runtime does not offer is neither announced nor answered', async 
 
 test('a page that reached the endpoint by a name of its own is refused', async (t: Assert) => {
   const url = await endpoint(t)
+  const body = callOf('test_simple_text', {})
+  const name = { 'mcp-name': 'test_simple_text' }
   for (const headers of [{ host: 'evil.example' }, { origin: 'http://evil.example' }]) {
-    const request = http.request(url, { method: 'POST', agent: false, headers: { 'content-type': 'application/json', ...headers } })
-    request.end('{"jsonrpc":"2.0","id":1,"method":"server/discover"}')
-    const [response] = (await once(request, 'response')) as [http.IncomingMessage]
-    t.is(response.statusCode, 403)
-    response.resume()
+    t.is(await statusOf(url, body, { ...name, ...headers }), 403)
   }
+  t.is(await statusOf(url, body, { ...name, host: url.host, origin: url.origin }), 200)
 })
+
+function callOf(name: string, args: Record<string, unknown>): unknown {
+  const meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28', 'io.modelcontextprotocol/clientCapabilities': {} }
+  return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args, _meta: meta } }
+}
+
+/** Sends one call of the newest version by hand. */
+async function statusOf(url: URL, body: unknown, headers: Readonly<Record<string, string>>): Promise<number | undefined> {
+  const standard = { 'content-type': 'application/json', 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call' }
+  const request = http.request(url, { method: 'POST', agent: false, headers: { ...standard, ...headers } })
+  request.end(JSON.stringify(body))
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+  response.resume()
+  return response.statusCode
+}

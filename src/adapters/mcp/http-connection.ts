@@ -1,6 +1,7 @@
 import type { JSONRPCMessage, RequestId, Transport, TransportSendOptions } from '@modelcontextprotocol/server'
 import { PROTOCOL_VERSION_META_KEY, SUBSCRIPTION_ID_META_KEY } from '@modelcontextprotocol/server'
 import { isRecord } from '../../kit/json.js'
+import type { ParamHeaders } from './param-headers.js'
 
 /** An HTTP request that waits for what the server says to it. */
 export interface Exchange {
@@ -33,6 +34,12 @@ export class HttpConnection implements Transport {
   /** What is told to nobody in particular goes to the stream that a client opened for it. */
   #listener: Exchange | null = null
   #isClosed = false
+  /** Checks the headers of calls against the tools that are served here. */
+  readonly paramHeaders: ParamHeaders | null
+
+  constructor(paramHeaders: ParamHeaders | null = null) {
+    this.paramHeaders = paramHeaders
+  }
 
   get isClosed(): boolean {
     return this.#isClosed

@@ -6,6 +6,13 @@ const HEADER_MISMATCH = -32_020
 /** Which member of the parameters the `Mcp-Name` header repeats. */
 const NAMED: Readonly<Record<string, string>> = { 'tools/call': 'name', 'prompts/get': 'name', 'resources/read': 'uri' }
 
+/** Why a request is refused for its headers. */
+export interface HeaderFault {
+  readonly status: number
+  readonly code: number
+  readonly message: string
+}
+
 /** Headers of a request, as they came. */
 export interface StandardHeaders {
   readonly protocolVersionHeader?: string
@@ -21,27 +28,31 @@ export interface StandardHeaders {
 export function standardHeadersFault(
   { protocolVersionHeader, mcpMethodHeader, mcpNameHeader }: StandardHeaders,
   { method, params }: Readonly<Record<string, unknown>>
-): { readonly status: number; readonly code: number; readonly message: string } | null {
-  if (protocolVersionHeader === undefined) return fault('the MCP-Protocol-Version header is missing')
-  if (mcpMethodHeader === undefined) return fault('the Mcp-Method header is missing')
+): HeaderFault | null {
+  if (protocolVersionHeader === undefined) return headerFault('the MCP-Protocol-Version header is missing')
+  if (mcpMethodHeader === undefined) return headerFault('the Mcp-Method header is missing')
   const member = typeof method === 'string' ? NAMED[method] : undefined
   const name = member !== undefined && isRecord(params) ? params[member] : undefined
   if (typeof name !== 'string') return null
-  if (mcpNameHeader === undefined) return fault('the Mcp-Name header is missing')
-  return decoded(mcpNameHeader.trim()) === name ? null : fault(`the Mcp-Name header is not params.${member} of the body`)
+  if (mcpNameHeader === undefined) return headerFault('the Mcp-Name header is missing')
+  return decodedHeader(mcpNameHeader.trim()) === name ? null : headerFault(`the Mcp-Name header is not params.${member} of the body`)
 }
 
-/** Text beyond ASCII comes as `=?base64?...?=`. */
-function decoded(value: string): string | null {
-  const encoded = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/i.exec(value)?.[1]
+/** What a header says: text beyond ASCII comes as `=?base64?...?=`. null when that is not base64 of text. */
+export function decodedHeader(value: string): string | null {
+  const encoded = /^=\?base64\?(.*)\?=$/.exec(value)?.[1]
   if (encoded === undefined) return value
+  const bytes = Buffer.from(encoded, 'base64')
+  // Node takes much for base64; what stands before us must not read it otherwise.
+  if (bytes.toString('base64') !== encoded) return null
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(encoded, 'base64'))
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
     return null
   }
 }
 
-function fault(message: string): { readonly status: number; readonly code: number; readonly message: string } {
+/** The fault of a request whose headers are not those of its body. */
+export function headerFault(message: string): HeaderFault {
   return { status: 400, code: HEADER_MISMATCH, message: `Bad Request: ${message}` }
 }

@@ -73,7 +73,7 @@ export class McpHttp {
       const reason = Array.isArray(body) ? 'batches are not served: send one message a request' : 'a message is a JSON object'
       return this.#refuse(response, { status: 400, code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', data: { reason } })
     }
-    this.#post(body, { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
+    await this.#post(body, { request, response, call, mayStream: /text\/event-stream|\*\/\*/i.test(accept) })
   }
 
   /** Ends every session and stream. */
@@ -81,7 +81,7 @@ export class McpHttp {
     await this.#sessions.close()
   }
 
-  #post(body: Readonly<Record<string, unknown>>, posted: Posted): void {
+  async #post(body: Readonly<Record<string, unknown>>, posted: Posted): Promise<void> {
     const { request, response } = posted
     const headers = {
       httpMethod: 'POST',
@@ -101,8 +101,13 @@ export class McpHttp {
     // Its ids are those of many clients; who cancels a request of its own ends the answer.
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
     const connection = this.#sessions.shared(posted.call.principal)
-    if (connection === null) this.#full(response, idOf(body))
-    else this.#deliver(connection, body, { ...posted, statuses: STATUS_OF_CLAIMED })
+    if (connection === null) return this.#full(response, idOf(body))
+    const isCall = body['method'] === 'tools/call'
+    const mismatch = isCall ? ((await connection.paramHeaders?.faultOf(body['params'], request.headers)) ?? null) : null
+    if (mismatch !== null) return this.#refuse(response, { ...mismatch, id: idOf(body) })
+    // It may have ended while its tools were asked.
+    if (connection.isClosed) return this.#refuse(response, { status: 503, message: 'Connection closed', id: idOf(body) })
+    this.#deliver(connection, body, { ...posted, statuses: STATUS_OF_CLAIMED })
   }
 
   #legacy(body: Readonly<Record<string, unknown>>, posted: Posted): void {

@@ -18,6 +18,7 @@ import type { LineStreams } from './line-transport.js'
 import { callAgent, sendToAgent } from './mesh-call.js'
 import { MeshResources } from './mesh-resources.js'
 import { MeshTools } from './mesh-tools.js'
+import { ParamHeaders } from './param-headers.js'
 import { startProcessMeter } from './process-meter.js'
 import { joinPrompts, type PromptSource } from './prompt-source.js'
 import { ResourceManager } from './resource-limits.js'
@@ -78,6 +79,8 @@ export interface McpServiceParts {
 
 /** What one caller is offered, and how many connections use it. */
 interface Offer {
+  /** Whom it is for. */
+  readonly key: string
   readonly parts: Pick<McpParts, 'tools' | 'resources' | 'prompts'>
   readonly catalog: ToolCatalog
   users: number
@@ -109,7 +112,7 @@ export class McpService {
   /** Serves a stream of lines until either side ends it. */
   open(stream: Duplex, principal: Principal): void {
     if (this.#isClosed) stream.destroy()
-    else this.#serve({ input: stream, output: stream }, principal, { transport: 'stdio', hasToken: false })
+    else this.#serve({ input: stream, output: stream }, this.#offerTo(principal, { transport: 'stdio', hasToken: false }))
   }
 
   /** Answers a request to `/mcp` of a caller with a token. */
@@ -118,15 +121,20 @@ export class McpService {
   }
 
   #connect(principal: Principal): HttpConnection {
-    const connection = new HttpConnection()
-    this.#serve(connection, principal, { transport: 'http', hasToken: true })
+    const offer = this.#offerTo(principal, { transport: 'http', hasToken: true })
+    const connection = new HttpConnection(new ParamHeaders(offer.catalog))
+    this.#serve(connection, offer)
     return connection
   }
 
-  #serve(over: LineStreams | HttpConnection, principal: Principal, caller: AdminCaller): void {
+  #offerTo(principal: Principal, caller: AdminCaller): Offer {
     const key = JSON.stringify([principal, caller])
-    const offer = this.#offers.get(key) ?? this.#offer(principal, caller)
+    const offer = this.#offers.get(key) ?? { ...this.#offer(principal, caller), key, users: 0 }
     this.#offers.set(key, offer)
+    return offer
+  }
+
+  #serve(over: LineStreams | HttpConnection, offer: Offer): void {
     offer.users++
     const { version, settings, clock, log, onCompleted } = this.#parts
     const connection = serveMcp(over, {
@@ -147,7 +155,7 @@ export class McpService {
     void connection.closed.then(() => {
       this.#connections.delete(connection)
       if (--offer.users > 0) return
-      this.#offers.delete(key)
+      this.#offers.delete(offer.key)
       offer.catalog.close()
     })
   }
@@ -160,7 +168,7 @@ export class McpService {
     this.#meter.close()
   }
 
-  #offer(principal: Principal, caller: AdminCaller): Offer {
+  #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'parts' | 'catalog'> {
     const { apiFor, clock, compileSchema, toJson, settings, version, audit, imported, more } = this.#parts
     const api = apiFor(principal)
     const own = new ToolRegistry(compileSchema)
@@ -201,7 +209,7 @@ export class McpService {
     }
     const all = joinResources([resources, new MeshResources({ api, toJson }), ...(more === undefined ? [] : [more.resources])])
     const prompts = joinPrompts([new AgentPrompts(api), ...(more === undefined ? [] : [more.prompts])])
-    return { parts: { tools: catalog, resources: all, prompts }, catalog, users: 0 }
+    return { parts: { tools: catalog, resources: all, prompts }, catalog }
   }
 }
 
