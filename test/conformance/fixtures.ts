@@ -23,11 +23,14 @@ const SCHEMA_2020_12 = {
     email: { type: 'string' }
   },
   allOf: [{ anyOf: [{ required: ['phone'] }, { required: ['email'] }] }],
-  if: { properties: { contactMethod: { const: 'phone' } }, required: ['contactMethod'] },
-  then: { required: ['phone'] },
-  else: { required: ['email'] },
+  // As text: an object with `then` looks like a promise.
+  ...(JSON.parse(`{
+    "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
+    "then": { "required": ["phone"] },
+    "else": { "required": ["email"] }
+  }`) as Readonly<Record<string, unknown>>),
   additionalProperties: false
-} as const
+}
 
 const TEXT = { type: 'text', text: 'This is a simple text response for testing.' } as const
 const IMAGE = { type: 'image', data: PIXEL.toString('base64'), mimeType: 'image/png' } as const

@@ -169,7 +169,8 @@ export class McpService {
   }
 
   #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'parts' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings, version, audit, imported, more } = this.#parts
+    const { apiFor, clock, compileSchema, toJson, settings, version, imported } = this.#parts
+    const more = this.#parts.more === undefined ? [] : [this.#parts.more]
     const api = apiFor(principal)
     const own = new ToolRegistry(compileSchema)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
@@ -202,14 +203,18 @@ export class McpService {
       expose: settings.mcp.expose,
       compileSchema
     })
-    const catalog = new ToolCatalog([own, admin, registered, mesh, ...(more === undefined ? [] : [more.tools])])
+    const catalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
+    const resources = joinResources([this.#auditFor(principal), new MeshResources({ api, toJson }), ...more.map((one) => one.resources)])
+    const prompts = joinPrompts([new AgentPrompts(api), ...more.map((one) => one.prompts)])
+    return { parts: { tools: catalog, resources, prompts }, catalog }
+  }
+
+  #auditFor({ scopes, sandboxId }: Principal): ResourceRegistry {
     const resources = new ResourceRegistry()
-    if (principal.scopes.includes('admin') && principal.sandboxId === null) {
-      resources.register(AUDIT, async () => JSON.stringify(await audit(), null, 2))
+    if (scopes.includes('admin') && sandboxId === null) {
+      resources.register(AUDIT, async () => JSON.stringify(await this.#parts.audit(), null, 2))
     }
-    const all = joinResources([resources, new MeshResources({ api, toJson }), ...(more === undefined ? [] : [more.resources])])
-    const prompts = joinPrompts([new AgentPrompts(api), ...(more === undefined ? [] : [more.prompts])])
-    return { parts: { tools: catalog, resources: all, prompts }, catalog }
+    return resources
   }
 }
 
