@@ -2,9 +2,17 @@ import fc from 'fast-check'
 import { jsonFault } from '../../src/kit/json.js'
 import { once } from 'node:events'
 import { duplexPair, type Duplex } from 'node:stream'
-import { Client, ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from '@modelcontextprotocol/client'
+import {
+  Client,
+  ReadBuffer,
+  serializeMessage,
+  type ClientCapabilities,
+  type JSONRPCMessage,
+  type Transport
+} from '@modelcontextprotocol/client'
 import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
+import { RequestStates } from '../../src/adapters/mcp/request-states.js'
 import { ResourceManager } from '../../src/adapters/mcp/resource-limits.js'
 import { serveMcp, type ServedConnection, type ServeParts } from '../../src/adapters/mcp/serve.js'
 import type { ToolHandler, ToolSource } from '../../src/adapters/mcp/tool.js'
@@ -62,6 +70,7 @@ export class McpScene {
       log: (level, message, fields = {}) => void this.logs.push({ level, message, fields }),
       tools: new ToolCatalog([this.registry, ...sources]),
       limits: this.limits,
+      states: new RequestStates({ key: new Uint8Array(32), clock: this.clock, caller: 'test' }),
       defaultTimeoutMs: 30_000,
       eras: 'both',
       maxPayloadBytes,
@@ -93,11 +102,11 @@ export class McpScene {
     return client
   }
 
-  /** A connection whose other side is the official client. `mode`: the eras it tries. */
-  async client(t: Assert, mode: 'auto' | 'legacy' = 'legacy'): Promise<Client> {
+  /** A connection whose other side is the official client. `mode`: the eras it tries. `capabilities`: what it takes of the server. */
+  async client(t: Assert, mode: 'auto' | 'legacy' = 'legacy', capabilities: ClientCapabilities = {}): Promise<Client> {
     const [ours, theirs] = duplexPair()
     serveMcp({ input: theirs, output: theirs }, this.parts)
-    const client = new Client({ name: 'official', version: '0' }, { versionNegotiation: { mode } })
+    const client = new Client({ name: 'official', version: '0' }, { versionNegotiation: { mode }, capabilities })
     await client.connect(new StreamTransport(ours))
     t.teardown(() => client.close())
     return client
@@ -115,7 +124,7 @@ export class RawClient {
   readonly stream: Duplex
   readonly served: ServedConnection
   readonly answers: Answer[] = []
-  /** Notifications that came. */
+  /** Notifications and questions that came. */
   readonly told: Answer[] = []
   #text = ''
   #heard: (() => void)[] = []
@@ -149,7 +158,7 @@ export class RawClient {
     return this.answers
   }
 
-  /** Resolves with the notifications that came, once there are so many. */
+  /** Resolves with the notifications and questions that came, once there are so many. */
   async notified(count: number): Promise<readonly Answer[]> {
     while (this.told.length < count) await new Promise<void>((resolve) => this.#heard.push(resolve))
     return this.told
@@ -163,8 +172,8 @@ export class RawClient {
   }
 
   /** The handshake of the old era; its answer is not counted. */
-  async open(): Promise<Answer> {
-    const answer = await this.ask(initialize())
+  async open(capabilities: ClientCapabilities = {}): Promise<Answer> {
+    const answer = await this.ask(initialize('init', capabilities))
     this.answers.pop()
     this.write({ jsonrpc: '2.0', method: 'notifications/initialized' })
     return answer
@@ -192,8 +201,8 @@ export function call(id: unknown, name: unknown, args?: unknown, meta?: unknown)
 }
 
 /** The first request of the old era. */
-export function initialize(id: unknown = 'init'): Record<string, unknown> {
-  return request(id, 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '0' } })
+export function initialize(id: unknown = 'init', capabilities: ClientCapabilities = {}): Record<string, unknown> {
+  return request(id, 'initialize', { protocolVersion: '2025-06-18', capabilities, clientInfo: { name: 'raw', version: '0' } })
 }
 
 /** What a request of the new era carries in `_meta`. */

@@ -1,3 +1,4 @@
+import { NO_CLIENT } from '../../src/adapters/mcp/client-ask.js'
 import type { ToolContext } from '../../src/adapters/mcp/tool.js'
 
 /** The context of a call of a tool, and what was told on the way. */
@@ -14,6 +15,7 @@ export function toolContext(): RecordedContext {
     runId: 'run',
     correlationId: 'correlation',
     log: () => {},
+    client: NO_CLIENT,
     abortSignal: abort.signal,
     progress: ({ message = '' }) => told.push(message),
     told,

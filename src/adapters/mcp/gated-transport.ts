@@ -25,6 +25,8 @@ import type { ToolLog } from './tool.js'
 
 /** Requests of one connection that wait for their answer at once. */
 const MAX_IN_FLIGHT = 1024
+/** Questions of the server to the client of one connection that wait for their answer at once. */
+const MAX_ASKED = 64
 
 /** Which versions are served: those with a handshake, those without, or both. */
 export type Eras = 'both' | 'legacy' | 'modern'
@@ -68,6 +70,8 @@ export class GatedTransport implements Transport {
   readonly #inner: Transport
   readonly #parts: GateParts
   readonly #inFlight = new Map<RequestId, InFlight>()
+  /** What the client was asked and has not answered. */
+  readonly #asked = new Set<unknown>()
   #state: LifecycleState = 'STARTING'
 
   constructor(inner: Transport, parts: GateParts) {
@@ -94,18 +98,36 @@ export class GatedTransport implements Transport {
     this.#inner.onclose = () => {
       this.#step('close')
       this.#inFlight.clear()
+      this.#asked.clear()
       this.onclose?.()
     }
     return this.#inner.start()
   }
 
   send(message: JSONRPCMessage, options?: TransportSendOptions): Promise<void> {
-    return this.#state === 'CLOSED' ? Promise.resolve() : this.#inner.send(this.#answered(message), options)
+    if (this.#state === 'CLOSED') return Promise.resolve()
+    if ('method' in message) return this.#tell(message, options)
+    return this.#inner.send(this.#answered(message), options)
+  }
+
+  /** What the client is asked is remembered until it answers or the server gives it up. */
+  async #tell(message: Extract<JSONRPCMessage, { readonly method: string }>, options?: TransportSendOptions): Promise<void> {
+    if (message.method === 'notifications/cancelled') this.#asked.delete(message.params?.['requestId'])
+    if (!('id' in message)) return await this.#inner.send(message, options)
+    if (this.#asked.size >= MAX_ASKED) throw new Error(`the client has not answered ${MAX_ASKED} questions`)
+    this.#asked.add(message.id)
+    try {
+      await this.#inner.send(message, options)
+    } catch (error) {
+      this.#asked.delete(message.id)
+      throw error
+    }
   }
 
   async close(): Promise<void> {
     this.#step('close')
     this.#inFlight.clear()
+    this.#asked.clear()
     await this.#inner.close()
   }
 
@@ -128,8 +150,14 @@ export class GatedTransport implements Transport {
     const read = readMessage(message)
     if (read.kind === 'fault') this.#refuse(read.fault, message)
     else if (read.kind === 'dropped') this.#parts.log('warn', 'dropped a message', { reason: read.reason })
-    else if (read.kind === 'response') this.onmessage?.(message, extra)
+    else if (read.kind === 'response') this.#responded(message, extra)
     else if (read.kind === 'notification' ? this.#notified(read) : this.#requested(read)) this.onmessage?.(message, extra)
+  }
+
+  /** Only what answers a question goes to the server. */
+  #responded(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
+    if ('id' in message && this.#asked.delete(message.id)) this.onmessage?.(message, extra)
+    else this.#parts.log('debug', 'dropped a message', { reason: 'not a response to any request' })
   }
 
   /** Does it go to the server? Nobody is answered here. */

@@ -41,10 +41,13 @@ export class HttpAnswer implements Exchange {
     this.#timer = setInterval(() => this.#write(': \n\n'), this.#options.keepAliveMs)
   }
 
-  note(message: unknown): void {
-    if (!this.#options.mayStream || this.#response.writableEnded) return
+  note(message: unknown): boolean {
+    if (!this.#options.mayStream || this.#response.writableEnded) return false
+    const event = eventOf(message)
     this.open()
-    if (this.#response.writableLength <= MAX_BUFFERED) this.#write(eventOf(message))
+    if (this.#response.writableLength > MAX_BUFFERED) return false
+    this.#write(event)
+    return true
   }
 
   answer(message: unknown): void {

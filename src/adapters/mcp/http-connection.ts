@@ -5,8 +5,8 @@ import type { ParamHeaders } from './param-headers.js'
 
 /** An HTTP request that waits for what the server says to it. */
 export interface Exchange {
-  /** What is told before the answer: progress, changes that were subscribed to. */
-  note(message: unknown): void
+  /** What is told before the answer: progress, changes that were subscribed to, questions. False when it cannot be told. */
+  note(message: unknown): boolean
   /** The answer. Nothing follows it. */
   answer(message: unknown): void
   /** There is nothing more to say, and was no one answer. */
@@ -17,6 +17,8 @@ interface Waiting {
   readonly exchange: Exchange
   /** As the client named it. */
   readonly id: RequestId
+  /** What the server asked its client in its course. */
+  asked?: RequestId[]
 }
 
 /**
@@ -60,16 +62,23 @@ export class HttpConnection implements Transport {
    */
   request(message: { readonly id: RequestId; readonly params?: unknown }, exchange: Exchange): () => void {
     const id = `request ${this.#next++}`
-    this.#waiting.set(id, { exchange, id: message.id })
+    const waiting: Waiting = { exchange, id: message.id }
+    this.#waiting.set(id, waiting)
     this.onmessage?.({ ...message, id } as unknown as JSONRPCMessage)
     return () => {
       if (!this.#waiting.delete(id)) return
+      for (const asked of waiting.asked ?? []) this.#unanswered(asked)
       const meta = isRecord(message.params) ? message.params['_meta'] : undefined
       if (!isRecord(meta) || !Object.hasOwn(meta, PROTOCOL_VERSION_META_KEY)) return void this.#left.set(id, message.id)
       // Without the same claim the gate would not let it pass.
       const params = { requestId: id, reason: 'the client hung up', _meta: meta }
       this.notify({ jsonrpc: '2.0', method: 'notifications/cancelled', params })
     }
+  }
+
+  /** Nobody is there any more who could answer: the server is told so, as if the client had refused. */
+  #unanswered(id: RequestId): void {
+    this.notify({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'the client hung up' } })
   }
 
   /** Gives a message that has no answer to the server. */
@@ -104,6 +113,7 @@ export class HttpConnection implements Transport {
     if ('method' in message) {
       const related = subscriptionOf(message) ?? options?.relatedRequestId
       const waiting = related === undefined ? undefined : this.#waiting.get(related)
+      if ('id' in message) return this.#ask(message, waiting)
       if (waiting !== undefined) waiting.exchange.note(withSubscription(message, waiting.id))
       else if (related === undefined) this.#listener?.note(message)
       return Promise.resolve()
@@ -113,6 +123,14 @@ export class HttpConnection implements Transport {
     if (waiting === undefined || message.id === undefined) return Promise.resolve()
     this.#waiting.delete(message.id)
     waiting.exchange.answer({ ...withSubscription(message, waiting.id), id: waiting.id })
+    return Promise.resolve()
+  }
+
+  /** A question goes to the client within the answer to its own request; nowhere else is it listening for one. */
+  #ask(message: { readonly id: RequestId }, waiting: Waiting | undefined): Promise<void> {
+    if (waiting?.exchange.note(message) !== true) return Promise.reject(new Error('the client cannot be asked: it reads no stream'))
+    waiting.asked ??= []
+    waiting.asked.push(message.id)
     return Promise.resolve()
   }
 

@@ -35,7 +35,8 @@ const STATUS: Readonly<Record<number, number>> = {
   [JSON_RPC.PARSE_ERROR]: 400,
   [JSON_RPC.INVALID_REQUEST]: 400,
   [JSON_RPC.UNSUPPORTED_VERSION]: 400,
-  [JSON_RPC.NOT_INITIALIZED]: 400
+  [JSON_RPC.NOT_INITIALIZED]: 400,
+  [JSON_RPC.MISSING_CAPABILITY]: 400
 }
 /** Of messages that claim a version: since 2026 a method that is not there is like a page that is not there. */
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }

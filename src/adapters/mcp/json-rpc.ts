@@ -11,7 +11,7 @@ const MAX_CORRELATION_ID = 128
 /** The versions that are served without a handshake. The SDK serves these, and tells nobody. */
 const UNSHAKEN_VERSIONS: readonly unknown[] = ['2026-07-28']
 /** Methods that these versions have no more, and whose params would be looked at otherwise. */
-const REMOVED: ReadonlySet<string> = new Set(['initialize', 'resources/subscribe', 'resources/unsubscribe'])
+const REMOVED: ReadonlySet<string> = new Set(['initialize', 'logging/setLevel', 'resources/subscribe', 'resources/unsubscribe'])
 
 /** Why a message is refused as such. */
 export interface MessageFault {
@@ -104,27 +104,39 @@ export function correlationIdOf(meta: unknown): string | null {
   return typeof id === 'string' && id.length > 0 && id.length <= MAX_CORRELATION_ID ? id : null
 }
 
-type Shape = 'text' | 'object' | 'texts' | 'info'
+/** Levels of log lines, the least first. */
+export const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const
+
+type Shape = 'text' | 'object' | 'texts' | 'info' | 'level' | 'ref' | 'argument' | 'given'
+
+/** What a client adds that was asked something before it is answered. */
+const ROUND = { inputResponses: 'object?', requestState: 'text?' } as const
 
 /** What each method takes; a `?` may be absent. The SDK would answer a wrong one as its own fault. */
 const PARAMS: Readonly<Record<string, Readonly<Record<string, Shape | `${Shape}?`>>>> = {
   initialize: { protocolVersion: 'text', capabilities: 'object', clientInfo: 'info' },
   'tools/list': { cursor: 'text?' },
-  'tools/call': { name: 'text', arguments: 'object?' },
+  'tools/call': { name: 'text', arguments: 'object?', ...ROUND },
   'resources/list': { cursor: 'text?' },
   'resources/templates/list': { cursor: 'text?' },
   'resources/read': { uri: 'text' },
   'resources/subscribe': { uri: 'text' },
   'resources/unsubscribe': { uri: 'text' },
   'prompts/list': { cursor: 'text?' },
-  'prompts/get': { name: 'text', arguments: 'texts?' }
+  'prompts/get': { name: 'text', arguments: 'texts?', ...ROUND },
+  'logging/setLevel': { level: 'level' },
+  'completion/complete': { ref: 'ref', argument: 'argument', context: 'given?' }
 }
 
 const WORDS: Readonly<Record<Shape, string>> = {
   text: 'must be a text',
   object: 'must be an object',
   texts: 'must be an object of texts',
-  info: 'must be an object with the texts name and version'
+  info: 'must be an object with the texts name and version',
+  level: `must be one of ${LOG_LEVELS.join(', ')}`,
+  ref: "must be an object with the type 'ref/prompt' and a text name, or 'ref/resource' and a text uri",
+  argument: 'must be an object with the texts name and value',
+  given: 'must be an object, its arguments an object of texts'
 }
 
 /** A member of the params of a method, as it is looked at. */
@@ -152,10 +164,24 @@ export function paramsFault(method: string, params: Readonly<Record<string, unkn
 
 function fits(value: unknown, shape: Shape): boolean {
   if (shape === 'text') return typeof value === 'string'
-  if (!isRecord(value)) return false
-  if (shape === 'texts') return Object.values(value).every((one) => typeof one === 'string')
-  return shape === 'object' || (typeof value['name'] === 'string' && typeof value['version'] === 'string')
+  if (shape === 'level') return LOG_LEVELS.includes(value as (typeof LOG_LEVELS)[number])
+  return isRecord(value) && OBJECTS[shape](value)
 }
+
+function hasTexts(value: Readonly<Record<string, unknown>>, keys: readonly string[] = Object.keys(value)): boolean {
+  return keys.every((key) => typeof value[key] === 'string')
+}
+
+const OBJECTS: Readonly<Record<Exclude<Shape, 'text' | 'level'>, (value: Readonly<Record<string, unknown>>) => boolean>> = {
+  object: () => true,
+  texts: (value) => hasTexts(value),
+  info: (value) => hasTexts(value, ['name', 'version']),
+  ref: (value) => hasTexts(value, [value['type'] === 'ref/prompt' ? 'name' : 'uri']) && REFS.includes(value['type']),
+  argument: (value) => hasTexts(value, ['name', 'value']),
+  given: ({ arguments: given }) => given === undefined || (isRecord(given) && hasTexts(given))
+}
+
+const REFS: readonly unknown[] = ['ref/prompt', 'ref/resource']
 
 /** An error response. Its `id` may be null, which the types of the SDK do not know. */
 export function errorResponse({ code, message, id, data }: MessageFault, correlationId: string): JSONRPCMessage {

@@ -3,6 +3,7 @@ import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentType } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
+import type { Complete } from './completing.js'
 import type { ResourceSource } from './resource-source.js'
 
 /** What the resources of the mesh need. */
@@ -47,6 +48,15 @@ export class MeshResources implements ResourceSource {
       { uriTemplate: `${DOCUMENTS}{name}`, name: 'shared document' },
       { uriTemplate: `${SWARMS}{id}`, name: 'results of a swarm', mimeType: JSON_TYPE }
     ]
+  }
+
+  /** Of every pattern the one variable: addresses of agents, names of documents, ids of swarms. */
+  readonly complete: Complete = async (pattern) => {
+    const { api } = this.#parts
+    if (pattern === `${AGENTS}{address}`) return (await api.call('agents.list', {})).agents.map((one) => one.address)
+    if (pattern === `${DOCUMENTS}{name}`) return (await api.call('documents.list', {})).documents.map((one) => one.name)
+    if (pattern === `${SWARMS}{id}`) return (await api.call('swarm.list', {})).swarms.map((one) => one.id)
+    return undefined
   }
 
   async read(uri: string): Promise<ReadResourceResult['contents'] | undefined> {

@@ -1,6 +1,7 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { NodeError } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
+import { joinComplete } from './completing.js'
 import type { ResourceSource } from './resource-source.js'
 
 /** A resource with its place. */
@@ -72,6 +73,7 @@ export function joinResources(sources: readonly ResourceSource[]): ResourceSourc
       }
       return undefined
     },
+    ...joinComplete(sources),
     onChange: (changed) => {
       const ends = sources.map((source) => source.onChange?.(changed))
       return () => {

@@ -1,4 +1,5 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
+import type { Complete } from './completing.js'
 
 /** Where resources come from: cards, documents, results of swarms, the audit log. */
 export interface ResourceSource {
@@ -6,6 +7,8 @@ export interface ResourceSource {
   list(): readonly Resource[] | Promise<readonly Resource[]>
   /** Patterns of the URIs that are too many to list. */
   templates?(): readonly ResourceTemplateType[] | Promise<readonly ResourceTemplateType[]>
+  /** Values for the variables of a pattern. */
+  readonly complete?: Complete
   /** undefined when there is none; what it throws is told to the client. */
   read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined>
   /** Calls back with null when `list` gives something else, with a URI when the content of that one changed; returns what ends it. */

@@ -1,11 +1,16 @@
 import { ProtocolError, ResourceNotFoundError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import type { Clock } from '../../kit/clock.js'
 import { asNodeError } from '../../kit/errors.js'
+import { ASKING, type Asked, Asking } from './asking.js'
+import { ClientAsk } from './client-ask.js'
+import { ClientLog } from './client-log.js'
+import { canComplete, serveCompletions } from './completions.js'
 import { correlationIdOf } from './json-rpc.js'
 import { pageOf } from './pages.js'
 import type { PromptSource } from './prompt-source.js'
 import { progressTo } from './progress.js'
 import { publishedTools } from './published-tools.js'
+import type { RequestStates } from './request-states.js'
 import type { ResourceManager } from './resource-limits.js'
 import type { ResourceSource } from './resource-source.js'
 import type { RunIds } from './run-ids.js'
@@ -32,6 +37,8 @@ export interface McpParts {
   readonly prompts?: PromptSource
   /** Shared by all servers of the process. */
   readonly limits: ResourceManager
+  /** Seals what handlers keep while their client is asked. */
+  readonly states: RequestStates
   /** `tools.defaultTimeoutMs`. */
   readonly defaultTimeoutMs: number
   /** Told how each call of a tool ended. */
@@ -46,36 +53,45 @@ export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern'): Serv
     {
       capabilities: {
         tools: { listChanged: true },
+        logging: {},
+        ...(canComplete(parts) ? { completions: {} } : {}),
         ...(resources === undefined ? {} : { resources: { listChanged: true, subscribe: true } }),
         ...(prompts === undefined ? {} : { prompts: { listChanged: true } })
       },
-      ...(instructions === undefined ? {} : { instructions })
+      ...(instructions === undefined ? {} : { instructions }),
+      inputRequired: ASKING
     }
   )
-  serveTools(server, parts)
+  const asking = new Asking(server, { states: parts.states, era })
+  serveTools(server, parts, { asking, log: new ClientLog(server, era) })
   const subscribed = new Set<string>()
   if (resources !== undefined) serveResources(server, resources, subscribed)
-  if (prompts !== undefined) servePrompts(server, prompts)
+  if (prompts !== undefined) servePrompts(server, prompts, asking)
+  if (canComplete(parts)) serveCompletions(server, { prompts, resources, told })
   tellChanges(server, parts, { era, subscribed })
   return server
 }
 
-function serveTools(server: Server, parts: McpParts): void {
+function serveTools(server: Server, parts: McpParts, { asking, log }: { readonly asking: Asking; readonly log: ClientLog }): void {
   const pipeline = new ToolPipeline(parts)
   const published = publishedTools(parts.tools)
   server.setRequestHandler('tools/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await published(), params?.cursor)
     return nextCursor === undefined ? { tools: items } : { tools: items, nextCursor }
   })
-  server.setRequestHandler('tools/call', ({ params }, context) => {
+  server.setRequestHandler('tools/call', async ({ params: { name, arguments: args = {} } }, context) => {
     const { signal, _meta: meta } = context.mcpReq
-    return pipeline.call({
-      name: params.name,
-      args: params.arguments ?? {},
+    const about: Asked = ['tools/call', name, args]
+    const answer = await pipeline.call({
+      name,
+      args,
       correlationId: correlationIdOf(meta),
       signal,
-      progress: progressTo(context)
+      progress: progressTo(context),
+      tell: log.of(context),
+      client: asking.client(context, about)
     })
+    return answer instanceof ClientAsk ? asking.ask(answer, about) : answer
   })
 }
 
@@ -103,15 +119,16 @@ function serveResources(server: Server, source: ResourceSource, subscribed: Set<
   })
 }
 
-function servePrompts(server: Server, source: PromptSource): void {
+function servePrompts(server: Server, source: PromptSource, asking: Asking): void {
   server.setRequestHandler('prompts/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
     return nextCursor === undefined ? { prompts: items } : { prompts: items, nextCursor }
   })
-  server.setRequestHandler('prompts/get', async ({ params }, { mcpReq }: ServerContext) => {
-    const prompt = await told(source.get(params.name, params.arguments ?? {}, mcpReq.signal))
-    if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(params.name)}`)
-    return prompt
+  server.setRequestHandler('prompts/get', async ({ params: { name, arguments: args = {} } }, context: ServerContext) => {
+    const about: Asked = ['prompts/get', name, args]
+    const prompt = await told(source.get(name, args, { signal: context.mcpReq.signal, client: asking.client(context, about) }))
+    if (prompt === undefined) throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `there is no prompt ${JSON.stringify(name)}`)
+    return prompt instanceof ClientAsk ? asking.ask(prompt, about) : prompt
   })
 }
 
@@ -120,6 +137,7 @@ async function told<T>(given: T | Promise<T>): Promise<T> {
   try {
     return await given
   } catch (error) {
+    if (error instanceof ProtocolError) throw error
     const structured = structuredErrorOf(error)
     const isTheirs = structured.code !== 'INTERNAL'
     throw new ProtocolError(isTheirs ? JSON_RPC.INVALID_PARAMS : JSON_RPC.INTERNAL_ERROR, asNodeError(error).message, structured)

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Clock } from '../../kit/clock.js'
@@ -24,6 +25,7 @@ import { joinPrompts, type PromptSource } from './prompt-source.js'
 import { ResourceManager } from './resource-limits.js'
 import { joinResources, ResourceRegistry } from './resource-registry.js'
 import type { ResourceSource } from './resource-source.js'
+import { RequestStates } from './request-states.js'
 import type { RunIds } from './run-ids.js'
 import { uuidRunIds } from './run-ids.js'
 import { type ServedConnection, serveMcp } from './serve.js'
@@ -66,6 +68,8 @@ export interface McpServiceParts {
   readonly toJson: (value: unknown) => unknown
   readonly log: ToolLog
   readonly ids?: RunIds
+  /** 32 bytes that seal what clients carry for handlers; absent: new ones. */
+  readonly stateKey?: Uint8Array
   apiFor(principal: Principal): NodeApi
   /** The newest lines of the audit log. */
   readonly audit: () => Promise<readonly unknown[]>
@@ -95,12 +99,14 @@ export class McpService {
   readonly #connections = new Set<ServedConnection>()
   readonly #http: McpHttp
   readonly #ids: RunIds
+  readonly #stateKey: Uint8Array
   #isClosed = false
 
   constructor(parts: McpServiceParts) {
     const { settings, clock } = parts
     this.#parts = parts
     this.#ids = parts.ids ?? uuidRunIds()
+    this.#stateKey = parts.stateKey ?? randomBytes(32)
     this.#meter = startProcessMeter(clock)
     this.#http = new McpHttp({ clock, newId: () => this.#ids.connectionCorrelationId(), connect: (principal) => this.#connect(principal) })
     this.#limits = new ResourceManager(
@@ -145,6 +151,7 @@ export class McpService {
       ids: this.#ids,
       log,
       limits: this.#limits,
+      states: new RequestStates({ key: this.#stateKey, clock, caller: offer.key }),
       defaultTimeoutMs: settings.tools.defaultTimeoutMs,
       maxPayloadBytes: settings.tools.maxPayloadBytes,
       eras: settings.mcp.eras,

@@ -30,7 +30,9 @@ export const JSON_RPC = {
   /** Of messages without a version claim only; `data.code` says NOT_INITIALIZED. */
   NOT_INITIALIZED: -32_002,
   /** Of MCP 2026-07-28: the message claims a version that is not served. */
-  UNSUPPORTED_VERSION: -32_022
+  UNSUPPORTED_VERSION: -32_022,
+  /** Of MCP 2026-07-28: the client has not declared what answering would take. */
+  MISSING_CAPABILITY: -32_021
 } as const
 
 /** Longest message of an error that a caller is told, in characters. */

@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
+import { NO_CLIENT, type ClientAsk, type ClientSide } from './client-ask.js'
 import { Deadlines } from './deadlines.js'
 import type { ReleaseSlot, ResourceManager } from './resource-limits.js'
 import type { RunIds } from './run-ids.js'
@@ -22,7 +23,17 @@ export interface ToolCall {
   /** Aborts when the client cancels and when the connection ends: nobody waits any more. */
   readonly signal: AbortSignal
   readonly progress: ToolContext['progress']
+  /** Tells the client lines of the handler's log; absent when it asked for none. */
+  readonly tell?: ClientTell | undefined
+  /** What a handler may ask; absent: nothing. */
+  readonly client?: ClientSide
 }
+
+/** How a call is answered: at last, or with questions to its client. */
+export type ToolAnswer = CallToolResult | ClientAsk
+
+/** Tells a client one line of a log. */
+export type ClientTell = (level: Parameters<ToolLog>[0], message: string) => void
 
 /** What a pipeline is made of. */
 export interface PipelineParts {
@@ -58,7 +69,7 @@ export class ToolPipeline {
   }
 
   /** The answer to a call. Never rejects: what goes wrong is a result with `isError`. */
-  async call(call: ToolCall): Promise<CallToolResult> {
+  async call(call: ToolCall): Promise<ToolAnswer> {
     const { ids, clock, tools, limits } = this.#parts
     const correlationId = call.correlationId ?? ids.correlationId()
     const run: Run = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
@@ -92,7 +103,7 @@ export class ToolPipeline {
   }
 
   /** A handler that runs holds its slot until it ends, however late. */
-  #checked(run: Run, tool: RegisteredTool, release: ReleaseSlot): CallToolResult | Promise<CallToolResult> {
+  #checked(run: Run, tool: RegisteredTool, release: ReleaseSlot): ToolAnswer | Promise<ToolAnswer> {
     try {
       const [first, ...others] = tool.validator(run.call.args)
       if (first === undefined) return this.#execute(run, tool, release)
@@ -106,7 +117,7 @@ export class ToolPipeline {
   }
 
   /** Resolves when the handler ends or at the deadline, whichever is first. */
-  #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<CallToolResult> {
+  #execute(run: Run, tool: RegisteredTool, release: ReleaseSlot): Promise<ToolAnswer> {
     const { defaultTimeoutMs } = this.#parts
     const { signal } = run.call
     const own = new RunSignal(signal)
@@ -144,7 +155,11 @@ export class ToolPipeline {
       get abortSignal() {
         return own.signal
       },
-      log: (level, message, fields) => this.#parts.log(level, message, { ...fields, tool: run.tool, runId, correlationId }),
+      client: call.client ?? NO_CLIENT,
+      log: (level, message, fields) => {
+        this.#parts.log(level, message, { ...fields, tool: run.tool, runId, correlationId })
+        if (isOpen()) call.tell?.(level, message)
+      },
       progress: (report) => {
         if (isOpen()) call.progress(report)
       }
@@ -152,7 +167,7 @@ export class ToolPipeline {
   }
 
   /** The handler ended: in time, late, or when nobody waited any more. Only the first is answered. */
-  #ended(run: Run, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): CallToolResult {
+  #ended(run: Run, ended: WrappedResult | StructuredError, { isLate, isAlone }: { isLate: boolean; isAlone: boolean }): ToolAnswer {
     const error = 'code' in ended ? ended : ended.error
     const hasThrown = 'code' in ended && ended.details?.['reason'] !== 'result_not_serializable'
     const gone: ToolOutcome = hasThrown ? 'aborted' : 'disconnected_completed'

@@ -1,5 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
 import { isRecord } from '../../kit/json.js'
+import { ClientAsk } from './client-ask.js'
 import { createError, type StructuredError } from './structured-error.js'
 import type { ToolDefinition } from './tool.js'
 
@@ -19,7 +20,7 @@ export function mcpContent(result: CallToolResult): McpContent {
 
 /** What a call ended with, in the form of the protocol. */
 export interface WrappedResult {
-  readonly result: CallToolResult
+  readonly result: CallToolResult | ClientAsk
   /** null when it succeeded. */
   readonly error: StructuredError | null
   /** JSON text of the result, for the record. */
@@ -30,9 +31,10 @@ const NOT_SERIALIZABLE = createError('INTERNAL', 'Result not serializable', { re
 
 /**
  * A handler's result in the form of the protocol: its JSON as text, `undefined` as null; also structured when the tool has an output
- * schema and the result is an object; content of the protocol as it is.
+ * schema and the result is an object; content of the protocol, and questions to the client, as they are.
  */
 export function wrapResult(result: unknown, definition: ToolDefinition): WrappedResult | StructuredError {
+  if (result instanceof ClientAsk) return { result, error: null, json: JSON.stringify({ inputRequests: result.requests }) }
   const value = result instanceof McpContent ? result.result : result === undefined ? null : result
   const json = jsonOf(value)
   if (json === null) return NOT_SERIALIZABLE

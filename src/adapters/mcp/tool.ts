@@ -1,3 +1,5 @@
+import type { ClientSide } from './client-ask.js'
+
 /** A JSON Schema whose root is an object. */
 export type ObjectSchema = Readonly<Record<string, unknown>>
 
@@ -15,7 +17,7 @@ export interface ToolDefinition {
   readonly source?: string
 }
 
-/** A line of a tool in the log of the node; its correlation and run ids are added. */
+/** A line of a tool in the log of the node; its correlation and run ids are added. A client that asked for its level is told it, too. */
 export type ToolLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
 
 /** What a handler may use (spec mcp-runtime, ToolContext). */
@@ -27,6 +29,8 @@ export interface ToolContext {
   readonly abortSignal: AbortSignal
   /** Tells the client how far it is; nothing when the client did not ask for it. */
   progress(report: { readonly progress: number; readonly total?: number; readonly message?: string }): void
+  /** What the client takes and says beside the arguments: to ask it something, return `askClient(...)`. */
+  readonly client: ClientSide
 }
 
 /** Runs a tool. What it throws becomes a tool error; its result must be JSON, `undefined` counts as null. */

@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
 import { type ClientToolParts, mcpClientTool, ToolExecutionError } from '../../../src/adapters/mcp/client-tool.js'
+import { NO_CLIENT } from '../../../src/adapters/mcp/client-ask.js'
 import type { ToolContext } from '../../../src/adapters/mcp/tool.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { httpServer } from '../../support/mcp/imported-http-server.js'
@@ -10,6 +11,7 @@ const CONTEXT: ToolContext = {
   runId: 'run',
   correlationId: 'thread',
   log: () => {},
+  client: NO_CLIENT,
   abortSignal: new AbortController().signal,
   progress: () => {}
 }

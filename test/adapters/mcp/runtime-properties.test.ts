@@ -34,7 +34,7 @@ test('Feature: mcp-runtime, Property 1: Initialization Response Completeness', a
     return await using(t, scene, async (client) => {
       const { result } = await client.open()
       const { capabilities, serverInfo } = result as { capabilities: object; serverInfo: { name: string; version: string } }
-      const wanted = ['tools', ...(hasResources ? ['resources'] : []), ...(hasPrompts ? ['prompts'] : [])]
+      const wanted = ['logging', 'tools', ...(hasResources ? ['resources'] : []), ...(hasPrompts ? ['prompts'] : [])]
       const isComplete = serverInfo.name === name && serverInfo.version === version
       return isComplete && JSON.stringify(Object.keys(capabilities).sort()) === JSON.stringify(wanted.sort())
     })
