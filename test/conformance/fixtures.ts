@@ -4,6 +4,7 @@ import type { McpServiceParts } from '../../src/adapters/mcp/service.js'
 import type { ToolHandler } from '../../src/adapters/mcp/tool.js'
 import { ToolRegistry } from '../../src/adapters/mcp/tool-registry.js'
 import { mcpContent } from '../../src/adapters/mcp/tool-result.js'
+import { askingTools } from './asking.js'
 import { fixturePrompts } from './prompts.js'
 import { fixtureResources } from './resources.js'
 import { PIXEL, SILENCE } from './media.js'
@@ -74,16 +75,15 @@ const withProgress: ToolHandler = async (_args, { progress }) => {
   return mcpContent({ content: [{ type: 'text', text: 'done' }] })
 }
 
-/** Its lines go to the log of the node; a client that named no level must not be told of them. */
+/** Its lines go to the log of the node, and to a client that named a level; no other must be told of them. */
 const withLogLines: ToolHandler = (_args, { log }) => {
   for (const line of ['Tool execution started', 'Tool processing data', 'Tool execution completed']) log('info', line)
   return Promise.resolve(mcpContent({ content: [TEXT] }))
 }
 
 /**
- * What the official conformance runner looks for on a server, so far as this one offers it: tools, resources and prompts under
- * the runner's names, through the registries that the node uses itself. The tools that a server runs to be asked things back
- * (sampling, elicitation, roots) are not here: the runtime does not ask its clients.
+ * What the official conformance runner looks for on a server: tools, resources and prompts under the runner's names, through the
+ * registries that the node uses itself.
  */
 export function conformanceFixtures(): NonNullable<McpServiceParts['more']> {
   const tools = new ToolRegistry(createSchemaCompiler())
@@ -91,6 +91,7 @@ export function conformanceFixtures(): NonNullable<McpServiceParts['more']> {
     tools.register({ name, description: `a fixture of the conformance tests: ${name}`, inputSchema }, handler)
   for (const [name, content] of Object.entries(CONSTANT)) register(name, () => Promise.resolve(mcpContent({ content })))
   const prompts = fixturePrompts()
+  for (const [name, handler] of Object.entries(askingTools())) register(name, handler)
   register('test_tool_with_progress', withProgress)
   register('test_tool_with_logging', withLogLines)
   register('test_logging_tool', withLogLines)

@@ -1,6 +1,8 @@
 import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import type { PromptSource } from '../../src/adapters/mcp/prompt-source.js'
+import { askClient, type ClientAsk, type ClientSide } from '../../src/adapters/mcp/client-ask.js'
 import { Emitter } from '../../src/kit/events.js'
+import { form } from './asking.js'
 import { PIXEL } from './media.js'
 
 type Content = GetPromptResult['messages'][number]['content']
@@ -31,6 +33,10 @@ const FIXTURES: Readonly<Record<string, Fixture>> = {
   ]
 }
 
+const ASKING = 'test_input_required_result_prompt'
+/** Values of arguments. */
+const VALUES: Readonly<Record<string, readonly string[]>> = { arg1: ['paris', 'park', 'party', 'rome'], arg2: [] }
+
 /** Prompts that the official runner gets. `change` adds one more, or takes it away again. */
 export function fixturePrompts(): PromptSource & { change(): void } {
   const changes = new Emitter<null>(() => {})
@@ -38,20 +44,32 @@ export function fixturePrompts(): PromptSource & { change(): void } {
   return {
     list: () => [
       ...Object.entries(FIXTURES).map(([name, [description, args]]) => promptOf(name, description, args)),
+      promptOf(ASKING, 'asks for a context', []),
       ...(hasMore ? [promptOf('test_passing_prompt', 'comes and goes', [])] : [])
     ],
-    get: (name, given) => {
+    get: (name, given, { client }) => {
+      if (name === ASKING) return Promise.resolve(asked(client))
       const fixture = Object.hasOwn(FIXTURES, name) ? FIXTURES[name] : undefined
       if (fixture === undefined) return Promise.resolve(undefined)
       const [description, , contents] = fixture
       return Promise.resolve({ description, messages: contents(given).map((content) => ({ role: 'user', content })) })
     },
+    complete: (name, { argument }) => Promise.resolve(name === 'test_prompt_with_arguments' ? VALUES[argument] : undefined),
     onChange: (changed) => changes.on(() => changed()),
     change: () => {
       hasMore = !hasMore
       changes.emit(null)
     }
   }
+}
+
+/** Asks for a context, then is filled in with it. */
+function asked(client: ClientSide): GetPromptResult | ClientAsk {
+  const said = client.answer('user_context')
+  if (said?.kind !== 'elicit')
+    return askClient({ user_context: form('What context should the prompt use?', { context: { type: 'string' } }) })
+  const text = `Context: ${String(said.content?.['context'])}`
+  return { messages: [{ role: 'user', content: { type: 'text', text } }] }
 }
 
 function promptOf(name: string, description: string, args: readonly string[]): Prompt {

@@ -1,9 +1,24 @@
 import http from 'node:http'
 import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
-import { Client, type ProgressCallback, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import {
+  Client,
+  type ClientCapabilities,
+  type CreateMessageRequestParams,
+  type CreateMessageResult,
+  type ElicitResult,
+  type ListRootsResult,
+  type ProgressCallback,
+  StreamableHTTPClientTransport
+} from '@modelcontextprotocol/client'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import {
+  CreateMessageRequestSchema,
+  ElicitRequestSchema,
+  ListRootsRequestSchema,
+  LoggingMessageNotificationSchema
+} from '@modelcontextprotocol/sdk/types.js'
 import { serveConformance } from './endpoint.js'
 import { PIXEL, SILENCE } from './media.js'
 
@@ -13,13 +28,58 @@ async function endpoint(t: Assert): Promise<URL> {
   return url
 }
 
+/** A client that takes every question. */
+const QUESTIONS = { elicitation: {}, sampling: {}, roots: {} } as const
+/** What it is asked, in this order, by the tools that ask more than one thing. */
+const ASKED_AT_ONCE = ['What is your name?', 'Generate a greeting', 'roots']
+const ASKED_LAST = ['Step 2: What is your favorite color?', 'roots', 'What context should the prompt use?']
+
+/** Lets a client answer every question. Returns what it was asked. */
+function answering(client: Client | OldClient): readonly string[] {
+  const asked: string[] = []
+  const form = ({ message }: { readonly message: string }): ElicitResult => {
+    asked.push(message)
+    return { action: 'accept', content: { name: 'Ada', context: 'a test' } }
+  }
+  const sample = ({ messages }: CreateMessageRequestParams): CreateMessageResult => {
+    asked.push((messages[0].content as { readonly text: string }).text)
+    return { role: 'assistant', model: 'test', content: { type: 'text', text: 'a sample' } }
+  }
+  const roots = (): ListRootsResult => {
+    asked.push('roots')
+    return { roots: [{ uri: 'file:///home' }] }
+  }
+  if (client instanceof Client) {
+    client.setRequestHandler('elicitation/create', ({ params }) => form(params))
+    client.setRequestHandler('sampling/createMessage', ({ params }) => sample(params))
+    client.setRequestHandler('roots/list', roots)
+  } else {
+    client.setRequestHandler(ElicitRequestSchema, ({ params }) => form(params))
+    client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => sample(params as CreateMessageRequestParams))
+    client.setRequestHandler(ListRootsRequestSchema, roots)
+  }
+  return asked
+}
+
+/** The lines that a client is told from now on. */
+function linesOf(client: Client | OldClient): readonly unknown[] {
+  const told: unknown[] = []
+  if (client instanceof Client) client.setNotificationHandler('notifications/message', ({ params }) => void told.push(params.data))
+  else client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => void told.push(params.data))
+  return told
+}
+
 /** A client of the newest version of the protocol, one of the last with a handshake, and one of the SDK before. */
-async function clients(t: Assert, url: URL): Promise<{ readonly newest: Client; readonly all: readonly (Client | OldClient)[] }> {
-  const newest = new Client({ name: 'newest', version: '1' }, { versionNegotiation: { mode: 'auto' } })
-  const shaken = new Client({ name: 'shaken', version: '1' })
+async function clients(
+  t: Assert,
+  url: URL,
+  capabilities: ClientCapabilities = {}
+): Promise<{ readonly newest: Client; readonly all: readonly (Client | OldClient)[] }> {
+  const newest = new Client({ name: 'newest', version: '1' }, { capabilities, versionNegotiation: { mode: 'auto' } })
+  const shaken = new Client({ name: 'shaken', version: '1' }, { capabilities })
   await newest.connect(new StreamableHTTPClientTransport(url))
   await shaken.connect(new StreamableHTTPClientTransport(url))
-  const old = new OldClient({ name: 'old', version: '1' })
+  const old = new OldClient({ name: 'old', version: '1' }, { capabilities: { ...capabilities } })
   await old.connect(new OldTransport(url))
   t.is(newest.getNegotiatedProtocolVersion(), '2026-07-28')
   const all = [newest, shaken, old]
@@ -111,7 +171,7 @@ test('the resources and prompts that the official runner reads are there', async
     t.alike(data, { id: '123', templateTest: true, data: 'Data for ID: 123' })
     await t.exception(() => client.readResource({ uri: 'test://nothing' }), /not found/i)
     const { prompts } = await client.listPrompts()
-    t.is(prompts.filter(({ name }) => name.startsWith('test_')).length, 4)
+    t.is(prompts.filter(({ name }) => name.startsWith('test_')).length, 5)
     const messages = async (name: string, args?: Record<string, string>): Promise<readonly unknown[]> =>
       (await client.getPrompt({ name, ...(args === undefined ? {} : { arguments: args }) })).messages.map(({ content }) => content)
     t.alike(await messages('test_simple_prompt'), [{ type: 'text', text: 'This is a simple prompt for testing.' }])
@@ -161,15 +221,70 @@ test('arguments that a client repeats in headers are served; headers that say so
   t.is(await statusOf(url, body, { 'mcp-param-region': 'eu', 'mcp-name': 'test_param_headers' }), 200)
 })
 
-test('what the runtime does not offer is neither announced nor answered', async (t: Assert) => {
+test('every client that takes questions is asked by the tools and the prompt that ask', async (t: Assert) => {
+  const { all } = await clients(t, await endpoint(t), QUESTIONS)
+  for (const client of all) {
+    const asked = answering(client)
+    const said = async (name: string, args: Record<string, unknown> = {}): Promise<string> =>
+      JSON.stringify(await call(client, name, { args }))
+    t.ok((await said('test_sampling', { prompt: 'a joke' })).includes('a sample'))
+    t.ok((await said('test_elicitation', { message: 'who?' })).includes('Ada'))
+    t.ok((await said('test_elicitation_sep1034_defaults')).includes('Ada'))
+    t.ok((await said('test_elicitation_sep1330_enums')).includes('Ada'))
+    t.ok((await said('test_input_required_result_multiple_inputs')).includes('state-ok'))
+    t.ok((await said('test_input_required_result_multi_round')).includes('Ada'))
+    t.ok((await said('test_input_required_result_list_roots')).includes('file:///home'))
+    const { messages } = await client.getPrompt({ name: 'test_input_required_result_prompt' })
+    t.alike(messages[0].content, { type: 'text', text: 'Context: a test' })
+    t.alike(asked, ['a joke', 'who?', 'Check these', 'Choose', ...ASKED_AT_ONCE, 'Step 1: What is your name?', ...ASKED_LAST])
+  }
+})
+
+test('a client that takes no questions is asked none, and told so', async (t: Assert) => {
+  const url = await endpoint(t)
+  const { newest, all } = await clients(t, url)
+  for (const client of all) {
+    const capabilities = Object.keys(client.getServerCapabilities() ?? {}).sort()
+    t.alike(capabilities, ['completions', 'logging', 'prompts', 'resources', 'tools'])
+    if (client !== newest) t.ok((await call(client, 'test_elicitation', { args: { message: 'who?' } })).isError)
+  }
+  await t.exception(() => call(newest, 'test_elicitation', { args: { message: 'who?' } }), /elicitation/)
+  const name = 'test_missing_capability'
+  t.is(await statusOf(url, callOf(name, {}), { 'mcp-name': name }), 400)
+})
+
+test('lines of a tool are told to a client that asked for them, and to no other', async (t: Assert) => {
   const { newest, all } = await clients(t, await endpoint(t))
-  for (const client of all) t.alike(Object.keys(client.getServerCapabilities() ?? {}).sort(), ['prompts', 'resources', 'tools'])
-  const told: unknown[] = []
-  newest.setNotificationHandler('notifications/message', (one) => void told.push(one))
-  await call(newest, 'test_tool_with_logging')
-  t.alike(told, [], 'lines of a tool go to the log of the node')
-  const { tools } = await newest.listTools()
-  t.absent(tools.some(({ name }) => /^test_(sampling|elicitation|input_required)/.test(name)))
+  for (const client of all) {
+    const told = linesOf(client)
+    await call(client, 'test_tool_with_logging')
+    t.alike(told, [])
+    if (client === newest) continue
+    await client.setLoggingLevel('info')
+    await call(client, 'test_tool_with_logging')
+    t.alike(told, ['Tool execution started', 'Tool processing data', 'Tool execution completed'])
+  }
+})
+
+test('arguments of prompts are completed for every client', async (t: Assert) => {
+  const { all } = await clients(t, await endpoint(t))
+  for (const client of all) {
+    const ref = { type: 'ref/prompt', name: 'test_prompt_with_arguments' } as const
+    const { completion } = await client.complete({ ref, argument: { name: 'arg1', value: 'par' } })
+    t.alike(completion, { values: ['paris', 'park', 'party'], total: 3, hasMore: false })
+  }
+})
+
+test('a client with a handshake that reads no stream is not asked, and need not wait', async (t: Assert) => {
+  const url = await endpoint(t)
+  const initialize = { protocolVersion: '2025-11-25', capabilities: QUESTIONS, clientInfo: { name: 'raw', version: '1' } }
+  const json = { accept: 'application/json' }
+  const { headers } = await post(url, { jsonrpc: '2.0', id: 1, method: 'initialize', params: initialize }, json)
+  const session = { ...json, 'mcp-session-id': String(headers['mcp-session-id']) }
+  await post(url, { jsonrpc: '2.0', method: 'notifications/initialized' }, session)
+  const params = { name: 'test_elicitation', arguments: { message: 'who?' } }
+  const { body } = await post(url, { jsonrpc: '2.0', id: 2, method: 'tools/call', params }, session)
+  t.ok(body.includes('"isError":true') && body.includes('reads no stream'), body)
 })
 
 test('a page that reached the endpoint by a name of its own is refused', async (t: Assert) => {
@@ -189,10 +304,20 @@ function callOf(name: string, args: Record<string, unknown>): unknown {
 
 /** Sends one call of the newest version by hand. */
 async function statusOf(url: URL, body: unknown, headers: Readonly<Record<string, string>>): Promise<number | undefined> {
-  const standard = { 'content-type': 'application/json', 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call' }
-  const request = http.request(url, { method: 'POST', agent: false, headers: { ...standard, ...headers } })
-  request.end(JSON.stringify(body))
+  return (await post(url, body, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', ...headers })).status
+}
+
+interface Posted {
+  readonly status: number | undefined
+  readonly headers: http.IncomingHttpHeaders
+  readonly body: string
+}
+
+/** Sends a message by hand. */
+async function post(url: URL, message: unknown, headers: Readonly<Record<string, string>>): Promise<Posted> {
+  const request = http.request(url, { method: 'POST', agent: false, headers: { 'content-type': 'application/json', ...headers } })
+  request.end(JSON.stringify(message))
   const [response] = (await once(request, 'response')) as [http.IncomingMessage]
-  response.resume()
-  return response.statusCode
+  const body = Buffer.concat((await response.toArray()) as Buffer[]).toString()
+  return { status: response.statusCode, headers: response.headers, body }
 }
