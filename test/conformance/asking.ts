@@ -14,8 +14,8 @@ export function form(message: string, properties: FormProperties, required = Obj
   return { method: 'elicitation/create', params: { message, requestedSchema: { type: 'object', properties, required } } }
 }
 
-function sampling(text: string, maxTokens = 100): ClientRequest {
-  return { method: 'sampling/createMessage', params: { messages: [{ role: 'user', content: { type: 'text', text } }], maxTokens } }
+function sampling(asked: string, maxTokens = 100): ClientRequest {
+  return { method: 'sampling/createMessage', params: { messages: [{ role: 'user', content: { type: 'text', text: asked } }], maxTokens } }
 }
 
 const ROOTS: ClientRequest = { method: 'roots/list', params: {} }

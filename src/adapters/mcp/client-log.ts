@@ -33,6 +33,7 @@ export class ClientLog {
   of({ mcpReq }: ServerContext): ClientTell | undefined {
     const envelope: Readonly<Record<string, unknown>> | undefined = mcpReq.envelope
     const named = this.#era === 'modern' ? envelope?.[LOG_LEVEL_META_KEY] : this.#level
+    if (named === undefined) return undefined
     const least = LOG_LEVELS.indexOf(named as LoggingLevel)
     if (least === -1) return undefined
     let onTheWay = 0

@@ -1,6 +1,7 @@
 import type {
   JSONRPCErrorResponse,
   JSONRPCMessage,
+  JSONRPCResponse,
   MessageExtraInfo,
   RequestId,
   Transport,
@@ -228,8 +229,7 @@ export class GatedTransport implements Transport {
   }
 
   /** What the server answers: errors get a correlation id. */
-  #answered(message: JSONRPCMessage): JSONRPCMessage {
-    if ('method' in message) return message
+  #answered(message: JSONRPCResponse): JSONRPCMessage {
     const { id } = message
     const request = id === undefined ? undefined : this.#inFlight.get(id)
     if (id !== undefined) this.#inFlight.delete(id)

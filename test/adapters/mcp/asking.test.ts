@@ -146,7 +146,7 @@ test('what a client carries is refused when it is forged, of another call or old
   t.is(await refused(6, 'one', { arguments: { a: 1, b: 2 }, inputResponses: null }), -32_602)
   t.alike(runs, [undefined], 'nothing ran')
   const done = await client.ask(round(7, 'one', { arguments: { b: 2, a: 1 }, requestState }))
-  t.is(payloadOf(done) as unknown, 'done')
+  t.is(payloadOf(done), 'done')
   scene.clock.advance(STATE_TTL_MS + 1)
   t.is(await refused(8, 'one', { arguments: { a: 1, b: 2 }, requestState }), -32_602)
 })
@@ -161,7 +161,7 @@ test('answers that are none count as none, and names that were not asked are ign
     t.is(result?.['resultType'], 'input_required', JSON.stringify(inputResponses))
   }
   const inputResponses = { name: { action: 'decline' }, other: { action: 'accept' } }
-  t.is(payloadOf(await client.ask(round(99, 'asks', { inputResponses }))) as unknown, 'done')
+  t.is(payloadOf(await client.ask(round(99, 'asks', { inputResponses }))), 'done')
 })
 
 test('a client is asked no more than it can be expected to answer', async (t: Assert) => {
@@ -185,7 +185,7 @@ test('a client is asked no more than it can be expected to answer', async (t: As
   // Answers make room again.
   const answers = client.answers.length
   for (const { id } of asked.slice(0, 8)) client.write({ jsonrpc: '2.0', id, result: { action: 'decline' } })
-  t.is(payloadOf((await client.heard(answers + 1))[answers]) as unknown, 'done')
+  t.is(payloadOf((await client.heard(answers + 1))[answers]), 'done')
   client.write(call('again', 'asks'))
   t.is((await client.notified(72)).length >= 72, true)
 })
@@ -209,7 +209,7 @@ test('a question ends with the call: canceled, its client is told, and its slot 
   client.write({ jsonrpc: '2.0', id: again.id, result: { action: 'accept', content: { name: 'x' } } })
   const [answer] = await client.heard(1)
   t.is(answer.id, 'second')
-  t.is(payloadOf(answer) as unknown, 'done')
+  t.is(payloadOf(answer), 'done')
 })
 
 test('the arguments of a tool are checked in every round', async (t: Assert) => {

@@ -58,7 +58,7 @@ test('a level that is none is refused', async (t: Assert) => {
   const client = chatty().connect(t)
   await client.open()
   for (const params of [{}, { level: 'loud' }, { level: 3 }, undefined]) {
-    t.is((await client.ask(request(`${JSON.stringify(params)}`, 'logging/setLevel', params))).error?.code, -32_602)
+    t.is((await client.ask(request(JSON.stringify(params ?? null), 'logging/setLevel', params))).error?.code, -32_602)
   }
   await client.ask(call('call', 'chat'))
   t.alike(client.told, [])

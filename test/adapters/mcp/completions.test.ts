@@ -65,7 +65,9 @@ test('where nothing completes, completion is neither announced nor answered', as
   const resources: ResourceSource = { list: () => [], read: () => Promise.resolve(undefined) }
   const client = new McpScene({ resources: joinResources([resources]) }).connect(t)
   const { result } = await client.open()
-  t.absent((result?.['capabilities'] as Record<string, unknown>)['completions'])
+  const capabilities = result?.['capabilities'] as Record<string, unknown> | undefined
+  t.absent(capabilities?.['completions'])
+  t.ok(capabilities?.['resources'])
   const params = { ref: { type: 'ref/prompt', name: 'a' }, argument: { name: 'a', value: '' } }
   t.is((await client.ask(request(1, 'completion/complete', params))).error?.code, -32_601)
 })

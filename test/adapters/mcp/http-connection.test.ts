@@ -21,7 +21,7 @@ function exchange({ takes = true } = {}): Exchange & { readonly noted: unknown[]
 function connected(): { readonly connection: HttpConnection; readonly got: Record<string, unknown>[]; lastId(): string } {
   const connection = new HttpConnection()
   const got: Record<string, unknown>[] = []
-  connection.onmessage = (message) => void got.push(message as unknown as Record<string, unknown>)
+  connection.onmessage = (message) => void got.push({ ...message })
   return { connection, got, lastId: () => String(got.findLast(({ method }) => method === 'tools/call')?.['id']) }
 }
 
