@@ -20,7 +20,7 @@ import type {
   DocumentWriter
 } from '../ports/document-api.js'
 import { knownLengths, memberAccess, type DocumentCaller } from './document-access.js'
-import { awaitHere, mustBeHere } from './document-arrival.js'
+import { awaitHere, mustBeHere, recordOf } from './document-arrival.js'
 import type { KnownDocument } from './known-documents.js'
 import type { Principal } from '../ports/node-api.js'
 import type { NodeCore } from './node.js'
@@ -129,7 +129,7 @@ async function restrictDocument(
   return documentDetail(node, node.documents.known.find(record.name, by), by)
 }
 
-/** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE */
+/** Reads one shared type. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT, PEER_OFFLINE, TIMEOUT */
 async function readDocument(node: NodeCore, params: Params<'documents.read'>, by: DocumentCaller): Result<'documents.read'> {
   const known = await found(node, params.document, by)
   const { readShared } = await import('../domain/document/shared-types.js')
@@ -141,7 +141,7 @@ async function readDocument(node: NodeCore, params: Params<'documents.read'>, by
   })
 }
 
-/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE */
+/** Edits one shared type. @throws NodeError DOCUMENT_NOT_FOUND, FORBIDDEN, INVALID_INPUT, CONFLICT, OVERLOADED, PAYLOAD_TOO_LARGE, PEER_OFFLINE, TIMEOUT */
 async function editDocument(node: NodeCore, { document, edit }: Params<'documents.edit'>, by: DocumentCaller): Result<'documents.edit'> {
   const known = writable(node, await found(node, document, by), by)
   const { editShared, readShared } = await import('../domain/document/shared-types.js')
@@ -230,7 +230,7 @@ function whileAllowed(node: NodeCore, check: () => void, end: (error: unknown) =
 
 /**
  * Pushes the value of one shared type, again whenever it changed, while it may be seen; nothing as long as others wrote it and
- * nothing of it is here. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
+ * it is not here. @throws NodeError DOCUMENT_NOT_FOUND, CONFLICT
  */
 async function watchDocument(
   node: NodeCore,
@@ -250,8 +250,7 @@ async function watchDocument(
     last = text
   }
   const pace = new Pace(node.parts.clock, READ_MS, () => void tell().catch(end))
-  const record = (): KnownDocument['record'] => node.parts.log.view().documents.get(known.record.name) ?? known.record
-  const arrival = awaitHere(node, record, () => pace.due())
+  const arrival = awaitHere(node, () => recordOf(node, known.record), { onOver: () => pace.due() })
   const stops = [
     document.onNews(() => pace.due()),
     whileAllowed(node, () => void node.documents.known.find(known.record.name, by), end),
@@ -267,7 +266,7 @@ async function watchDocument(
   return stop
 }
 
-/** Pushes what a program needs that holds a document, while it may see it, and write it if it might at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED */
+/** Pushes what a program needs that holds a document, while it may see it, and write it if it might at first. @throws NodeError DOCUMENT_NOT_FOUND, OVERLOADED, PEER_OFFLINE, TIMEOUT */
 async function watchLive(
   node: NodeCore,
   { document, clientId }: DocumentWatches['documents.live']['params'],
@@ -275,6 +274,7 @@ async function watchLive(
 ): Promise<Unsubscribe> {
   const { record } = await found(node, document, by)
   const { mayWrite } = node.documents.known.access(record, by)
+  await node.documents.with(record.name, () => mustBeHere(node, record))
   const close = await node.documentSessions.open(record.name, { mayWrite, clientId: clientId ?? null, ...to })
   const check = (): void => {
     const known = node.documents.known.find(record.name, by)

@@ -6,53 +6,66 @@ import { memberAccess } from './document-access.js'
 import type { KnownDocument } from './known-documents.js'
 import type { NodeCore } from './node.js'
 
-/** How long somebody waits for the first of a document that others wrote, in milliseconds. */
+/** How long nothing more of a document comes before it is taken that nothing does, in milliseconds. */
 const HERE_MS = 3000
+/** So many times as long is waited for who is slow to say what it has; and by a call for what comes and comes. */
+const MAX_LOOKS = 3
 
 type DocumentRecord = KnownDocument['record']
 
 /**
- * Of what was written something comes in a moment, or somebody is away who may have it. What none of all others has, who are there,
- * is gone: it was removed here before anybody got it. @throws NodeError PEER_OFFLINE
+ * What others wrote comes in a moment, or somebody is away who may have it: before it was whole here once, a part of a document
+ * must not be taken for all of it. What none of all others has, who are there, is gone: it was removed before anybody got it.
+ * @throws NodeError PEER_OFFLINE
  */
-export async function mustBeHere(node: NodeCore, record: DocumentRecord): Promise<void> {
-  const { clock } = node.parts
-  if (isHere(node, record)) return
-  await new Promise<void>((resolve) => {
-    const stop = node.documents.onChange(() => isHere(node, record) && done())
-    const timer = clock.after(HERE_MS, () => done())
-    const done = (): void => {
-      stop()
-      clock.clear(timer)
-      resolve()
+export async function mustBeHere(node: NodeCore, known: DocumentRecord): Promise<void> {
+  const find = (): DocumentRecord => recordOf(node, known)
+  await new Promise<void>((resolve, reject) => {
+    let looks = 0
+    const onLook = (seen: Seen): void => {
+      looks++
+      if (seen === 'silent' || (seen === 'moving' && looks < MAX_LOOKS)) return
+      arrival.stop()
+      reject(notHere(node, find(), seen))
     }
-  })
-  if (isHere(node, record) || areAllThere(node, record)) return
-  const name = shown(record.name)
-  throw new NodeError('PEER_OFFLINE', `the document ${name} was written, nothing of it is here, and whoever has it is away`, {
-    next: [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
+    const arrival = awaitHere(node, find, { onOver: resolve, onLook })
+    if (arrival.isOver) resolve()
   })
 }
 
 /** The same for who waits for as long as it takes. */
 export interface Arrival {
-  /** Is something of the document here, or gone for good? Stays true. */
+  /** Is the document here, or what is missing gone for good? Stays true. */
   readonly isOver: boolean
   stop: Unsubscribe
 }
 
-/** Waits until {@link mustBeHere} would not throw; `onOver` is called then, never at once. `find` gives the document as it is known now. */
-export function awaitHere(node: NodeCore, find: () => DocumentRecord, onOver: () => void): Arrival {
+/** What was seen of a document that is not here: it comes, not everybody said what it has, or nothing more comes as things are. */
+type Seen = 'moving' | 'silent' | 'still'
+
+interface Waiting {
+  /** Once {@link mustBeHere} would not throw; never at once. */
+  onOver(): void
+  /** Again and again before. */
+  onLook?(seen: Seen): void
+}
+
+/** Waits until {@link mustBeHere} would not throw. `find` gives the document as it is known now. */
+export function awaitHere(node: NodeCore, find: () => DocumentRecord, { onOver, onLook = () => {} }: Waiting): Arrival {
   const { clock } = node.parts
   if (isHere(node, find())) return { isOver: true, stop: () => {} }
-  let wereAllThere = areAllThere(node, find())
+  let last = progressOf(node, find())
+  let unmoved = 0
   const look = (): void => {
     const record = find()
-    const areThere = areAllThere(node, record)
+    const now = progressOf(node, record)
     // Who came a moment ago may be about to give it.
-    if (isHere(node, record) || (areThere && wereAllThere)) return over()
-    wereAllThere = areThere
+    unmoved = now === last ? unmoved + 1 : 0
+    const seen = unmoved === 0 ? 'moving' : unmoved < MAX_LOOKS && mayBeTold(node, record) ? 'silent' : 'still'
+    last = now
+    if (isHere(node, record) || (seen === 'still' && isGoodEnough(node, record))) return over()
     timer = clock.after(HERE_MS, look)
+    onLook(seen)
   }
   let timer = clock.after(HERE_MS, look)
   const stopChanges = node.documents.onChange(() => isHere(node, find()) && over())
@@ -66,20 +79,98 @@ export function awaitHere(node: NodeCore, find: () => DocumentRecord, onOver: ()
   const over = (): void => {
     arrival.isOver = true
     arrival.stop()
+    noted(node, find())
     onOver()
   }
   return arrival
 }
 
+/** As the log has it now. */
+export function recordOf(node: NodeCore, known: DocumentRecord): DocumentRecord {
+  return node.parts.log.view().documents.get(known.name) ?? known
+}
+
+/** Is it whole, as far as anybody who is there knows, or was it so once? */
 function isHere(node: NodeCore, record: DocumentRecord): boolean {
-  return othersOf(node, record).length === 0 || !node.documents.isMissing(record)
+  const { arrived } = node.documents
+  if (othersOf(node, record).length === 0) return true
+  if (arrived.isMissing(record)) return false
+  if (arrived.has(record.name)) return true
+  const lacking = arrived.lacking(record)
+  const isGone = areAllThere(node, record) && haveAllSaid(node, record) && lacking.every((stream) => isUnknown(node, stream))
+  const isWhole = isGone || (lacking.length === 0 && hasSomebodySaid(node, record))
+  if (isWhole) arrived.note(record.name)
+  return isWhole
+}
+
+/** Nothing more comes: is what is here all there is, as far as anybody can say who is there? */
+function isGoodEnough(node: NodeCore, record: DocumentRecord): boolean {
+  const { arrived } = node.documents
+  if (areAllThere(node, record)) return true
+  if (arrived.isMissing(record)) return false
+  const lacking = arrived.lacking(record)
+  const isAsked = onlineOf(node, record).length > 0 && haveAllSaid(node, record)
+  return lacking.length === 0 || (isAsked && lacking.every((stream) => isUnknown(node, stream)))
+}
+
+/** From now on what is here is read and edited, whoever is away. */
+function noted({ documents: { arrived } }: NodeCore, record: DocumentRecord): void {
+  if (!arrived.isMissing(record)) arrived.note(record.name)
+}
+
+/** Something is missing, and somebody who is there did not say yet whether it has it. */
+function mayBeTold(node: NodeCore, record: DocumentRecord): boolean {
+  return node.documents.arrived.lacking(record).length > 0 && !haveAllSaid(node, record)
+}
+
+/** Did nobody of those who are there ever hear of a block of a stream? */
+function isUnknown(node: NodeCore, stream: string): boolean {
+  const { blocks, isMore } = node.parts.documents.extent(stream)
+  return blocks === 0 && !isMore
+}
+
+/** Did each member that is there say how much it has of each stream? */
+function haveAllSaid(node: NodeCore, record: DocumentRecord): boolean {
+  const online = onlineOf(node, record)
+  return node.documents.arrived.streams(record).every(([stream]) => {
+    const { heard } = node.parts.documents.extent(stream)
+    return online.every((one) => heard.has(one))
+  })
+}
+
+/** Did one of them say it of each stream, and none that it has more? Where nobody is there, nobody has to. */
+function hasSomebodySaid(node: NodeCore, record: DocumentRecord): boolean {
+  const isAlone = onlineOf(node, record).length === 0
+  return node.documents.arrived.streams(record).every(([stream]) => {
+    const { heard, isMore } = node.parts.documents.extent(stream)
+    return !isMore && (isAlone || heard.size > 0)
+  })
+}
+
+/** Changes as long as something comes. */
+function progressOf(node: NodeCore, record: DocumentRecord): string {
+  const streams = node.documents.arrived.streams(record)
+  const snapshot = node.documents.snapshotBytes(record.name)
+  return [snapshot, ...onlineOf(node, record), ...streams.map(([stream]) => node.parts.documents.size(stream).blocks)].join(' ')
 }
 
 function areAllThere(node: NodeCore, record: DocumentRecord): boolean {
   return othersOf(node, record).every((one) => node.peers.isOnline(one))
 }
 
+function onlineOf(node: NodeCore, record: DocumentRecord): NodeId[] {
+  return othersOf(node, record).filter((one) => node.peers.isOnline(one))
+}
+
 function othersOf(node: NodeCore, record: DocumentRecord): NodeId[] {
   const view = node.parts.log.view()
   return [...view.members.keys()].filter((one) => one !== node.self && memberAccess(view, record, one).maySee)
+}
+
+function notHere(node: NodeCore, record: DocumentRecord, seen: Seen): NodeError {
+  const name = shown(record.name)
+  const next = [`a2a-node doc show ${shellWord(record.name)}`, 'a2a-node peers']
+  if (seen === 'moving') return new NodeError('TIMEOUT', `the document ${name} is on its way here, and not whole yet: try again`, { next })
+  const part = node.documents.arrived.isMissing(record) ? 'nothing' : 'not all'
+  return new NodeError('PEER_OFFLINE', `the document ${name} was written, ${part} of it is here, and whoever has it is away`, { next })
 }

@@ -13,6 +13,7 @@ import type { MemberLog, Membership } from '../ports/mesh.js'
 import type { Problem } from '../ports/node-api.js'
 import type { NodeStore } from '../ports/storage.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import { ArrivedDocuments } from './arrived-documents.js'
 import { countedStreams, memberAccess } from './document-access.js'
 import { DocumentForks, FORKED, tellStop } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
@@ -55,6 +56,8 @@ interface Opened {
 export class Documents {
   /** Which there are, and who may what. */
   readonly known: KnownDocuments
+  /** Which of them were whole here once. */
+  readonly arrived: ArrivedDocuments
   readonly #parts: DocumentsParts
   readonly #opened = new Map<string, Promise<Opened>>()
   /** Those of {@link #opened} that are open. */
@@ -80,6 +83,13 @@ export class Documents {
       open: (name, bytes) => openBlock(bytes, this.known.idOf(name)),
       onBegun: (name, isOther) => this.#onBegun(name, isOther)
     })
+    this.arrived = new ArrivedDocuments({
+      ...parts,
+      used: this.#snapshots.used,
+      hasUnheard: (name) => this.#own.hasUnheard(name),
+      isForked: (stream) => this.#forks.has(stream),
+      onError: (error) => this.#failed(error)
+    })
     this.#followed = new FollowedDocuments({
       ...parts,
       ownOf: (name) => this.#open.get(name)?.own,
@@ -92,6 +102,7 @@ export class Documents {
   async start(): Promise<void> {
     const { documents, log } = this.#parts
     await this.#followed.start()
+    await this.arrived.start()
     await this.#own.start()
     await this.#snapshots.used.start()
     documents.start({
@@ -119,6 +130,7 @@ export class Documents {
       await this.#keepAndClose(one.value)
     }
     await this.#own.close()
+    await this.arrived.close()
   }
 
   /** Told when the list of documents, or how much of them is here, may have changed. */
@@ -129,19 +141,6 @@ export class Documents {
   /** Is what is written kept here? */
   isFollowed(name: string): boolean {
     return this.#followed.has(name)
-  }
-
-  /** Is nothing here of a document into which somebody wrote? */
-  isMissing(record: DocumentRecord): boolean {
-    const { log, documents } = this.#parts
-    if (this.#snapshots.used.of(record.name) !== null) return !this.#snapshots.used.isBegun(record.name)
-    // What others wrote behind a snapshot that is not here waits for it.
-    const held = Object.entries(record.snapshot?.lengths ?? {}).filter(([, length]) => length > 0)
-    if (held.some(([stream]) => documents.size(stream).blocks === 0)) return true
-    const streams = [...countedStreams(log.view(), record)].filter(([, blocks]) => blocks > 0).map(([stream]) => documents.size(stream))
-    if (this.#own.hasUnheard(record.name)) return false
-    // Those that begin behind a snapshot that is not here say nothing.
-    return streams.length > 0 && streams.every(({ blocks, from }) => blocks === 0 || from > 0)
   }
 
   /** Core of a snapshot in force that does not hold what it says; undefined: none. */
@@ -208,6 +207,7 @@ export class Documents {
     if (opened !== undefined && opened.holders > 0) throw new NodeError('CONFLICT', 'the document is in use here')
     const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
+    this.arrived.forget(name)
     await this.#followed.forget(name, async () => {
       if (opened !== undefined) await this.#let(name, opened)
       // Of this stream others may have more than is here then.

@@ -11,6 +11,16 @@ export interface StreamSize {
   readonly bytes: number
 }
 
+/** How long a stream is, as far as that is known here. */
+export interface StreamExtent {
+  /** Blocks that its writer signed, whether they are here or not; 0: not known. */
+  readonly blocks: number
+  /** Linked members who said how much of it they have. */
+  readonly heard: ReadonlySet<NodeId>
+  /** Does one of them say that it has more? Its word alone. */
+  readonly isMore: boolean
+}
+
 /** An own stream as it is here. */
 export interface OwnStreamState {
   readonly stream: StreamKey
@@ -63,6 +73,8 @@ export interface DocumentStreams {
   read(stream: StreamKey, from: number, limit: number): Promise<readonly Uint8Array[]>
   /** Nothing of a stream that is not followed. */
   size(stream: StreamKey): StreamSize
+  /** How long it is said to be; nothing of a stream that is not followed. */
+  extent(stream: StreamKey): StreamExtent
   /**
    * Blocks that a stream is known to have, as its writer signed it, whether they are here or not; also of one that is not followed.
    * @throws NodeError CONFLICT when it cannot be opened

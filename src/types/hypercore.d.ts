@@ -14,6 +14,8 @@ declare module 'hypercore' {
   export interface HypercorePeer {
     readonly remotePublicKey: Uint8Array
     readonly remoteLength: number
+    /** Did it say how much it has? */
+    readonly remoteSynced: boolean
     readonly stream: NoiseSecretStream
     readonly protomux: Protomux
     readonly channel: Channel

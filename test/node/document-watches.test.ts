@@ -75,7 +75,7 @@ test('a watch tells that a document is empty when all others are there and none 
   t.alike(reader.values, [], 'one is away, who may have it')
   await world.link(owner, ann, bob)
   t.alike(reader.values, [], 'it may be about to give it')
-  await world.pass(7000)
+  await world.pass(13_000)
   t.alike(reader.values, [''])
 })
 

@@ -151,6 +151,7 @@ test('a document that is forgotten is gone here, stays with others, and comes ba
   const { world, ann, bob } = await scene(t)
   await write(ann.api(), 'kept by bob')
   await world.settle()
+  t.is(await textOn(bob), 'kept by bob')
   t.ok((await ann.api().call('documents.forget', { document: 'notes' })).bytes > 0)
   t.alike(
     (await ann.api().call('documents.list', {})).documents.map(({ following, bytes }) => [following, bytes]),

@@ -1,6 +1,13 @@
 import { NodeError } from '../../src/kit/errors.js'
 import type { NodeId } from '../../src/kit/ids.js'
-import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../src/ports/documents.js'
+import type {
+  DocumentStreams,
+  FollowedStream,
+  OwnStreamState,
+  StreamExtent,
+  StreamHandlers,
+  StreamSize
+} from '../../src/ports/documents.js'
 import type { FakeNet } from './fake-links.js'
 import { keyText } from './membership.js'
 
@@ -43,7 +50,9 @@ export class StreamNet {
   of(node: NodeId): DocumentStreams {
     const held: Held = this.#held.get(node) ?? new Map()
     this.#held.set(node, held)
-    const streams = new MemoryStreams(node, held, { net: this.#net, onChange: () => this.changed() })
+    const linked = (): MemoryStreams[] =>
+      [...this.#nodes].filter(([one]) => one !== node && this.#net.isConnected(one, node)).map(([, streams]) => streams)
+    const streams = new MemoryStreams(node, held, { net: this.#net, linked, onChange: () => this.changed() })
     this.#nodes.set(node, streams)
     return streams
   }
@@ -81,6 +90,7 @@ class MemoryStreams implements DocumentStreams {
   readonly #node: NodeId
   readonly #held: Held
   readonly #net: Pick<FakeNet, 'moved'>
+  readonly #linked: () => readonly MemoryStreams[]
   readonly #onChange: () => void
   #followed = new Map<string, FollowedStream>()
   #handlers: StreamHandlers = { onBlocks: () => {}, onFetched: () => {}, onForked: () => {} }
@@ -88,8 +98,13 @@ class MemoryStreams implements DocumentStreams {
   readonly #lengths = new Map<string, number>()
   #isClosed = false
 
-  constructor(node: NodeId, held: Held, { net, onChange }: { readonly net: Pick<FakeNet, 'moved'>; onChange(): void }) {
+  constructor(
+    node: NodeId,
+    held: Held,
+    { net, linked, onChange }: { readonly net: Pick<FakeNet, 'moved'>; linked(): readonly MemoryStreams[]; onChange(): void }
+  ) {
     this.#net = net
+    this.#linked = linked
     this.#node = node
     this.#held = held
     this.#onChange = onChange
@@ -169,8 +184,20 @@ class MemoryStreams implements DocumentStreams {
     return { blocks: lengthOf(here), from: here.beginning, bytes: bytesOf(here.blocks) }
   }
 
+  extent(stream: string): StreamExtent {
+    const mayHave = (one: MemoryStreams): boolean => !one.#isClosed && one.#followed.get(stream)?.mayHave(this.#node) === true
+    const givers = this.#followed.has(stream) ? this.#linked().filter(mayHave) : []
+    const blocks = this.#followed.has(stream) ? this.#lengthOf(stream) : 0
+    const isMore = givers.some((one) => lengthOf(one.#here(stream)) > blocks)
+    return { blocks, isMore, heard: new Set(givers.map((one) => one.#node)) }
+  }
+
   length(stream: string): Promise<number> {
-    return Promise.resolve(Math.max(this.#lengths.get(stream) ?? 0, lengthOf(this.#held.get(stream) ?? EMPTY)))
+    return Promise.resolve(this.#lengthOf(stream))
+  }
+
+  #lengthOf(stream: string): number {
+    return Math.max(this.#lengths.get(stream) ?? 0, lengthOf(this.#held.get(stream) ?? EMPTY))
   }
 
   remove(streams: readonly string[]): Promise<void> {

@@ -89,6 +89,16 @@ export class DocumentCore {
     return { blocks: this.#held(core), from: this.#beginning.blocks, bytes: core.byteLength - (this.#before ?? core.byteLength) }
   }
 
+  /** How long it is known to be, and the links whose ends said how much they have; of one that is not fetched, what is here. */
+  extent(): { readonly blocks: number; readonly isMore: boolean; readonly heard: readonly Protomux[] } {
+    const core = this.#core
+    if (core === null) return { blocks: 0, isMore: false, heard: [] }
+    const peers = core.peers.filter(({ remoteSynced }) => remoteSynced)
+    const mayFetch = !this.#isForked && this.#mayFetch(core)
+    const isMore = mayFetch && peers.some(({ remoteLength }) => remoteLength > core.length)
+    return { blocks: mayFetch ? core.length : this.#held(core), isMore, heard: peers.map(({ protomux }) => protomux) }
+  }
+
   /** Lets it begin later, behind so many blocks. `onBegun`: told before any of them is removed. */
   async begin(blocks: number, onBegun: (beginning: CoreBeginning) => void): Promise<void> {
     await this.#opening

@@ -6,7 +6,7 @@ import type { Clock } from '../../kit/clock.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
 import { keyFromText, keyToText, type NodeId } from '../../kit/ids.js'
 import type { StreamKey } from '../../domain/document/client-ids.js'
-import type { DocumentStreams, FollowedStream, OwnStreamState, StreamHandlers, StreamSize } from '../../ports/documents.js'
+import type { DocumentStreams, FollowedStream, OwnStreamState, StreamExtent, StreamHandlers, StreamSize } from '../../ports/documents.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import { beginningOf, bytesBefore, type CoreBeginning, heldOf } from './core-beginning.js'
 import { copyStreams } from './document-copy.js'
@@ -122,6 +122,12 @@ export class DocumentCores implements DocumentStreams {
 
   size(stream: StreamKey): StreamSize {
     return this.#followed.get(stream)?.core.size() ?? NOTHING
+  }
+
+  extent(stream: StreamKey): StreamExtent {
+    const { blocks = 0, isMore = false, heard = [] } = this.#followed.get(stream)?.core.extent() ?? {}
+    const peers = heard.map((mux) => this.#links.get(mux))
+    return { blocks, isMore, heard: new Set(peers.filter((peer) => peer !== undefined)) }
   }
 
   async length(stream: StreamKey): Promise<number> {

@@ -10,6 +10,8 @@ import { timeText } from '../words.js'
 
 /** Characters of what came and of what went that a line shows. */
 const PIECE_MAX = 120
+/** What is said of a document that is not here yet. */
+const NOT_HERE: readonly string[] = ['PEER_OFFLINE', 'TIMEOUT']
 
 /** `doc watch <doc>`: what it is now, then a line for each change. */
 export const watchDocument: Action = async (context, [document = ''], options) => {
@@ -25,13 +27,13 @@ export const watchDocument: Action = async (context, [document = ''], options) =
   return EXIT.ok
 }
 
-/** The part that is meant; where others wrote the document and nothing of it is here, once something is. */
+/** The part that is meant; where others wrote the document and it is not here, once it is. */
 async function partHere({ output, api }: CommandContext, document: string, options: Options): Promise<DocumentReading> {
   try {
     return await readPart(api(), document, options)
   } catch (error) {
-    if (!(error instanceof NodeError) || error.code !== 'PEER_OFFLINE') throw error
-    if (!output.json) output.note(`nothing of ${shown(document)} is here yet, and whoever has it is away: it is shown once it comes`)
+    if (!(error instanceof NodeError) || !NOT_HERE.includes(error.code)) throw error
+    if (!output.json) output.note(`${error.message}; it is shown once it is here`)
   }
   for await (const _ of api().watch('documents.read', { document, ...(partOption(options) ?? { type: 'text' }) })) break
   return await readPart(api(), document, options)
