@@ -112,7 +112,6 @@ export class Documents {
     })
     this.#stopLog = log.onChange(() => this.#review())
     this.#review()
-    this.#own.announceAll()
     this.#timer = this.#parts.clock.every(SNAPSHOT_MS, () => this.#snapshot())
   }
 
@@ -308,6 +307,7 @@ export class Documents {
     if (this.#isClosed) return
     const view = this.#parts.log.view()
     this.#snapshots.note()
+    this.#own.announceAll()
     this.#parts.documents.follow(this.#followed.streams(view))
     for (const [name, opened] of this.#open) this.#follow(name, opened).catch((error: unknown) => this.#failed(error))
     this.#snapshots.review()

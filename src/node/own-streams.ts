@@ -50,7 +50,7 @@ export class OwnStreams {
   readonly #own = new Map<string, OwnStream>()
   /** The same by stream. */
   readonly #names = new Map<StreamKey, string>()
-  /** Streams on their way into the log. */
+  /** Streams on their way into the log, or soon to be tried again. */
   readonly #announced = new Set<StreamKey>()
   #isQuiet = false
   #timer: Timer | null = null
@@ -66,7 +66,7 @@ export class OwnStreams {
     for (const [name, own] of Object.entries(stored ?? {})) this.#put(name, own)
   }
 
-  /** Tells the mesh of the streams that it has not heard of: this node may have been killed before it could. */
+  /** Tells the mesh of the streams that it has not heard of: this node was killed before it could, or the log put them out of order. */
   announceAll(): void {
     for (const [name, { stream, blocks }] of this.#own) if (stream !== null && blocks > 0) this.announce(name, stream)
   }
@@ -148,12 +148,16 @@ export class OwnStreams {
     if (this.#isKnown(name, own) || mesh === null || this.#announced.has(own)) return
     this.#announced.add(own)
     const again = (error: unknown): void => {
-      this.#announced.delete(own)
       if (this.#isQuiet) return
       telemetry.log('warn', 'a stream of a document is not in the log yet', { document: shown(name), reason: messageOf(error) })
-      clock.after(LOG_TIMEOUT_MS, () => !this.#isQuiet && this.announce(name, own))
+      clock.after(LOG_TIMEOUT_MS, () => {
+        this.#announced.delete(own)
+        if (!this.#isQuiet) this.announce(name, own)
+      })
     }
-    log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).catch(again)
+    // Entries may be put in another order later, in which it does not count.
+    const done = (): void => void this.#announced.delete(own)
+    log.submit({ kind: 'document-stream', mesh: mesh.id, name, coreKey: own }, LOG_TIMEOUT_MS).then(done).catch(again)
   }
 
   #isKnown(name: string, own: StreamKey): boolean {

@@ -1,5 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { MAX_STREAMS_OF_MEMBER } from '../../src/domain/membership/fold-document.js'
+import { documentKey } from '../../src/domain/membership/keys.js'
+import type { DocumentRecord } from '../../src/domain/membership/types.js'
 import { documentScene as scene, textOn, write } from '../support/document-scene.js'
 import { FakeStore } from '../support/fake-store.js'
 import { failsWith } from '../support/fails.js'
@@ -15,6 +17,20 @@ test('what a node wrote just before it was killed is told to the others once it 
   world.log.isWritable = true
   const again = await world.start(bob.actor, { store })
   await world.link(owner, ann, again)
+  t.is(await textOn(ann), 'of bob')
+})
+
+test('a stream that the log does not name any more is told to the others again', async (t: Assert) => {
+  const { world, ann, bob } = await scene(t)
+  await write(bob.api(), 'of bob')
+  await world.settle()
+  const { model } = world.log
+  const record = model.records.get(documentKey('notes')) as DocumentRecord
+  t.is(record.streams.length, 1)
+  model.records.set(documentKey('notes'), { ...record, streams: [] })
+  world.log.changed()
+  await world.settle()
+  t.is(world.log.view().documents.get('notes')?.streams.length, 1)
   t.is(await textOn(ann), 'of bob')
 })
 
