@@ -97,7 +97,9 @@ async function createDocument(
 ): Result<'documents.create'> {
   const { log, clock } = node.parts
   if (name.length > DOCUMENT_NAME_MAX || cleanName(name.slice(0, 64)) === null || shown(name, DOCUMENT_NAME_MAX) !== name)
-    throw new NodeError('INVALID_INPUT', `a document has a name of 1 to ${DOCUMENT_NAME_MAX} characters on one line`)
+    throw new NodeError('INVALID_INPUT', `a document has a name of 1 to ${DOCUMENT_NAME_MAX} characters on one line`, {
+      next: ['a2a-node doc ls']
+    })
   await node.swarmDocuments.ensure(name)
   const isThere = log.view().documents.has(name)
   if (!isThere) {

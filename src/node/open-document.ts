@@ -315,7 +315,7 @@ export class OpenDocument {
     if (!taken.ok) {
       this.#renewal.need('refused', this.#fed)
       const code = taken.isFull === true ? 'OVERLOADED' : 'PAYLOAD_TOO_LARGE'
-      throw new NodeError(code, `the edit cannot be told to others: ${taken.reason}`, { next: [] })
+      throw new NodeError(code, `the edit cannot be told to others: ${taken.reason}`, { next: ['a2a-node doc set --help'] })
     }
     if (own === null || taken.blocks.length === 0) return
     try {

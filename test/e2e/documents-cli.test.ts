@@ -242,6 +242,26 @@ test('a document that nobody knows is exit 4 with the name that was meant, and o
   )
 })
 
+test('what is refused for its value makes no document, and the error says what to do', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  const keys = Object.fromEntries(Array.from({ length: 1001 }, (_, key) => [`key ${key}`, key]))
+  const deep = `${'['.repeat(40)}${']'.repeat(40)}`
+  const refused = [
+    ['INVALID_INPUT', JSON.stringify({ nested: keys })],
+    ['INVALID_INPUT', `{"deep":${deep}}`],
+    ['PAYLOAD_TOO_LARGE', JSON.stringify({ long: 'x'.repeat(300_000) })]
+  ]
+  for (const [code, value = ''] of refused) {
+    const result = await a.cli(['doc', 'set', 'new', '-', '--type', 'map'], value)
+    t.is(codeOf(result), code, result.stderr)
+    t.ok(result.stderr.includes('doc set --help') && !result.stderr.includes('agents show'), result.stderr)
+  }
+  const name = await a.cli(['doc', 'set', 'two\nlines', 'text'])
+  t.ok(codeOf(name) === 'INVALID_INPUT' && !name.stderr.includes('agents show'), name.stderr)
+  t.is((await a.cli(['doc', 'ls'])).stdout, 'no documents\n')
+})
+
 test('doc access shows and sets who may see and who may write; what is left out stays', async (t) => {
   const mesh = await testMesh(t)
   const [a, b, c] = (await mesh.meshOf('a', 'b', 'c')) as [TestNode, TestNode, TestNode]

@@ -9,6 +9,29 @@ import type { DocumentLiveEvent } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 
 /**
+ * Checks what is to be written into a document that is not there yet, as the node would.
+ * @throws NodeError INVALID_INPUT, PAYLOAD_TOO_LARGE, OVERLOADED when no document has room for it
+ */
+export function mustFitNew(root: string, edit: SharedEdit): void {
+  const doc = new Y.Doc()
+  try {
+    doc.transact(() => editShared(doc, root, edit))
+    piecesFor(doc, Y.encodeStateAsUpdate(doc))
+  } finally {
+    doc.destroy()
+  }
+}
+
+/** An edit of a document that has it as the calls that it takes. @throws NodeError PAYLOAD_TOO_LARGE, OVERLOADED */
+function piecesFor(doc: Y.Doc, update: Uint8Array): readonly Uint8Array[] {
+  const pieces = mustCutUpdate(update)
+  // The node would take some of them and then be full.
+  if (pieces.length > 1 && Y.encodeStateAsUpdate(doc).byteLength >= fullBytes(MAX_DOCUMENT_BYTES))
+    throw new NodeError('OVERLOADED', 'the document has no room for the edit')
+  return pieces
+}
+
+/**
  * A document as it was at one moment, to be edited apart from it for as long as that takes. What is saved is the difference
  * to that moment, and Yjs merges it with what others wrote meanwhile, wherever they wrote it.
  */
@@ -65,10 +88,7 @@ export class DocumentFork {
     const [update] = updates
     if (update === undefined) return false
     if (this.#fault !== null) throw new NodeError('CONFLICT', this.#fault, { next: [] })
-    const pieces = mustCutUpdate(update)
-    // The node would take some of them and then be full.
-    if (pieces.length > 1 && Y.encodeStateAsUpdate(this.#doc).byteLength >= fullBytes(MAX_DOCUMENT_BYTES))
-      throw new NodeError('OVERLOADED', 'the document has no room for the edit')
+    const pieces = piecesFor(this.#doc, update)
     for (const [place, piece] of pieces.entries()) {
       await this.#api.call('documents.apply', { document: this.#name, session: this.#session, update: piece }).catch((error: unknown) => {
         throw place === 0 ? error : halfWritten(error, `${place} of the ${pieces.length} pieces of the edit are written`)

@@ -70,7 +70,8 @@ async function partToSet(
     if (!(error instanceof NodeError) || error.code !== 'DOCUMENT_NOT_FOUND' || isKeyText(document)) throw error
     const { type, root } = partOption(options) ?? { type: 'text' }
     const part = { type, root: root ?? type }
-    wholeEdit(part, typed)
+    const { mustFitNew } = await import('../../adapters/control/document-fork.js')
+    mustFitNew(part.root, wholeEdit(part, typed))
     const { id, name, created } = await api.call('documents.create', { name: document })
     return { part: { id, name, ...part }, created }
   }

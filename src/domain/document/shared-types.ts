@@ -37,7 +37,7 @@ export function readShared(doc: Y.Doc, type: SharedType, root: string): unknown 
 /** Makes one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for what a document cannot hold, and places that are not there */
 export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
   const fault = faultOf(edit)
-  if (fault !== null) throw new NodeError('INVALID_INPUT', fault)
+  if (fault !== null) throw invalid(fault)
   if (edit.type === 'text') return textEdit(sharedOf(doc, 'text', root) as Y.Text, edit)
   if (edit.type === 'map') return mapEdit(sharedOf(doc, 'map', root) as Y.Map<unknown>, edit)
   return listEdit(sharedOf(doc, 'list', root) as Y.Array<unknown>, edit)
@@ -83,6 +83,10 @@ function faultOf(edit: SharedEdit): string | null {
   return edit.type === 'text' ? null : jsonFault(valueOf(edit))
 }
 
+function invalid(reason: string): NodeError {
+  return new NodeError('INVALID_INPUT', reason, { next: ['a2a-node doc set --help'] })
+}
+
 function textOf(edit: SharedEdit & { readonly type: 'text' }): string {
   return 'text' in edit ? edit.text : edit.splice.insert
 }
@@ -123,7 +127,7 @@ function replace(list: Y.Array<unknown>, ...[at, remove, insert]: [number, numbe
 }
 
 function mustFit(at: number, remove: number, length: number): void {
-  if (at + remove > length) throw new NodeError('INVALID_INPUT', `there are ${length} places, and the change goes to ${at + remove}`)
+  if (at + remove > length) throw invalid(`there are ${length} places, and the change goes to ${at + remove}`)
 }
 
 function isSame(one: unknown, other: unknown): boolean {

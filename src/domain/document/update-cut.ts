@@ -61,7 +61,7 @@ export function cutUpdate(update: Uint8Array): UpdateCutting {
 export function mustCutUpdate(update: Uint8Array): readonly Uint8Array[] {
   const cutting = cutUpdate(update)
   if (cutting.ok) return cutting.pieces
-  throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${cutting.reason}`, { next: [] })
+  throw new NodeError('PAYLOAD_TOO_LARGE', `the edit cannot be told to others: ${cutting.reason}`, { next: ['a2a-node doc set --help'] })
 }
 
 function piecesOf(
