@@ -242,6 +242,20 @@ test('a document that nobody knows is exit 4 with the name that was meant, and o
   )
 })
 
+test('a map of many keys is set, read and changed', async (t) => {
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a')
+  const keys = Object.fromEntries(Array.from({ length: 20_000 }, (_, key) => [`key ${key}`, key]))
+  const made = await a.cli(['doc', 'set', 'many', '-', '--type', 'map'], JSON.stringify(keys))
+  t.is(made.code, 0, made.stderr)
+  t.alike(JSON.parse((await a.cli(['doc', 'get', 'many'])).stdout), keys)
+  const { code, stderr } = await mesh.run(['--home', a.home, 'doc', 'edit', 'many'], {
+    env: { EDITOR: `sed -i 's/"key 7": 7/"key 7": 70/'` }
+  })
+  t.is(code, 0, stderr)
+  t.alike(JSON.parse((await a.cli(['doc', 'get', 'many'])).stdout), { ...keys, 'key 7': 70 })
+})
+
 test('what is refused for its value makes no document, and the error says what to do', async (t) => {
   const mesh = await testMesh(t)
   const a = await mesh.start('a')

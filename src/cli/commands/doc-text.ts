@@ -1,6 +1,7 @@
 import { BODY_MAX } from '../../adapters/control/wire.js'
 import { NodeError } from '../../kit/errors.js'
 import { isKeyText } from '../../kit/ids.js'
+import { JSON_LIMITS } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentReading } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
@@ -15,6 +16,8 @@ import { readStdin } from '../stdin.js'
 const TEXT_MAX = 16_777_216
 /** Beside what was typed a call names the document and the part of it. */
 const CALL_BYTES = BODY_MAX - 4096
+/** Keys of one object in a call. */
+const CALL_KEYS = JSON_LIMITS.maxKeys
 
 type Part = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
 
@@ -47,7 +50,8 @@ export const setDocument: Action = async ({ output, api }, [document = '', text 
 /** Makes a part equal to what was typed; false: it was so. What no call can carry is edited here, and written in pieces. */
 async function written(api: NodeApi, part: Part, typed: string): Promise<boolean> {
   const edit = wholeEdit(part, typed)
-  if (Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES) return (await api.call('documents.edit', { document: part.id, edit })).changed
+  const isOneCall = Buffer.byteLength(JSON.stringify(typed)) <= CALL_BYTES && !('map' in edit && Object.keys(edit.map).length > CALL_KEYS)
+  if (isOneCall) return (await api.call('documents.edit', { document: part.id, edit })).changed
   const { DocumentFork } = await import('../../adapters/control/document-fork.js')
   const fork = await DocumentFork.open(api, part.id)
   try {

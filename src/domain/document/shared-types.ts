@@ -80,7 +80,17 @@ function somethingElse(type: SharedType, cause?: unknown): NodeError {
 function faultOf(edit: SharedEdit): string | null {
   const texts = edit.type === 'text' ? [textOf(edit)] : []
   if (texts.some((text) => !isWellFormed(text))) return 'a text with half of a character'
-  return edit.type === 'text' ? null : jsonFault(valueOf(edit))
+  if (edit.type === 'text') return null
+  return edit.type === 'list' ? jsonFault('list' in edit ? edit.list : edit.splice.insert) : mapFault('map' in edit ? edit.map : edit.set)
+}
+
+/** How many keys the map itself has is bounded by the size of the document alone: each is a piece of its own. */
+function mapFault(map: Readonly<Record<string, unknown>>): string | null {
+  for (const [key, value] of Object.entries(map)) {
+    const fault = jsonFault({ [key]: value })
+    if (fault !== null) return fault
+  }
+  return null
 }
 
 function invalid(reason: string): NodeError {
@@ -89,11 +99,6 @@ function invalid(reason: string): NodeError {
 
 function textOf(edit: SharedEdit & { readonly type: 'text' }): string {
   return 'text' in edit ? edit.text : edit.splice.insert
-}
-
-function valueOf(edit: Exclude<SharedEdit, { readonly type: 'text' }>): unknown {
-  if (edit.type === 'map') return 'map' in edit ? edit.map : edit.set
-  return 'list' in edit ? edit.list : edit.splice.insert
 }
 
 function textEdit(text: Y.Text, edit: SharedEdit & { readonly type: 'text' }): void {
