@@ -26,12 +26,12 @@ export async function readPart(api: NodeApi, document: string, options: Options)
 }
 
 /** The parts of a document under their usual names. @throws NodeError DOCUMENT_NOT_FOUND */
-export async function partsOf(api: NodeApi, document: string): Promise<DocumentReading[]> {
+async function partsOf(api: NodeApi, document: string): Promise<DocumentReading[]> {
   return await Promise.all(TYPES.map(async (type) => await api.call('documents.read', { document, type })))
 }
 
 /** Does a part hold anything? */
-export function isFilled({ value }: DocumentReading): boolean {
+function isFilled({ value }: DocumentReading): boolean {
   return typeof value === 'string' ? value !== '' : Object.keys(value as object).length > 0
 }
 

@@ -167,6 +167,8 @@ test('doc watch tells a line for each change, doc export gives the whole documen
   t.is(doc.getText('text').toJSON(), 'hello world')
   t.is((await b.cli(['doc', 'export', 'notes'])).stdout, 'hello world')
   t.alike(JSON.parse((await b.cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), { text: 'hello world' })
+  await a.api.call('documents.edit', { document: 'notes', edit: { type: 'map', root: 'm', map: { key: 1 } } })
+  t.alike(JSON.parse((await a.cli(['doc', 'export', 'notes', '--format', 'json'])).stdout), { m: { key: 1 }, text: 'hello world' })
   const busy = await b.cli(['doc', 'rm', 'notes'])
   t.is(busy.code, 9, busy.stderr)
   await watch.stop()

@@ -2,7 +2,14 @@ import * as Y from 'yjs'
 import { fullBytes } from '../../domain/document/document-size.js'
 import { MAX_DOCUMENT_BYTES } from '../../domain/document/replica.js'
 import { writeDenied } from '../../domain/document/denied.js'
-import { editShared, readShared, type SharedEdit, type SharedType } from '../../domain/document/shared-types.js'
+import {
+  editShared,
+  readShared,
+  type SharedEdit,
+  type SharedPart,
+  sharedParts,
+  type SharedType
+} from '../../domain/document/shared-types.js'
 import { mustCutUpdate } from '../../domain/document/update-cut.js'
 import { asNodeError, messageOf, NodeError } from '../../kit/errors.js'
 import type { DocumentLiveEvent } from '../../ports/document-api.js'
@@ -17,6 +24,17 @@ export function mustFitNew(root: string, edit: SharedEdit): void {
   try {
     doc.transact(() => editShared(doc, root, edit))
     piecesFor(doc, Y.encodeStateAsUpdate(doc))
+  } finally {
+    doc.destroy()
+  }
+}
+
+/** All parts of a document, of the whole of it as one update. */
+export function partsOfUpdate(update: Uint8Array): SharedPart[] {
+  const doc = new Y.Doc()
+  try {
+    Y.applyUpdate(doc, update)
+    return sharedParts(doc)
   } finally {
     doc.destroy()
   }

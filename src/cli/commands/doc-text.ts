@@ -6,7 +6,7 @@ import { shown } from '../../kit/text.js'
 import type { DocumentReading } from '../../ports/document-api.js'
 import type { NodeApi } from '../../ports/node-api.js'
 import type { Action } from '../context.js'
-import { isFilled, partOption, partsOf, partText, readPart, wholeEdit } from '../document-part.js'
+import { partOption, partText, readPart, wholeEdit } from '../document-part.js'
 import { EXIT } from '../exit-codes.js'
 import { type Options, textOption } from '../options.js'
 import { jsonText, type Output, plainText } from '../output.js'
@@ -90,7 +90,7 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
     const update = await wholeUpdate(api(), document)
     if (output.json) output.object('doc-export@1', { id, name, format, base64: Buffer.from(update).toString('base64') })
     else output.out.write(update)
-  } else if (format === 'json') await exportJson(output, await exported(api(), document, options))
+  } else if (format === 'json') await exportJson(output, api(), { document, options })
   else {
     const part = await readPart(api(), document, options)
     if (output.json) output.object('doc-export@1', { id: part.id, name: part.name, format, text: partText(part) })
@@ -99,19 +99,20 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
   return EXIT.ok
 }
 
-/** The part that is named, else all that hold something. */
-async function exported(api: NodeApi, document: string, options: Options): Promise<readonly DocumentReading[]> {
-  const part = partOption(options)
-  if (part !== null) return [await api.call('documents.read', { document, ...part })]
-  const parts = await partsOf(api, document)
-  return parts.some(isFilled) ? parts.filter(isFilled) : parts.slice(0, 1)
-}
-
-async function exportJson(output: Output, parts: readonly DocumentReading[]): Promise<void> {
+/** The part that is named, else all that hold something, whatever they are called. */
+async function exportJson(output: Output, api: NodeApi, { document, options }: { document: string; options: Options }): Promise<void> {
+  const meant = partOption(options)
+  const { id, name } = await api.call('documents.show', { document })
+  const parts = meant === null ? await allParts(api, document) : [await api.call('documents.read', { document, ...meant })]
   const value = Object.fromEntries(parts.map(({ root, value: one }) => [root, one]))
-  const { id = '', name = '' } = parts[0] ?? {}
   if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value })
   else output.print(jsonText(value))
+}
+
+async function allParts(api: NodeApi, document: string): Promise<readonly Pick<DocumentReading, 'root' | 'value'>[]> {
+  const { partsOfUpdate } = await import('../../adapters/control/document-fork.js')
+  const parts = partsOfUpdate(await wholeUpdate(api, document))
+  return parts.length > 0 ? parts : [{ root: 'text', value: '' }]
 }
 
 async function wholeUpdate(api: NodeApi, document: string): Promise<Uint8Array> {

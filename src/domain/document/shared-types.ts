@@ -34,6 +34,26 @@ export function readShared(doc: Y.Doc, type: SharedType, root: string): unknown 
   return Object.assign(new TYPES[type](), { doc, _start, _map, _length }).toJSON()
 }
 
+/** A shared type as it is found by what it holds; of XML the markup. */
+export interface SharedPart {
+  readonly root: string
+  readonly type: SharedType | 'xml'
+  readonly value: unknown
+}
+
+/** All shared types of a document that hold something, by name, though nobody says what they are. The document stays as it is. */
+export function sharedParts(doc: Y.Doc): SharedPart[] {
+  const found = [...doc.share].flatMap(([root, { _map, _start }]): SharedPart[] => {
+    const contents = contentsOf(_start)
+    const isMap = [..._map.values()].some(({ deleted }) => !deleted)
+    if (contents.length === 0) return isMap ? [{ root, type: 'map', value: readShared(doc, 'map', root) }] : []
+    if (contents.every(isXml)) return [{ root, type: 'xml', value: Object.assign(new Y.XmlFragment(), { doc, _start }).toJSON() }]
+    const type = contents.every((content) => canHold(content).includes('text')) && !contents.every(isNested) ? 'text' : 'list'
+    return [{ root, type, value: readShared(doc, type, root) }]
+  })
+  return found.sort((a, b) => (a.root < b.root ? -1 : 1))
+}
+
 /** Makes one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for what a document cannot hold, and places that are not there */
 export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
   const fault = faultOf(edit)
@@ -61,16 +81,32 @@ function isOpen(found: Root): boolean {
 
 /** What holds nothing may become anything. */
 function mustHold({ _map, _start }: Root, type: SharedType): void {
-  const held = new Set<SharedType>()
+  const held = new Set<SharedType | 'xml'>()
   for (const { deleted } of _map.values()) if (!deleted) held.add('map')
-  for (let item = _start; item !== null; item = item.right) if (!item.deleted) for (const one of canHold(item.content)) held.add(one)
+  for (const content of contentsOf(_start)) for (const one of canHold(content)) held.add(one)
   if (held.size > 0 && !held.has(type)) throw somethingElse(type)
 }
 
-function canHold(content: Y.Item['content']): readonly SharedType[] {
-  if (content instanceof Y.ContentType) return ['text', 'list']
+function contentsOf(start: Y.Item | null): Y.Item['content'][] {
+  const contents: Y.Item['content'][] = []
+  for (let item = start; item !== null; item = item.right) if (!item.deleted) contents.push(item.content)
+  return contents
+}
+
+function canHold(content: Y.Item['content']): readonly (SharedType | 'xml')[] {
+  // Texts of XML lie in other ones, and elements in fragments alone.
+  if (isXml(content) && !(content.type instanceof Y.XmlText)) return ['xml']
+  if (isNested(content)) return ['text', 'list']
   const isOfText = content instanceof Y.ContentString || content instanceof Y.ContentEmbed || content instanceof Y.ContentFormat
   return isOfText ? ['text'] : ['list']
+}
+
+function isNested(content: Y.Item['content']): content is Y.ContentType {
+  return content instanceof Y.ContentType
+}
+
+function isXml(content: Y.Item['content']): content is Y.ContentType {
+  return isNested(content) && [Y.XmlElement, Y.XmlText, Y.XmlHook].some((kind) => content.type instanceof kind)
 }
 
 function somethingElse(type: SharedType, cause?: unknown): NodeError {

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
-import { editShared, readShared } from '../../../src/domain/document/shared-types.js'
+import { editShared, readShared, sharedParts } from '../../../src/domain/document/shared-types.js'
 import { failsWith } from '../../support/fails.js'
 import { holds } from '../../support/holds.js'
 
@@ -104,4 +104,27 @@ test('what others wrote is read as what it is, and reading it as something else 
   )
   editShared(other, 'text', { type: 'text', text: 'hello you' })
   t.is(readShared(other, 'text', 'text'), 'hello you')
+})
+
+test('all parts of a document are found by what they hold, under whatever names', async (t: Assert) => {
+  const doc = new Y.Doc()
+  doc.getText('text').insert(0, 'some')
+  doc.getMap('m').set('key', 1)
+  doc.getArray('l').insert(0, [1, 'two', new Y.Map([['three', 3]])])
+  doc.getArray('maps').insert(0, [new Y.Map([['a', 1]])])
+  const element = new Y.XmlElement('p')
+  element.insert(0, [new Y.XmlText('hello')])
+  doc.getXmlFragment('x').insert(0, [element])
+  doc.getText('gone').insert(0, 'x')
+  doc.getText('gone').delete(0, 1)
+  const other = new Y.Doc()
+  Y.applyUpdate(other, Y.encodeStateAsUpdate(doc))
+  t.alike(sharedParts(other), [
+    { root: 'l', type: 'list', value: [1, 'two', { three: 3 }] },
+    { root: 'm', type: 'map', value: { key: 1 } },
+    { root: 'maps', type: 'list', value: [{ a: 1 }] },
+    { root: 'text', type: 'text', value: 'some' },
+    { root: 'x', type: 'xml', value: '<p>hello</p>' }
+  ])
+  for (const type of ['text', 'list', 'map'] as const) await failsWith(t, 'CONFLICT', () => readShared(other, type, 'x'))
 })
