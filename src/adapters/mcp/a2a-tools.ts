@@ -74,16 +74,14 @@ const ROWS: Readonly<Record<string, ToolRow>> = {
     }
   },
   a2a_task: {
-    description: 'Tells where a task or swarm stands (state, result, error, what happened to it), or cancels it.',
+    description:
+      'Tells where a task (state, result, error, what happened to it) or a swarm (status, counts, every result) stands, or cancels it.',
     properties: {
-      id: text('id of the task'),
+      id: text('id of the task or swarm'),
       cancel: { type: 'boolean', description: 'true: cancel it (default false)' }
     },
     required: ['id'],
-    run: (args, parts) => async () => {
-      const { id, cancel } = args as { id: string; cancel?: boolean }
-      return parts.toJson(cancel === true ? await parts.api.call('tasks.cancel', { id }) : await parts.api.call('tasks.show', { id }))
-    }
+    run: (args, parts) => async () => parts.toJson(await taskOrSwarm(parts.api, args as { id: string; cancel?: boolean }))
   },
   a2a_swarm: {
     description:
@@ -146,6 +144,14 @@ async function listAgents({ capability, origin }: Args, { api }: A2AToolsParts):
     })),
     ...(problems.length === 0 ? {} : { problems })
   }
+}
+
+/** Which of both it is, its id says. */
+async function taskOrSwarm(api: NodeApi, { id, cancel = false }: { readonly id: string; readonly cancel?: boolean }): Promise<unknown> {
+  if (!id.startsWith('swarm_')) return cancel ? await api.call('tasks.cancel', { id }) : await api.call('tasks.show', { id })
+  const info = cancel ? await api.call('swarm.cancel', { id }) : await api.call('swarm.show', { id })
+  if (info.status === 'running' || info.status === 'stalled') return info
+  return { ...info, ...(await api.call('swarm.results', { id: info.id })) }
 }
 
 interface SwarmRun {

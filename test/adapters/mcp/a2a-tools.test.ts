@@ -86,6 +86,27 @@ test('what is not waited for gives a task, which a2a_task shows and cancels', as
   await failsWith(t, 'TASK_NOT_FOUND', () => run('a2a_task', { id: 'nothing-of-that-name' }))
 })
 
+test('a2a_task tells where a swarm that is not waited for stands, gives its results once it has ended, and cancels one', async (t: Assert) => {
+  const { run, slow, world } = await scene(t)
+  const start = async (): Promise<string> =>
+    ((await run('a2a_swarm', { goal: 'wait', capability: 'slow.do', items: ['one'], wait: false })) as { id: string }).id
+  const id = await start()
+  await world.settle()
+  const running = (await run('a2a_task', { id })) as { id: string; status: string; counts: { total: number } }
+  t.alike([running.id, running.status, running.counts.total], [id, 'running', 1])
+  t.absent('results' in running)
+  slow.finish({ done: true })
+  await world.settle()
+  const ended = (await run('a2a_task', { id })) as { status: string; results: { item: string; result: unknown }[] }
+  t.is(ended.status, 'completed')
+  t.alike(
+    ended.results.map(({ item, result }) => [item, result]),
+    [['one', { done: true }]]
+  )
+  t.is(((await run('a2a_task', { id: await start(), cancel: true })) as { status: string }).status, 'canceled')
+  await failsWith(t, 'SWARM_NOT_FOUND', () => run('a2a_task', { id: 'swarm_nothing' }))
+})
+
 test('a call that is not answered in time says so with its task', async (t: Assert) => {
   const { world, tool } = await scene(t)
   const call = tool('a2a_call').handler({ capability: 'slow.do', agent: 'slow@peer', timeoutSeconds: 1 }, toolContext())
