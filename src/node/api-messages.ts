@@ -1,7 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
-import type { Unsubscribe } from '../kit/events.js'
 import { isRecord, parseJson } from '../kit/json.js'
 import { shellWord, shown } from '../kit/text.js'
 import { defaultCapability } from '../domain/card/card.js'
@@ -12,16 +11,15 @@ import type { CertifiedPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
-import type { MessageEvent } from '../ports/policy-api.js'
-import { Abort } from './abort.js'
 import { OPERATOR } from './agents.js'
 import { broadcastError, refusingRule } from './broadcast.js'
 import type { Outcome } from './broadcast.js'
+import type { MessageHooks } from './followed-message.js'
+import type { Asked } from './requests.js'
 import { refusal, stepsFor } from './next-steps.js'
 import type { NodeCore } from './node.js'
 import type { Answer } from './asking.js'
 import type { DraftHead } from './outbox.js'
-import type { Asked } from './requests.js'
 import { previewOf } from './preview.js'
 import { agentProblems } from './problems.js'
 import { findAgent, pickCapable } from './targets.js'
@@ -128,40 +126,6 @@ function headOf(
   return { sender: operatorOf(node), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
 }
 
-/** Sends or calls, telling on the way what holds the request up. The last event is the reply, or why there is none. */
-export function followMessage(
-  node: NodeCore,
-  run: (hooks: Pick<Caller, 'onAsked' | 'signal'>) => Promise<Reply>,
-  { push, end }: { readonly push: (event: MessageEvent<Reply>) => void; readonly end: () => void }
-): Unsubscribe {
-  const gone = new Abort()
-  let stop: Unsubscribe = () => {}
-  let told: Task['waitingFor'] = null
-  const follow = ({ taskId }: Asked): void => {
-    const tell = ({ id, waitingFor, agent }: Task): void => {
-      if (id !== taskId || waitingFor === told) return
-      told = waitingFor
-      push({ type: 'waiting', waitingFor, agent: node.directory.shownAddress(agent), taskId })
-    }
-    stop = node.tasks.onChange(tell)
-    const now = taskId === null ? undefined : node.tasks.get(taskId)
-    if (now !== undefined) tell(now)
-  }
-  const finish = (event: MessageEvent<Reply>): void => {
-    stop()
-    push(event)
-    end()
-  }
-  run({ onAsked: follow, signal: gone }).then(
-    (reply) => finish({ type: 'reply', reply }),
-    (error: unknown) => finish({ type: 'failed', error: asNodeError(error).toBody() })
-  )
-  return () => {
-    stop()
-    gone.abort()
-  }
-}
-
 /** A task as people see it. */
 export function taskInfo(node: NodeCore, task: Task): TaskInfo {
   const { id, kind, role, capability, state, waitingFor, attempt, result, error } = task
@@ -194,13 +158,9 @@ function operatorOf(node: NodeCore): AgentAddress {
 }
 
 /** Who has a message sent, and who is told of its way. */
-interface Caller {
+interface Caller extends MessageHooks {
   /** Its power: what it has done in the operator's name is as weak. */
   readonly by: CertifiedPower
-  /** Called when the request to one agent is on its way. */
-  readonly onAsked?: (asked: Asked) => void
-  /** Aborted when it hangs up: the work whose answer it waited for is then canceled. */
-  readonly signal?: AbortSignalLike | undefined
 }
 
 /** What is asked. */

@@ -218,10 +218,21 @@ export interface ApprovalResult extends ApprovalInfo {
   readonly alsoDecided?: readonly (ApprovalInfo & { readonly outcome: 'allowed' | 'denied' })[]
 }
 
+/** How far an agent says that it is. */
+export interface ProgressReport {
+  readonly progress: number | null
+  /** What `progress` will be at the end; null without a `progress`, and when it did not say. */
+  readonly total: number | null
+  /** At most 1,024 characters, safe to show; null when it said nothing else. */
+  readonly message: string | null
+}
+
 /** What follows a `send` or `call` while it is under way. */
 export type MessageEvent<R> =
   /** Something holds it up: see the states of tasks; null: nothing any more. */
   | { readonly type: 'waiting'; readonly waitingFor: WaitingFor | null; readonly agent: string; readonly taskId: string }
+  /** Its agent reports how far it is; of several reports in a quarter of a second the newest. */
+  | ({ readonly type: 'progress'; readonly agent: string; readonly taskId: string } & ProgressReport)
   /** The last one: what the call of the same name gives. */
   | { readonly type: 'reply'; readonly reply: R }
   /** The last one: what the call of the same name throws. */

@@ -1,4 +1,6 @@
 import test, { type Assert } from 'brittle'
+import type { Reply } from '../../src/ports/node-api.js'
+import type { MessageEvent } from '../../src/ports/policy-api.js'
 import { failsWith } from '../support/fails.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
@@ -153,4 +155,55 @@ test('a broadcast of a notification was taken by agents here and sent to those o
   t.is(outcome, 'COMPLETED')
   const by = Object.fromEntries(targets.map((one) => [one.agent, one.outcome]))
   t.alike([by['near@owner'], by['far@peer']], ['DELIVERED', 'SENT'])
+})
+
+/** Follows a call of `slow.do` of `slow@peer`, or of an agent of this node: what is told, so far. */
+function followed(node: FakeNode, agent: string): MessageEvent<Reply>[] {
+  const told: MessageEvent<Reply>[] = []
+  const read = async (): Promise<void> => {
+    const params = { agent, capability: `${agent.split('@')[0]}.do`, input: 1 }
+    for await (const event of node.api().watch('message.call', params)) told.push(event)
+  }
+  void read()
+  return told
+}
+
+test('what an agent reports is told to who follows the call: the newest, four times a second at most, nothing after the end', async (t) => {
+  for (const [name, at] of [
+    ['slow@peer', 'there'],
+    ['near@owner', 'here']
+  ] as const) {
+    const world = new World(t)
+    const [near, slow] = [new FakeAgent(agentDefinition('near')), new FakeAgent(agentDefinition('slow'))]
+    const owner = await world.owner({ agents: [near] })
+    const peer = await world.member('peer', { agents: [slow] })
+    await world.link(owner, peer)
+    const told = followed(owner, name)
+    await world.settle()
+    const [run] = at === 'here' ? near.open : slow.open
+    if (run === undefined) throw new Error('it does not run')
+    run.run.progress({ progress: 1, total: 10, message: 'first' })
+    await world.settle()
+    for (let n = 2; n < 9; n++) run.run.progress({ progress: n, total: 10 })
+    await world.settle()
+    await world.pass(1000)
+    run.run.progress({ step: 'ninth\n' })
+    await world.settle()
+    run.run.progress('never told')
+    run.end({ ok: true, result: 'done' })
+    await world.settle()
+    await world.pass(1000)
+    const [reports, end] = [told.filter((one) => one.type === 'progress'), told.at(-1)]
+    t.alike(
+      reports.map(({ progress, total, message }) => [progress, total, message]),
+      [
+        [1, 10, 'first'],
+        [8, 10, null],
+        [null, null, '{"step":"ninth\\n"}']
+      ],
+      at
+    )
+    t.ok(reports.every((one) => one.agent === name && one.taskId.length > 0))
+    t.is(end?.type === 'reply' ? end.reply.payload : null, 'done')
+  }
 })

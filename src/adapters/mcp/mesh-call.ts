@@ -17,8 +17,11 @@ const WAITING = {
   peer: 'waiting for its node to be reached'
 } as const
 
+/** What is told without a number of the agent counts so much: it leaves room for the agent's own, whatever they count. */
+const SMALL_STEP = 1 / 1024
+
 /**
- * Asks an agent for a capability, as the caller whom the API is for. What holds the call up is told as progress.
+ * Asks an agent for a capability, as the caller whom the API is for. What holds the call up, and what the agent reports, is told as progress.
  * @returns the result of the agent, as JSON
  * @throws NodeError what the call was refused or failed with; TIMEOUT with the task's id when nobody knows its outcome yet
  */
@@ -45,14 +48,34 @@ async function follow(
   events: AsyncIterable<MessageEvent<Reply>>,
   { abortSignal, progress }: Pick<ToolContext, 'abortSignal' | 'progress'>
 ): Promise<Reply> {
-  let told = 0
+  const rising = new Rising()
   for await (const event of events) {
     if (event.type === 'reply') return event.reply
     if (event.type === 'failed') throw NodeError.fromBody(event.error)
-    const { waitingFor, agent, taskId } = event
-    progress({ progress: ++told, message: `${waitingFor === null ? 'under way' : WAITING[waitingFor]} (${agent}, task ${taskId})` })
+    if (event.type === 'waiting') {
+      const { waitingFor, agent, taskId } = event
+      const message = `${waitingFor === null ? 'under way' : WAITING[waitingFor]} (${agent}, task ${taskId})`
+      progress({ progress: rising.next(null), message })
+    } else if (event.type === 'progress') {
+      const { total, message } = event
+      progress({
+        progress: rising.next(event.progress),
+        ...(total === null ? {} : { total }),
+        ...(message === null ? {} : { message })
+      })
+    }
   }
   throw new NodeError(abortSignal.aborted ? 'CANCELED' : 'INTERNAL', 'the call ended without an answer')
+}
+
+/** Numbers of progress: those of the agent where they rise, as the protocol wants it, and else a little more than the last one. */
+class Rising {
+  #last = 0
+
+  next(wanted: number | null): number {
+    this.#last = wanted !== null && wanted > this.#last ? wanted : this.#last + SMALL_STEP
+    return this.#last
+  }
 }
 
 function resultOf(reply: Reply, { toJson }: MeshCallParts): unknown {

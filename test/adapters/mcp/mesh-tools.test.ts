@@ -124,6 +124,36 @@ test('a call that waits for a person says so on the way, and a denial is its err
   await denied
 })
 
+test('what an agent reports reaches the client as progress that rises', async (t: Assert) => {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow'), () => null)
+  const owner = await world.owner()
+  const peer = await world.member('peer', { agents: [slow] })
+  await world.link(owner, peer)
+  const reports: { readonly progress: number; readonly total?: number; readonly message?: string }[] = []
+  const asked = await tool(toolsOn(owner, world), 'slow@peer.do')
+  const call = asked.handler({}, { ...toolContext(), progress: (report) => void reports.push(report) })
+  await world.settle()
+  reports.length = 0
+  for (const data of [{ progress: 1, total: 4, message: 'one' }, { progress: 1, total: 4 }, 'a text', { progress: 3, total: 4 }]) {
+    slow.open[0]?.run.progress(data)
+    await world.pass(500)
+  }
+  slow.finish('done')
+  await world.settle()
+  t.is(await call, 'done')
+  t.alike(
+    reports.map(({ progress, total, message }) => [Math.floor(progress), total, message]),
+    [
+      [1, 4, 'one'],
+      [1, 4, undefined],
+      [1, undefined, 'a text'],
+      [3, 4, undefined]
+    ]
+  )
+  for (const [at, { progress }] of reports.entries()) t.ok(at === 0 || progress > (reports[at - 1]?.progress ?? 0))
+})
+
 test('a client that gives a call up has it canceled at the agent', async (t: Assert) => {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'), () => null)
