@@ -1,7 +1,7 @@
 import type { AbortSignalLike, Timer } from '../kit/clock.js'
 import { asNodeError } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
-import type { Task, TaskEvent } from '../domain/task/task.js'
+import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { Reply } from '../ports/node-api.js'
 import type { MessageEvent } from '../ports/policy-api.js'
 import { Abort } from './abort.js'
@@ -62,7 +62,8 @@ function followTask(node: NodeCore, taskId: string, push: (event: MessageEvent<R
     })
   }
   const tell = (task: Task): void => {
-    if (task.id !== taskId) return
+    // That nothing holds up any more what has ended is no news: its reply follows.
+    if (task.id !== taskId || FINAL_STATES.has(task.state) || task.state === 'unknown') return
     const agent = node.directory.shownAddress(task.agent)
     if (task.waitingFor !== waiting) {
       waiting = task.waitingFor

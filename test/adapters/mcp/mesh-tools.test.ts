@@ -117,11 +117,13 @@ test('a call that waits for a person says so on the way, and a denial is its err
   await world.settle()
   t.alike(await allowed, { n: 1 })
   const asked = await tool(tools, 'text@peer.do')
-  const denied = failsWith(t, 'POLICY_DENIED', () => asked.handler({ n: 2 }, toolContext()))
+  const deniedContext = toolContext()
+  const denied = failsWith(t, 'POLICY_DENIED', () => asked.handler({ n: 2 }, deniedContext))
   await world.settle()
   await peer.api().call('approvals.deny', { id: await firstWaiting(peer) })
   await world.settle()
   await denied
+  t.ok(deniedContext.told.at(-1)?.startsWith('waiting for approval'), 'a call that is denied was never under way')
 })
 
 test('what an agent reports reaches the client as progress that rises', async (t: Assert) => {
