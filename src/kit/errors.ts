@@ -90,6 +90,8 @@ export interface NodeErrorDetails {
   readonly data?: unknown
   /** Instead of the commands of the table; an empty list leaves those. */
   readonly next?: readonly string[]
+  /** Instead of what the table says of the code: of work that nobody may repeat. */
+  readonly retryable?: boolean
   readonly cause?: unknown
 }
 
@@ -98,6 +100,8 @@ export class NodeError extends Error {
   readonly code: ErrorCode
   readonly data: unknown
   readonly next: readonly string[]
+  /** May the same call succeed later? From the table, unless told otherwise. */
+  readonly retryable: boolean
 
   constructor(code: ErrorCode, message: string, details: NodeErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -105,11 +109,7 @@ export class NodeError extends Error {
     this.code = code
     this.data = details.data
     this.next = details.next !== undefined && details.next.length > 0 ? details.next : ERROR_CODES[code].next
-  }
-
-  /** May the same call succeed later? From the table. */
-  get retryable(): boolean {
-    return ERROR_CODES[this.code].retryable
+    this.retryable = details.retryable ?? ERROR_CODES[code].retryable
   }
 
   /** The error as plain data for a wire. Never holds the cause or the stack. */
@@ -118,12 +118,13 @@ export class NodeError extends Error {
     return this.data === undefined ? body : { ...body, data: this.data }
   }
 
-  /** Rebuilds an error from a wire; unknown codes become INTERNAL. */
+  /** Rebuilds an error from a wire, as retryable as it says of itself; unknown codes become INTERNAL, with what the table says of it. */
   static fromBody(body: Pick<ErrorBody, 'code' | 'message'> & Partial<ErrorBody>): NodeError {
     const code = isErrorCode(body.code) ? body.code : 'INTERNAL'
     return new NodeError(code, body.message, {
       ...(body.data === undefined ? {} : { data: body.data }),
-      ...(body.next === undefined ? {} : { next: body.next })
+      ...(body.next === undefined ? {} : { next: body.next }),
+      ...(code === body.code && typeof body.retryable === 'boolean' ? { retryable: body.retryable } : {})
     })
   }
 }

@@ -86,5 +86,9 @@ function resultOf(reply: Reply, { toJson }: MeshCallParts): unknown {
     return { outcome, agent, taskId, next: taskId === null ? null : `a2a_task with this id tells what becomes of it` }
   if (error !== null && outcome === 'FAILED') throw NodeError.fromBody(error)
   const why = error === null ? '' : `: ${error.message}`
-  throw new NodeError('TIMEOUT', `nobody knows yet whether ${agent} did it${why}; a2a_task tells it later`, { data: { taskId, agent } })
+  throw new NodeError('TIMEOUT', `nobody knows yet whether ${agent} did it${why}; a2a_task tells it later`, {
+    data: { taskId, agent },
+    // Of what may not be repeated its task says so.
+    retryable: error?.retryable ?? false
+  })
 }

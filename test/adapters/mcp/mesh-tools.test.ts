@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
 import { MeshResources } from '../../../src/adapters/mcp/mesh-resources.js'
 import { MeshTools } from '../../../src/adapters/mcp/mesh-tools.js'
+import { structuredErrorOf } from '../../../src/adapters/mcp/structured-error.js'
 import type { RegisteredTool } from '../../../src/adapters/mcp/tool.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { approvalScene, firstWaiting } from '../../support/approval-scene.js'
@@ -154,6 +155,25 @@ test('what an agent reports reaches the client as progress that rises', async (t
     ]
   )
   for (const [at, { progress }] of reports.entries()) t.ok(at === 0 || progress > (reports[at - 1]?.progress ?? 0))
+})
+
+test('of work that may not be repeated, and of which nobody knows whether it was done, a client is told not to call it again', async (t: Assert) => {
+  for (const idempotent of [true, false]) {
+    const world = new World(t)
+    const slow = new FakeAgent(agentDefinition('slow', { capabilities: [capability('slow.do', { idempotent })] }), () => null)
+    const owner = await world.owner()
+    const peer = await world.member('peer', { agents: [slow] })
+    await world.link(owner, peer)
+    const asked = await tool(toolsOn(owner, world), 'slow@peer.do')
+    const failed = asked.handler({}, toolContext()).then(
+      () => null,
+      (error: unknown) => structuredErrorOf(error)
+    )
+    await world.settle()
+    await world.pass(31_000, 1000)
+    const error = await failed
+    t.alike([error?.code, error?.details?.retryable], ['TIMEOUT', idempotent])
+  }
 })
 
 test('a client that gives a call up has it canceled at the agent', async (t: Assert) => {
