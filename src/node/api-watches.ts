@@ -31,12 +31,17 @@ export function watchPeers(node: NodeCore, tell: () => void): Unsubscribe {
 
 type AgentList = Calls['agents.list']['result']
 
-/** `agents.list`: when agents come or go, and when their cards or their nodes' presence change. */
-export function watchAgents({ parts: { clock } }: NodeCore, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
+/** `agents.list`: when agents come or go, and when their cards, their prompts or their nodes' presence change. */
+export function watchAgents({ agents, parts: { clock } }: NodeCore, list: () => AgentList, push: Push<AgentList>): Unsubscribe {
   let last: string | null = null
   const tell = (): void => {
     const now = list()
-    const facts = now.agents.map(({ address, revision, status }) => `${address} ${revision} ${status === 'offline'}`).join('\n')
+    const facts = now.agents
+      .map(({ id, origin, address, revision, status }) => {
+        const prompts = origin === 'local' ? (agents.definition(id)?.prompts ?? []) : []
+        return `${address} ${revision} ${status === 'offline'} ${JSON.stringify(prompts)}`
+      })
+      .join('\n')
     if (facts !== last) push(now)
     last = facts
   }

@@ -357,7 +357,7 @@ export interface Calls extends DocumentCalls, TokenCalls {
 export interface Watches extends DocumentWatches {
   'node.status': { params: Record<string, never>; item: StatusInfo }
   'peers.list': { params: { readonly all?: boolean }; item: { readonly peers: readonly PeerInfo[] } }
-  /** Told when agents come or go, and when their cards or their nodes' presence change; who is busy is as it was then. */
+  /** Told when agents come or go, and when their cards, their prompts or their nodes' presence change; who is busy is as it was then. */
   'agents.list': { params: Calls['agents.list']['params']; item: Calls['agents.list']['result'] }
   'tasks.list': { params: TaskQuery; item: TaskList }
   /** The calls of these names, told of while they are under way: what holds them up, and last what they give. */

@@ -2,15 +2,22 @@ import type { GetPromptResult, Prompt } from '@modelcontextprotocol/server'
 import { NodeError } from '../../kit/errors.js'
 import type { AgentPrompt } from '../../ports/agent-runtime.js'
 import type { NodeApi } from '../../ports/node-api.js'
+import { agentChanges, type FollowParts, type SharedChanges } from './followed-watch.js'
 import type { PromptSource } from './prompt-source.js'
 import { PublishedNames } from './published-names.js'
 
 /** The prompts that the files of this node's agents offer to fill in: `agent.prompt`, published as tools are. */
 export class AgentPrompts implements PromptSource {
   readonly #api: NodeApi
+  readonly #changes: SharedChanges<void>
 
-  constructor(api: NodeApi) {
-    this.#api = api
+  constructor(parts: FollowParts) {
+    this.#api = parts.api
+    this.#changes = agentChanges(parts, { origin: 'local' })
+  }
+
+  onChange(changed: () => void): () => void {
+    return this.#changes.on(changed)
   }
 
   async list(): Promise<readonly Prompt[]> {

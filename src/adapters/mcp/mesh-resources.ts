@@ -1,15 +1,15 @@
 import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelcontextprotocol/server'
 import { NodeError } from '../../kit/errors.js'
+import type { Unsubscribe } from '../../kit/events.js'
 import { shown } from '../../kit/text.js'
 import type { DocumentType } from '../../ports/document-api.js'
-import type { NodeApi } from '../../ports/node-api.js'
+import type { EventInfo } from '../../ports/node-api.js'
 import type { Complete } from './completing.js'
+import { type FollowParts, followWatch, SharedChanges } from './followed-watch.js'
 import type { ResourceSource } from './resource-source.js'
 
 /** What the resources of the mesh need. */
-export interface MeshResourcesParts {
-  /** That of the caller whom the resources are for: what it may not see is not here. */
-  readonly api: NodeApi
+export interface MeshResourcesParts extends FollowParts {
   /** Values of agents and documents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
 }
@@ -23,9 +23,15 @@ const PARTS: readonly DocumentType[] = ['text', 'map', 'list']
 /** Cards of agents, shared documents and results of swarms as resources under `a2a://`. */
 export class MeshResources implements ResourceSource {
   readonly #parts: MeshResourcesParts
+  readonly #changes: SharedChanges<string | null>
 
   constructor(parts: MeshResourcesParts) {
     this.#parts = parts
+    this.#changes = new SharedChanges((tell) => followMesh(parts, tell))
+  }
+
+  onChange(changed: (uri: string | null) => void): () => void {
+    return this.#changes.on(changed)
   }
 
   async list(): Promise<readonly Resource[]> {
@@ -83,6 +89,53 @@ export class MeshResources implements ResourceSource {
 
   #json(uri: string, value: unknown): ReadResourceResult['contents'] {
     return [{ uri, mimeType: JSON_TYPE, text: JSON.stringify(this.#parts.toJson(value), null, 2) }]
+  }
+}
+
+/** Tells of cards, documents and swarms: null for one more or one less, a URI for one that is another now. */
+function followMesh(parts: FollowParts, tell: (uri: string | null) => void): Unsubscribe {
+  const [agents, documents] = [new Versions(AGENTS, tell), new Versions(DOCUMENTS, tell)]
+  const from = parts.clock.now()
+  const ends = [
+    followWatch(parts, { name: 'agents.list', params: {} }, (list) =>
+      agents.are(new Map(list.agents.map(({ address, revision, status }) => [address, `${revision} ${status === 'offline'}`])))
+    ),
+    // Whatever is written into a document makes it longer, and what is taken out of its streams another.
+    followWatch(parts, { name: 'documents.list', params: {} }, (list) =>
+      documents.are(new Map(list.documents.map(({ name, bytes, blocks }) => [name, `${bytes} ${blocks}`])))
+    ),
+    followWatch(parts, { name: 'node.events', params: { follow: true } }, ({ at, type, data }: EventInfo) => {
+      // The recent ones come first: they are in the list already.
+      if (type !== 'swarm' || Date.parse(at) < from) return
+      tell(null)
+      if (typeof data['swarm'] === 'string') tell(SWARMS + encodeURIComponent(data['swarm']))
+    })
+  ]
+  return () => {
+    for (const end of ends) end()
+  }
+}
+
+/** What there was at the last look, to tell what is another now. */
+class Versions {
+  readonly #prefix: string
+  readonly #tell: (uri: string | null) => void
+  #last: ReadonlyMap<string, string> | null = null
+
+  constructor(prefix: string, tell: (uri: string | null) => void) {
+    this.#prefix = prefix
+    this.#tell = tell
+  }
+
+  are(now: ReadonlyMap<string, string>): void {
+    const last = this.#last
+    this.#last = now
+    if (last === null) return
+    if (last.size !== now.size || [...now.keys()].some((key) => !last.has(key))) this.#tell(null)
+    for (const [key, version] of now) {
+      const before = last.get(key)
+      if (before !== undefined && before !== version) this.#tell(this.#prefix + encodeURIComponent(key))
+    }
   }
 }
 

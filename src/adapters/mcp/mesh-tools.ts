@@ -1,10 +1,11 @@
 import type { NodeApi, AgentDetail, AgentInfo } from '../../ports/node-api.js'
 import type { CapabilityDescriptor } from '../../domain/card/card.js'
-import { type Clock, wait } from '../../kit/clock.js'
+import type { Clock } from '../../kit/clock.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../kit/schema-cost.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
+import { agentChanges, type SharedChanges } from './followed-watch.js'
 import { callAgent } from './mesh-call.js'
 import { PublishedNames } from './published-names.js'
 import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolSource } from './tool.js'
@@ -29,8 +30,6 @@ interface AgentTools {
 const INPUT = 'input'
 /** Characters of a capability's description that a client is told. */
 const MAX_DESCRIPTION = 4096
-/** How often what the agents offer is asked for again at most, in milliseconds, when the watch of it broke off. */
-const AGAIN_MS = 1000
 
 /**
  * The capabilities of all agents that the caller sees, as tools: `agent.tool` for an agent of this node,
@@ -39,11 +38,13 @@ const AGAIN_MS = 1000
 export class MeshTools implements ToolSource {
   readonly #parts: MeshToolsParts
   readonly #agents = new Map<string, AgentTools>()
+  readonly #changes: SharedChanges<void>
   #byName = new Map<string, RegisteredTool>()
   #published = new PublishedNames()
 
   constructor(parts: MeshToolsParts) {
     this.#parts = parts
+    this.#changes = agentChanges(parts, {})
   }
 
   async list(): Promise<readonly ToolDefinition[]> {
@@ -65,24 +66,7 @@ export class MeshTools implements ToolSource {
   }
 
   onChange(changed: () => void): () => void {
-    const ended = new AbortController()
-    void this.#follow(changed, ended.signal)
-    return () => ended.abort()
-  }
-
-  async #follow(changed: () => void, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        let isFirst = true
-        for await (const _ of this.#parts.api.watch('agents.list', {}, { signal })) {
-          if (!isFirst) changed()
-          isFirst = false
-        }
-      } catch {
-        // A node that stops ends its watches; so does the caller's end.
-      }
-      if (!signal.aborted) await wait(this.#parts.clock, AGAIN_MS, signal)
-    }
+    return this.#changes.on(changed)
   }
 
   async #refresh(): Promise<void> {

@@ -211,8 +211,12 @@ export class McpService {
       compileSchema
     })
     const catalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
-    const resources = joinResources([this.#auditFor(principal), new MeshResources({ api, toJson }), ...more.map((one) => one.resources)])
-    const prompts = joinPrompts([new AgentPrompts(api), ...more.map((one) => one.prompts)])
+    const resources = joinResources([
+      this.#auditFor(principal),
+      new MeshResources({ api, clock, toJson }),
+      ...more.map((one) => one.resources)
+    ])
+    const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
     return { parts: { tools: catalog, resources, prompts }, catalog }
   }
 

@@ -48,7 +48,7 @@ test('prompts of agents of this node are offered under names that clients take',
     { name: 'greet', description: 'Greets.', arguments: [{ name: 'who', description: '', required: true }], template: 'Hello {who}' }
   ]
   const owner = await world.owner({ agents: [echo('text', { prompts }), echo('plain')] })
-  const source = new AgentPrompts(owner.api())
+  const source = new AgentPrompts({ api: owner.api(), clock: world.clock })
   t.alike(await source.list(), [
     { name: 'text__greet', description: 'Greets.', arguments: [{ name: 'who', description: '', required: true }] }
   ])
@@ -57,4 +57,22 @@ test('prompts of agents of this node are offered under names that clients take',
     t.alike(got?.messages, [{ role: 'user', content: { type: 'text', text: 'Hello Ada' } }])
   }
   t.is(await source.get('text__nothing', {}), undefined)
+})
+
+test('a client is told when prompts of agents changed, and nobody looks when nobody listens', async (t: Assert) => {
+  const world = new World(t)
+  const prompt = { name: 'greet', description: 'Greets.', arguments: [], template: 'Hello' }
+  const owner = await world.owner({ agents: [echo('text', { prompts: [prompt] })] })
+  const source = new AgentPrompts({ api: owner.api(), clock: world.clock })
+  let changes = 0
+  const stops = [source.onChange(() => changes++), source.onChange(() => {})]
+  await world.pass(3000)
+  t.is(changes, 0)
+  owner.source.set([echo('text', { prompts: [{ ...prompt, template: 'Good day' }] })])
+  await world.pass(3000)
+  t.is(changes, 1)
+  for (const stop of stops) stop()
+  owner.source.set([echo('text')])
+  await world.pass(3000)
+  t.is(changes, 1)
 })

@@ -46,7 +46,7 @@ for (const mode of ['legacy', 'auto'] as const) {
 test('variables of the resources of the mesh are completed from what its caller sees', async (t: Assert) => {
   const world = new World(t)
   const node = await world.owner({ agents: [echo('text'), echo('tests'), echo('other')] })
-  const resources = joinResources([new MeshResources({ api: node.api(), toJson: (value) => value })])
+  const resources = joinResources([new MeshResources({ api: node.api(), clock: world.clock, toJson: (value) => value })])
   const client = await new McpScene({ resources }).client(t, 'auto')
   const ref = { type: 'ref/resource', uri: 'a2a://agents/{address}' } as const
   const { completion } = await client.complete({ ref, argument: { name: 'address', value: 'te' } })

@@ -243,7 +243,7 @@ test('text of others is shown without what a terminal obeys', async (t: Assert) 
   const api = peer.api()
   await api.call('swarm.start', { goal: `long \u001b[31m${'x'.repeat(1000)}`, capability: 'text.do', strategy: 'each' })
   await world.settle()
-  const resources = await new MeshResources({ api, toJson: (value) => value }).list()
+  const resources = await new MeshResources({ api, clock: world.clock, toJson: (value) => value }).list()
   const { name = '' } = resources.find(({ uri }) => uri.startsWith('a2a://swarms/')) ?? {}
   t.ok(name.includes('long [31m') && !name.includes('\u001b') && name.length < 400, name)
 })
