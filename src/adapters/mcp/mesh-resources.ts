@@ -17,6 +17,11 @@ export interface MeshResourcesParts extends FollowParts {
 const AGENTS = 'a2a://agents/'
 const DOCUMENTS = 'a2a://documents/'
 const SWARMS = 'a2a://swarms/'
+const KINDS = [
+  ['agent', AGENTS],
+  ['document', DOCUMENTS],
+  ['swarm', SWARMS]
+] as const
 const JSON_TYPE = 'application/json'
 const PARTS: readonly DocumentType[] = ['text', 'map', 'list']
 
@@ -65,13 +70,34 @@ export class MeshResources implements ResourceSource {
     return undefined
   }
 
+  async has(uri: string): Promise<boolean> {
+    const { api } = this.#parts
+    const looked = await this.#of<unknown>(uri, {
+      agent: (agent) => api.call('agents.show', { agent }),
+      document: (document) => api.call('documents.show', { document }),
+      swarm: (id) => api.call('swarm.show', { id })
+    })
+    return looked !== undefined
+  }
+
   async read(uri: string): Promise<ReadResourceResult['contents'] | undefined> {
     const { api } = this.#parts
-    const [agent, document, swarm] = [AGENTS, DOCUMENTS, SWARMS].map((prefix) => keyOf(uri, prefix))
-    if (agent !== null && agent !== undefined) return await there(async () => this.#json(uri, await api.call('agents.show', { agent })))
-    if (document !== null && document !== undefined) return await there(async () => await this.#document(uri, document))
-    if (swarm !== null && swarm !== undefined)
-      return await there(async () => this.#json(uri, await api.call('swarm.results', { id: swarm })))
+    return await this.#of(uri, {
+      agent: async (agent) => this.#json(uri, await api.call('agents.show', { agent })),
+      document: async (document) => await this.#document(uri, document),
+      swarm: async (id) => this.#json(uri, await api.call('swarm.results', { id }))
+    })
+  }
+
+  /** What the reader of its kind gives for a URI; undefined for what is not there. */
+  async #of<T>(
+    uri: string,
+    read: { readonly [kind in 'agent' | 'document' | 'swarm']: (key: string) => Promise<T> }
+  ): Promise<T | undefined> {
+    for (const [kind, prefix] of KINDS) {
+      const key = keyOf(uri, prefix)
+      if (key !== null) return await there(() => read[kind](key))
+    }
     return undefined
   }
 

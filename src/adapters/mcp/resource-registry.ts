@@ -2,7 +2,7 @@ import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelc
 import { NodeError } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
 import { joinComplete } from './completing.js'
-import type { ResourceSource } from './resource-source.js'
+import { isThere, type ResourceSource } from './resource-source.js'
 
 /** A resource with its place. */
 export interface RegisteredResource {
@@ -36,6 +36,10 @@ export class ResourceRegistry implements ResourceSource {
 
   list(): readonly Resource[] {
     return [...this.#resources.values()].map(({ resource }) => ({ ...resource }))
+  }
+
+  has(uri: string): boolean {
+    return this.#resources.has(uri)
   }
 
   async read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined> {
@@ -74,6 +78,10 @@ export function joinResources(sources: readonly ResourceSource[]): ResourceSourc
       return undefined
     },
     ...joinComplete(sources),
+    has: async (uri, signal) => {
+      for (const source of sources) if (await isThere(source, uri, signal)) return true
+      return false
+    },
     onChange: (changed) => {
       const ends = sources.map((source) => source.onChange?.(changed))
       return () => {

@@ -12,7 +12,7 @@ import { progressTo } from './progress.js'
 import { publishedTools } from './published-tools.js'
 import type { RequestStates } from './request-states.js'
 import type { ResourceManager } from './resource-limits.js'
-import type { ResourceSource } from './resource-source.js'
+import { isThere, type ResourceSource } from './resource-source.js'
 import type { RunIds } from './run-ids.js'
 import { JSON_RPC, structuredErrorOf } from './structured-error.js'
 import type { ToolLog } from './tool.js'
@@ -106,7 +106,8 @@ function serveResources(server: Server, source: ResourceSource, subscribed: Set<
     if (contents === undefined) throw new ResourceNotFoundError(uri)
     return { contents }
   })
-  server.setRequestHandler('resources/subscribe', ({ params: { uri } }) => {
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
+    if (!(await told(isThere(source, uri, mcpReq.signal)))) throw new ResourceNotFoundError(uri)
     if (!subscribed.has(uri) && subscribed.size >= MAX_SUBSCRIPTIONS) {
       throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `at most ${MAX_SUBSCRIPTIONS} resources can be subscribed to`)
     }

@@ -44,3 +44,21 @@ test('changes of cards, documents and swarms are told, by as many watches as the
   t.alike([...open.values()], [0, 0, 0])
   t.alike(await heard(() => owner.source.set([])), [])
 })
+
+test('a resource is there when it can be read', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('text')] })
+  const api = owner.api()
+  const resources = new MeshResources({ api, clock: world.clock, toJson: (value) => value })
+  await api.call('documents.create', { name: 'notes' })
+  const { id } = await api.call('swarm.start', { goal: 'echo', capability: 'text.do', strategy: 'each' })
+  await world.settle()
+  for (const uri of [`a2a://agents/${encodeURIComponent('text@owner')}`, 'a2a://documents/notes', `a2a://swarms/${id}`]) {
+    t.ok(await resources.has(uri), uri)
+    t.ok(await resources.read(uri), uri)
+  }
+  for (const uri of ['a2a://agents/none', 'a2a://documents/none', 'a2a://swarms/swarm_none', 'a2a://agents/', 'a2a://agents/%', 'other']) {
+    t.absent(await resources.has(uri), uri)
+    t.is(await resources.read(uri), undefined, uri)
+  }
+})

@@ -1,6 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { ProtocolError } from '@modelcontextprotocol/client'
 import type { PromptSource } from '../../../src/adapters/mcp/prompt-source.js'
+import { joinResources, ResourceRegistry } from '../../../src/adapters/mcp/resource-registry.js'
 import type { ResourceSource } from '../../../src/adapters/mcp/resource-source.js'
 import { Emitter } from '../../../src/kit/events.js'
 import { NodeError } from '../../../src/kit/errors.js'
@@ -97,6 +98,23 @@ test('changes are told once a turn after the handshake, those of a resource to w
   t.is(client.told.length, 4)
   await client.close()
   t.alike([resources.changes.size, prompts.changes.size], [0, 0], 'a connection that ended listens no more')
+})
+
+test('a resource that is not there, or not for this caller, cannot be subscribed to', async (t: Assert) => {
+  const { source, changes } = cards()
+  const lacking = new ResourceRegistry()
+  const scene = new McpScene({ resources: joinResources([lacking, source]) })
+  const client = scene.connect(t)
+  await client.open()
+  for (const uri of ['a2a://cards/b', 'a2a://cards/refused', 'http://127.0.0.1/', '']) {
+    const { error } = await client.ask(request(uri, 'resources/subscribe', { uri }))
+    t.is(error?.code, -32_602, uri)
+  }
+  changes.emit('a2a://cards/b')
+  t.alike((await client.ask(request(1, 'resources/subscribe', { uri: 'a2a://cards/a' }))).result, {})
+  changes.emit('a2a://cards/a')
+  const told = (await client.notified(1)).map(({ params }) => (params as { uri?: string }).uri)
+  t.alike(told, ['a2a://cards/a'])
 })
 
 test('a client of the new era that listens is told of changes', async (t: Assert) => {
