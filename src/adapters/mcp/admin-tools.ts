@@ -1,8 +1,9 @@
 import { NodeError } from '../../kit/errors.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { HEALTH_SCHEMA } from './health-tool.js'
+import { publishedName } from './published-names.js'
 import type { ObjectSchema, ToolContext, ToolHandler, ToolSource } from './tool.js'
-import { ToolRegistry } from './tool-registry.js'
+import { duplicateTool, ToolRegistry } from './tool-registry.js'
 
 /** Who may change the list of tools (`tools.adminPolicy`). */
 export type AdminPolicy = 'deny_all' | 'local_stdio_only' | 'token'
@@ -31,6 +32,8 @@ export interface AdminParts {
   readonly compile: CompileSchema
   /** Where tools come and go. */
   readonly registry: ToolRegistry
+  /** Has the caller a tool of that name already, from wherever, or one that clients would see as the same? */
+  readonly isTaken: (name: string) => Promise<boolean>
   readonly health: ToolHandler
   /** Sends a message to an agent and resolves with its answer. */
   readonly sendMessage: (targetAgentId: string, message: Readonly<Record<string, unknown>>, context: ToolContext) => Promise<unknown>
@@ -108,7 +111,7 @@ function enforceAdminPolicy(policy: AdminPolicy, { transport, hasToken }: AdminC
   throw new NodeError('FORBIDDEN', why[policy], { data: { setting: 'tools.adminPolicy', policy } })
 }
 
-function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts): { readonly registered: string } {
+async function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts): Promise<{ readonly registered: string }> {
   const { toolType, inputSchema: asserted } = args
   if (!isToolType(toolType)) {
     throw new NodeError('INVALID_INPUT', `toolType must be one of ${Object.keys(TYPE_SCHEMAS).join(', ')}`, { data: { toolType } })
@@ -122,6 +125,8 @@ function registerTool(args: Readonly<Record<string, unknown>>, parts: AdminParts
   // As the schema of the admin tool has it.
   const { name, description, version } = args as { readonly name: string; readonly description: string; readonly version?: string }
   const named = { name, description, inputSchema }
+  // Another call may have registered it while the rest was looked through.
+  if ((await parts.isTaken(name)) || parts.registry.get(publishedName(name)) !== undefined) throw duplicateTool(name)
   parts.registry.register(version === undefined ? named : { ...named, version }, handlerOf(toolType, parts))
   return { registered: name }
 }

@@ -202,6 +202,7 @@ export class McpService {
       caller,
       compile: compileSchema,
       registry: registered,
+      isTaken: (name) => catalog.isTaken(name),
       health: health.handler,
       sendMessage: (agent, message, context) => sendToAgent({ api, toJson }, { agent, text: JSON.stringify(message) }, context)
     })
@@ -210,7 +211,7 @@ export class McpService {
       expose: settings.mcp.expose,
       compileSchema
     })
-    const catalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
+    const catalog: ToolCatalog = new ToolCatalog([own, admin, registered, mesh, ...more.map((one) => one.tools)])
     const resources = joinResources([
       this.#auditFor(principal),
       new MeshResources({ api, clock, toJson }),

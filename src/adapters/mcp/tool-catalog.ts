@@ -1,5 +1,5 @@
 import { nearest } from '../../kit/text.js'
-import { PublishedNames } from './published-names.js'
+import { PublishedNames, publishedName } from './published-names.js'
 import type { RegisteredTool, ToolDefinition, ToolSource } from './tool.js'
 
 /** Names told to somebody who asked for a tool that is not there. */
@@ -54,6 +54,16 @@ export class ToolCatalog {
       if (found.every((one) => one.definition.name !== tool.definition.name)) found.push(tool)
     }
     return found.length === 1 ? found[0] : undefined
+  }
+
+  /** Does a tool have that name, or one that clients would see as the same? */
+  async isTaken(name: string): Promise<boolean> {
+    for (const source of this.#sources)
+      for (const one of [name, publishedName(name)]) {
+        const got = source.get(one)
+        if ((got instanceof Promise ? await got : got) !== undefined) return true
+      }
+    return false
   }
 
   /** What there is beside a name that is not: the names nearest to it, or else the first of all. */

@@ -51,10 +51,7 @@ export class ToolRegistry implements ToolSource {
       throw new NodeError('INVALID_INPUT', `not a tool: ${path} ${message}`, { data: { faults } })
     }
     const { name } = definition
-    if (this.#tools.has(name)) {
-      const data = { reason: 'DUPLICATE_TOOL', tool: name }
-      throw new NodeError('CONFLICT', `a tool named ${JSON.stringify(name)} is registered already; unregister it first`, { data })
-    }
+    if (this.#tools.has(name)) throw duplicateTool(name)
     // Copies: what its author changes later must not part from what was compiled.
     const { schema: inputSchema, check: validator } = this.#compiledOf(definition.inputSchema)
     const kept = { ...definition, inputSchema }
@@ -135,4 +132,11 @@ export class ToolRegistry implements ToolSource {
     this.#compiled.set(text, compiled)
     return compiled
   }
+}
+
+/** That a tool cannot be registered since there is one of its name. */
+export function duplicateTool(tool: string): NodeError {
+  return new NodeError('CONFLICT', `there is a tool named ${JSON.stringify(tool)}, or shown so, already: take another name`, {
+    data: { reason: 'DUPLICATE_TOOL', tool }
+  })
 }

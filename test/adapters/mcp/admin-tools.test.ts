@@ -8,18 +8,27 @@ import { call, McpScene, payloadOf, request, type RawClient } from '../../suppor
 const ON: AdminParts['settings'] = { adminRegistrationEnabled: true, dynamicRegistrationEnabled: true, adminPolicy: 'local_stdio_only' }
 const STDIO: AdminCaller = { transport: 'stdio', hasToken: false }
 
-async function connected(t: Assert, settings: AdminParts['settings'], caller: AdminCaller = STDIO): Promise<RawClient> {
+async function connected(t: Assert, settings: AdminParts['settings'], { caller = STDIO, elsewhere = false } = {}): Promise<RawClient> {
   const compile = createSchemaCompiler()
   const registry = new ToolRegistry(compile)
+  const [own, mesh] = [new ToolRegistry(compile), new ToolRegistry(compile)]
+  for (const [into, names] of [
+    [own, ['health']],
+    [mesh, ['text.stats', 'mcp_lim_get_add']]
+  ] as const)
+    for (const name of elsewhere ? names : [])
+      into.register({ name, description: '', inputSchema: { type: 'object' } }, () => Promise.resolve('its own'))
   const admin = adminTools({
     settings,
     caller,
     compile,
     registry,
+    isTaken: (name) => catalog.isTaken(name),
     health: () => Promise.resolve({ status: 'healthy' }),
     sendMessage: (targetAgentId, message, { runId }) => Promise.resolve({ targetAgentId, message, runId })
   })
-  const client = new McpScene({ tools: new ToolCatalog([registry, admin]) }).connect(t)
+  const catalog: ToolCatalog = new ToolCatalog([own, admin, registry, mesh])
+  const client = new McpScene({ tools: catalog }).connect(t)
   await client.open()
   return client
 }
@@ -52,7 +61,7 @@ test('the policy decides who may use them', async (t: Assert) => {
   const allowed = { deny_all: [], local_stdio_only: [callers[0]], token: [callers[1]] } as Record<string, AdminCaller[]>
   for (const adminPolicy of ['deny_all', 'local_stdio_only', 'token'] as const)
     for (const caller of callers) {
-      const client = await connected(t, { ...ON, adminPolicy }, caller)
+      const client = await connected(t, { ...ON, adminPolicy }, { caller })
       const answer = await client.ask(call(1, 'admin/registerTool', ECHO))
       const isAllowed = allowed[adminPolicy].includes(caller)
       t.is(answer.result?.['isError'], !isAllowed, `${adminPolicy} ${JSON.stringify(caller)}`)
@@ -103,4 +112,28 @@ test('a schema that a client names must be that of the type, byte by byte; other
   t.is(await codeOf({ code: 'process.exit()' }), 'INVALID_ARGUMENT', 'no code is taken')
   t.is(await codeOf({ inputSchema: JSON.parse(good) as object }), null)
   t.is(await codeOf({}), 'INVALID_ARGUMENT', 'registered already')
+})
+
+test('a name that any tool of the caller has, or is shown under, cannot be registered', async (t: Assert) => {
+  const client = await connected(t, ON, { elsewhere: true })
+  const before = await namesOf(client)
+  const taken = ['health', 'text.stats', 'text__stats', 'text/stats', 'mcp_lim_get_add', 'admin__registerTool', 'admin/unregisterTool']
+  for (const name of taken) {
+    const error = payloadOf(await client.ask(call(1, 'admin/registerTool', { ...ECHO, name })))
+    const { code, data } = (error['details'] ?? {}) as { readonly code?: unknown; readonly data?: unknown }
+    t.alike([error['code'], code, data], ['INVALID_ARGUMENT', 'CONFLICT', { reason: 'DUPLICATE_TOOL', tool: name }], name)
+  }
+  t.alike(await namesOf(client), before)
+  for (const name of ['health', 'text.stats', 'mcp_lim_get_add']) t.is(payloadOf(await client.ask(call(1, name))), 'its own', name)
+  const count = client.answers.length
+  client.write(...['x.echo', 'x/echo'].map((name) => call(name, 'admin/registerTool', { ...ECHO, name })))
+  const both = (await client.heard(count + 2)).slice(count)
+  t.alike(
+    both.map(({ id, result }) => [id, result?.['isError']]),
+    [
+      ['x.echo', false],
+      ['x/echo', true]
+    ],
+    'two at once'
+  )
 })

@@ -302,6 +302,7 @@ test('Feature: mcp-runtime, Property 10: Agent Serialism', async (t: Assert) => 
       caller: { transport: 'stdio', hasToken: false },
       compile,
       registry,
+      isTaken: () => Promise.resolve(false),
       health: () => Promise.resolve(null),
       sendMessage: (id, message) => agents.sendMessage(id, { type: 'do', payload: message })
     })
