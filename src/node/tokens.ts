@@ -17,7 +17,7 @@ import type { TokenGrant, TokenInfo, TokenRequest, TokenScope } from '../ports/t
 
 /** Tokens that a node has at once; expired ones make room. */
 export const TOKENS_MAX = 256
-/** How exactly it is remembered when a token was last used, in milliseconds. */
+/** How often it is written down that a token is used, in milliseconds: a node that dies forgets so much of it. */
 const USED_MS = 600_000
 /** Every token begins so. */
 const PREFIX = 'a2a_'
@@ -244,12 +244,13 @@ export class Tokens {
   }
 
   #noteUse(one: LiveToken, now: number): void {
-    const { lastUsedAt } = one.stored
-    const at = now - (now % USED_MS)
-    if (lastUsedAt !== null && lastUsedAt >= at) return
+    const { lastUsedAt, createdAt } = one.stored
+    // The clock of the machine may have been set back.
+    const at = Math.max(now, createdAt, lastUsedAt ?? 0)
+    if (at === lastUsedAt) return
     one.stored = { ...one.stored, lastUsedAt: at }
     this.#hasNews = true
-    void this.#saveUses()
+    if (lastUsedAt === null || Math.floor(at / USED_MS) > Math.floor(lastUsedAt / USED_MS)) void this.#saveUses()
   }
 
   /** That a use is not written down is no reason to refuse it. */
@@ -281,7 +282,7 @@ export class Tokens {
       scopes,
       createdAt: iso(createdAt),
       expiresAt: expiresAt === null ? null : iso(expiresAt),
-      lastUsedAt: lastUsedAt === null ? null : iso(lastUsedAt),
+      lastUsedAt: lastUsedAt === null ? null : iso(Math.max(createdAt, lastUsedAt)),
       state: this.#isOver(stored) ? 'expired' : 'active'
     }
   }
