@@ -64,7 +64,7 @@ async function findTool({ api }: Pick<CommandContext, 'api'>, server: string, na
     near.length > 0
       ? `; did you mean ${near.join(' or ')}?`
       : names.length === 0
-        ? '; it offers none now'
+        ? `; it offers none now${whyNone(found)}`
         : `; it has ${names
             .slice(0, NAMED)
             .map((one) => shown(one))
@@ -72,6 +72,12 @@ async function findTool({ api }: Pick<CommandContext, 'api'>, server: string, na
   const reason =
     tool === undefined ? `${server} has no tool "${shown(name)}"` : `${server} does not offer "${shown(name)}": ${tool.reason ?? ''}`
   throw new NodeError('CAPABILITY_NOT_FOUND', `${reason}${hint}`, { data: { tools: names }, next: ['a2a-node tools ls'] })
+}
+
+/** What `tools ls` shows of a server that is not ready. */
+function whyNone({ state, lastError }: ImportedServerInfo): string {
+  if (state === 'ready') return ''
+  return lastError === null ? ` (${state})` : ` (${state}: ${shown(lastError, 1000)})`
 }
 
 async function printServers(output: Output, servers: readonly ImportedServerInfo[]): Promise<void> {
