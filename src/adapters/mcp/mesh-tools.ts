@@ -2,7 +2,7 @@ import type { NodeApi, AgentDetail, AgentInfo } from '../../ports/node-api.js'
 import type { CapabilityDescriptor } from '../../domain/card/card.js'
 import type { Clock } from '../../kit/clock.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../kit/schema-cost.js'
-import type { CompileSchema } from '../../kit/sign.js'
+import type { CompileSchema, SchemaFault } from '../../kit/sign.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import { agentChanges, type SharedChanges } from './followed-watch.js'
@@ -153,12 +153,16 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
   return {
     definition,
     // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
-    validator: agent.origin === 'local' ? boundedCheck(parts.compileSchema(inputSchema), inputSchema) : () => [],
+    validator: agent.origin === 'local' ? boundedCheck(parts.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
     handler: async (args, context) =>
       await callAgent(parts, { agent: address, capability: capability.id, input: root === null ? args[INPUT] : args }, context)
   }
+}
+
+function hasInput(args: unknown): readonly SchemaFault[] {
+  return isRecord(args) && args[INPUT] !== undefined ? [] : [{ path: '', message: `must have ${JSON.stringify(INPUT)}` }]
 }
 
 /** A schema below the root of another one: its references lead where they led. */

@@ -247,3 +247,17 @@ test('text of others is shown without what a terminal obeys', async (t: Assert) 
   const { name = '' } = resources.find(({ uri }) => uri.startsWith('a2a://swarms/')) ?? {}
   t.ok(name.includes('long [31m') && !name.includes('\u001b') && name.length < 400, name)
 })
+
+test('arguments without the input that a capability of another node takes are refused before they are sent', async (t: Assert) => {
+  const world = new World(t)
+  const list = { ...capability('sum'), inputSchema: { type: 'array' } }
+  const [here, there] = [echo('near', { capabilities: [list] }), echo('far', { capabilities: [list] })]
+  const owner = await world.owner({ agents: [here] })
+  await world.link(owner, await world.member('gpu-box', { agents: [there] }))
+  const tools = toolsOn(owner, world)
+  for (const name of ['near.sum', 'far@gpu-box.sum']) {
+    const { validator } = await tool(tools, name)
+    t.alike(validator({}), [{ path: '', message: 'must have "input"' }], name)
+    t.alike(validator({ input: [1] }), [], name)
+  }
+})
