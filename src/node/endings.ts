@@ -45,15 +45,18 @@ export function failed(code: ErrorCode, message: string): Ending & { readonly st
 export function failedBy({
   code,
   message,
+  retryable,
   data
 }: {
   readonly code: ErrorCode
   readonly message: string
+  readonly retryable?: boolean
   readonly data?: unknown
 }): Ending & {
   readonly status: 'failed'
 } {
-  return { status: 'failed', error: new NodeError(code, message, data === undefined ? {} : { data }).toBody() }
+  const details = { ...(retryable === undefined ? {} : { retryable }), ...(data === undefined ? {} : { data }) }
+  return { status: 'failed', error: new NodeError(code, message, details).toBody() }
 }
 
 function unknown(message: string): Ending & { readonly status: 'unknown' } {

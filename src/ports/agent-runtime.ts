@@ -25,6 +25,8 @@ export type AgentOutcome =
       /** FORBIDDEN: nobody has granted the agent what it needs for any task. */
       readonly code: 'TASK_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
       readonly message: string
+      /** Nothing was done, and the same may succeed later; absent: as the code has it. */
+      readonly retryable?: boolean
       /** Typed details for the caller, e.g. `retryAfter` in seconds. JSON. */
       readonly data?: unknown
     }

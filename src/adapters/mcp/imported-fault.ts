@@ -10,10 +10,11 @@ const MAX_TEXT = 1000
 const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'])
 
 /**
- * What a failure says of the call: `unsent` it was not begun, `answered` the server gave an error, `session` the server does not
- * know the session and did nothing, `unknown` it may have run.
+ * What a failure says of the call: `unsent` it did not reach the server, `refused` the server did not begin it, `busy` neither,
+ * since it has too much to do, `answered` the server gave an error, `session` the server does not know the session and did
+ * nothing, `unknown` it may have run.
  */
-export type FaultKind = 'unsent' | 'answered' | 'session' | 'unknown'
+export type FaultKind = 'unsent' | 'refused' | 'busy' | 'answered' | 'session' | 'unknown'
 
 /** Why a request to an imported server has no result. */
 export class ImportedFault extends Error {
@@ -61,8 +62,8 @@ function httpFault({
 }: FaultScene & { readonly status: number; readonly message: string }): ImportedFault {
   if (status === 404 && hasSession) return new ImportedFault('session', 'the server has forgotten the session')
   const text = `the server answered with HTTP ${status}${status === 429 ? ' (too many requests)' : ''}: ${message}`
-  const isRefusal = (status >= 300 && status < 500) || (status === 503 && retryAfter !== null)
-  return new ImportedFault(isRefusal ? 'unsent' : 'unknown', text, retryAfter)
+  if (status === 429 || (status === 503 && retryAfter !== null)) return new ImportedFault('busy', text, retryAfter)
+  return new ImportedFault(status >= 300 && status < 500 ? 'refused' : 'unknown', text, retryAfter)
 }
 
 function isNeverSent(error: unknown): boolean {
@@ -80,13 +81,21 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
+/** Faults after which the same call may succeed, and does nothing twice. */
+const RETRYABLE = new Set<FaultKind>(['unsent', 'session', 'busy'])
+
 /** How a call ends that failed so. */
 export function failedCall(server: string, { kind, message, retryAfter }: ImportedFault): AgentOutcome {
+  const nothingDone = `the MCP server ${server} was not reached, and nothing was done: ${message}`
+  const refused = `the MCP server ${server} refused the call, and nothing was done: ${message}`
   const told = {
-    unsent: `the MCP server ${server} was not reached, and nothing was done: ${message}`,
-    session: `the MCP server ${server} was not reached, and nothing was done: ${message}`,
+    unsent: nothingDone,
+    session: nothingDone,
+    refused,
+    busy: refused,
     answered: `the MCP server ${server} answered with an error: ${message}`,
     unknown: `the MCP server ${server} was lost while it had the call: it may have run, and is not repeated. ${message}`
   }[kind]
-  return { ok: false, code: 'TASK_FAILED', message: told, ...(retryAfter === null ? {} : { data: { retryAfter } }) }
+  const data = retryAfter === null ? {} : { data: { retryAfter } }
+  return { ok: false, code: 'TASK_FAILED', message: told, ...(RETRYABLE.has(kind) ? { retryable: true } : {}), ...data }
 }

@@ -42,7 +42,8 @@ test('Retry-After of a server that has enough is passed on, and nothing is tried
     return rpc === 'tools/call'
   }
   const outcome = await scene.call('web', 'echo', { text: 'hi' })
-  t.ok(/nothing was done: the server answered with HTTP 429/.test(failureOf(t, outcome)))
+  t.ok(/refused the call, and nothing was done: the server answered with HTTP 429/.test(failureOf(t, outcome)))
+  t.is(outcome.ok ? null : outcome.retryable, true)
   t.alike(outcome.ok ? null : outcome.data, { retryAfter: 30 })
   t.is(server.count('tools/call'), 1)
   t.is(scene.info('web').state, 'ready')

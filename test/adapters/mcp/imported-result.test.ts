@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
-import { ImportedFault, failedCall, faultOf } from '../../../src/adapters/mcp/imported-fault.js'
+import { ImportedFault, failedCall, faultOf, type FaultKind, type FaultScene } from '../../../src/adapters/mcp/imported-fault.js'
 import { retryAfterSeconds } from '../../../src/adapters/mcp/imported-http.js'
 import { outcomeOf } from '../../../src/adapters/mcp/imported-result.js'
 import { holds } from '../../support/holds.js'
@@ -56,8 +56,8 @@ test('no answer of a server makes the mapping throw', async (t: Assert) => {
 })
 
 test('an error leaves open whether the call ran unless it says otherwise', (t: Assert) => {
-  const scene = { hasSession: false, retryAfter: null }
-  const kindOf = (error: object, more: Partial<typeof scene> = {}): string =>
+  const scene: FaultScene = { hasSession: false, retryAfter: null }
+  const kindOf = (error: object, more: Partial<FaultScene> = {}): string =>
     faultOf(Object.assign(new Error('x'), error), { ...scene, ...more }).kind
   t.is(kindOf({}), 'unknown')
   t.is(kindOf({ code: 'CONNECTION_CLOSED' }), 'unknown')
@@ -68,20 +68,30 @@ test('an error leaves open whether the call ran unless it says otherwise', (t: A
   t.is(kindOf({ cause: { code: 'ECONNREFUSED' } }), 'unsent')
   t.is(kindOf({ cause: { code: 'ECONNRESET' } }), 'unknown')
   const status = (code: number): object => ({ code: 'CLIENT_HTTP_NOT_IMPLEMENTED', data: { status: code } })
-  t.is(kindOf(status(404)), 'unsent')
+  t.is(kindOf(status(404)), 'refused')
   t.is(kindOf(status(404), { hasSession: true }), 'session')
-  t.is(kindOf(status(401)), 'unsent')
-  t.is(kindOf(status(429)), 'unsent')
+  t.is(kindOf(status(401)), 'refused')
+  t.is(kindOf(status(429)), 'busy')
   t.is(kindOf(status(500)), 'unknown')
   t.is(kindOf(status(503)), 'unknown')
+  t.is(kindOf(status(503), { retryAfter: 1 }), 'busy')
 })
 
 test('what may have run says so, and carries when to come again', (t: Assert) => {
   const lost = failedCall('demo', new ImportedFault('unknown', 'its program was ended by SIGKILL'))
   t.ok(!lost.ok && /it may have run, and is not repeated/.test(lost.message))
-  const limited = failedCall('demo', new ImportedFault('unsent', 'too many', 30))
+  const limited = failedCall('demo', new ImportedFault('busy', 'too many', 30))
   t.ok(!limited.ok && /nothing was done/.test(limited.message))
   t.alike(limited.ok ? null : limited.data, { retryAfter: 30 })
+})
+
+test('only what did nothing and may succeed later is to be tried again', (t: Assert) => {
+  const isRetryable = (kind: FaultKind): boolean => {
+    const outcome = failedCall('demo', new ImportedFault(kind, 'x'))
+    return !outcome.ok && outcome.retryable === true
+  }
+  for (const kind of ['unsent', 'session', 'busy'] as const) t.ok(isRetryable(kind), kind)
+  for (const kind of ['refused', 'answered', 'unknown'] as const) t.absent(isRetryable(kind), kind)
 })
 
 test('Retry-After is read as seconds or as a date', (t: Assert) => {

@@ -261,3 +261,28 @@ test('arguments without the input that a capability of another node takes are re
     t.alike(validator({ input: [1] }), [], name)
   }
 })
+
+test('an agent that says that nothing was done and the same may succeed later is told so, here and from another node', async (t: Assert) => {
+  const world = new World(t)
+  const busy = (id: string): FakeAgent =>
+    new FakeAgent(agentDefinition(id), () => ({
+      ok: false,
+      code: 'TASK_FAILED',
+      message: 'busy',
+      retryable: true,
+      data: { retryAfter: 12 }
+    }))
+  const owner = await world.owner({ agents: [busy('near')] })
+  await world.link(owner, await world.member('gpu-box', { agents: [busy('far')] }))
+  const tools = toolsOn(owner, world)
+  for (const name of ['near.do', 'far@gpu-box.do']) {
+    const { handler } = await tool(tools, name)
+    const ended = handler({}, toolContext()).then(
+      () => null,
+      (error: unknown) => structuredErrorOf(error)
+    )
+    await world.settle()
+    const { code, retryable, data } = (await ended)?.details ?? {}
+    t.alike([code, retryable, data], ['TASK_FAILED', true, { retryAfter: 12 }], name)
+  }
+})
