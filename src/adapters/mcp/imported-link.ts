@@ -63,6 +63,11 @@ export class ImportedLink {
     this.input({ type: 'changed' })
   }
 
+  /** A call found that the server cannot be reached: it has failed, and is tried again. */
+  unreachable(connection: Connection, reason: string): void {
+    if (connection === this.#connection) this.#failed(this.#number, reason)
+  }
+
   /** The session was lost; a new one begins. */
   lost(connection: Connection, reason: string): void {
     if (connection === this.#connection) this.input({ type: 'lost', reason, chance: this.#parts.chance() })

@@ -180,8 +180,9 @@ export class ImportedServer {
     } catch (error) {
       const fault = error instanceof ImportedFault ? error : new ImportedFault('unknown', messageOf(error))
       if (fault.kind === 'session' && connection !== null) this.#link.lost(connection, fault.message)
+      if (fault.kind === 'unsent' && connection !== null) this.#link.unreachable(connection, fault.message)
       // Nobody hears any more what becomes of the call: a server that is dead must not take the next one.
-      if (run.signal.aborted) this.#link.doubt()
+      if (run.signal.aborted || fault.kind === 'unknown') this.#link.doubt()
       return fault
     }
   }

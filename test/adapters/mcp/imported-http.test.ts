@@ -111,6 +111,42 @@ test('a server that is offline keeps its agent by the list that the home has, an
   t.alike(await scene.call('web', 'echo', { text: 'hi' }), { ok: true, result: 'echo: hi' })
 })
 
+test('a server that a call cannot reach has failed, and is ready when it answers again', async (t: Assert) => {
+  const server = await httpServer(t, { tools: toolsOf('echo') })
+  let isGone = false
+  const send: typeof fetch = async (url, init) => {
+    if (!isGone) return await fetch(url, init)
+    throw new TypeError('fetch failed', { cause: Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }) })
+  }
+  const scene = await importedScene(t, [named(server, { fetch: send })])
+  await scene.ready('web')
+  isGone = true
+  const outcome = await scene.call('web', 'echo', { text: 'hi' })
+  t.ok(/nothing was done/.test(failureOf(t, outcome)))
+  t.is(outcome.ok ? null : outcome.retryable, true)
+  const { state, lastError } = scene.info('web')
+  t.ok(state !== 'ready' && /ECONNREFUSED/.test(lastError ?? ''), `${state}: ${lastError}`)
+  t.is(scene.imported.problems()[0]?.code, 'TOOL_SERVER_FAILED')
+  isGone = false
+  await scene.ready('web')
+  t.alike(scene.imported.problems(), [])
+  t.alike(await scene.call('web', 'echo', { text: 'back' }), { ok: true, result: 'echo: back' })
+})
+
+test('a server that is gone in the middle of a call is found to have failed', async (t: Assert) => {
+  const server = await httpServer(t, { tools: toolsOf('echo') })
+  const scene = await importedScene(t, [named(server)])
+  await scene.ready('web')
+  let isGone = false
+  server.instead = (rpc) => {
+    if (rpc === 'tools/call') void server.close().then(() => (isGone = true))
+    return rpc === 'tools/call'
+  }
+  t.ok(/may have run/.test(failureOf(t, await scene.call('web', 'echo', { text: 'hi' }))))
+  await eventually(() => isGone && scene.info('web').lastError !== null)
+  t.not(scene.info('web').state, 'ready')
+})
+
 test('bodies and streams without end are cut, and the server is used on', async (t: Assert) => {
   const server = await httpServer(t, { tools: toolsOf('echo') })
   const scene = await importedScene(t, [named(server, { spec: { maxOutputBytes: 50_000 } })])
