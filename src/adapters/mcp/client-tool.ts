@@ -1,4 +1,4 @@
-import type { ErrorBody } from '../../kit/errors.js'
+import type { ErrorBody, ErrorCode } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import { nearest, shown } from '../../kit/text.js'
@@ -8,8 +8,11 @@ import type { RegisteredTool, ToolContext } from './tool.js'
 /** Tools that an error names. */
 const NAMED = 50
 
-/** Why the client tool has no result. */
-export type ToolExecutionCode = 'SERVER_NOT_CONFIGURED' | 'TOOL_NOT_FOUND' | 'TOOL_NOT_CHOSEN' | 'TOOL_FAILED'
+/** Why the client tool asked no server. */
+export type ToolChoiceCode = 'SERVER_NOT_CONFIGURED' | 'TOOL_NOT_FOUND' | 'TOOL_NOT_CHOSEN'
+
+/** Why the client tool has no result: its own reason, or the code with which the call of the tool ended. */
+export type ToolExecutionCode = ToolChoiceCode | ErrorCode
 
 /** The client tool could not do what it was asked (spec protocol-adapters, 3.2). */
 export class ToolExecutionError extends Error {
@@ -136,7 +139,7 @@ function promptPlace(schema: unknown): string | null {
 
 function failedCall(error: ErrorBody): ToolExecutionError {
   const retryAfter = isRecord(error.data) ? error.data['retryAfter'] : undefined
-  return new ToolExecutionError('TOOL_FAILED', error.message, { error, ...(typeof retryAfter === 'number' ? { retryAfter } : {}) })
+  return new ToolExecutionError(error.code, error.message, { error, ...(typeof retryAfter === 'number' ? { retryAfter } : {}) })
 }
 
 function hintOf(text: string, available: readonly string[]): string {

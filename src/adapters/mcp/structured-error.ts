@@ -1,5 +1,5 @@
-import { type ToolExecutionCode, ToolExecutionError } from './client-tool.js'
-import { asNodeError, NodeError, type ErrorCode } from '../../kit/errors.js'
+import { type ToolChoiceCode, ToolExecutionError } from './client-tool.js'
+import { asNodeError, isErrorCode, NodeError, type ErrorBody, type ErrorCode } from '../../kit/errors.js'
 
 /** Codes of errors of tools and of the state of a connection (spec mcp-runtime, ErrorCode). */
 export type StructuredErrorCode =
@@ -98,11 +98,11 @@ const OF_NODE_ERROR: Readonly<Record<ErrorCode, StructuredErrorCode>> = {
   INTERNAL: 'INTERNAL'
 }
 
-const OF_CLIENT_TOOL: Readonly<Record<ToolExecutionCode, StructuredErrorCode>> = {
-  SERVER_NOT_CONFIGURED: 'NOT_FOUND',
-  TOOL_NOT_FOUND: 'NOT_FOUND',
-  TOOL_NOT_CHOSEN: 'INVALID_ARGUMENT',
-  TOOL_FAILED: 'INTERNAL'
+/** What the client tool's own reasons are to the node. */
+const OF_CLIENT_TOOL: Readonly<Record<ToolChoiceCode, ErrorCode>> = {
+  SERVER_NOT_CONFIGURED: 'TOOL_SERVER_NOT_FOUND',
+  TOOL_NOT_FOUND: 'CAPABILITY_NOT_FOUND',
+  TOOL_NOT_CHOSEN: 'INVALID_INPUT'
 }
 
 /** A structured error; the ids of the call are added where it is answered. The message is cut at 4,096 characters. */
@@ -116,11 +116,24 @@ export function createError(code: StructuredErrorCode, message: string, details?
  * of any other error only the message is told, never its stack.
  */
 export function structuredErrorOf(thrown: unknown): StructuredError {
-  if (thrown instanceof ToolExecutionError)
-    return createError(OF_CLIENT_TOOL[thrown.code], thrown.message, { code: thrown.code, ...thrown.data })
+  if (thrown instanceof ToolExecutionError) return ofClientTool(thrown)
   const error = asNodeError(thrown)
-  const code = OF_NODE_ERROR[error.code]
-  if (!(thrown instanceof NodeError)) return createError(code, error.message)
-  const { retryable, next, data } = error.toBody()
-  return createError(code, error.message, { code: error.code, retryable, next, ...(data === undefined ? {} : { data }) })
+  if (!(thrown instanceof NodeError)) return createError(OF_NODE_ERROR[error.code], error.message)
+  return ofNode(error.toBody())
+}
+
+/** Why a call is not begun, in the node's own code; `details`: what else there is to say. */
+export function refusalOf(code: ErrorCode, message: string, details: Readonly<Record<string, unknown>> = {}): StructuredError {
+  const { retryable, next } = new NodeError(code, message)
+  return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...details })
+}
+
+function ofNode({ code, message, retryable, next, data }: ErrorBody): StructuredError {
+  return createError(OF_NODE_ERROR[code], message, { code, retryable, next, ...(data === undefined ? {} : { data }) })
+}
+
+/** A call that was made and failed is told as the direct call would be. */
+function ofClientTool({ code, message, data }: ToolExecutionError): StructuredError {
+  if (data.error !== undefined) return ofNode(data.error)
+  return isErrorCode(code) ? refusalOf(code, message) : refusalOf(OF_CLIENT_TOOL[code], message, { ...data, code })
 }

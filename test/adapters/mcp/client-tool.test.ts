@@ -3,6 +3,7 @@ import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schem
 import { type ClientToolParts, mcpClientTool, ToolExecutionError } from '../../../src/adapters/mcp/client-tool.js'
 import { NO_CLIENT } from '../../../src/adapters/mcp/client-ask.js'
 import type { ToolContext } from '../../../src/adapters/mcp/tool.js'
+import { structuredErrorOf } from '../../../src/adapters/mcp/structured-error.js'
 import { NodeError } from '../../../src/kit/errors.js'
 import { httpServer } from '../../support/mcp/imported-http-server.js'
 import { importedScene, toolsOf } from '../../support/mcp/imported-scene.js'
@@ -83,7 +84,7 @@ test('an unknown tool is answered with those that there are', async (t: Assert) 
 test('a tool that fails is a ToolExecutionError with its text and retryAfter', async (t: Assert) => {
   const { run } = await scene(t)
   const error = await faultOf(run({ serverUrl: 'demo', tool: 'fail' }))
-  t.is(error.code, 'TOOL_FAILED')
+  t.is(error.code, 'TASK_FAILED')
   t.is(error.message, 'the disk is full')
   t.is(error.data.retryAfter, 7)
   t.is(error.data.error?.code, 'TASK_FAILED')
@@ -96,4 +97,24 @@ test('the input of the client tool is checked', async (t: Assert) => {
   t.alike(validator({ serverUrl: 'web', prompt: 'x' }), [])
   for (const args of [{}, { serverUrl: 7 }, { serverUrl: 'web', other: 1 }, { serverUrl: 'web', arguments: [] }])
     t.ok(validator(args).length > 0)
+})
+
+test('a call that fails through the client tool is told as the direct call would be', async (t: Assert) => {
+  const { parts } = await scene(t)
+  for (const error of [
+    new NodeError('TIMEOUT', 'too slow', { data: { taskId: 'task_1' } }),
+    new NodeError('ESCALATION_REQUIRED', 'too powerful', { next: ['a2a-node call x'] }),
+    new NodeError('OVERLOADED', 'later', { data: { retryAfter: 3 } }),
+    new NodeError('TASK_FAILED', 'busy', { retryable: true })
+  ]) {
+    const tool = mcpClientTool({ ...parts, call: () => Promise.resolve({ ok: false, error: error.toBody() }) })
+    const thrown = await faultOf(Promise.resolve(tool.handler({ serverUrl: 'web', prompt: 'x' }, CONTEXT)))
+    t.is(thrown.code, error.code)
+    t.alike(structuredErrorOf(thrown), structuredErrorOf(error), error.code)
+  }
+  const { code, details } = structuredErrorOf(await faultOf(mcpClientTool(parts).handler({ serverUrl: 'none' }, CONTEXT)))
+  t.alike(
+    [code, details?.['code'], details?.['retryable'], details?.['next']],
+    ['NOT_FOUND', 'SERVER_NOT_CONFIGURED', false, ['a2a-node tools ls', 'a2a-node config path']]
+  )
 })
