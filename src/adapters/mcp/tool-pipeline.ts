@@ -6,7 +6,7 @@ import { Deadlines } from './deadlines.js'
 import type { ReleaseSlot, ResourceManager } from './resource-limits.js'
 import type { RunIds } from './run-ids.js'
 import { RunSignal } from './run-signal.js'
-import { createError, structuredErrorOf, type StructuredError } from './structured-error.js'
+import { refusalOf, structuredErrorOf, type StructuredError } from './structured-error.js'
 import type { RegisteredTool, ToolContext, ToolLog } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
 import { recordOf, tellRecord, type InvocationRecord, type ToolOutcome } from './tool-record.js'
@@ -75,8 +75,7 @@ export class ToolPipeline {
     const run: Run = { call, runId: ids.runId(), correlationId, startedMs: clock.monotonic(), tool: call.name }
     try {
       const size = limits.validatePayloadSize(call.args)
-      if (!size.valid)
-        return this.#refuse(run, createError('RESOURCE_EXHAUSTED', `the arguments: ${size.errors[0]?.message ?? 'too large'}`))
+      if (!size.valid) return this.#refuse(run, refusalOf('PAYLOAD_TOO_LARGE', `the input ${size.errors[0]?.message ?? 'too large'}`))
       const found = tools.find(call.name)
       const tool = found instanceof Promise ? await found : found
       if (tool === undefined) return this.#refuse(run, await this.#unknown(call.name))
@@ -91,12 +90,12 @@ export class ToolPipeline {
 
   async #unknown(name: string): Promise<StructuredError> {
     const hint = await this.#parts.tools.hint(name)
-    return createError('NOT_FOUND', `there is no tool ${JSON.stringify(name.slice(0, 256))}; tools/list says what there is`, hint)
+    return refusalOf('CAPABILITY_NOT_FOUND', `there is no tool ${JSON.stringify(name.slice(0, 256))}; tools/list says what there is`, hint)
   }
 
   #full(): StructuredError {
     const { maxConcurrentExecutions } = this.#parts.limits.getTelemetry()
-    return createError('RESOURCE_EXHAUSTED', `${maxConcurrentExecutions} calls run already; try again when one has ended`, {
+    return refusalOf('OVERLOADED', `${maxConcurrentExecutions} calls run already; try again when one has ended`, {
       reason: 'concurrency',
       maxConcurrentExecutions
     })
@@ -109,7 +108,10 @@ export class ToolPipeline {
       if (first === undefined) return this.#execute(run, tool, release)
       release()
       const faults = [first, ...others]
-      return this.#refuse(run, createError('INVALID_ARGUMENT', `the arguments do not fit: ${first.path} ${first.message}`, { faults }))
+      return this.#refuse(
+        run,
+        refusalOf('INVALID_INPUT', `the arguments do not fit: ${`${first.path} ${first.message}`.trim()}`, { faults })
+      )
     } catch (error) {
       release()
       throw error
@@ -132,9 +134,7 @@ export class ToolPipeline {
           : this.#deadlines.after(timeoutMs, () => {
               isLate = true
               own.abort(new NodeError('TIMEOUT', `not done within ${timeoutMs} ms`))
-              resolve(
-                this.#fail(run, createError('TIMEOUT', `not done within ${timeoutMs} ms; it may still run`, { timeoutMs }), 'timeout')
-              )
+              resolve(this.#fail(run, refusalOf('TIMEOUT', `not done within ${timeoutMs} ms; it may still run`, { timeoutMs }), 'timeout'))
             })
       const end = (ended: WrappedResult | StructuredError): void => {
         isOver = true

@@ -211,7 +211,14 @@ test('an unknown tool is NOT_FOUND with a hint of what is there', async (t: Asse
   const client = await opened(t, scene)
   const error = payloadOf(await client.ask(call(1, 'text__stat')))
   t.is(error['code'], 'NOT_FOUND')
-  t.alike(error['details'], { didYouMean: ['text__stats'], available: ['host__info', 'text__stats', 'text__words'], total: 3 })
+  t.alike(error['details'], {
+    code: 'CAPABILITY_NOT_FOUND',
+    retryable: true,
+    next: ['a2a-node agents'],
+    didYouMean: ['text__stats'],
+    available: ['host__info', 'text__stats', 'text__words'],
+    total: 3
+  })
 })
 
 test('arguments that do not fit tell where', async (t: Assert) => {
@@ -222,8 +229,17 @@ test('arguments that do not fit tell where', async (t: Assert) => {
   )
   const client = await opened(t, scene)
   const error = payloadOf(await client.ask(call(1, 'strict', { n: 'x' })))
-  t.alike(error['details'], { faults: [{ path: '/n', message: 'must be integer' }] })
+  t.alike(error['details'], {
+    code: 'INVALID_INPUT',
+    retryable: false,
+    next: ['a2a-node agents show <agent>'],
+    faults: [{ path: '/n', message: 'must be integer' }]
+  })
   t.alike([error['runId'], error['correlationId']], ['run-1', 'correlation-1'])
+  t.is(payloadOf(await client.ask(call(2, 'strict')))['message'], 'the arguments do not fit: must have "n"')
+  const { message, details } = payloadOf(await client.ask(call(3, 'strict', { n: 'x'.repeat(1_048_576) })))
+  t.is(message, 'the input is 1048584 bytes of JSON; at most 1048576 are taken')
+  t.is((details as { readonly retryable?: unknown }).retryable, false)
 })
 
 test('results: undefined is null, what has no JSON form is INTERNAL, content of the protocol goes through', async (t: Assert) => {
