@@ -141,7 +141,7 @@ export const RELIABLE_MUTANTS = [
   {
     name: 'asking after a request begins it',
     file: 'src/node/work.ts',
-    find: '    if (payload.isQuery) return void this.#tell(incoming, payload)\n',
+    find: '    if (payload.isQuery) return void this.#tell(thread, asked, payload)\n',
     put: '',
     test: 'node/approvals.queries',
     title: 'a query that the rules let pass does not begin what waits for a person'

@@ -176,25 +176,14 @@ export class McpService {
   }
 
   #offer(principal: Principal, caller: AdminCaller): Pick<Offer, 'parts' | 'catalog'> {
-    const { apiFor, clock, compileSchema, toJson, settings, version, imported } = this.#parts
+    const { apiFor, clock, compileSchema, toJson, settings, version } = this.#parts
     const more = this.#parts.more === undefined ? [] : [this.#parts.more]
     const api = apiFor(principal)
-    const own = new ToolRegistry(compileSchema)
     const { adminRegistrationEnabled, adminPolicy, ...limits } = settings.tools
     const { maxConcurrentExecutions } = settings.resources
     const health = healthTool({ name: 'a2a-node', version, limits: this.#limits, settings: { ...limits, maxConcurrentExecutions } })
+    const own = this.#ownTools(api, principal)
     own.register(health.definition, health.handler)
-    for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
-    // It names all servers, also those that a sandbox may not see.
-    if (imported.list().length > 0 && principal.sandboxId === null) {
-      const client = mcpClientTool({
-        serverOf: (text) => imported.named(text),
-        servers: () => imported.list(),
-        call: async (work, context) => await outcomeOf(callAgent({ api, toJson }, work, context)),
-        compileSchema
-      })
-      own.register(client.definition, client.handler, client)
-    }
     // What a caller registers acts as that caller: nobody else is offered it.
     const registered = new ToolRegistry(compileSchema)
     const admin = adminTools({
@@ -219,6 +208,22 @@ export class McpService {
     ])
     const prompts = joinPrompts([new AgentPrompts({ api, clock }), ...more.map((one) => one.prompts)])
     return { parts: { tools: catalog, resources, prompts }, catalog }
+  }
+
+  /** The tools that work the mesh. The client tool names all servers, also those that a sandbox may not see. */
+  #ownTools(api: NodeApi, { sandboxId }: Principal): ToolRegistry {
+    const { compileSchema, toJson, imported } = this.#parts
+    const own = new ToolRegistry(compileSchema)
+    for (const tool of a2aTools({ api, compileSchema, toJson })) own.register(tool.definition, tool.handler, tool)
+    if (imported.list().length === 0 || sandboxId !== null) return own
+    const client = mcpClientTool({
+      serverOf: (text) => imported.named(text),
+      servers: () => imported.list(),
+      call: async (work, context) => await outcomeOf(callAgent({ api, toJson }, work, context)),
+      compileSchema
+    })
+    own.register(client.definition, client.handler, client)
+    return own
   }
 
   #auditFor({ scopes, sandboxId }: Principal): ResourceRegistry {
