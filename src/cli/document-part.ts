@@ -7,6 +7,8 @@ import { jsonText } from './output.js'
 
 const TYPES: readonly DocumentType[] = ['text', 'map', 'list']
 const ROOT_MAX = 256
+/** A map of a document may have more keys than one call takes: it is written in pieces, and the node bounds what each holds. */
+const VALUE_LIMITS = { ...PARAMS_LIMITS, maxKeys: Number.POSITIVE_INFINITY }
 
 /**
  * The part of a document that a command line means: as `--type` and `--root` say, else the only one of the usual parts that
@@ -54,7 +56,7 @@ export function partText({ type, value }: Pick<DocumentReading, 'type' | 'value'
 export function wholeEdit({ type, root }: Pick<DocumentReading, 'type' | 'root'>, typed: string): WholeEdit {
   if (type === 'text') return { type, root, text: typed }
   // Bytes are printed as the control API writes them, and read so again; what they make is for the document to bound.
-  const value = fromWire(jsonArgument(typed, `what a ${type} is set to`, PARAMS_LIMITS))
+  const value = fromWire(jsonArgument(typed, `what a ${type} is set to`, VALUE_LIMITS))
   if (type === 'list') {
     if (Array.isArray(value)) return { type, root, list: value }
     throw new NodeError('USAGE', 'a list is set to a JSON array')

@@ -265,7 +265,7 @@ test('what is refused for its value makes no document, and the error says what t
   const deep = `${'['.repeat(40)}${']'.repeat(40)}`
   const refused = [
     ['INVALID_INPUT', JSON.stringify({ nested: keys })],
-    ['INVALID_INPUT', `{"deep":${deep}}`],
+    ['USAGE', `{"deep":${deep}}`],
     ['PAYLOAD_TOO_LARGE', JSON.stringify({ long: 'x'.repeat(300_000) })]
   ]
   for (const [code, value = ''] of refused) {
