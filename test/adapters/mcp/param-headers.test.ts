@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { ParamHeaders } from '../../../src/adapters/mcp/param-headers.js'
 import type { ObjectSchema, RegisteredTool } from '../../../src/adapters/mcp/tool.js'
 import { arbJson } from '../../support/mcp.js'
+import { holds } from '../../support/holds.js'
 
 const SCHEMA: ObjectSchema = {
   type: 'object',
@@ -51,16 +52,18 @@ test('headers that repeat arguments must say what these say, and only of argumen
   t.is(await headers.faultOf({ name: 'other', arguments: { region: 'eu' } }, {}), null, 'who names no tool is told so elsewhere')
 })
 
-test('whatever a schema, the arguments and the headers are: no throw, and what a client repeats faithfully passes', async () => {
+test('whatever a schema, the arguments and the headers are: no throw, and what a client repeats faithfully passes', async (t) => {
   const marked = fc.record({ type: fc.constantFrom('string', 'integer', 'boolean', 'number'), 'x-mcp-header': arbJson({ maxDepth: 1 }) })
   const schema = fc.record({ properties: fc.dictionary(fc.string(), fc.oneof(marked, arbJson())), rest: arbJson() })
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(schema, arbJson(), fc.dictionary(fc.string(), fc.string()), async (given, args, headers) => {
       await over({ type: 'object', ...given }).faultOf({ name: 't', arguments: args }, headers)
     })
   )
   const text = fc.string({ unit: 'binary' }).filter((value) => Buffer.from(value).toString() === value)
-  await fc.assert(
+  await holds(
+    t,
     fc.asyncProperty(text, async (region) => {
       const said = `=?base64?${Buffer.from(region).toString('base64')}?=`
       const fault = await over(SCHEMA).faultOf({ name: 't', arguments: { region } }, { 'mcp-param-region': said })
