@@ -67,10 +67,10 @@ async function ourHandler() {
   })
   const principal = { kind: 'token', name: 'bench', tier: 0, sandboxId: null, scopes: [] }
   return async (request, response) => {
-    const gone = new AbortController()
-    response.once('close', () => response.writableFinished || gone.abort())
+    const gone = []
+    response.once('close', () => response.writableFinished || gone.forEach((run) => run()))
     const readBody = () => readRequest(request, 1_114_112)
-    await route.handle(request, response, { principal, signal: gone.signal, readBody })
+    await route.handle(request, response, { principal, onAbort: (run) => gone.push(run), readBody })
   }
 }
 

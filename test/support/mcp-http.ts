@@ -51,7 +51,7 @@ export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode):
       scopes: ['read', 'send', 'admin']
     }
     const readBody = async (): Promise<Buffer> => Buffer.concat((await request.toArray()) as Buffer[])
-    void service.handle(request, response, { principal, signal: gone.signal, readBody })
+    void service.handle(request, response, { principal, onAbort: (run) => gone.signal.addEventListener('abort', run), readBody })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

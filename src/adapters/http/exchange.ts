@@ -17,6 +17,7 @@ export class Exchange implements TokenCall {
   readonly #release: Unsubscribe
   #body: Promise<Buffer> | null = null
   #abort: AbortController | null = null
+  readonly #onAbort: (() => void)[] = []
   #isAborted = false
 
   /** `isWaiting`: the client sends its body only when it is told to (`Expect: 100-continue`). */
@@ -58,6 +59,11 @@ export class Exchange implements TokenCall {
     return this.#abort.signal
   }
 
+  onAbort(run: () => void): void {
+    if (this.#isAborted) run()
+    else this.#onAbort.push(run)
+  }
+
   readBody(): Promise<Buffer> {
     if (this.#body !== null) return this.#body
     this.#body = readBody(this.#request, this.#maxBytes)
@@ -71,6 +77,7 @@ export class Exchange implements TokenCall {
   abort(): void {
     this.#isAborted = true
     this.#abort?.abort()
+    for (const run of this.#onAbort.splice(0)) run()
   }
 
   /** Its token ended: the handler may say a last word in this turn. */

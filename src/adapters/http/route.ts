@@ -12,6 +12,8 @@ export interface HttpCall {
    * when the token ended, after a second when the node stops.
    */
   readonly signal: AbortSignal
+  /** Calls back when {@link signal} aborts, at once when it has: for handlers of many requests, to whom a signal is dear. */
+  onAbort(run: () => void): void
   /** The whole body. @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it. */
   readBody(): Promise<Buffer>
 }

@@ -13,8 +13,8 @@ import { createError, JSON_RPC } from './structured-error.js'
 /** What is known of a request whose token was good. */
 export interface McpHttpCall {
   readonly principal: Principal
-  /** Aborts when the client has hung up, its token ends or the node stops. */
-  readonly signal: AbortSignal
+  /** Calls back when the client has hung up, its token ends or the node stops. */
+  onAbort(run: () => void): void
   readBody(): Promise<Buffer>
 }
 
@@ -104,7 +104,8 @@ export class McpHttp {
     const connection = this.#sessions.shared(posted.call.principal)
     if (connection === null) return this.#full(response, idOf(body))
     const isCall = body['method'] === 'tools/call'
-    const mismatch = isCall ? ((await connection.paramHeaders?.faultOf(body['params'], request.headers)) ?? null) : null
+    const looked = isCall ? (connection.paramHeaders?.faultOf(body['params'], request.headers) ?? null) : null
+    const mismatch = looked instanceof Promise ? await looked : looked
     if (mismatch !== null) return this.#refuse(response, { ...mismatch, id: idOf(body) })
     // It may have ended while its tools were asked.
     if (connection.isClosed) return this.#refuse(response, { status: 503, message: 'Connection closed', id: idOf(body) })
@@ -142,8 +143,7 @@ export class McpHttp {
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
     const answer = new HttpAnswer(response, { mayStream, headers, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
     const giveUp = connection.request({ ...body, id }, answer)
-    call.signal.addEventListener('abort', giveUp, { once: true })
-    if (call.signal.aborted) giveUp()
+    call.onAbort(giveUp)
   }
 
   /** Opens the stream on which a session is told of changes. */

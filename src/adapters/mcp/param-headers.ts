@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isRecord } from '../../kit/json.js'
 import { decodedHeader, headerFault, type HeaderFault } from './http-headers.js'
-import type { ObjectSchema } from './tool.js'
+import type { ObjectSchema, RegisteredTool } from './tool.js'
 import type { ToolCatalog } from './tool-catalog.js'
 
 /** The word in the schema of an argument that names its header. */
@@ -32,9 +32,14 @@ export class ParamHeaders {
   }
 
   /** What is wrong with the headers of a `tools/call`; null when nothing is, or when there is no such tool. */
-  async faultOf(params: unknown, headers: IncomingHttpHeaders): Promise<HeaderFault | null> {
+  faultOf(params: unknown, headers: IncomingHttpHeaders): HeaderFault | null | Promise<HeaderFault | null> {
     const { name, arguments: args } = isRecord(params) ? params : {}
-    const tool = typeof name === 'string' ? await this.#tools.find(name) : undefined
+    const found = typeof name === 'string' ? this.#tools.find(name) : undefined
+    if (found instanceof Promise) return found.then((tool) => this.#faultOf(tool, args, headers))
+    return this.#faultOf(found, args, headers)
+  }
+
+  #faultOf(tool: RegisteredTool | undefined, args: unknown, headers: IncomingHttpHeaders): HeaderFault | null {
     if (tool === undefined) return null
     for (const one of this.#mirroredOf(tool.definition.inputSchema)) {
       const fault = faultOf(one, valueAt(args, one.path), headers[one.header])

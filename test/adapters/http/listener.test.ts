@@ -220,10 +220,12 @@ test('a client that hangs up ends the signal of its request and holds nothing', 
   const open = new Promise<TokenCall>((resolve) => (opened = resolve))
   const { port, holders } = await listening(t, [streamRoute((call) => opened(call))])
   const connection = new RawConnection(t, port).write(head('GET /stream', { port, headers: [WITH_TOKEN] }))
-  const { signal } = await open
-  const aborted = once(signal, 'abort')
+  const call = await open
+  const told = new Promise<void>((resolve) => call.onAbort(resolve))
+  const aborted = once(call.signal, 'abort')
   connection.socket.destroy()
-  await aborted
+  await Promise.all([aborted, told])
+  await new Promise<void>((resolve) => call.onAbort(resolve))
   t.is(holders(), 0)
 })
 
