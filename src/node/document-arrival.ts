@@ -97,7 +97,8 @@ function isHere(node: NodeCore, record: DocumentRecord): boolean {
   if (arrived.isMissing(record)) return false
   if (arrived.has(record.name)) return true
   const lacking = arrived.lacking(record)
-  const isGone = areAllThere(node, record) && haveAllSaid(node, record) && lacking.every((stream) => isUnknown(node, stream))
+  const isMore = arrived.streams(record).some(([stream]) => node.parts.documents.extent(stream).isMore)
+  const isGone = !isMore && areAllThere(node, record) && haveAllSaid(node, record) && lacking.every((stream) => isUnknown(node, stream))
   const isWhole = isGone || (lacking.length === 0 && hasSomebodySaid(node, record))
   if (isWhole) arrived.note(record.name)
   return isWhole
@@ -149,9 +150,11 @@ function hasSomebodySaid(node: NodeCore, record: DocumentRecord): boolean {
 
 /** Changes as long as something comes. */
 function progressOf(node: NodeCore, record: DocumentRecord): string {
-  const streams = node.documents.arrived.streams(record)
-  const snapshot = node.documents.snapshotBytes(record.name)
-  return [snapshot, ...onlineOf(node, record), ...streams.map(([stream]) => node.parts.documents.size(stream).blocks)].join(' ')
+  const { documents } = node.parts
+  const cores = node.documents.arrived.streams(record).map(([stream]) => stream)
+  if (record.snapshot !== undefined) cores.push(record.snapshot.coreKey)
+  const moved = cores.map((core) => `${documents.size(core).blocks}/${documents.extent(core).fetched}`)
+  return [node.documents.snapshotBytes(record.name), ...onlineOf(node, record), ...moved].join(' ')
 }
 
 function areAllThere(node: NodeCore, record: DocumentRecord): boolean {

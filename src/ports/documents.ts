@@ -19,6 +19,8 @@ export interface StreamExtent {
   readonly heard: ReadonlySet<NodeId>
   /** Does one of them say that it has more? Its word alone. */
   readonly isMore: boolean
+  /** Blocks that came from others since it is followed: they come in no order, so what is here without a hole may stand still meanwhile. */
+  readonly fetched: number
 }
 
 /** An own stream as it is here. */

@@ -31,3 +31,22 @@ test('who never had the whole of a document reads no part of it and edits none; 
   const again = await world.start(late.actor, { store: late.store })
   t.is(await textOn(again), 'of the owner and ann', 'also after a restart')
 })
+
+test('what still comes, in no order, is waited for, and never taken for gone though everybody is there', async (t: Assert) => {
+  const { world, owner, ann, bob } = await scene(t)
+  await write(owner.api(), 'of the owner')
+  await world.settle()
+  const late = await world.member('late')
+  const heard = new Set([owner.id, ann.id, bob.id])
+  let fetched = 0
+  // The first block comes last.
+  Object.assign(late.core.parts.documents, {
+    size: () => ({ blocks: 0, from: 0, bytes: 0 }),
+    extent: () => ({ blocks: 1000, isMore: false, heard, fetched: fetched++ })
+  })
+  await world.link(owner, ann, bob, late)
+  await world.settle()
+  const reading = failsWith(t, 'TIMEOUT', () => textOn(late))
+  await world.pass(10_000, 500)
+  await reading
+})

@@ -44,6 +44,8 @@ export class DocumentCore {
   #download: ReturnType<Hypercore['download']> | null = null
   /** Blocks that were told of. */
   #told = 0
+  /** Blocks that came from peers. */
+  #fetched = 0
   #isClosed = false
   #isForked = false
   /** Resolves when it is open, or cannot be. */
@@ -90,13 +92,14 @@ export class DocumentCore {
   }
 
   /** How long it is known to be, and the links whose ends said how much they have; of one that is not fetched, what is here. */
-  extent(): { readonly blocks: number; readonly isMore: boolean; readonly heard: readonly Protomux[] } {
+  extent(): { readonly blocks: number; readonly isMore: boolean; readonly heard: readonly Protomux[]; readonly fetched: number } {
     const core = this.#core
-    if (core === null) return { blocks: 0, isMore: false, heard: [] }
+    if (core === null) return { blocks: 0, isMore: false, heard: [], fetched: 0 }
     const peers = core.peers.filter(({ remoteSynced }) => remoteSynced)
     const mayFetch = !this.#isForked && this.#mayFetch(core)
     const isMore = mayFetch && peers.some(({ remoteLength }) => remoteLength > core.length)
-    return { blocks: mayFetch ? core.length : this.#held(core), isMore, heard: peers.map(({ protomux }) => protomux) }
+    const heard = peers.map(({ protomux }) => protomux)
+    return { blocks: mayFetch ? core.length : this.#held(core), isMore, heard, fetched: this.#fetched }
   }
 
   /** Lets it begin later, behind so many blocks. `onBegun`: told before any of them is removed. */
@@ -176,6 +179,7 @@ export class DocumentCore {
     if (!this.#isForked) {
       core.on('append', () => this.#grown(core))
       core.on('download', () => {
+        this.#fetched++
         this.#parts.onFetched(stream)
         this.#tell(core)
         if (this.#before === null) void this.#measure(core)

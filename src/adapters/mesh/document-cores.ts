@@ -125,9 +125,9 @@ export class DocumentCores implements DocumentStreams {
   }
 
   extent(stream: StreamKey): StreamExtent {
-    const { blocks = 0, isMore = false, heard = [] } = this.#followed.get(stream)?.core.extent() ?? {}
+    const { blocks = 0, isMore = false, heard = [], fetched = 0 } = this.#followed.get(stream)?.core.extent() ?? {}
     const peers = heard.map((mux) => this.#links.get(mux))
-    return { blocks, isMore, heard: new Set(peers.filter((peer) => peer !== undefined)) }
+    return { blocks, isMore, heard: new Set(peers.filter((peer) => peer !== undefined)), fetched }
   }
 
   async length(stream: StreamKey): Promise<number> {
