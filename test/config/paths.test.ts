@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
 import { resolveHome, SOCKET_PATH_MAX } from '../../src/config/paths.js'
 import { NodeError } from '../../src/kit/errors.js'
+import { holds } from '../support/holds.js'
 
 test('--home puts everything of a node under one directory', (t: Assert) => {
   const paths = resolveHome({ home: '/srv/n1', env: { HOME: '/home/me', A2A_NODE_HOME: '/elsewhere' } })
@@ -30,16 +31,16 @@ test('without a home the XDG directories are used, relative ones ignored', (t: A
 
 test('a socket path never exceeds the limit of the system, and is the same for the same home', async (t: Assert) => {
   const segment = fc.string({ unit: fc.constantFrom('a', 'b', 'ü', '-'), minLength: 1, maxLength: 60 })
-  fc.assert(
+  await holds(
+    t,
     fc.property(fc.array(segment, { minLength: 1, maxLength: 6 }), (parts) => {
       const home = `/${parts.join('/')}`
       const env = { TMPDIR: '/tmp' }
       const { socket } = resolveHome({ home, env })
       return Buffer.byteLength(socket) <= SOCKET_PATH_MAX && socket === resolveHome({ home, env }).socket
     }),
-    { numRuns: 200 }
+    200
   )
-  t.pass()
 })
 
 test('a long home gets a hashed socket that differs from that of another long home', (t: Assert) => {

@@ -11,7 +11,7 @@ export interface RunIds {
 }
 
 /**
- * Ids in the form of UUIDs: of one of version 4 the first 76 random bits, then a number that rises. Two are made for each call,
+ * Ids in the form of UUIDs: of one of version 4 the first 74 random bits, then a number that rises. Two are made for each call,
  * and random ones took as long as all else of it.
  */
 export function uuidRunIds(): RunIds {

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { shown } from '../../../src/kit/text.js'
 import { changeText } from '../../../src/cli/commands/doc-watch.js'
+import { holds } from '../../support/holds.js'
 
 test('a change of a document is told in a line: what went and what came, and where', (t: Assert) => {
   const cases: [unknown, unknown, string][] = [
@@ -16,16 +17,16 @@ test('a change of a document is told in a line: what went and what came, and whe
   for (const [before, value, line] of cases) t.is(changeText({ value: before }, { value }), line)
 })
 
-test('a line of a change is one line without control characters, whatever others write', (t: Assert) => {
+test('a line of a change is one line without control characters, whatever others write', async (t: Assert) => {
   const values = fc.oneof(
     fc.tuple(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })),
     fc.tuple(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.string({ unit: 'binary' }))),
     fc.tuple(fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()), fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()))
   )
   const isPlain = (line: string): boolean => shown(line, Number.POSITIVE_INFINITY) === line
-  fc.assert(
+  await holds(
+    t,
     fc.property(values, ([before, value]) => isPlain(changeText({ value: before }, { value }))),
-    { numRuns: 300 }
+    300
   )
-  t.pass()
 })
