@@ -41,6 +41,10 @@ export class ImportedLink {
   /** Connections that are being closed. */
   #closing: Promise<void> = Promise.resolve()
   readonly #waiting = new Set<() => void>()
+  /** When each call that is under way began, the oldest first: monotonic milliseconds. */
+  readonly #calls = new Set<{ readonly at: number }>()
+  /** When the list was asked for that has not come. */
+  #askedAt: number | null = null
 
   constructor(parts: LinkParts) {
     this.#parts = parts
@@ -56,6 +60,13 @@ export class ImportedLink {
     const { clock } = this.#parts
     const { listedAt } = this.#state
     return listedAt === null ? null : Math.round(clock.now() - (clock.monotonic() - listedAt))
+  }
+
+  /** A call is under way until what this gives is called. */
+  calling(): () => void {
+    const call = { at: this.#parts.clock.monotonic() }
+    this.#calls.add(call)
+    return () => void this.#calls.delete(call)
   }
 
   /** What was wrong with a call that had no answer: asks the server whether it is alive. */
@@ -128,6 +139,7 @@ export class ImportedLink {
   #disconnect(): void {
     const connection = this.#connection
     this.#connection = null
+    this.#askedAt = null
     this.#number++
     this.#opening?.abort()
     if (connection !== null) this.#closing = Promise.all([this.#closing, connection.close()]).then(() => {})
@@ -159,21 +171,31 @@ export class ImportedLink {
   async #list(): Promise<void> {
     const { clock, onList } = this.#parts
     const number = this.#number
+    const askedAt = (this.#askedAt ??= clock.monotonic())
     const stop = new AbortController()
     const timer = clock.after(LIST_TIMEOUT_MS, () => stop.abort())
     try {
       const tools = await this.#connection?.list(stop.signal)
       if (number !== this.#number || tools === undefined) return
       await onList(tools)
-      if (number === this.#number) this.input({ type: 'listed' })
+      if (number !== this.#number) return
+      this.#askedAt = null
+      this.input({ type: 'listed' })
     } catch (error) {
       const reason = stop.signal.aborted ? `it did not list its tools within ${LIST_TIMEOUT_MS / 1000} s` : messageOf(error)
       if (error instanceof ImportedFault && error.kind === 'session' && number === this.#number)
         this.input({ type: 'lost', reason, chance: this.#parts.chance() })
+      else if (stop.signal.aborted && number === this.#number && this.#isBusySince(askedAt)) this.input({ type: 'busy' })
       else this.#failed(number, reason)
     } finally {
       clock.clear(timer)
     }
+  }
+
+  /** Was a call under way already when the list was asked for? Many servers do one thing at a time. */
+  #isBusySince(askedAt: number): boolean {
+    const [oldest] = this.#calls
+    return oldest !== undefined && oldest.at <= askedAt
   }
 
   #failed(number: number, reason: string): void {

@@ -174,8 +174,10 @@ export class ImportedServer {
 
   async #try(tool: ImportedTool, input: Readonly<Record<string, unknown>>, run: ToolRun): Promise<AgentOutcome | ImportedFault> {
     let connection: Connection | null = null
+    let end = (): void => {}
     try {
       connection = await this.#link.ready(READY_WAIT_MS, run.signal)
+      end = this.#link.calling()
       return this.#judged(tool, outcomeOf(await connection.call(tool, input, run), this.spec.maxOutputBytes))
     } catch (error) {
       const fault = error instanceof ImportedFault ? error : new ImportedFault('unknown', messageOf(error))
@@ -184,6 +186,8 @@ export class ImportedServer {
       // Nobody hears any more what becomes of the call: a server that is dead must not take the next one.
       if (run.signal.aborted || fault.kind === 'unknown') this.#link.doubt()
       return fault
+    } finally {
+      end()
     }
   }
 

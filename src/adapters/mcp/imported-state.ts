@@ -36,7 +36,7 @@ export interface LinkState {
 
 /** What can happen. `chance` is in [0, 1). */
 export type LinkInput =
-  | { readonly type: 'start' | 'connected' | 'listed' | 'changed' | 'refresh' | 'wake' | 'close' }
+  | { readonly type: 'start' | 'connected' | 'listed' | 'busy' | 'changed' | 'refresh' | 'wake' | 'close' }
   | { readonly type: 'failed'; readonly reason: string; readonly chance: number }
   | { readonly type: 'lost'; readonly reason: string; readonly chance: number }
 
@@ -73,6 +73,11 @@ export function step(state: LinkState, input: LinkInput, { now, ttlMs }: { reado
       return state.phase === 'starting' && !state.isListing ? list(state) : stay(state)
     case 'listed':
       return state.isListing ? listed(state, now, ttlMs) : stay(state)
+    // It does not list while it works: its calls are worth more than a new list.
+    case 'busy':
+      return stay(
+        state.phase === 'ready' && state.isListing ? { ...state, isListing: false, isDirty: true, wakeAt: now + LIST_GAP_MS } : state
+      )
     case 'changed':
       return stay(changed(state, now))
     case 'refresh':
