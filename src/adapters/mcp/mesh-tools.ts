@@ -41,6 +41,8 @@ export class MeshTools implements ToolSource {
   readonly #changes: SharedChanges<void>
   #byName = new Map<string, RegisteredTool>()
   #published = new PublishedNames()
+  /** Agents changed since they were looked at. */
+  #isStale = false
 
   constructor(parts: MeshToolsParts) {
     this.#parts = parts
@@ -52,10 +54,10 @@ export class MeshTools implements ToolSource {
     return [...this.#byName.values()].map(({ definition }) => definition)
   }
 
-  /** A tool that is not known is looked for once more: its agent may have come a moment ago. */
+  /** A tool that is not known, or may have changed, is looked for once more: its agent may have come a moment ago. */
   async get(name: string): Promise<RegisteredTool | undefined> {
     const known = this.#known(name)
-    if (known !== undefined) return known
+    if (known !== undefined && !this.#isStale) return known
     await this.#refresh()
     return this.#known(name)
   }
@@ -66,11 +68,15 @@ export class MeshTools implements ToolSource {
   }
 
   onChange(changed: () => void): () => void {
-    return this.#changes.on(changed)
+    return this.#changes.on(() => {
+      this.#isStale = true
+      changed()
+    })
   }
 
   async #refresh(): Promise<void> {
     const { api } = this.#parts
+    this.#isStale = false
     const { agents } = await api.call('agents.list', {})
     const online = agents.filter(({ status }) => status !== 'offline')
     const [byName, published] = [new Map<string, RegisteredTool>(), new PublishedNames()]

@@ -90,6 +90,28 @@ test('an agent that comes later is found, one that is offline is not listed any 
   await world.settle()
 })
 
+test('a call is checked by the schema that the capability has now, though nobody listed the tools again', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  const takes = (key: string): FakeAgent => {
+    const inputSchema = { type: 'object', required: [key], properties: { [key]: { type: 'string' } } }
+    return echo('text', { capabilities: [capability('text.stats', { inputSchema })] })
+  }
+  const tools = toolsOn(owner, world)
+  const stop = tools.onChange(() => {})
+  const faultsOf = async (key: string): Promise<number> => (await tool(tools, 'text.stats')).validator({ [key]: 'x' }).length
+  for (const [now, before] of [
+    ['a', 'z'],
+    ['b', 'a']
+  ] as const) {
+    owner.source.set([takes(now)])
+    await world.pass(2000)
+    t.is(await faultsOf(now), 0)
+    t.is(await faultsOf(before), 1)
+  }
+  stop()
+  await world.settle()
+})
+
 test('what a caller may not see it is not offered, and what it may not open is refused by the router', async (t: Assert) => {
   const world = new World(t)
   const secret = echo('secret', { sandboxId: 'lab' })
