@@ -19,7 +19,7 @@ export const TOOL_COMMANDS: readonly CommandSpec[] = [
     name: 'refresh',
     args: '[server]',
     about: 'ask a server, or all, for its tools now',
-    options: [{ flags: '--accept', about: 'take the list that the server gives now; look at tools ls first' }],
+    options: [{ flags: '--accept <sha256>', about: 'take the list that was shown with this sum, unless the server gives another by now' }],
     more: ['A server that failed is started again.'],
     load: async () => (await import('./commands/tools.js')).refreshTools
   }

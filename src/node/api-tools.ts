@@ -16,8 +16,8 @@ export function toolCalls(tools: ImportedTools): {
     'tools.list': ['read', () => ({ servers: tools.list() })],
     'tools.refresh': [
       'admin',
-      async ({ server = null, accept = false }) => {
-        if (accept && server === null) throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
+      async ({ server = null, accept = null }) => {
+        if (accept !== null && server === null) throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
         return { servers: await tools.refresh(server, accept) }
       }
     ]

@@ -60,10 +60,11 @@ export interface ImportedTools {
   /** What there is to say of the server of that name or exact address; null: there is none. */
   named(text: string): ImportedServerInfo | null
   /**
-   * Asks servers for their tools now (null: all) and waits for what comes of it. `accept`: the list that the server gives is
-   * the one in force from then on. @throws NodeError TOOL_SERVER_NOT_FOUND, CONFLICT when the config pins another list.
+   * Asks servers for their tools now (null: all) and waits for what comes of it. `accept`: the sha256 of the list that a
+   * person looked at, which is in force from then on; null: none.
+   * @throws NodeError TOOL_SERVER_NOT_FOUND; CONFLICT when the server gives another list by now, or the config pins another.
    */
-  refresh(server: string | null, accept: boolean): Promise<readonly ImportedServerInfo[]>
+  refresh(server: string | null, accept: string | null): Promise<readonly ImportedServerInfo[]>
   /** What is wrong with them now, for `status`. */
   problems(): readonly Problem[]
 }

@@ -336,9 +336,9 @@ export interface Calls extends DocumentCalls, TokenCalls {
   'tasks.cancel': { params: { readonly id: string }; result: TaskInfo }
   /** The imported MCP servers of this node and their tools. */
   'tools.list': { params: Record<string, never>; result: { readonly servers: readonly ImportedServerInfo[] } }
-  /** Asks one server, or all, for its tools now. `accept` (of one server): the list that it gives is in force from then on. */
+  /** Asks one server, or all, for its tools now. `accept` (of one server): sha256 of the list that is in force from then on. */
   'tools.refresh': {
-    params: { readonly server?: string; readonly accept?: boolean }
+    params: { readonly server?: string; readonly accept?: string }
     result: { readonly servers: readonly ImportedServerInfo[] }
   }
   'policy.show': { params: Record<string, never>; result: PolicyInfo }

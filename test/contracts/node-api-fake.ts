@@ -201,7 +201,7 @@ export class FakeNodeApi implements NodeApi {
       }),
       'tools.list': () => ({ servers: state.servers ?? [] }),
       'tools.refresh': ({ server, accept }) => {
-        if (accept === true && server === undefined) throw new NodeError('USAGE', 'name the server')
+        if (accept !== undefined && server === undefined) throw new NodeError('USAGE', 'name the server')
         const servers = (state.servers ?? []).filter(({ name }) => server === undefined || name === server)
         if (server !== undefined && servers.length === 0) throw new NodeError('TOOL_SERVER_NOT_FOUND', `no ${server}`)
         return { servers }

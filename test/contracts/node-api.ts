@@ -102,7 +102,7 @@ function lookSuite(check: CheckApi): void {
 
   check('tool lists are accepted one server at a time, and of configured servers', async (t: Assert, api) => {
     t.alike((await api.call('tools.refresh', {})).servers, [])
-    t.is(await codeOf(api.call('tools.refresh', { accept: true })), 'USAGE')
+    t.is(await codeOf(api.call('tools.refresh', { accept: 'a'.repeat(64) })), 'USAGE')
     t.is(await codeOf(api.call('tools.refresh', { server: 'nobody' })), 'TOOL_SERVER_NOT_FOUND')
   })
 

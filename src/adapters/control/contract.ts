@@ -61,6 +61,7 @@ const edit: z.ZodType<Calls['documents.edit']['params']['edit']> = z.union([
 ])
 const bytes = z.instanceof(Uint8Array)
 const reading = z.strictObject({ document, type: z.enum(['text', 'map', 'list']), root })
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be a sha256: 64 of 0-9 a-f')
 const capability = z.string().min(1).max(128)
 
 const swarmRequest: z.ZodType<SwarmRequest> = z.strictObject({
@@ -197,7 +198,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'approvals.allow': approval,
   'approvals.deny': approval,
   'tools.list': none,
-  'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: z.boolean().exactOptional() }),
+  'tools.refresh': z.strictObject({ server: z.string().min(1).max(2048).exactOptional(), accept: sha256.exactOptional() }),
   'documents.list': none,
   'documents.show': z.strictObject({ document }),
   'documents.create': z.strictObject({ name: document, see: rule.exactOptional(), write: rule.exactOptional() }),

@@ -47,19 +47,24 @@ export class ImportedOffer {
     return this.#accepted === null && !this.#isLost && list.tools.length > 0 ? this.#accept('first-sight') : null
   }
 
-  /** A person takes the list that the server gives now: what is to be kept; null when it gives none. */
-  accept(): Accepted | null {
-    if (this.#listed === null) return null
-    this.#isLost = false
-    return this.#accept('accepted')
+  /** What the server lists now, as it is kept once a person has accepted it. */
+  listed(): Accepted {
+    return { tools: this.#listed?.tools ?? [], by: 'accepted' }
   }
 
-  /** What the server lists now, where that is not what is in force; null: it is, or nothing was listed yet. */
+  /** Puts a list into force that a person accepted. */
+  accept(accepted: Accepted): void {
+    this.#isLost = false
+    this.#accepted = accepted
+  }
+
+  /** What the server lists now, where that is not what is in force or nobody knows; null: it is, or nothing was listed yet. */
   pending(): Pending | null {
     if (this.#listed === null) return null
     const next = this.#allowed(this.#listed.tools)
     const change = changeOf(this.#allowed(this.#accepted?.tools ?? []), next)
-    return change === null ? null : { hash: listHash(next), change }
+    if (change === null && !this.#isLost) return null
+    return { hash: listHash(next), change: change ?? { added: [], removed: [], changed: [] } }
   }
 
   /** Tools that may be called. */

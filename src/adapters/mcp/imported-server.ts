@@ -104,11 +104,11 @@ export class ImportedServer {
     return text === this.spec.name || (this.spec.url !== null && text === this.spec.url)
   }
 
-  /** Lists its tools anew. @throws NodeError CONFLICT when they cannot be accepted; what cannot be kept, as the store says. */
-  async refresh(accept: boolean): Promise<void> {
+  /** Lists its tools anew, and takes the list with that sha256. @throws NodeError CONFLICT when they cannot be accepted; what cannot be kept, as the store says. */
+  async refresh(accept: string | null): Promise<void> {
     const { name, pin } = this.spec
     await this.#link.refresh()
-    if (!accept) return
+    if (accept === null) return
     const pending = this.#offer.pending()
     if (pin !== null && pending !== null)
       throw new NodeError('CONFLICT', `the config pins another tool list of ${name}: set mcp.servers.${name}.pin to ${pending.hash}`, {
@@ -118,9 +118,14 @@ export class ImportedServer {
       throw new NodeError('CONFLICT', `${name} gives no tool list now: ${this.#link.state.lastError ?? 'it has not come up yet'}`, {
         next: [`a2a-node tools refresh ${name}`]
       })
-    if (pending === null && !this.#offer.isLost) return
-    const accepted = this.#offer.accept()
-    if (accepted !== null) await this.#pin.write(accepted)
+    if (pending === null && this.#offer.pinned()?.hash === accept) return
+    if (pending?.hash !== accept)
+      throw new NodeError('CONFLICT', `${name} does not list the tools with the sum ${accept} now: look at what it lists, and accept that`, {
+        next: [`a2a-node tools refresh ${name}`]
+      })
+    const accepted = this.#offer.listed()
+    await this.#pin.write(accepted)
+    this.#offer.accept(accepted)
     this.#reoffer()
   }
 

@@ -58,7 +58,7 @@ export class ImportedServers implements AgentSource, ImportedTools {
     return this.#servers.map((server) => server.info())
   }
 
-  async refresh(name: string | null, accept: boolean): Promise<readonly ImportedServerInfo[]> {
+  async refresh(name: string | null, accept: string | null): Promise<readonly ImportedServerInfo[]> {
     const servers = name === null ? this.#servers : [this.#find(name)]
     await Promise.all(servers.map((server) => server.refresh(accept)))
     return servers.map((server) => server.info())
@@ -116,16 +116,16 @@ export class ImportedServers implements AgentSource, ImportedTools {
 
 function problemsOf(server: ImportedServer): Problem[] {
   const { name, state, lastError, change, listed } = server.info()
-  const accept = `a2a-node tools refresh ${name} --accept`
+  const look = `a2a-node tools refresh ${name}`
   const problems: Problem[] = []
   // Also while it is tried again: a problem that comes and goes is no news each time.
   if (state !== 'ready' && lastError !== null)
-    problems.push({ code: 'TOOL_SERVER_FAILED', message: `the MCP server ${name}: ${lastError}`, next: `a2a-node tools refresh ${name}` })
+    problems.push({ code: 'TOOL_SERVER_FAILED', message: `the MCP server ${name}: ${lastError}`, next: look })
   if (server.isPinLost)
     problems.push({
       code: 'TOOLS_CHANGED',
       message: `the accepted tool list of the MCP server ${name} cannot be read: look at its tools, then accept them`,
-      next: accept
+      next: look
     })
   else if (change !== null && server.spec.pin !== null)
     problems.push({
@@ -137,7 +137,7 @@ function problemsOf(server: ImportedServer): Problem[] {
     problems.push({
       code: 'TOOLS_CHANGED',
       message: `the MCP server ${name} lists other tools than those accepted (${countText(change)}); they wait for you`,
-      next: accept
+      next: look
     })
   if (server.card.leftOut.length > 0)
     problems.push({

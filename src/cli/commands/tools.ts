@@ -3,7 +3,7 @@ import { nearest, shown } from '../../kit/text.js'
 import type { ImportedServerInfo, ImportedToolInfo } from '../../ports/imported-tools.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
-import { durationOption, given, isSet, jsonArgument } from '../options.js'
+import { durationOption, given, jsonArgument, textOption } from '../options.js'
 import type { Output } from '../output.js'
 import { type Cell, plural, printTable } from '../render.js'
 import { awaitReply } from '../reply.js'
@@ -22,8 +22,7 @@ export const listTools: Action = async ({ output, api }) => {
 
 /** `tools refresh [server]`: exit 1 when no server that was asked is ready, 8 when some are not. */
 export const refreshTools: Action = async ({ output, api }, [server], options) => {
-  const accept = isSet(options, 'accept')
-  const { servers } = await api().call('tools.refresh', given({ server, accept: accept ? true : undefined }))
+  const { servers } = await api().call('tools.refresh', given({ server, accept: textOption(options, 'accept') }))
   await printServers(output, servers)
   const failed = servers.filter(({ state }) => state !== 'ready').length
   if (failed === 0) return EXIT.ok
@@ -113,13 +112,13 @@ function stateCell(state: ImportedServerInfo['state']): Cell {
 function notesOf(output: Output, { name, state, lastError, change, listed, pinnedBy }: ImportedServerInfo): string[] {
   const lines: string[] = []
   if (state !== 'ready' && lastError !== null) lines.push(`${name}: ${shown(lastError, 1000)}`)
-  if (change === null) return lines
-  lines.push(`${name} lists other tools than those ${pinnedBy === 'config' ? 'pinned' : 'accepted'} (sha256 ${listed ?? '-'}):`)
+  if (change === null || listed === null) return lines
+  lines.push(`${name} lists other tools than those ${pinnedBy === 'config' ? 'pinned' : 'accepted'}:`)
   lines.push(...change.added.map((tool) => `  + ${shown(tool)}`))
   lines.push(...change.changed.map((one) => `  ~ ${shown(one.name)} (${one.parts.join(', ')}): ${shown(one.description, 1000)}`))
   lines.push(...change.removed.map((tool) => `  - ${shown(tool)}`))
   lines.push(
-    `  ${plural(change.added.length + change.changed.length + change.removed.length, 'change')}; to take them: ${output.hint(`a2a-node tools refresh ${name} --accept`)}`
+    `  ${plural(change.added.length + change.changed.length + change.removed.length, 'change')}; to take them: ${output.hint(`a2a-node tools refresh ${name} --accept ${listed}`)}`
   )
   return lines
 }

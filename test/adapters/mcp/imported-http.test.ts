@@ -84,15 +84,15 @@ test('a tool list with an ETag is asked for by it, and 304 stands for what is kn
     return true
   }
   await scene.ready('web')
-  await scene.imported.refresh('web', false)
-  await scene.imported.refresh('web', false)
+  await scene.imported.refresh('web', null)
+  await scene.imported.refresh('web', null)
   const first = known.indexOf('"one"')
   t.ok(first >= 0 && known.slice(first).every((one) => one === '"one"'), JSON.stringify(known))
   t.is(scene.info('web').state, 'ready')
   t.is(scene.info('web').change, null)
   tag = '"two"'
   server.tools = toolsOf('echo', 'more')
-  await scene.imported.refresh('web', false)
+  await scene.imported.refresh('web', null)
   t.alike(scene.info('web').change?.added, ['more'])
 })
 

@@ -33,11 +33,11 @@ test('the list seen first is in force; another one is not offered until a person
   t.alike(scene.info('demo').change?.removed, ['pid'])
   t.ok(scene.info('demo').change?.changed[0]?.description.includes('id_ed25519'), 'a person sees what it says now')
   const [problem] = scene.imported.problems()
-  t.alike([problem?.code, problem?.next], ['TOOLS_CHANGED', 'a2a-node tools refresh demo --accept'])
+  t.alike([problem?.code, problem?.next], ['TOOLS_CHANGED', 'a2a-node tools refresh demo'])
   t.ok(/1 new, 1 changed, 1 gone/.test(problem?.message ?? ''))
-  await scene.imported.refresh('demo', false)
+  await scene.imported.refresh('demo', null)
   t.is(scene.info('demo').pinned, await hashOf(FIRST), 'a refresh alone accepts nothing')
-  const [info] = await scene.imported.refresh('demo', true)
+  const [info] = await scene.imported.refresh('demo', await hashOf(SECOND))
   t.alike([info?.pinned, info?.pinnedBy, info?.change], [await hashOf(SECOND), 'accepted', null])
   t.is(offeredBy(scene).length, 2)
   t.alike(scene.imported.problems(), [])
@@ -72,6 +72,17 @@ test('a call of a server that is offline fails in time and says that nothing was
   )
 })
 
+test('only the list that was looked at is accepted: not another that the server gives by then', async (t: Assert) => {
+  const scene = await importedScene(t, [{ name: 'demo', plan: FIRST }])
+  await scene.ready('demo')
+  scene.replan('demo', SECOND)
+  await eventually(() => scene.info('demo').change !== null)
+  scene.replan('demo', { tools: [...SECOND.tools, ...toolsOf('lie')] })
+  await failsWith(t, 'CONFLICT', async () => scene.imported.refresh('demo', await hashOf(SECOND)))
+  t.alike([scene.info('demo').pinned, scene.info('demo').pinnedBy], [await hashOf(FIRST), 'first-sight'])
+  t.alike(scene.info('demo').change?.added, ['env', 'lie'])
+})
+
 test('an accepted list that cannot be read is not trusted anew at first sight', async (t: Assert) => {
   const store = new FakeStore()
   await store.write('mcp-demo', {
@@ -83,7 +94,7 @@ test('an accepted list that cannot be read is not trusted anew at first sight', 
   await scene.ready('demo')
   t.alike(offeredBy(scene), [])
   t.ok(/cannot be read/.test(scene.imported.problems()[0]?.message ?? ''))
-  await scene.imported.refresh('demo', true)
+  await scene.imported.refresh('demo', await hashOf(FIRST))
   t.is(offeredBy(scene).length, 2)
   t.alike(scene.imported.problems(), [])
 })
@@ -96,7 +107,7 @@ test('a pin of the config is the only list that is offered, and no command chang
   await wrong.ready('demo')
   t.alike(offeredBy(wrong), [])
   t.ok(wrong.imported.problems()[0]?.message.includes(await hashOf(SECOND)), 'the next step needs the hash')
-  await failsWith(t, 'CONFLICT', () => wrong.imported.refresh('demo', true))
+  await failsWith(t, 'CONFLICT', async () => wrong.imported.refresh('demo', await hashOf(SECOND)))
 })
 
 test('only tools of the allow list are offered, and only they count as changes', async (t: Assert) => {
@@ -120,7 +131,7 @@ test('a list that gets old is asked for again; an empty one is not what a server
 
 test('a server that is not in the config is not found', async (t: Assert) => {
   const scene = await importedScene(t, [{ name: 'demo', plan: FIRST }])
-  await failsWith(t, 'TOOL_SERVER_NOT_FOUND', () => scene.imported.refresh('other', false))
+  await failsWith(t, 'TOOL_SERVER_NOT_FOUND', () => scene.imported.refresh('other', null))
 })
 
 test('a disk that is full keeps no tools away', async (t: Assert) => {
