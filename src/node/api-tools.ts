@@ -17,7 +17,8 @@ export function toolCalls(tools: ImportedTools): {
     'tools.refresh': [
       'admin',
       async ({ server = null, accept = null }) => {
-        if (accept !== null && server === null) throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
+        if (accept !== null && server === null)
+          throw new NodeError('USAGE', 'tool lists are accepted one server at a time: name the server')
         return { servers: await tools.refresh(server, accept) }
       }
     ]

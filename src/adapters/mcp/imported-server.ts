@@ -120,9 +120,13 @@ export class ImportedServer {
       })
     if (pending === null && this.#offer.pinned()?.hash === accept) return
     if (pending?.hash !== accept)
-      throw new NodeError('CONFLICT', `${name} does not list the tools with the sum ${accept} now: look at what it lists, and accept that`, {
-        next: [`a2a-node tools refresh ${name}`]
-      })
+      throw new NodeError(
+        'CONFLICT',
+        `${name} does not list the tools with the sum ${accept} now: look at what it lists, and accept that`,
+        {
+          next: [`a2a-node tools refresh ${name}`]
+        }
+      )
     const accepted = this.#offer.listed()
     await this.#pin.write(accepted)
     this.#offer.accept(accepted)

@@ -19,6 +19,8 @@ const WAITING = {
 
 /** What is told without a number of the agent counts so much: it leaves room for the agent's own, whatever they count. */
 const SMALL_STEP = 1 / 1024
+/** Beyond it a small step would be lost in the number: such an agent's own numbers are not told. */
+const LARGEST = 2 ** 40
 
 /**
  * Asks an agent for a capability, as the caller whom the API is for. What holds the call up, and what the agent reports, is told as progress.
@@ -73,7 +75,7 @@ class Rising {
   #last = 0
 
   next(wanted: number | null): number {
-    this.#last = wanted !== null && wanted > this.#last ? wanted : this.#last + SMALL_STEP
+    this.#last = wanted !== null && wanted > this.#last && wanted < LARGEST ? wanted : this.#last + SMALL_STEP
     return this.#last
   }
 }

@@ -70,14 +70,14 @@ export class MeshResources implements ResourceSource {
     return undefined
   }
 
-  async has(uri: string): Promise<boolean> {
+  /** An agent may be called by less than its address, and a URI may be encoded in many ways. */
+  async nameOf(uri: string): Promise<string | undefined> {
     const { api } = this.#parts
-    const looked = await this.#of<unknown>(uri, {
-      agent: (agent) => api.call('agents.show', { agent }),
-      document: (document) => api.call('documents.show', { document }),
-      swarm: (id) => api.call('swarm.show', { id })
+    return await this.#of(uri, {
+      agent: async (agent) => uriOf(AGENTS, (await api.call('agents.show', { agent })).address),
+      document: async (document) => uriOf(DOCUMENTS, (await api.call('documents.show', { document })).name),
+      swarm: async (id) => uriOf(SWARMS, (await api.call('swarm.show', { id })).id)
     })
-    return looked !== undefined
   }
 
   async read(uri: string): Promise<ReadResourceResult['contents'] | undefined> {
@@ -134,7 +134,7 @@ function followMesh(parts: FollowParts, tell: (uri: string | null) => void): Uns
       // The recent ones come first: they are in the list already.
       if (type !== 'swarm' || Date.parse(at) < from) return
       tell(null)
-      if (typeof data['swarm'] === 'string') tell(SWARMS + encodeURIComponent(data['swarm']))
+      if (typeof data['swarm'] === 'string') tell(uriOf(SWARMS, data['swarm']))
     })
   ]
   return () => {
@@ -160,7 +160,7 @@ class Versions {
     if (last.size !== now.size || [...now.keys()].some((key) => !last.has(key))) this.#tell(null)
     for (const [key, version] of now) {
       const before = last.get(key)
-      if (before !== undefined && before !== version) this.#tell(this.#prefix + encodeURIComponent(key))
+      if (before !== undefined && before !== version) this.#tell(uriOf(this.#prefix, key))
     }
   }
 }
@@ -172,7 +172,11 @@ interface ResourceFacts {
 }
 
 function resource(prefix: string, { key, name, mimeType }: ResourceFacts): Resource {
-  return { uri: prefix + encodeURIComponent(key), name, mimeType }
+  return { uri: uriOf(prefix, key), name, mimeType }
+}
+
+function uriOf(prefix: string, key: string): string {
+  return prefix + encodeURIComponent(key)
 }
 
 /** What stands behind the prefix; null for another prefix, and for what no resource could be called. */

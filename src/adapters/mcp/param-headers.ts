@@ -8,8 +8,6 @@ import type { ToolCatalog } from './tool-catalog.js'
 const MARK = 'x-mcp-header'
 /** Types of arguments that may have one. */
 const TYPES: readonly unknown[] = ['string', 'integer', 'boolean']
-/** Arguments of one tool that are looked at; further ones are not. */
-const MAX_MIRRORED = 64
 
 /** An argument that a header repeats. */
 interface Mirrored {
@@ -60,7 +58,7 @@ export class ParamHeaders {
 
 /** Arguments are found by `properties` alone: one that is marked anywhere else makes clients leave the tool alone. */
 function collect(schema: unknown, path: readonly string[], found: Mirrored[]): void {
-  if (!isRecord(schema) || found.length >= MAX_MIRRORED) return
+  if (!isRecord(schema)) return
   const mark = schema[MARK]
   if (path.length > 0 && typeof mark === 'string' && TYPES.includes(schema['type'])) {
     found.push({ path, header: `mcp-param-${mark.toLowerCase()}` })

@@ -2,7 +2,7 @@ import type { ReadResourceResult, Resource, ResourceTemplateType } from '@modelc
 import { NodeError } from '../../kit/errors.js'
 import { Emitter } from '../../kit/events.js'
 import { joinComplete } from './completing.js'
-import { isThere, type ResourceSource } from './resource-source.js'
+import { nameOf, type ResourceSource } from './resource-source.js'
 
 /** A resource with its place. */
 export interface RegisteredResource {
@@ -38,8 +38,8 @@ export class ResourceRegistry implements ResourceSource {
     return [...this.#resources.values()].map(({ resource }) => ({ ...resource }))
   }
 
-  has(uri: string): boolean {
-    return this.#resources.has(uri)
+  nameOf(uri: string): string | undefined {
+    return this.#resources.has(uri) ? uri : undefined
   }
 
   async read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined> {
@@ -78,9 +78,12 @@ export function joinResources(sources: readonly ResourceSource[]): ResourceSourc
       return undefined
     },
     ...joinComplete(sources),
-    has: async (uri, signal) => {
-      for (const source of sources) if (await isThere(source, uri, signal)) return true
-      return false
+    nameOf: async (uri, signal) => {
+      for (const source of sources) {
+        const name = await nameOf(source, uri, signal)
+        if (name !== undefined) return name
+      }
+      return undefined
     },
     onChange: (changed) => {
       const ends = sources.map((source) => source.onChange?.(changed))

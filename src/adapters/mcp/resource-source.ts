@@ -11,13 +11,14 @@ export interface ResourceSource {
   readonly complete?: Complete
   /** undefined when there is none; what it throws is told to the client. */
   read(uri: string, signal: AbortSignal): Promise<ReadResourceResult['contents'] | undefined>
-  /** Would `read` give something? Without it `read` is asked. */
-  has?(uri: string, signal: AbortSignal): boolean | Promise<boolean>
+  /** The URI by which `onChange` calls what `read` gives; undefined when it gives nothing. Without it `read` is asked. */
+  nameOf?(uri: string, signal: AbortSignal): string | undefined | Promise<string | undefined>
   /** Calls back with null when `list` gives something else, with a URI when the content of that one changed; returns what ends it. */
   onChange?(changed: (uri: string | null) => void): () => void
 }
 
-/** Would a source give something for a URI? What it throws is told to the client. */
-export async function isThere(source: ResourceSource, uri: string, signal: AbortSignal): Promise<boolean> {
-  return source.has === undefined ? (await source.read(uri, signal)) !== undefined : await source.has(uri, signal)
+/** By which URI a source tells of changes of what it gives for a URI; undefined for none. What it throws is told to the client. */
+export async function nameOf(source: ResourceSource, uri: string, signal: AbortSignal): Promise<string | undefined> {
+  if (source.nameOf !== undefined) return await source.nameOf(uri, signal)
+  return (await source.read(uri, signal)) === undefined ? undefined : uri
 }

@@ -12,7 +12,7 @@ import { progressTo } from './progress.js'
 import { publishedTools } from './published-tools.js'
 import type { RequestStates } from './request-states.js'
 import type { ResourceManager } from './resource-limits.js'
-import { isThere, type ResourceSource } from './resource-source.js'
+import { nameOf, type ResourceSource } from './resource-source.js'
 import type { RunIds } from './run-ids.js'
 import { JSON_RPC, structuredErrorOf } from './structured-error.js'
 import type { ToolLog } from './tool.js'
@@ -64,7 +64,8 @@ export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern'): Serv
   )
   const asking = new Asking(server, { states: parts.states, era })
   serveTools(server, parts, { asking, log: new ClientLog(server, era) })
-  const subscribed = new Set<string>()
+  /** By the URI that the client gave, the one of which changes are told. */
+  const subscribed = new Map<string, string>()
   if (resources !== undefined) serveResources(server, resources, subscribed)
   if (prompts !== undefined) servePrompts(server, prompts, asking)
   if (canComplete(parts)) serveCompletions(server, { prompts, resources, told })
@@ -95,7 +96,7 @@ function serveTools(server: Server, parts: McpParts, { asking, log }: { readonly
   })
 }
 
-function serveResources(server: Server, source: ResourceSource, subscribed: Set<string>): void {
+function serveResources(server: Server, source: ResourceSource, subscribed: Map<string, string>): void {
   server.setRequestHandler('resources/list', async ({ params }) => {
     const { items, nextCursor } = pageOf(await told(source.list()), params?.cursor)
     return nextCursor === undefined ? { resources: items } : { resources: items, nextCursor }
@@ -107,11 +108,12 @@ function serveResources(server: Server, source: ResourceSource, subscribed: Set<
     return { contents }
   })
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }, { mcpReq }: ServerContext) => {
-    if (!(await told(isThere(source, uri, mcpReq.signal)))) throw new ResourceNotFoundError(uri)
+    const name = await told(nameOf(source, uri, mcpReq.signal))
+    if (name === undefined) throw new ResourceNotFoundError(uri)
     if (!subscribed.has(uri) && subscribed.size >= MAX_SUBSCRIPTIONS) {
       throw new ProtocolError(JSON_RPC.INVALID_PARAMS, `at most ${MAX_SUBSCRIPTIONS} resources can be subscribed to`)
     }
-    subscribed.add(uri)
+    subscribed.set(uri, name)
     return {}
   })
   server.setRequestHandler('resources/unsubscribe', ({ params: { uri } }) => {
@@ -149,7 +151,7 @@ async function told<T>(given: T | Promise<T>): Promise<T> {
 function tellChanges(
   server: Server,
   { tools, resources, prompts, log }: McpParts,
-  { era, subscribed }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlySet<string> }
+  { era, subscribed }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlyMap<string, string> }
 ): void {
   let isReady = era === 'modern'
   const due = new Set<string>()
@@ -168,9 +170,10 @@ function tellChanges(
   const ends = [
     tools.onChange(() => tell('tools', () => server.sendToolListChanged())),
     prompts?.onChange?.(() => tell('prompts', () => server.sendPromptListChanged())),
-    resources?.onChange?.((uri) => {
-      if (uri === null) tell('resources', () => server.sendResourceListChanged())
-      else if (era === 'modern' || subscribed.has(uri)) tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
+    resources?.onChange?.((name) => {
+      if (name === null) return tell('resources', () => server.sendResourceListChanged())
+      const uris = era === 'modern' ? [name] : [...subscribed].flatMap(([uri, of]) => (of === name ? [uri] : []))
+      for (const uri of uris) tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
     })
   ]
   server.onclose = () => {

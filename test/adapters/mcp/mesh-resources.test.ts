@@ -54,11 +54,13 @@ test('a resource is there when it can be read', async (t: Assert) => {
   const { id } = await api.call('swarm.start', { goal: 'echo', capability: 'text.do', strategy: 'each' })
   await world.settle()
   for (const uri of [`a2a://agents/${encodeURIComponent('text@owner')}`, 'a2a://documents/notes', `a2a://swarms/${id}`]) {
-    t.ok(await resources.has(uri), uri)
+    t.is(await resources.nameOf(uri), uri)
     t.ok(await resources.read(uri), uri)
   }
+  for (const uri of ['a2a://agents/text@owner', 'a2a://agents/text', 'a2a://agents/%74ext%40owner'])
+    t.is(await resources.nameOf(uri), 'a2a://agents/text%40owner', 'the one by which its changes are told')
   for (const uri of ['a2a://agents/none', 'a2a://documents/none', 'a2a://swarms/swarm_none', 'a2a://agents/', 'a2a://agents/%', 'other']) {
-    t.absent(await resources.has(uri), uri)
+    t.is(await resources.nameOf(uri), undefined, uri)
     t.is(await resources.read(uri), undefined, uri)
   }
 })

@@ -160,7 +160,13 @@ test('what an agent reports reaches the client as progress that rises', async (t
   const call = asked.handler({}, { ...toolContext(), progress: (report) => void reports.push(report) })
   await world.settle()
   reports.length = 0
-  for (const data of [{ progress: 1, total: 4, message: 'one' }, { progress: 1, total: 4 }, 'a text', { progress: 3, total: 4 }]) {
+  for (const data of [
+    { progress: 1, total: 4, message: 'one' },
+    { progress: 1, total: 4 },
+    { progress: 2 ** 52 },
+    'a text',
+    { progress: 3, total: 4 }
+  ]) {
     slow.open[0]?.run.progress(data)
     await world.pass(500)
   }
@@ -172,6 +178,7 @@ test('what an agent reports reaches the client as progress that rises', async (t
     [
       [1, 4, 'one'],
       [1, 4, undefined],
+      [1, undefined, undefined],
       [1, undefined, 'a text'],
       [3, 4, undefined]
     ]

@@ -117,6 +117,19 @@ test('a resource that is not there, or not for this caller, cannot be subscribed
   t.alike(told, ['a2a://cards/a'])
 })
 
+test('who subscribed by another URI of a resource is told by that one', async (t: Assert) => {
+  const { source, changes } = cards()
+  const scene = new McpScene({
+    resources: { ...source, nameOf: (uri) => (uri.startsWith('a2a://cards/a') ? 'a2a://cards/a' : undefined) }
+  })
+  const client = scene.connect(t)
+  await client.open()
+  for (const uri of ['a2a://cards/a@here', 'a2a://cards/a']) await client.ask(request(uri, 'resources/subscribe', { uri }))
+  changes.emit('a2a://cards/a')
+  const told = (await client.notified(2)).map(({ params }) => (params as { uri?: string }).uri)
+  t.alike(told, ['a2a://cards/a@here', 'a2a://cards/a'])
+})
+
 test('a client of the new era that listens is told of changes', async (t: Assert) => {
   const scene = new McpScene()
   const client = await scene.client(t, 'auto')
