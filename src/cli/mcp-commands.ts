@@ -1,3 +1,4 @@
+import { NETWORK_OPTIONS } from './network-options.js'
 import type { CommandSpec } from './table.js'
 
 /** Commands of MCP, the Model Context Protocol. */
@@ -10,8 +11,11 @@ export const MCP_COMMANDS: readonly CommandSpec[] = [
       {
         name: 'serve',
         about: 'speak MCP on standard input and output, for the running node of this home',
-        options: [{ flags: '--embed', about: 'run a node for as long as the client stays, when none runs' }],
-        more: ['A coding agent runs this command itself. Nothing but the protocol goes to standard output; errors go to stderr.'],
+        options: [{ flags: '--embed', about: 'run a node for as long as the client stays, when none runs' }, ...NETWORK_OPTIONS],
+        more: [
+          'A coding agent runs this command itself. Nothing but the protocol goes to standard output; errors go to stderr.',
+          'What is said of the network is for the node that --embed runs.'
+        ],
         load: async () => (await import('./commands/mcp.js')).serveMcp
       }
     ]

@@ -4,6 +4,7 @@ import { CONNECT_COMMANDS } from './connect-commands.js'
 import type { Action } from './context.js'
 import { DOC_COMMANDS } from './doc-commands.js'
 import { MCP_COMMANDS } from './mcp-commands.js'
+import { NETWORK_OPTIONS } from './network-options.js'
 import { GATEWAY_COMMANDS } from './gateway-commands.js'
 import { SWARM_COMMANDS } from './swarm-commands.js'
 import { TOOL_COMMANDS } from './tool-commands.js'
@@ -56,9 +57,7 @@ const NODE: readonly CommandSpec[] = [
     options: [
       { flags: '--name <name>', about: 'name of this node in its mesh' },
       { flags: '--join <code>', about: 'join a mesh by an invite; - reads the code from stdin' },
-      { flags: '--network <kind>', about: 'how members find each other', choices: ['public', 'private', 'local'] },
-      { flags: '--bootstrap <list>', about: 'host:port,... of a private network' },
-      { flags: '--serve-bootstrap <host:port>', about: 'serve a bootstrap node of a private network' },
+      ...NETWORK_OPTIONS,
       { flags: '--agents <dir>', about: 'a further directory with agent files', repeat: true },
       { flags: '--http <[host:]port>', about: 'serve HTTP there (0: a free port); without a host this machine only' },
       { flags: '--detach', about: 'run in the background; returns when the node answers' },

@@ -154,7 +154,8 @@ test('mcp serve ends with its client, says when no node runs, and with --embed r
   t.is(none.code, 3)
   t.ok(none.err.includes('mcp serve --embed'), none.err)
   t.is(none.out, '')
-  const embedded = await serve(['--embed'], '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
+  t.is((await serve(['--embed', '--network', 'moon'], '')).code, 2)
+  const embedded = await serve(['--embed', '--network', 'local'], '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n')
   t.is(embedded.code, 0, embedded.err)
   const answer = JSON.parse(embedded.out) as { error: { code: number; data: { code: string; correlationId: string } } }
   t.alike([answer.error.code, answer.error.data.code], [-32002, 'NOT_INITIALIZED'])

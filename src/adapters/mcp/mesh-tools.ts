@@ -3,6 +3,7 @@ import type { CapabilityDescriptor } from '../../domain/card/card.js'
 import type { Clock } from '../../kit/clock.js'
 import { boundedCheck, placeBelow, type SchemaPlace } from '../../kit/schema-cost.js'
 import type { CompileSchema, SchemaFault } from '../../kit/sign.js'
+import { asNodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import { agentChanges, type SharedChanges } from './followed-watch.js'
@@ -75,10 +76,8 @@ export class MeshTools implements ToolSource {
   }
 
   async #refresh(): Promise<void> {
-    const { api } = this.#parts
     this.#isStale = false
-    const { agents } = await api.call('agents.list', {})
-    const online = agents.filter(({ status }) => status !== 'offline')
+    const online = await this.#online()
     const [byName, published] = [new Map<string, RegisteredTool>(), new PublishedNames()]
     const kept = new Set<string>()
     for (const agent of online) {
@@ -91,6 +90,18 @@ export class MeshTools implements ToolSource {
     for (const address of this.#agents.keys()) if (!kept.has(address)) this.#agents.delete(address)
     this.#byName = byName
     this.#published = published
+  }
+
+  /** None for a caller that may call agents and not look at them: it has the tools that take an address. */
+  async #online(): Promise<readonly AgentInfo[]> {
+    try {
+      const { agents } = await this.#parts.api.call('agents.list', {})
+      return agents.filter(({ status }) => status !== 'offline')
+    } catch (error) {
+      if (asNodeError(error).code === 'FORBIDDEN') return []
+      this.#isStale = true
+      throw error
+    }
   }
 
   async #toolsOf({ address, revision }: AgentInfo): Promise<readonly RegisteredTool[]> {

@@ -5,6 +5,8 @@ import type { Check, CompileSchema, SchemaFault } from '../../kit/sign.js'
 import { PublishedNames } from './published-names.js'
 import type { ObjectSchema, RegisteredTool, ToolDefinition, ToolHandler, ToolSource } from './tool.js'
 
+/** Tools of one registry. */
+export const MAX_TOOLS = 20_000
 /** Longest canonical name, in characters. */
 const MAX_NAME = 256
 /** Longest description, in characters. */
@@ -42,7 +44,7 @@ export class ToolRegistry implements ToolSource {
 
   /**
    * Adds a tool. @throws NodeError INVALID_INPUT with the faults for a definition that cannot be served (a schema whose root is not
-   * an object, too), CONFLICT with the reason DUPLICATE_TOOL when the name is taken.
+   * an object, too), CONFLICT with the reason DUPLICATE_TOOL when the name is taken, OVERLOADED for one too many.
    */
   register(definition: ToolDefinition, handler: ToolHandler, options: Pick<RegisteredTool, 'timeoutMs'> = {}): void {
     const faults = this.#faultsOf(definition)
@@ -52,6 +54,7 @@ export class ToolRegistry implements ToolSource {
     }
     const { name } = definition
     if (this.#tools.has(name)) throw duplicateTool(name)
+    if (this.#tools.size >= MAX_TOOLS) throw new NodeError('OVERLOADED', `at most ${MAX_TOOLS} tools can be registered`)
     // Copies: what its author changes later must not part from what was compiled.
     const { schema: inputSchema, check: validator } = this.#compiledOf(definition.inputSchema)
     const kept = { ...definition, inputSchema }

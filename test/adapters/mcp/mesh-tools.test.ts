@@ -149,6 +149,11 @@ test('a call that waits for a person says so on the way, and a denial is its err
   t.ok(deniedContext.told.at(-1)?.startsWith('waiting for approval'), 'a call that is denied was never under way')
 })
 
+test('who may call agents and not look at them has an empty list, and no error', async (t: Assert) => {
+  const { world, owner } = await scene(t)
+  t.alike(await names(toolsOn(owner, world, { scopes: ['send'] })), [])
+})
+
 test('what an agent reports reaches the client as progress that rises', async (t: Assert) => {
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'), () => null)

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
 import type { ToolDefinition } from '../../../src/adapters/mcp/tool.js'
-import { ToolRegistry } from '../../../src/adapters/mcp/tool-registry.js'
+import { MAX_TOOLS, ToolRegistry } from '../../../src/adapters/mcp/tool-registry.js'
 import { asNodeError } from '../../../src/kit/errors.js'
 import { ANYTHING } from '../../support/mcp.js'
 
@@ -80,4 +80,14 @@ test('10,000 tools of 100 schemas are registered and found', (t: Assert) => {
   t.absent(registry.unregister('agent7.tool7'))
   t.is(registry.get('agent7__tool7'), undefined)
   t.is(registry.list().length, 9999)
+})
+
+test('tools that are too many are refused, and one that went makes room', (t: Assert) => {
+  const registry = new ToolRegistry(createSchemaCompiler())
+  const register = (name: string): void => registry.register({ name, description: '', inputSchema: { type: 'object' } }, nothing)
+  for (let i = 0; i < MAX_TOOLS; i++) register(`tool${i}`)
+  t.is(refusal(registry, { name: 'more', description: '', inputSchema: { type: 'object' } }), 'OVERLOADED')
+  t.ok(registry.unregister('tool0'))
+  register('more')
+  t.is(registry.list().length, MAX_TOOLS)
 })
