@@ -1,5 +1,6 @@
 import { fromWire, PARAMS_LIMITS } from '../adapters/control/wire.js'
 import { NodeError } from '../kit/errors.js'
+import { shellWord } from '../kit/text.js'
 import type { DocumentReading, DocumentRoot, DocumentType } from '../ports/document-api.js'
 import type { NodeApi } from '../ports/node-api.js'
 import { jsonArgument, type Options, textOption } from './options.js'
@@ -13,27 +14,45 @@ const VALUE_LIMITS = { ...PARAMS_LIMITS, maxKeys: Number.POSITIVE_INFINITY }
 /**
  * The part of a document that a command line means: as `--type` and `--root` say, else the only one of the usual parts that
  * holds something, else its text.
- * @throws NodeError USAGE; AMBIGUOUS_NAME when several parts hold something; DOCUMENT_NOT_FOUND
+ * @throws NodeError USAGE; AMBIGUOUS_NAME when several parts hold something; CONFLICT when one holds what is no such part and none of the others holds anything; DOCUMENT_NOT_FOUND
  */
 export async function readPart(api: NodeApi, document: string, options: Options): Promise<DocumentReading> {
   const meant = partOption(options)
   if (meant !== null) return await api.call('documents.read', { document, ...meant })
   const parts = await partsOf(api, document)
   const [first, second] = parts.filter(isFilled)
-  if (second === undefined) return first ?? (parts[0] as DocumentReading)
+  if (second === undefined) return first ?? empty(parts, document)
   throw new NodeError('AMBIGUOUS_NAME', 'the document holds more than one part: say which one', {
     data: { candidates: parts.filter(isFilled).map(({ type }) => `--type ${type}`) },
     next: parts.filter(isFilled).map(({ type }) => `--type ${type}`)
   })
 }
 
-/** The parts of a document under their usual names. @throws NodeError DOCUMENT_NOT_FOUND */
-async function partsOf(api: NodeApi, document: string): Promise<DocumentReading[]> {
-  return await Promise.all(TYPES.map(async (type) => await api.call('documents.read', { document, type })))
+/** The parts of a document under their usual names; null for one whose name holds something else. @throws NodeError DOCUMENT_NOT_FOUND */
+async function partsOf(api: NodeApi, document: string): Promise<(DocumentReading | null)[]> {
+  return await Promise.all(
+    TYPES.map(async (type) =>
+      api.call('documents.read', { document, type }).catch((error: unknown) => {
+        if (error instanceof NodeError && error.code === 'CONFLICT') return null
+        throw error
+      })
+    )
+  )
+}
+
+/** The text of a document of whose usual parts none holds anything. @throws NodeError CONFLICT when one holds what is none of them */
+function empty(parts: readonly (DocumentReading | null)[], document: string): DocumentReading {
+  const [text] = parts
+  if (text !== null && text !== undefined && !parts.includes(null)) return text
+  throw new NodeError('CONFLICT', 'the document holds what is no text, map or list', {
+    next: [`a2a-node doc export ${shellWord(document)} --format json`]
+  })
 }
 
 /** Does a part hold anything? */
-function isFilled({ value }: DocumentReading): boolean {
+function isFilled(part: DocumentReading | null): part is DocumentReading {
+  if (part === null) return false
+  const { value } = part
   return typeof value === 'string' ? value !== '' : Object.keys(value as object).length > 0
 }
 

@@ -1,9 +1,12 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
+import * as Y from 'yjs'
+import { NodeError } from '../../src/kit/errors.js'
 import { partText, wholeEdit } from '../../src/cli/document-part.js'
 import { toWire } from '../../src/adapters/control/wire.js'
-import { readingOf } from './samples.js'
+import { documentDetail, readingOf } from './samples.js'
 import { fakeHome } from './command-line.js'
+import { nestLists } from '../support/documents.js'
 import { arbJson } from '../support/mcp.js'
 
 test('what is printed of a part and set again is the same, whatever it holds', (t: Assert) => {
@@ -59,4 +62,40 @@ test('the part that is meant is the one that holds something; of several one has
   t.is((await cli(['doc', 'get', 'notes', '--type', 'text', '--root', 'codemirror'])).stdout, 'named')
   t.alike(fake.seen.at(-1)?.params, { document: 'notes', type: 'text', root: 'codemirror' })
   t.is((JSON.parse((await cli(['doc', 'get', 'notes', '--type', 'text', '--json'])).stdout) as { schema: string }).schema, 'a2a-node/doc@1')
+})
+
+test('a usual name that holds something else keeps nobody from the part that can be read; alone it is said how to export it', async (t: Assert) => {
+  const values: Record<string, unknown> = { map: { b: 1 }, list: [] }
+  const { run: cli } = await fakeHome(t, {
+    calls: {
+      'documents.read': ({ type }) => {
+        if (type === 'text') throw new NodeError('CONFLICT', 'the document has something else than a text under this name')
+        return readingOf(type, values[type])
+      }
+    }
+  })
+  t.alike(JSON.parse((await cli(['doc', 'get', 'notes'])).stdout), { b: 1 })
+  values['map'] = {}
+  const ran = await cli(['doc', 'get', 'notes'])
+  t.ok(ran.stderr.includes('[CONFLICT]') && ran.stderr.includes('try: a2a-node doc export notes --format json\n'), ran.stderr)
+})
+
+test('an export as JSON has all parts, and names one that cannot be read', async (t: Assert) => {
+  const doc = new Y.Doc()
+  const paragraph = new Y.XmlElement('p')
+  doc.getText('rich').insert(0, 'hello')
+  doc.getText('rich').insertEmbed(5, paragraph as never)
+  nestLists(doc.getArray('deep'), 300)
+  const update = Y.encodeStateAsUpdate(doc)
+  const open = { type: 'open', session: 'doc_1', clientId: null, update } as const
+  const { run: cli } = await fakeHome(t, { calls: { 'documents.show': () => documentDetail('notes') }, live: [open] })
+  const ran = await cli(['doc', 'export', 'notes', '--format', 'json'])
+  t.is(ran.code, 0)
+  t.alike(JSON.parse(ran.stdout), { rich: ['hello', '<p></p>'] })
+  t.ok(ran.stderr.includes('the part deep cannot be read: it is nested deeper than 256 levels'), ran.stderr)
+  const { parts, unreadable } = JSON.parse((await cli(['doc', 'export', 'notes', '--format', 'json', '--json'])).stdout) as Record<
+    string,
+    unknown
+  >
+  t.alike([parts, unreadable], [{ rich: ['hello', '<p></p>'] }, [{ root: 'deep', reason: 'it is nested deeper than 256 levels' }]])
 })

@@ -1,4 +1,4 @@
-import type { DocumentReading, DocumentType } from '../../src/ports/document-api.js'
+import type { DocumentDetail, DocumentReading, DocumentType } from '../../src/ports/document-api.js'
 import type { AgentDetail, PeerDetail, TaskInfo } from '../../src/ports/node-api.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 
@@ -113,4 +113,11 @@ export function swarm(status: SwarmInfo['status'] = 'completed'): SwarmInfo {
 /** What is read of a part of the document `notes`. */
 export function readingOf(type: DocumentType, value: unknown): DocumentReading {
   return { id: 'n'.repeat(52), name: 'notes', type, root: type, value }
+}
+
+/** A document that everybody may write, and nobody wrote. */
+export function documentDetail(name: string): DocumentDetail {
+  const may = { write: true, restrict: true }
+  const size = { bytes: 0, blocks: 0, writers: 0, following: true }
+  return { id: 'n'.repeat(52), name, creator: OWNER, createdAt: AT, may, access: null, streams: [], ...size }
 }

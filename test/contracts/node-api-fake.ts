@@ -16,6 +16,7 @@ import type {
   WatchName,
   Watches
 } from '../../src/ports/node-api.js'
+import type { DocumentLiveEvent } from '../../src/ports/document-api.js'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 import type { ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
@@ -45,6 +46,8 @@ export interface FakeState {
   readonly renamed?: readonly RenamedInPolicy[]
   /** What a send or call is told to wait for before its reply. */
   readonly waiting?: readonly MessageEvent<Reply>[]
+  /** What a program hears that holds a document. */
+  readonly live?: readonly DocumentLiveEvent[]
   /** Replace single calls. */
   readonly calls?: Handlers
   readonly pid?: number
@@ -118,6 +121,7 @@ export class FakeNodeApi implements NodeApi {
     if (name === 'peers.list') return [{ peers: this.#peers() }]
     if (name === 'tasks.list') return [this.#tasks(params as TaskQuery)]
     if (name === 'approvals.list') return [{ approvals: this.#state.approvals ?? [] }]
+    if (name === 'documents.live') return [...(this.#state.live ?? [])]
     if (name === 'node.events') return [...(this.#state.events ?? [])]
     if (this.#state.swarmEvents === undefined) this.#swarm((params as { id: string }).id)
     return [...(this.#state.swarmEvents ?? [])]

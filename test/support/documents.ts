@@ -25,6 +25,16 @@ export function arbEdits(): fc.Arbitrary<Edit[]> {
   return fc.array(edit, { minLength: 1, maxLength: 24 })
 }
 
+/** Nests so many lists in a list. */
+export function nestLists(list: Y.Array<unknown>, levels: number): void {
+  let inner = list
+  for (let level = 0; level < levels; level++) {
+    const next = new Y.Array<unknown>()
+    inner.insert(0, [next])
+    inner = next
+  }
+}
+
 /** Does one edit in a document. */
 export function apply(doc: Y.Doc, { kind, at, value }: Edit): void {
   const text = doc.getText('text')

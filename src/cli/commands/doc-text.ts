@@ -20,6 +20,7 @@ const CALL_BYTES = BODY_MAX - 4096
 const CALL_KEYS = JSON_LIMITS.maxKeys
 
 type Part = Pick<DocumentReading, 'id' | 'name' | 'type' | 'root'>
+type ExportedPart = Pick<DocumentReading, 'root' | 'value'> & { readonly fault?: string }
 
 /** `doc get <doc>`: the document alone. */
 export const getDocument: Action = async ({ output, api }, [document = ''], options) => {
@@ -99,17 +100,20 @@ export const exportDocument: Action = async ({ output, api }, [document = ''], o
   return EXIT.ok
 }
 
-/** The part that is named, else all that hold something, whatever they are called. */
+/** The part that is named, else all that hold something, whatever they are called. One that cannot be read is named. */
 async function exportJson(output: Output, api: NodeApi, { document, options }: { document: string; options: Options }): Promise<void> {
   const meant = partOption(options)
   const { id, name } = await api.call('documents.show', { document })
-  const parts = meant === null ? await allParts(api, document) : [await api.call('documents.read', { document, ...meant })]
-  const value = Object.fromEntries(parts.map(({ root, value: one }) => [root, one]))
-  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value })
+  const parts: readonly ExportedPart[] =
+    meant === null ? await allParts(api, document) : [await api.call('documents.read', { document, ...meant })]
+  const faults = parts.flatMap(({ root, fault }) => (fault === undefined ? [] : [{ root, reason: fault }]))
+  const value = Object.fromEntries(parts.flatMap(({ root, value: one, fault }) => (fault === undefined ? [[root, one]] : [])))
+  if (output.json) output.object('doc-export@1', { id, name, format: 'json', parts: value, unreadable: faults })
   else output.print(jsonText(value))
+  for (const { root, reason } of faults) output.note(`the part ${shown(root)} cannot be read: ${reason}`)
 }
 
-async function allParts(api: NodeApi, document: string): Promise<readonly Pick<DocumentReading, 'root' | 'value'>[]> {
+async function allParts(api: NodeApi, document: string): Promise<readonly ExportedPart[]> {
   const { partsOfUpdate } = await import('../../adapters/control/document-fork.js')
   const parts = partsOfUpdate(await wholeUpdate(api, document))
   return parts.length > 0 ? parts : [{ root: 'text', value: '' }]

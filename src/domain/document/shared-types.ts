@@ -1,9 +1,10 @@
 import * as Y from 'yjs'
 import { isWellFormed } from '../../kit/bytes.js'
-import { NodeError } from '../../kit/errors.js'
+import { messageOf, NodeError } from '../../kit/errors.js'
 import { canonicalJson, jsonFault } from '../../kit/json.js'
 import { editText, replaceParts } from './edit.js'
 import { sequenceDiff } from './sequence-diff.js'
+import { contentsOf, type Held, isNested, isXml, isXmlTexts, listValue, mapValue, markup, mixedValue, textValue } from './shared-values.js'
 
 /** The shared types of a document that are read and edited by name. */
 export type SharedType = 'text' | 'map' | 'list'
@@ -19,45 +20,64 @@ export type SharedEdit =
 
 type Root = NonNullable<ReturnType<Y.Doc['share']['get']>>
 
-const TYPES = { text: Y.Text, map: Y.Map, list: Y.Array } as const
+const VALUES: Readonly<Record<SharedType, (held: Held) => unknown>> = { text: textValue, map: mapValue, list: listValue }
 
 /**
  * The value of a shared type: text, object or list; empty when nothing was written. The document stays as it is.
- * @throws NodeError CONFLICT when the name is that of another type
+ * @throws NodeError CONFLICT when the name is that of another type, or what it holds is nested too deep
  */
 export function readShared(doc: Y.Doc, type: SharedType, root: string): unknown {
   const found = doc.share.get(root)
-  if (found !== undefined && !isOpen(found)) return sharedOf(doc, type, root).toJSON()
-  if (found !== undefined) mustHold(found, type)
-  // Asked for what others wrote, Yjs makes it that type for good. So it is read through one of which the document knows nothing.
-  const { _start = null, _map = new Map(), _length = 0 } = found ?? {}
-  return Object.assign(new TYPES[type](), { doc, _start, _map, _length }).toJSON()
+  if (found === undefined) return VALUES[type]({ _start: null, _map: new Map() })
+  // Asked for what others wrote, Yjs makes it that type for good.
+  if (isOpen(found)) mustHold(found, type)
+  return VALUES[type](isOpen(found) ? found : sharedOf(doc, type, root))
 }
 
-/** A shared type as it is found by what it holds; of XML the markup. */
+/** A shared type as it is found by what it holds: of XML the markup, of several kinds at once all of them in order. */
 export interface SharedPart {
   readonly root: string
-  readonly type: SharedType | 'xml'
+  readonly type: SharedType | 'xml' | 'mixed'
   readonly value: unknown
+  /** Why it cannot be read; its value is null then. */
+  readonly fault?: string
 }
 
 /** All shared types of a document that hold something, by name, though nobody says what they are. The document stays as it is. */
 export function sharedParts(doc: Y.Doc): SharedPart[] {
-  const found = [...doc.share].flatMap(([root, { _map, _start }]): SharedPart[] => {
-    const contents = contentsOf(_start)
-    const isMap = [..._map.values()].some(({ deleted }) => !deleted)
-    if (contents.length === 0) return isMap ? [{ root, type: 'map', value: readShared(doc, 'map', root) }] : []
-    if (contents.every(isXml)) return [{ root, type: 'xml', value: Object.assign(new Y.XmlFragment(), { doc, _start }).toJSON() }]
-    const type = contents.every((content) => canHold(content).includes('text')) && !contents.every(isNested) ? 'text' : 'list'
-    return [{ root, type, value: readShared(doc, type, root) }]
+  const found = [...doc.share].flatMap(([root, held]): SharedPart[] => {
+    const type = kindOf(held)
+    return type === null ? [] : [partOf(root, type, held)]
   })
   return found.sort((a, b) => (a.root < b.root ? -1 : 1))
+}
+
+/** One that cannot be read does not keep the others from being. */
+function partOf(root: string, type: SharedPart['type'], held: Held): SharedPart {
+  try {
+    return { root, type, value: { ...VALUES, xml: markup, mixed: mixedValue }[type](held) }
+  } catch (error) {
+    return { root, type, value: null, fault: messageOf(error) }
+  }
+}
+
+/** What a shared type is by what it holds; null when it holds nothing. */
+function kindOf(held: Held): SharedPart['type'] | null {
+  const contents = contentsOf(held)
+  if (contents.length === 0) return isMap(held) ? 'map' : null
+  if (contents.every(isXml)) return 'xml'
+  const mayBe = (type: SharedType): boolean => contents.every((content) => canHold(content).includes(type))
+  if (mayBe('text') && !contents.every(isNested)) return 'text'
+  return mayBe('list') ? 'list' : 'mixed'
 }
 
 /** Makes one change. @throws NodeError CONFLICT as {@link readShared}; INVALID_INPUT for what a document cannot hold, and places that are not there */
 export function editShared(doc: Y.Doc, root: string, edit: SharedEdit): void {
   const fault = faultOf(edit)
   if (fault !== null) throw invalid(fault)
+  const found = doc.share.get(root)
+  // What is typed beside texts of XML is none.
+  if (edit.type === 'text' && found !== undefined && isXmlTexts(found)) throw somethingElse('text')
   if (edit.type === 'text') return textEdit(sharedOf(doc, 'text', root) as Y.Text, edit)
   if (edit.type === 'map') return mapEdit(sharedOf(doc, 'map', root) as Y.Map<unknown>, edit)
   return listEdit(sharedOf(doc, 'list', root) as Y.Array<unknown>, edit)
@@ -80,17 +100,15 @@ function isOpen(found: Root): boolean {
 }
 
 /** What holds nothing may become anything. */
-function mustHold({ _map, _start }: Root, type: SharedType): void {
+function mustHold(root: Root, type: SharedType): void {
   const held = new Set<SharedType | 'xml'>()
-  for (const { deleted } of _map.values()) if (!deleted) held.add('map')
-  for (const content of contentsOf(_start)) for (const one of canHold(content)) held.add(one)
+  if (isMap(root)) held.add('map')
+  for (const content of contentsOf(root)) for (const one of canHold(content)) held.add(one)
   if (held.size > 0 && !held.has(type)) throw somethingElse(type)
 }
 
-function contentsOf(start: Y.Item | null): Y.Item['content'][] {
-  const contents: Y.Item['content'][] = []
-  for (let item = start; item !== null; item = item.right) if (!item.deleted) contents.push(item.content)
-  return contents
+function isMap({ _map }: Held): boolean {
+  return [..._map.values()].some(({ deleted }) => !deleted)
 }
 
 function canHold(content: Y.Item['content']): readonly (SharedType | 'xml')[] {
@@ -99,14 +117,6 @@ function canHold(content: Y.Item['content']): readonly (SharedType | 'xml')[] {
   if (isNested(content)) return ['text', 'list']
   const isOfText = content instanceof Y.ContentString || content instanceof Y.ContentEmbed || content instanceof Y.ContentFormat
   return isOfText ? ['text'] : ['list']
-}
-
-function isNested(content: Y.Item['content']): content is Y.ContentType {
-  return content instanceof Y.ContentType
-}
-
-function isXml(content: Y.Item['content']): content is Y.ContentType {
-  return isNested(content) && [Y.XmlElement, Y.XmlText, Y.XmlHook].some((kind) => content.type instanceof kind)
 }
 
 function somethingElse(type: SharedType, cause?: unknown): NodeError {
@@ -147,7 +157,7 @@ function mapEdit(map: Y.Map<unknown>, edit: SharedEdit & { readonly type: 'map' 
   const set = 'map' in edit ? edit.map : edit.set
   const removed = 'map' in edit ? [...map.keys()].filter((key) => !Object.hasOwn(set, key)) : (edit.remove ?? [])
   for (const key of removed) map.delete(key)
-  const old = map.toJSON()
+  const old = mapValue(map)
   for (const [key, value] of Object.entries(set)) if (!Object.hasOwn(old, key) || !isSame(old[key], value)) map.set(key, value)
 }
 
@@ -157,7 +167,7 @@ function listEdit(list: Y.Array<unknown>, edit: SharedEdit & { readonly type: 'l
     mustFit(at, remove, list.length)
     return replace(list, at, remove, insert)
   }
-  const hunks = sequenceDiff(list.toJSON().map(canonicalJson), edit.list.map(canonicalJson))
+  const hunks = sequenceDiff(listValue(list).map(canonicalJson), edit.list.map(canonicalJson))
   // From the end on, so that places before stay as they are.
   for (const { at, remove, from, to } of hunks.reverse()) replace(list, at, remove, edit.list.slice(from, to))
 }

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
 import { editShared, readShared, sharedParts } from '../../../src/domain/document/shared-types.js'
+import { nestLists } from '../../support/documents.js'
 import { failsWith } from '../../support/fails.js'
 import { holds } from '../../support/holds.js'
 
@@ -128,3 +129,108 @@ test('all parts of a document are found by what they hold, under whatever names'
   ])
   for (const type of ['text', 'list', 'map'] as const) await failsWith(t, 'CONFLICT', () => readShared(other, type, 'x'))
 })
+
+test('a part of several kinds at once is read as all of them in order, and others are whole beside it', (t: Assert) => {
+  const doc = new Y.Doc()
+  const paragraph = new Y.XmlElement('p')
+  paragraph.insert(0, [new Y.XmlText('hello')])
+  doc.getText('rich').insert(0, 'before after')
+  doc.getText('rich').format(0, 3, { bold: true })
+  doc.getText('rich').insertEmbed(7, paragraph as never)
+  doc.getText('rich').insertEmbed(8, { image: 1 })
+  doc.getText('text').insert(0, 'some')
+  const odd = new Y.XmlElement('p')
+  doc.getXmlFragment('odd').insert(0, [odd])
+  odd.insert(0, [null, { toString: 1 }, new Y.Map([['a', 1]])] as never)
+  t.alike(sharedParts(told(doc)), [
+    { root: 'odd', type: 'xml', value: '<p>null{"toString":1}{"a":1}</p>' },
+    { root: 'rich', type: 'mixed', value: ['before ', '<p>hello</p>', { image: 1 }, 'after'] },
+    { root: 'text', type: 'text', value: 'some' }
+  ])
+})
+
+test('texts of XML that lie in no element are read as what they are, and not typed over', async (t: Assert) => {
+  const doc = new Y.Doc()
+  doc.getXmlFragment('text').insert(0, [new Y.XmlText('hello '), new Y.XmlText('you')])
+  const other = told(doc)
+  t.is(readShared(other, 'text', 'text'), 'hello you')
+  t.alike(sharedParts(other), [{ root: 'text', type: 'xml', value: 'hello you' }])
+  await failsWith(t, 'CONFLICT', () => editShared(other, 'text', { type: 'text', text: 'hello us' }))
+  t.is(other.getXmlFragment('text').toJSON(), 'hello you', 'it was made nothing else')
+})
+
+test('a part that is nested too deep is named with the reason, and the others are read', async (t: Assert) => {
+  const doc = new Y.Doc()
+  nestLists(doc.getArray('deep'), 300)
+  doc.getText('text').insert(0, 'some')
+  const other = told(doc)
+  t.alike(sharedParts(other), [
+    { root: 'deep', type: 'list', value: null, fault: 'it is nested deeper than 256 levels' },
+    { root: 'text', type: 'text', value: 'some' }
+  ])
+  await failsWith(t, 'CONFLICT', () => readShared(other, 'list', 'deep'))
+})
+
+test('the markup of XML is that of Yjs, whatever elements, attributes, texts and formats it has', async (t: Assert) => {
+  const arbWord = fc.constantFrom('a', 'b', 'Strong', 'é')
+  const arbText = fc.record({
+    kind: fc.constant('text' as const),
+    pieces: fc.array(
+      fc.record({
+        insert: arbWord,
+        attributes: fc.dictionary(arbKey, fc.dictionary(arbKey, arbWord, { noNullPrototype: true }), { noNullPrototype: true })
+      }),
+      { maxLength: 3 }
+    )
+  })
+  const { node } = fc.letrec<{ node: Xml }>((tie) => ({
+    node: fc.oneof(
+      { depthSize: 'small' },
+      arbText,
+      fc.record({
+        kind: fc.constant('element' as const),
+        name: arbWord,
+        attributes: fc.dictionary(arbKey, arbWord, { noNullPrototype: true }),
+        inner: fc.array(tie('node'), { maxLength: 3 })
+      })
+    )
+  }))
+  await holds(
+    t,
+    fc.property(fc.array(node, { maxLength: 4 }), (nodes) => {
+      const doc = new Y.Doc()
+      const fragment = doc.getXmlFragment('x')
+      fragment.insert(0, nodes.map(xmlOf))
+      const [part] = sharedParts(told(doc))
+      return (part?.value ?? '') === fragment.toJSON()
+    })
+  )
+})
+
+type Xml =
+  | { readonly kind: 'text'; readonly pieces: readonly { readonly insert: string; readonly attributes: object }[] }
+  | {
+      readonly kind: 'element'
+      readonly name: string
+      readonly attributes: Readonly<Record<string, string>>
+      readonly inner: readonly Xml[]
+    }
+
+function xmlOf(node: Xml): Y.XmlElement | Y.XmlText {
+  if (node.kind === 'text') {
+    const text = new Y.XmlText()
+    text.applyDelta([...node.pieces])
+    return text
+  }
+  const element = new Y.XmlElement(node.name)
+  for (const [name, value] of Object.entries(node.attributes)) element.setAttribute(name, value)
+  element.insert(0, node.inner.map(xmlOf))
+  return element
+}
+
+/** A document that was told all of another, and where nobody said what anything is. */
+function told(doc: Y.Doc): Y.Doc {
+  const other = new Y.Doc()
+  Y.applyUpdate(other, Y.encodeStateAsUpdate(doc))
+  return other
+}
