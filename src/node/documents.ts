@@ -17,8 +17,9 @@ import { ArrivedDocuments } from './arrived-documents.js'
 import { countedStreams, memberAccess } from './document-access.js'
 import { DocumentForks, FORKED, tellStop } from './document-forks.js'
 import { openBlock, sealBlock } from './document-road.js'
-import type { NodeEvents } from './events.js'
 import { DocumentSnapshots } from './document-snapshots.js'
+import { DocumentUses } from './document-uses.js'
+import type { NodeEvents } from './events.js'
 import { FollowedDocuments } from './followed-documents.js'
 import { keptDocument } from './kept-documents.js'
 import { type KnownDocument, KnownDocuments } from './known-documents.js'
@@ -62,6 +63,7 @@ export class Documents {
   readonly #opened = new Map<string, Promise<Opened>>()
   /** Those of {@link #opened} that are open. */
   readonly #open = new Map<string, Opened>()
+  readonly #uses = new DocumentUses<Opened>({ open: (name) => this.#openFor(name), letGo: (...one) => this.#released(...one) })
   readonly #changes: Emitter<void>
   readonly #forks: DocumentForks
   readonly #own: OwnStreams
@@ -178,6 +180,11 @@ export class Documents {
 
   /** An open document, until it is given back. Opening one that is not followed follows it again. */
   async hold(name: string): Promise<{ readonly document: OpenDocument; release(): void }> {
+    const { opened, release } = await this.#uses.hold(name)
+    return { document: opened.document, release }
+  }
+
+  async #openFor(name: string): Promise<Opened> {
     if (!this.isFollowed(name)) {
       await this.#followed.add(name)
       this.#review()
@@ -186,24 +193,24 @@ export class Documents {
     const opening = this.#opened.get(name) ?? this.#openNow(name)
     this.#opened.set(name, opening)
     const opened = await opening
+    // It may have been let go in this very moment.
+    if (this.#open.get(name) !== opened) return await this.#openFor(name)
     opened.holders++
     this.#parts.clock.clear(opened.idle)
-    let isHeld = true
-    const release = (): void => {
-      if (!isHeld) return
-      isHeld = false
-      if (--opened.holders > 0 || this.#isClosed) return
-      opened.idle = this.#parts.clock.after(IDLE_MS, () => void this.#rest(name, opened))
-    }
-    return { document: opened.document, release }
+    return opened
   }
 
-  /** Follows a document no longer, and removes what is here of it. Returns how many bytes that were. */
-  async forget({ record }: KnownDocument): Promise<number> {
+  #released(name: string, opened: Opened): void {
+    const rest = (): Promise<void> => this.#snapshots.offer(name, opened.document).then(() => this.#let(name, opened))
+    if (--opened.holders === 0 && !this.#isClosed) opened.idle = this.#parts.clock.after(IDLE_MS, () => void rest())
+  }
+
+  /** Follows a document no longer, and removes what is here of it. Returns how many bytes that were. @throws NodeError CONFLICT while it is in use */
+  async forget({ record: { name, streams } }: KnownDocument): Promise<number> {
     const { documents } = this.#parts
-    const { name, streams } = record
-    const opened = await this.#opened.get(name)
-    if (opened !== undefined && opened.holders > 0) throw new NodeError('CONFLICT', 'the document is in use here')
+    // Nothing is waited for before it is followed no longer: who wants it from then on waits until it is gone.
+    if (this.#uses.has(name)) throw new NodeError('CONFLICT', 'the document is in use here')
+    const opened = this.#open.get(name)
     const keys = new Set([...streams.map(({ coreKey }) => coreKey), ...(opened === undefined || opened.own === null ? [] : [opened.own])])
     const bytes = [...keys].reduce((sum, stream) => sum + documents.size(stream).bytes, this.snapshotBytes(name))
     this.arrived.forget(name)
@@ -227,13 +234,11 @@ export class Documents {
     if (opened?.own === null && record !== undefined && memberAccess(log.view(), record, self).mayWrite) await this.#let(name, opened)
   }
 
-  async #openNow(name: string): Promise<Opened> {
-    try {
-      return await this.#opening(name)
-    } catch (error) {
+  #openNow(name: string): Promise<Opened> {
+    return this.#opening(name).catch((error: unknown) => {
       this.#opened.delete(name)
       throw error
-    }
+    })
   }
 
   async #opening(name: string): Promise<Opened> {
@@ -281,11 +286,6 @@ export class Documents {
   #seal(document: string, block: Uint8Array): Uint8Array {
     const { clock, ids, membership, self } = this.#parts
     return sealBlock(block, { document, self, ids, tier: membership.certificate().body.maxTier, at: clock.now() })
-  }
-
-  async #rest(name: string, opened: Opened): Promise<void> {
-    await this.#snapshots.offer(name, opened.document)
-    await this.#let(name, opened)
   }
 
   async #let(name: string, opened: Opened): Promise<void> {

@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import { asNodeError } from '../../src/kit/errors.js'
 import { documentScene, textOn, write as edit } from '../support/document-scene.js'
 
 test('a document that is wanted again while it is being removed comes back once it is, and nothing of it is followed before', async (t: Assert) => {
@@ -50,3 +51,40 @@ test('of two documents that are removed at once neither comes back by itself', a
     [false, false]
   )
 })
+
+test('a document that somebody wants in the very moment in which it is removed is either in use, or goes and comes back', async (t: Assert) => {
+  const { world, ann, bob } = await documentScene(t)
+  const { documents } = ann.core
+  const known = documents.known.find('notes', { maxTier: 0, sandboxId: null })
+  for (const isOpen of [false, true]) {
+    for (let turns = -4; turns <= 8; turns++) {
+      const why = `removed ${turns} turns after it was wanted, ${isOpen ? 'open' : 'not open'} before`
+      await edit(bob.api(), `of bob: ${why}`)
+      await world.settle()
+      if (isOpen) await textOn(ann)
+      else await world.pass(40_000, 20_000)
+      const forget = after(-Math.min(turns, 0) + turns, () => documents.forget(known))
+      const use = after(-Math.min(turns, 0), () => documents.hold('notes'))
+      const forgotten = forget.then(
+        () => null,
+        (error: unknown) => asNodeError(error).code
+      )
+      await world.settle()
+      const { release } = await use
+      t.ok([null, 'CONFLICT'].includes(await forgotten), why)
+      t.ok(documents.isFollowed('notes'), `it is kept while it is used: ${why}`)
+      release()
+      await world.settle()
+      t.is(await textOn(ann), `of bob: ${why}`)
+      await edit(ann.api(), `of ann: ${why}`)
+      await world.settle()
+      t.is(await textOn(bob), `of ann: ${why}`)
+    }
+  }
+})
+
+/** Does something so many microtasks later. */
+async function after<T>(turns: number, act: () => Promise<T>): Promise<T> {
+  for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+  return await act()
+}
