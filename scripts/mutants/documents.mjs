@@ -323,5 +323,21 @@ export const DOCUMENT_MUTANTS = [
     put: 'entry.seq >= 0',
     test: 'adapters/mesh/log',
     title: 'a core of a document is signed once'
+  },
+  {
+    name: 'a document that somebody is about to open is removed',
+    file: 'src/node/documents.ts',
+    find: 'if (this.#uses.has(name)) throw',
+    put: "if (this.#uses.has('')) throw",
+    test: 'node/documents.forget',
+    title: 'a document that somebody wants in the very moment in which it is removed is either in use, or goes and comes back'
+  },
+  {
+    name: 'texts of XML in no element are typed over',
+    file: 'src/domain/document/shared-types.ts',
+    find: "edit.type === 'text' && found !== undefined && isXmlTexts(found)",
+    put: 'found === null',
+    test: 'domain/document/shared-types',
+    title: 'texts of XML that lie in no element are read as what they are, and not typed over'
   }
 ]
