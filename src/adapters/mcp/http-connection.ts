@@ -47,9 +47,9 @@ export class HttpConnection implements Transport {
     return this.#isClosed
   }
 
-  /** Requests that wait for their answer. */
-  get waiting(): number {
-    return this.#waiting.size
+  /** Requests that the server has not answered, also those whose client hung up: they go on. */
+  get underWay(): number {
+    return this.#waiting.size + this.#left.size
   }
 
   start(): Promise<void> {

@@ -88,9 +88,11 @@ export class HttpSessions {
   }
 
   #sweep(): void {
-    const before = this.#parts.clock.monotonic() - SESSION_IDLE_MS
+    const now = this.#parts.clock.monotonic()
     for (const [id, session] of this.#sessions) {
-      if (session.connection.isClosed || (session.usedAt < before && isIdle(session))) this.#drop(id, session)
+      // Its time begins when its last call has ended.
+      if (!isIdle(session)) session.usedAt = now
+      if (session.connection.isClosed || session.usedAt < now - SESSION_IDLE_MS) this.#drop(id, session)
     }
   }
 
@@ -111,5 +113,5 @@ export class HttpSessions {
 }
 
 function isIdle({ connection }: Session): boolean {
-  return connection.waiting === 0 && !connection.isListenedTo
+  return connection.underWay === 0 && !connection.isListenedTo
 }
