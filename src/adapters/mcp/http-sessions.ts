@@ -2,7 +2,10 @@ import type { Clock, Timer } from '../../kit/clock.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { HttpConnection } from './http-connection.js'
 
-/** Sessions at once, of all callers. */
+/**
+ * Sessions at once, of all callers. One more takes the place of the one idle longest of the caller that has most; nobody loses
+ * one to a caller that has as many.
+ */
 export const MAX_SESSIONS = 256
 /** A session without a request or a stream for so long is ended, in milliseconds. */
 export const SESSION_IDLE_MS = 1_800_000
@@ -35,7 +38,7 @@ export class HttpSessions {
     this.#parts = parts
   }
 
-  /** A new session; in the place of the one that is idle longest when there are too many, null when none is idle. */
+  /** A new session; when there are too many in the place of an idle one (see {@link MAX_SESSIONS}), null when none may go. */
   open(principal: Principal): { readonly id: string; readonly connection: HttpConnection } | null {
     const id = this.#parts.newId()
     const connection = this.#open(id, principal)
@@ -55,9 +58,10 @@ export class HttpSessions {
 
   #open(id: string, principal: Principal): HttpConnection | null {
     const { clock, connect } = this.#parts
-    if (this.#sessions.size >= MAX_SESSIONS && !this.#dropIdle()) return null
+    const owner = JSON.stringify(principal)
+    if (this.#sessions.size >= MAX_SESSIONS && !this.#makeRoom(owner)) return null
     const connection = connect(principal)
-    this.#sessions.set(id, { connection, owner: JSON.stringify(principal), usedAt: clock.monotonic() })
+    this.#sessions.set(id, { connection, owner, usedAt: clock.monotonic() })
     this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
     return connection
   }
@@ -96,13 +100,19 @@ export class HttpSessions {
     }
   }
 
-  #dropIdle(): boolean {
-    let oldest: [string, Session] | null = null
+  #makeRoom(asker: string): boolean {
+    const counts = new Map<string, number>()
+    for (const { owner } of this.#sessions.values()) counts.set(owner, (counts.get(owner) ?? 0) + 1)
+    const share = (owner: string): number => counts.get(owner) ?? 0
+    let least: [string, Session] | null = null
     for (const entry of this.#sessions) {
-      if (isIdle(entry[1]) && (oldest === null || entry[1].usedAt < oldest[1].usedAt)) oldest = entry
+      const { owner, usedAt } = entry[1]
+      if (!isIdle(entry[1]) || (owner !== asker && share(owner) <= share(asker))) continue
+      const more = least === null ? 1 : share(owner) - share(least[1].owner)
+      if (least === null || more > 0 || (more === 0 && usedAt < least[1].usedAt)) least = entry
     }
-    if (oldest === null) return false
-    this.#drop(...oldest)
+    if (least === null) return false
+    this.#drop(...least)
     return true
   }
 
