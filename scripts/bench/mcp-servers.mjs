@@ -70,7 +70,7 @@ async function ourHandler() {
     const gone = []
     response.once('close', () => response.writableFinished || gone.forEach((run) => run()))
     const readBody = () => readRequest(request, 1_114_112)
-    await route.handle(request, response, { principal, onAbort: (run) => gone.push(run), readBody })
+    await route.handle(request, response, { principal, onAbort: (run) => gone.push(run), onTokenEnd: () => () => {}, readBody })
   }
 }
 

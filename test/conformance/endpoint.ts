@@ -36,7 +36,12 @@ function routeOf(service: McpService): HttpRoute {
     methods: ['POST', 'GET', 'DELETE'],
     isPublic: true,
     handle: (request, response, call) =>
-      service.handle(request, response, { principal: CALLER, onAbort: (run) => call.onAbort(run), readBody: () => call.readBody() })
+      service.handle(request, response, {
+        principal: CALLER,
+        onAbort: (run) => call.onAbort(run),
+        onTokenEnd: () => () => {},
+        readBody: () => call.readBody()
+      })
   }
 }
 

@@ -1,9 +1,10 @@
 import http from 'node:http'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import type { Assert } from 'brittle'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
 import { McpService, type McpServiceParts } from '../../src/adapters/mcp/service.js'
+import type { Unsubscribe } from '../../src/kit/events.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import type { FakeNode, World } from './fake-node.js'
 
@@ -37,8 +38,11 @@ export function mcpServiceOf(world: World, node: FakeNode, given: Pick<McpServic
   })
 }
 
-/** Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller. */
-export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode): Promise<URL> {
+/**
+ * Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller, whose
+ * token ends when `tokens` says so.
+ */
+export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode, tokens = new EventEmitter()): Promise<URL> {
   const service = mcpServiceOf(world, node)
   const server = http.createServer((request, response) => {
     const gone = new AbortController()
@@ -51,7 +55,16 @@ export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode):
       scopes: ['read', 'send', 'admin']
     }
     const readBody = async (): Promise<Buffer> => Buffer.concat((await request.toArray()) as Buffer[])
-    void service.handle(request, response, { principal, onAbort: (run) => gone.signal.addEventListener('abort', run), readBody })
+    const onTokenEnd = (run: () => void): Unsubscribe => {
+      tokens.once(principal.name, run)
+      return () => void tokens.off(principal.name, run)
+    }
+    void service.handle(request, response, {
+      principal,
+      onAbort: (run) => gone.signal.addEventListener('abort', run),
+      onTokenEnd,
+      readBody
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -11,7 +11,7 @@ export class Exchange implements TokenCall {
   readonly query: string
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
-  readonly #principal: Principal | null
+  readonly #grant: TokenGrant | null
   readonly #maxBytes: number
   readonly #isWaiting: boolean
   readonly #release: Unsubscribe
@@ -36,7 +36,7 @@ export class Exchange implements TokenCall {
     this.query = how.query
     this.#request = request
     this.#response = response
-    this.#principal = how.grant?.principal ?? null
+    this.#grant = how.grant
     this.#maxBytes = how.maxBytes
     this.#isWaiting = how.isWaiting
     this.#release = how.grant?.onEnd(() => this.#cutOff()) ?? (() => {})
@@ -49,8 +49,12 @@ export class Exchange implements TokenCall {
 
   /** Of the token; a public route has none. */
   get principal(): Principal {
-    if (this.#principal === null) throw new Error('a public route has no principal')
-    return this.#principal
+    return this.#token.principal
+  }
+
+  get #token(): TokenGrant {
+    if (this.#grant === null) throw new Error('a public route has no token')
+    return this.#grant
   }
 
   get signal(): AbortSignal {
@@ -62,6 +66,10 @@ export class Exchange implements TokenCall {
   onAbort(run: () => void): void {
     if (this.#isAborted) run()
     else this.#onAbort.push(run)
+  }
+
+  onTokenEnd(run: () => void): Unsubscribe {
+    return this.#token.onEnd(run)
   }
 
   readBody(): Promise<Buffer> {

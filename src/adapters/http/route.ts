@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Unsubscribe } from '../../kit/events.js'
 import type { Principal } from '../../ports/node-api.js'
 
 /** What a handler is told of a request beside Node's own objects. */
@@ -21,6 +22,8 @@ export interface HttpCall {
 /** A request whose token was good. */
 export interface TokenCall extends HttpCall {
   readonly principal: Principal
+  /** Calls back once when its token ends, also after the answer; at once when it has. */
+  onTokenEnd(run: () => void): Unsubscribe
 }
 
 interface RouteShape {

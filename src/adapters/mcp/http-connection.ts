@@ -142,6 +142,7 @@ export class HttpConnection implements Transport {
       exchange.answer({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'Connection closed' } })
     }
     this.#waiting.clear()
+    this.#left.clear()
     this.#listener?.end()
     this.#listener = null
     this.onclose?.()

@@ -6,13 +6,12 @@ import type { Principal } from '../../ports/node-api.js'
 import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { standardHeadersFault } from './http-headers.js'
-import { HttpSessions } from './http-sessions.js'
+import { HttpSessions, type SessionCaller } from './http-sessions.js'
 import { errorResponse, type MessageFault } from './json-rpc.js'
 import { createError, JSON_RPC } from './structured-error.js'
 
 /** What is known of a request whose token was good. */
-export interface McpHttpCall {
-  readonly principal: Principal
+export interface McpHttpCall extends SessionCaller {
   /** Calls back when the client has hung up, its token ends or the node stops. */
   onAbort(run: () => void): void
   readBody(): Promise<Buffer>
@@ -115,7 +114,7 @@ export class McpHttp {
   #legacy(body: Readonly<Record<string, unknown>>, posted: Posted): void {
     const { request, response, call } = posted
     if (body['method'] === 'initialize' && idOf(body) !== null) {
-      const session = this.#sessions.open(call.principal)
+      const session = this.#sessions.open(call)
       if (session === null) return this.#full(response, idOf(body))
       return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id } })
     }

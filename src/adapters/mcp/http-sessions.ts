@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../kit/clock.js'
+import type { Unsubscribe } from '../../kit/events.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { HttpConnection } from './http-connection.js'
 
@@ -22,13 +23,22 @@ export interface HttpSessionsParts {
   connect(principal: Principal): HttpConnection
 }
 
+/** Who opens a session. */
+export interface SessionCaller {
+  readonly principal: Principal
+  /** Calls back once when its token ends; at once when it has. */
+  onTokenEnd(run: () => void): Unsubscribe
+}
+
 interface Session {
   readonly connection: HttpConnection
   readonly owner: string
   usedAt: number
+  /** Waits for the end of its token no more. */
+  release: Unsubscribe
 }
 
-/** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone. */
+/** The sessions of clients with a handshake, by an id that nobody guesses. A session is its caller's alone, and ends with its token. */
 export class HttpSessions {
   readonly #parts: HttpSessionsParts
   readonly #sessions = new Map<string, Session>()
@@ -39,16 +49,19 @@ export class HttpSessions {
   }
 
   /** A new session; when there are too many in the place of an idle one (see {@link MAX_SESSIONS}), null when none may go. */
-  open(principal: Principal): { readonly id: string; readonly connection: HttpConnection } | null {
+  open(caller: SessionCaller): { readonly id: string; readonly connection: HttpConnection } | null {
     const id = this.#parts.newId()
-    const connection = this.#open(id, principal)
-    return connection === null ? null : { id, connection }
+    const session = this.#open(id, caller.principal)
+    if (session === null) return null
+    // A call goes on without its client: here nobody else would end it.
+    session.release = caller.onTokenEnd(() => this.#drop(id, session))
+    return { id, connection: session.connection }
   }
 
   /** The one connection of a caller for all messages without a session; null as above. */
   shared(principal: Principal): HttpConnection | null {
     const id = SHARED + JSON.stringify(principal)
-    return this.#used(id, principal) ?? this.#open(id, principal)
+    return this.#used(id, principal) ?? this.#open(id, principal)?.connection ?? null
   }
 
   /** The connection of a session of this caller; null when there is none. */
@@ -56,14 +69,14 @@ export class HttpSessions {
     return id.startsWith(SHARED) ? null : this.#used(id, principal)
   }
 
-  #open(id: string, principal: Principal): HttpConnection | null {
+  #open(id: string, principal: Principal): Session | null {
     const { clock, connect } = this.#parts
     const owner = JSON.stringify(principal)
     if (this.#sessions.size >= MAX_SESSIONS && !this.#makeRoom(owner)) return null
-    const connection = connect(principal)
-    this.#sessions.set(id, { connection, owner, usedAt: clock.monotonic() })
+    const session: Session = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
+    this.#sessions.set(id, session)
     this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
-    return connection
+    return session
   }
 
   #used(id: string, principal: Principal): HttpConnection | null {
@@ -75,10 +88,9 @@ export class HttpSessions {
 
   /** Ends a session of this caller; false when there is none. */
   end(id: string, principal: Principal): boolean {
-    const connection = this.find(id, principal)
-    if (connection === null) return false
-    this.#sessions.delete(id)
-    void connection.close()
+    const session = this.find(id, principal) === null ? undefined : this.#sessions.get(id)
+    if (session === undefined) return false
+    this.#drop(id, session)
     return true
   }
 
@@ -88,6 +100,7 @@ export class HttpSessions {
     this.#sweeper = null
     const all = [...this.#sessions.values()]
     this.#sessions.clear()
+    for (const { release } of all) release()
     await Promise.all(all.map(({ connection }) => connection.close()))
   }
 
@@ -116,8 +129,9 @@ export class HttpSessions {
     return true
   }
 
-  #drop(id: string, { connection }: Session): void {
+  #drop(id: string, { connection, release }: Session): void {
     this.#sessions.delete(id)
+    release()
     void connection.close()
   }
 }

@@ -215,6 +215,26 @@ test('a handler may say a last word when its token is revoked', async (t: Assert
   t.ok((await connection.end()).includes('data: revoked'))
 })
 
+test('who waits for the end of a token hears of it after the answer too, and waits no more when told so', async (t: Assert) => {
+  const ended: string[] = []
+  const release: (() => void)[] = []
+  const route: HttpRoute = {
+    prefix: '/n/',
+    methods: ['GET'],
+    handle: (_request, response, call) => {
+      release.push(call.onTokenEnd(() => ended.push(call.path)))
+      response.end()
+    }
+  }
+  const { port, revoke, holders } = await listening(t, [route])
+  const get = (path: string, ...more: string[]): string => head(`GET ${path}`, { port, headers: [WITH_TOKEN, ...more] })
+  t.alike(statusesOf(await ask(t, port, get('/n/1') + get('/n/2', 'Connection: close'))), [200, 200])
+  release[0]?.()
+  t.is(holders(), 1)
+  revoke()
+  t.alike(ended, ['/n/2'])
+})
+
 test('a client that hangs up ends the signal of its request and holds nothing', async (t: Assert) => {
   let opened: (call: TokenCall) => void = () => {}
   const open = new Promise<TokenCall>((resolve) => (opened = resolve))

@@ -1,7 +1,7 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { HttpConnection } from '../../../src/adapters/mcp/http-connection.js'
-import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS } from '../../../src/adapters/mcp/http-sessions.js'
+import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS, type SessionCaller } from '../../../src/adapters/mcp/http-sessions.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -21,8 +21,12 @@ function sessionsOf(t: Assert): { readonly clock: ManualClock; readonly sessions
   return { clock, sessions }
 }
 
+function asker(name: string): SessionCaller {
+  return { principal: caller(name), onTokenEnd: () => () => {} }
+}
+
 function opened(sessions: HttpSessions, name: string): HttpConnection {
-  const session = sessions.open(caller(name))
+  const session = sessions.open(asker(name))
   if (session === null) throw new Error(`no session for ${name}`)
   return session.connection
 }
@@ -55,7 +59,7 @@ test('who opens too many sessions loses its own, and nobody else does', (t: Asse
   const late = opened(sessions, 'late')
   t.alike([quiet.isClosed, late.isClosed, loud.filter(({ isClosed }) => !isClosed).length], [false, false, MAX_SESSIONS - 2])
   for (const connection of loud) if (!connection.isClosed) connection.request(CALL, NOBODY)
-  t.is(sessions.open(caller('loud')), null, 'all of its own have calls under way')
+  t.is(sessions.open(asker('loud')), null, 'all of its own have calls under way')
   t.absent(quiet.isClosed)
 })
 
@@ -74,7 +78,7 @@ test('no session is lost to a caller that has as many, whoever opens how many', 
         const names = [...open.keys()]
         const before = counts()
         const own = before[names.indexOf(name)] ?? 0
-        const session = sessions.open(caller(name))
+        const session = sessions.open(asker(name))
         if (session !== null) open.get(name)?.push(session.connection)
         if (isBusy) session?.connection.request(CALL, NOBODY)
         const lost = counts().flatMap((count, at) => (count < (before[at] ?? 0) ? [before[at] ?? 0] : []))

@@ -7,74 +7,11 @@ import type { Principal } from '../../../src/ports/node-api.js'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { agentDefinition, echo, FakeAgent } from '../../support/fake-agents.js'
-import { type FakeNode, World } from '../../support/fake-node.js'
+import { echo } from '../../support/fake-agents.js'
+import { World } from '../../support/fake-node.js'
 import { ManualClock } from '../../support/manual-clock.js'
 import { serveMcpOverHttp } from '../../support/mcp-http.js'
-
-interface Scene {
-  readonly world: World
-  readonly owner: FakeNode
-  readonly slow: FakeAgent
-  readonly url: URL
-  /** Sends one request of a caller; `token` says which. */
-  send(method: string, body: unknown, headers?: Readonly<Record<string, string>>): Promise<Answer>
-}
-
-interface Answer {
-  readonly status: number
-  readonly headers: http.IncomingHttpHeaders
-  readonly text: string
-}
-
-const MODERN = '2026-07-28'
-const CLAIM = {
-  'io.modelcontextprotocol/protocolVersion': MODERN,
-  'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
-  'io.modelcontextprotocol/clientCapabilities': {}
-}
-
-async function scene(t: Assert): Promise<Scene> {
-  const world = new World(t)
-  const slow = new FakeAgent(agentDefinition('slow'), () => null)
-  const owner = await world.owner({ agents: [echo('text'), slow] })
-  const url = await serveMcpOverHttp(t, world, owner)
-  return { world, owner, slow, url, send: (method, body, headers) => send(url, { method, body, headers: headers ?? {} }) }
-}
-
-async function send(
-  url: URL,
-  { method, body, headers }: { method: string; body: unknown; headers: Readonly<Record<string, string>> }
-): Promise<Answer> {
-  const defaults = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
-  const request = http.request(url, { method, headers: { ...defaults, ...headers }, agent: false })
-  request.end(body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body))
-  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
-  let text = ''
-  for await (const chunk of response.setEncoding('utf8')) text += String(chunk)
-  return { status: response.statusCode ?? 0, headers: response.headers, text }
-}
-
-function modern(id: number, method: string, params: Readonly<Record<string, unknown>> = {}): [unknown, Readonly<Record<string, string>>] {
-  const name = params['name'] ?? params['uri']
-  const headers = { 'mcp-protocol-version': MODERN, 'mcp-method': method, ...(typeof name === 'string' ? { 'mcp-name': name } : {}) }
-  return [{ jsonrpc: '2.0', id, method, params: { ...params, _meta: CLAIM } }, headers]
-}
-
-const INITIALIZE = {
-  jsonrpc: '2.0',
-  id: 1,
-  method: 'initialize',
-  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'raw', version: '1' } }
-}
-
-async function session({ send: post }: Scene): Promise<string> {
-  const { status, headers } = await post('POST', INITIALIZE)
-  if (status !== 200) throw new Error(`initialize: ${status}`)
-  const id = String(headers['mcp-session-id'])
-  await post('POST', { jsonrpc: '2.0', method: 'notifications/initialized' }, { 'mcp-session-id': id })
-  return id
-}
+import { CLAIM, INITIALIZE, MODERN, modern, type Scene, scene, session } from '../../support/mcp-http-scene.js'
 
 test('the official clients of both SDKs work over HTTP, several at once', async (t: Assert) => {
   const { url } = await scene(t)

@@ -1,0 +1,21 @@
+import test, { type Assert } from 'brittle'
+import { modern, scene, session } from '../../support/mcp-http-scene.js'
+
+const SLOW = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'slow__do', arguments: {} } }
+
+test('a token that ends takes its sessions along, with the calls in them, and no other', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, tokens, working } = here
+  const mine = { 'mcp-session-id': await session(here) }
+  const other = { authorization: 'Bearer two', 'mcp-session-id': await session(here, 'two') }
+  const call = post('POST', SLOW, mine)
+  await working(1)
+  tokens.emit('one')
+  await working(0)
+  t.ok((await call).text.includes('Connection closed'), 'its answer is withheld')
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 404)
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, other)).status, 200)
+  t.is((await post('DELETE', undefined, other)).status, 204)
+  t.is(tokens.listenerCount('two'), 0, 'what has ended waits for no token')
+  t.is((await post('POST', ...modern(1, 'tools/list'))).status, 200)
+})
