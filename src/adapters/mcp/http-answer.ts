@@ -6,7 +6,10 @@ import type { Exchange } from './http-connection.js'
 export interface AnswerOptions {
   /** May it be a stream of events? */
   readonly mayStream: boolean
+  /** Not of an error. */
   readonly headers?: Readonly<Record<string, string>>
+  /** Told when the answer was an error. */
+  readonly onError?: () => void
   /** The status of an error of the protocol, by its code; 200 for all else. */
   readonly statusOf?: (code: number) => number
   /** Milliseconds between two comments that keep a stream open. */
@@ -53,11 +56,17 @@ export class HttpAnswer implements Exchange {
   answer(message: unknown): void {
     if (this.#response.writableEnded) return
     this.#stop()
-    if (this.#isStream) return void this.#response.end(eventOf(message))
+    const isError = isRecord(message) && 'error' in message
+    if (this.#isStream) this.#response.end(eventOf(message))
+    else this.#answer(message, isError ? {} : { ...this.#options.headers })
+    if (isError) this.#options.onError?.()
+  }
+
+  #answer(message: unknown, more: Readonly<Record<string, string>>): void {
     // As text: it goes out with its headers in one piece.
     const body = JSON.stringify(message)
     const status = this.#options.statusOf?.(errorCode(message)) ?? 200
-    const headers = { ...this.#options.headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+    const headers = { ...more, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
     this.#response.writeHead(status, headers).end(body)
   }
 

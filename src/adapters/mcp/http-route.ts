@@ -116,7 +116,9 @@ export class McpHttp {
     if (body['method'] === 'initialize' && idOf(body) !== null) {
       const session = this.#sessions.open(call)
       if (session === null) return this.#full(response, idOf(body))
-      return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id } })
+      // Its client does not learn of a session that was refused.
+      const onError = (): void => void this.#sessions.end(session.id, call.principal)
+      return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id }, onError })
     }
     const id = request.headers[SESSION]
     if (typeof id !== 'string') {
@@ -129,7 +131,7 @@ export class McpHttp {
   }
 
   #deliver(connection: HttpConnection, body: Readonly<Record<string, unknown>>, posted: Posted): void {
-    const { response, call, mayStream, headers = {}, statuses = STATUS } = posted
+    const { response, call, mayStream, headers = {}, statuses = STATUS, onError = () => {} } = posted
     const id = idOf(body)
     if (id === null || typeof body['method'] !== 'string') {
       const { method, params } = body
@@ -140,7 +142,7 @@ export class McpHttp {
       return
     }
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
-    const answer = new HttpAnswer(response, { mayStream, headers, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
+    const answer = new HttpAnswer(response, { mayStream, headers, onError, keepAliveMs, statusOf: (code) => statuses[code] ?? 200 })
     const giveUp = connection.request({ ...body, id }, answer)
     call.onAbort(giveUp)
   }
@@ -191,6 +193,8 @@ interface Posted {
   readonly mayStream: boolean
   readonly headers?: Readonly<Record<string, string>>
   readonly statuses?: typeof STATUS
+  /** Told when the answer was an error. */
+  readonly onError?: () => void
 }
 
 interface Refusal {

@@ -1,7 +1,22 @@
 import test, { type Assert } from 'brittle'
-import { modern, scene, session } from '../../support/mcp-http-scene.js'
+import { INITIALIZE, modern, scene, session } from '../../support/mcp-http-scene.js'
+
+interface Refusal {
+  readonly id: unknown
+  readonly error: { readonly code: number; readonly message: string; readonly data: Readonly<Record<string, unknown>> }
+}
 
 const SLOW = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'slow__do', arguments: {} } }
+
+test('an initialize that is refused leaves no session', async (t: Assert) => {
+  const { send: post, tokens } = await scene(t)
+  const refused = await post('POST', { ...INITIALIZE, params: { protocolVersion: 1 } })
+  t.is((JSON.parse(refused.text) as Refusal).error.code, -32_602)
+  t.is(refused.headers['mcp-session-id'], undefined)
+  t.is(tokens.listenerCount('one'), 0, 'and nothing is kept for one')
+  t.ok((await post('POST', INITIALIZE)).headers['mcp-session-id'])
+  t.is(tokens.listenerCount('one'), 1)
+})
 
 test('a token that ends takes its sessions along, with the calls in them, and no other', async (t: Assert) => {
   const here = await scene(t)
