@@ -13,6 +13,7 @@ import {
   claimFault,
   correlationIdOf,
   errorResponse,
+  inFlightFault,
   paramsFault,
   readMessage,
   unsupportedVersion,
@@ -182,11 +183,7 @@ export class GatedTransport implements Transport {
   }
 
   #faultOf({ id, method, params }: Request): MessageFault | null {
-    // Under its own id the client would take it for the answer to the first.
-    if (this.#inFlight.has(id)) {
-      const data = { reason: 'a request with this id is in flight', requestId: id }
-      return { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
-    }
+    if (this.#inFlight.has(id)) return inFlightFault(id)
     if (this.#inFlight.size >= MAX_IN_FLIGHT) {
       const data = { code: 'RESOURCE_EXHAUSTED', reason: `${MAX_IN_FLIGHT} requests are in flight` }
       return { code: JSON_RPC.INTERNAL_ERROR, message: 'Too many requests', id, data }

@@ -81,6 +81,18 @@ export class HttpConnection implements Transport {
     this.notify({ jsonrpc: '2.0', id, error: { code: -32_000, message: 'the client hung up' } })
   }
 
+  /** Is a request under way that a client named so? */
+  isUnderWay(id: RequestId): boolean {
+    return this.#named(id) !== undefined
+  }
+
+  /** The own id of the first request under way that a client named so. */
+  #named(id: unknown): RequestId | undefined {
+    for (const [own, one] of this.#waiting) if (one.id === id) return own
+    for (const [own, one] of this.#left) if (one === id) return own
+    return undefined
+  }
+
   /** Gives a message that has no answer to the server. */
   notify(message: unknown): void {
     this.onmessage?.(message as JSONRPCMessage)
@@ -88,9 +100,7 @@ export class HttpConnection implements Transport {
 
   /** Cancels a request that a client named so, if it runs; its exchange, if it waits, ends without an answer. */
   cancel(message: { readonly params: Readonly<Record<string, unknown>> }): void {
-    const { requestId } = message.params
-    const named =
-      [...this.#waiting].find(([, one]) => one.id === requestId)?.[0] ?? [...this.#left].find(([, one]) => one === requestId)?.[0]
+    const named = this.#named(message.params['requestId'])
     if (named === undefined) return
     const exchange = this.#waiting.get(named)?.exchange
     this.#waiting.delete(named)

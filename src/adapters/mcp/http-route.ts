@@ -7,7 +7,7 @@ import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
-import { errorResponse, type MessageFault } from './json-rpc.js'
+import { errorResponse, inFlightFault, type MessageFault } from './json-rpc.js'
 import { createError, JSON_RPC } from './structured-error.js'
 
 /** What is known of a request whose token was good. */
@@ -127,6 +127,8 @@ export class McpHttp {
     }
     const connection = this.#sessions.find(id, call.principal)
     if (connection === null) return this.#noSession(response, idOf(body))
+    const named = typeof body['method'] === 'string' ? idOf(body) : null
+    if (named !== null && connection.isUnderWay(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named) })
     this.#deliver(connection, body, posted)
   }
 

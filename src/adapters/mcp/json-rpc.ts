@@ -98,6 +98,12 @@ export function unsupportedVersion(claim: unknown, supported: readonly unknown[]
   return { code: JSON_RPC.UNSUPPORTED_VERSION, message: 'Unsupported protocol version', data: { supported, requested } }
 }
 
+/** The fault of a request whose id is that of one under way. Under that id the client would take it for the answer to the first. */
+export function inFlightFault(id: RequestId): MessageFault {
+  const data = { reason: 'a request with this id is in flight', requestId: id }
+  return { code: JSON_RPC.INVALID_REQUEST, message: 'Invalid Request', id: null, data }
+}
+
 /** The correlation id that a request names in `_meta`, or null; one that is not 1 to 128 characters counts as none. */
 export function correlationIdOf(meta: unknown): string | null {
   const id = isRecord(meta) ? meta['correlationId'] : undefined

@@ -18,6 +18,22 @@ test('an initialize that is refused leaves no session', async (t: Assert) => {
   t.is(tokens.listenerCount('one'), 1)
 })
 
+test('a session refuses the id of a request that is under way, as stdio does, and takes it again afterwards', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, slow, working } = here
+  const [mine, other] = [{ 'mcp-session-id': await session(here) }, { 'mcp-session-id': await session(here) }]
+  const first = post('POST', SLOW, mine)
+  await working(1)
+  const { status, text } = await post('POST', { ...SLOW, method: 'tools/list' }, mine)
+  const { id, error } = JSON.parse(text) as Refusal
+  t.alike([status, id, error.code, error.data['requestId']], [400, null, -32_600, 7])
+  t.is((await post('POST', { ...SLOW, id: '7', method: 'ping' }, mine)).status, 200, 'a text is another id')
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, other)).status, 200, 'and so is that of another session')
+  slow.finish({ done: true })
+  t.ok((await first).text.includes('done'))
+  t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 200)
+})
+
 test('a token that ends takes its sessions along, with the calls in them, and no other', async (t: Assert) => {
   const here = await scene(t)
   const { send: post, tokens, working } = here
