@@ -40,6 +40,7 @@ const STATUS: Readonly<Record<number, number>> = {
 /** Of messages that claim a version: since 2026 a method that is not there is like a page that is not there. */
 const STATUS_OF_CLAIMED: typeof STATUS = { ...STATUS, [JSON_RPC.METHOD_NOT_FOUND]: 404 }
 const SESSION = 'mcp-session-id'
+const LISTEN = 'subscriptions/listen'
 /** It keeps nothing between two texts. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
@@ -98,6 +99,10 @@ export class McpHttp {
     if (route.kind === 'legacy') return this.#legacy(body, posted)
     const fault = route.messageKind === 'request' ? standardHeadersFault(headers, body) : null
     if (fault !== null) return this.#refuse(response, { ...fault, id: idOf(body) })
+    // Its answer has no end: it can only be a stream.
+    if (route.messageKind === 'request' && body['method'] === LISTEN && !posted.mayStream) {
+      return this.#refuse(response, { status: 406, message: `${LISTEN} is answered as text/event-stream: accept that`, id: idOf(body) })
+    }
     // Its ids are those of many clients; who cancels a request of its own ends the answer.
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
     const connection = this.#sessions.shared(posted.call.principal)

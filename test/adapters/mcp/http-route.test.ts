@@ -34,6 +34,14 @@ test('a session refuses the id of a request that is under way, as stdio does, an
   t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 200)
 })
 
+test('a listen is refused where its stream is not accepted', async (t: Assert) => {
+  const { send: post } = await scene(t)
+  const [body, headers] = modern(3, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+  const { status, text } = await post('POST', body, { ...headers, accept: 'application/json' })
+  const { id, error } = JSON.parse(text) as Refusal
+  t.alike([status, id, /text\/event-stream/.test(error.message)], [406, 3, true])
+})
+
 test('a token that ends takes its sessions along, with the calls in them, and no other', async (t: Assert) => {
   const here = await scene(t)
   const { send: post, tokens, working } = here
