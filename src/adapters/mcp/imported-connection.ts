@@ -6,8 +6,8 @@ import { TokenBucket } from '../../kit/rate.js'
 import { shown } from '../../kit/text.js'
 import type { ProgramSpec, ProgramStarter } from '../../ports/programs.js'
 import { boundAnswers } from './imported-answers.js'
-import { ImportedFault, faultOf } from './imported-fault.js'
-import { type HttpNotes, importedFetch, type ListTags } from './imported-http.js'
+import { type FaultScene, ImportedFault, faultOf } from './imported-fault.js'
+import { importedFetch, type ListTags } from './imported-http.js'
 import { type ImportedTool, MAX_IMPORTED_TOOLS } from './imported-list.js'
 import { StdioTransport, UNASKED_RATE } from './imported-stdio.js'
 
@@ -116,7 +116,6 @@ class Opening implements Connection {
   readonly transport: Transport
   readonly #parts: ConnectionParts
   readonly #events: ConnectionEvents
-  readonly #notes: HttpNotes = { retryAfter: null }
   readonly #stdio: StdioTransport | null = null
   readonly #goodbye: () => Promise<void> = () => Promise.resolve()
   #client: Client | null = null
@@ -158,8 +157,8 @@ class Opening implements Connection {
     return this.#cutReason ?? this.#stdio?.reason ?? null
   }
 
-  scene(): { readonly hasSession: boolean; readonly retryAfter: number | null } {
-    return { hasSession: this.transport.sessionId !== undefined, retryAfter: this.#notes.retryAfter }
+  scene(): FaultScene {
+    return { hasSession: this.transport.sessionId !== undefined }
   }
 
   async connect(client: Client): Promise<Connection> {
@@ -199,7 +198,6 @@ class Opening implements Connection {
     { signal, progress }: ToolRun
   ): Promise<unknown> {
     const client = this.#open()
-    this.#notes.retryAfter = null
     return await this.#ask(
       client.callTool(
         { name, arguments: { ...input } },
@@ -253,7 +251,6 @@ class Opening implements Connection {
       fetch: send,
       maxOutputBytes,
       now: () => clock.now(),
-      notes: this.#notes,
       tags,
       takeEvent: () => events.take(),
       cut: (reason) => this.#cut(reason)

@@ -34,17 +34,25 @@ export class ImportedFault extends Error {
 export interface FaultScene {
   /** There is a session that the server may have forgotten. */
   readonly hasSession: boolean
-  /** What the last refusal of the server said of when to come again, in seconds. */
-  readonly retryAfter: number | null
+}
+
+const RETRY_AFTER = /^retry after (\d{1,5}) s$/
+
+/**
+ * The status text of a refusal that asks to come again after so many seconds. Of a refusal the client library hands on nothing
+ * but status, status text and body, and only these are surely of the request that was refused.
+ */
+export function retryAfterText(seconds: number): string {
+  return `retry after ${seconds} s`
 }
 
 /** Reads an error of the client library. Where it leaves open whether the request ran, it may have. */
-export function faultOf(error: unknown, { hasSession, retryAfter }: FaultScene): ImportedFault {
+export function faultOf(error: unknown, { hasSession }: FaultScene): ImportedFault {
   if (error instanceof ImportedFault) return error
   const { code, data } = error as { readonly code?: unknown; readonly data?: unknown }
   const message = messageOf(error)
   const status = isRecord(data) && typeof data['status'] === 'number' ? data['status'] : null
-  if (status !== null) return httpFault({ status, hasSession, retryAfter, message })
+  if (status !== null) return httpFault({ status, hasSession, retryAfter: isRecord(data) ? toldBy(data['statusText']) : null, message })
   // Numbers are codes of JSON-RPC: the server itself answered.
   if (typeof code === 'number') return new ImportedFault('answered', message, retryAfterOf(data))
   if (code === 'NOT_CONNECTED' || isNeverSent(error)) return new ImportedFault('unsent', causeText(error) ?? message)
@@ -53,13 +61,18 @@ export function faultOf(error: unknown, { hasSession, retryAfter }: FaultScene):
   return new ImportedFault('unknown', causeText(error) ?? message)
 }
 
+function toldBy(statusText: unknown): number | null {
+  const seconds = typeof statusText === 'string' ? RETRY_AFTER.exec(statusText)?.[1] : undefined
+  return seconds === undefined ? null : Number(seconds)
+}
+
 /** A refusal by status is one before the work, except for failures of the server itself. */
 function httpFault({
   status,
   hasSession,
   retryAfter,
   message
-}: FaultScene & { readonly status: number; readonly message: string }): ImportedFault {
+}: FaultScene & { readonly status: number; readonly retryAfter: number | null; readonly message: string }): ImportedFault {
   if (status === 404 && hasSession) return new ImportedFault('session', 'the server has forgotten the session')
   const text = `the server answered with HTTP ${status}${status === 429 ? ' (too many requests)' : ''}: ${message}`
   if (status === 429 || (status === 503 && retryAfter !== null)) return new ImportedFault('busy', text, retryAfter)

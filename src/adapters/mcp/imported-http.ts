@@ -1,5 +1,5 @@
 import { isRecord } from '../../kit/json.js'
-import { ImportedFault } from './imported-fault.js'
+import { ImportedFault, retryAfterText } from './imported-fault.js'
 
 /** Room of a body beside the result in it: JSON writes some characters as six, and events have lines of their own. */
 const BODY_FACTOR = 2
@@ -10,19 +10,12 @@ const CR = 0x0d
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
 
-/** What requests to a server tell beside their answers. */
-export interface HttpNotes {
-  /** Seconds that the last refusal asked to wait; null: it did not. */
-  retryAfter: number | null
-}
-
 /** Parts of {@link importedFetch}. */
 export interface ImportedFetchParts {
   readonly fetch: Fetch
   readonly maxOutputBytes: number
   /** Wall clock, unix milliseconds. */
   readonly now: () => number
-  readonly notes: HttpNotes
   readonly tags: ListTags
   /** Is there room for one more event? */
   readonly takeEvent: () => boolean
@@ -60,7 +53,7 @@ export class ListTags {
 }
 
 /**
- * The `fetch` of the client's HTTP transport: bodies are bounded, `Retry-After` of a refusal is noted, and a tool list that came
+ * The `fetch` of the client's HTTP transport: bodies are bounded, `Retry-After` of a refusal goes with it, and a tool list that came
  * with an ETag is asked for by it (`If-None-Match`); 304 then stands for the list that is known.
  */
 export function importedFetch(parts: ImportedFetchParts): Fetch {
@@ -70,8 +63,7 @@ export function importedFetch(parts: ImportedFetchParts): Fetch {
     const headers = new Headers(init.headers)
     if (tag !== undefined) headers.set('if-none-match', tag)
     // Elsewhere is not what the config names, and its secrets are not for there.
-    const response = await parts.fetch(url, { ...init, headers, redirect: 'manual' })
-    if (!response.ok) parts.notes.retryAfter = retryAfterSeconds(response.headers.get('retry-after'), parts.now())
+    const response = withRetryAfter(await parts.fetch(url, { ...init, headers, redirect: 'manual' }), parts.now())
     if (asked !== null && response.status === 304 && tag !== undefined) {
       await response.body?.cancel()
       const body = { jsonrpc: '2.0', id: asked.id, result: parts.tags.resultOf(asked.page) }
@@ -80,6 +72,12 @@ export function importedFetch(parts: ImportedFetchParts): Fetch {
     const bounded = boundedBody(response, parts)
     return asked === null ? bounded : await noteTag(bounded, asked.page, parts.tags)
   }
+}
+
+function withRetryAfter(response: Response, now: number): Response {
+  const { ok, status, headers, body } = response
+  const seconds = ok ? null : retryAfterSeconds(headers.get('retry-after'), now)
+  return seconds === null ? response : new Response(body, { status, statusText: retryAfterText(seconds), headers })
 }
 
 /** The id of a `tools/list` request and what it asks for; null for any other. */

@@ -49,6 +49,29 @@ test('Retry-After of a server that has enough is passed on, and nothing is tried
   t.is(scene.info('web').state, 'ready')
 })
 
+test('each of two calls under way hears its own Retry-After, and one whose refusal names none hears none', async (t: Assert) => {
+  const server = await httpServer(t, { tools: toolsOf('echo') })
+  const refused: ServerResponse[] = []
+  let heads = 0
+  const send: typeof fetch = async (url, init) => {
+    const response = await fetch(url, init)
+    // Both heads are there before either refusal has been read to its end.
+    if (response.status === 429 && ++heads === 2) setImmediate(() => refused.forEach((one) => one.end()))
+    return response
+  }
+  const scene = await importedScene(t, [named(server, { fetch: send })])
+  await scene.ready('web')
+  server.instead = (rpc, _message, response) => {
+    if (rpc !== 'tools/call') return false
+    refused.push(response.writeHead(429, refused.length === 0 ? { 'retry-after': '30' } : {}))
+    response.write('slow down')
+    return true
+  }
+  const outcomes = await Promise.all(['a', 'b'].map((text) => scene.call('web', 'echo', { text })))
+  const told = outcomes.map((outcome) => (outcome.ok ? 'done' : JSON.stringify(outcome.data ?? null)))
+  t.alike(told.toSorted(), ['null', '{"retryAfter":30}'])
+})
+
 test('a call that breaks off, or that the server fails at, may have run and is not repeated', async (t: Assert) => {
   const server = await httpServer(t, { tools: toolsOf('echo', 'other') })
   const scene = await importedScene(t, [named(server, { spec: { idempotent: ['other'] } })])

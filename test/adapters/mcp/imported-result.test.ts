@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
-import { ImportedFault, failedCall, faultOf, type FaultKind, type FaultScene } from '../../../src/adapters/mcp/imported-fault.js'
+import {
+  ImportedFault,
+  failedCall,
+  faultOf,
+  retryAfterText,
+  type FaultKind,
+  type FaultScene
+} from '../../../src/adapters/mcp/imported-fault.js'
 import { retryAfterSeconds } from '../../../src/adapters/mcp/imported-http.js'
 import { outcomeOf } from '../../../src/adapters/mcp/imported-result.js'
 import { holds } from '../../support/holds.js'
@@ -56,7 +63,7 @@ test('no answer of a server makes the mapping throw', async (t: Assert) => {
 })
 
 test('an error leaves open whether the call ran unless it says otherwise', (t: Assert) => {
-  const scene: FaultScene = { hasSession: false, retryAfter: null }
+  const scene: FaultScene = { hasSession: false }
   const kindOf = (error: object, more: Partial<FaultScene> = {}): string =>
     faultOf(Object.assign(new Error('x'), error), { ...scene, ...more }).kind
   t.is(kindOf({}), 'unknown')
@@ -67,14 +74,14 @@ test('an error leaves open whether the call ran unless it says otherwise', (t: A
   t.is(kindOf({ code: -32_602 }), 'answered')
   t.is(kindOf({ cause: { code: 'ECONNREFUSED' } }), 'unsent')
   t.is(kindOf({ cause: { code: 'ECONNRESET' } }), 'unknown')
-  const status = (code: number): object => ({ code: 'CLIENT_HTTP_NOT_IMPLEMENTED', data: { status: code } })
+  const status = (code: number, statusText = ''): object => ({ code: 'CLIENT_HTTP_NOT_IMPLEMENTED', data: { status: code, statusText } })
   t.is(kindOf(status(404)), 'refused')
   t.is(kindOf(status(404), { hasSession: true }), 'session')
   t.is(kindOf(status(401)), 'refused')
   t.is(kindOf(status(429)), 'busy')
   t.is(kindOf(status(500)), 'unknown')
   t.is(kindOf(status(503)), 'unknown')
-  t.is(kindOf(status(503), { retryAfter: 1 }), 'busy')
+  t.is(kindOf(status(503, retryAfterText(1))), 'busy')
 })
 
 test('what may have run says so, and carries when to come again', (t: Assert) => {
