@@ -31,8 +31,8 @@ export const TAKEOVER_MUTANTS = [
   {
     name: 'any member hears of the leases of a swarm',
     file: 'src/node/asked-before.ts',
-    find: '!areVoters(swarm, [incoming.peer, sender.nodeId])',
-    put: 'areVoters(swarm, []) && swarm === incoming.peer',
+    find: '!isSeated && !nodes.every((node) => amongVoters.includes(node))',
+    put: 'nodes.length === 0',
     test: 'node/asked-before',
     title: 'nobody else is told of the requests of another'
   },
@@ -171,5 +171,13 @@ export const TAKEOVER_MUTANTS = [
     put: 'voter.candidate !== null',
     test: 'node/swarm-minority',
     title: 'two of four participants are no majority: both say that it is stalled, and name nobody who only stands'
+  },
+  {
+    name: 'a node without a seat tells whoever names voters of its own',
+    file: 'src/node/callee-requests.ts',
+    find: 'record?.asking?.voters !== voters)',
+    put: "voters === '')",
+    test: 'node/asked-before',
+    title: 'a node without a seat tells of a run, under way or done, whom the lease was given with'
   }
 ]

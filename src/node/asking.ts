@@ -82,6 +82,9 @@ export interface AskedLease {
   readonly isQuery: boolean
   /** Of a query: who asked for it, when another node coordinated. */
   readonly askedBy?: AgentAddress
+  /** The digest of those who vote on who coordinates; of such a query all of them. */
+  readonly voters?: string
+  readonly amongVoters?: readonly NodeId[]
   /** What the ledger holds from then on, in the commit that lets the request out. */
   changes(): readonly LedgerChange[]
 }
@@ -204,8 +207,17 @@ export function requestPayload(
     isQuery,
     isAgain,
     isUnrecorded,
-    ...(lease?.epoch === undefined ? {} : { epoch: lease.epoch }),
-    ...(lease?.askedBy === undefined ? {} : { askedBy: addressText(lease.askedBy) })
+    ...leasePayload(lease)
+  }
+}
+
+function leasePayload(lease: AskedLease | undefined): Pick<RequestPayload, 'epoch' | 'askedBy' | 'voters' | 'amongVoters'> {
+  const { epoch, askedBy, voters, amongVoters } = lease ?? {}
+  return {
+    ...(epoch === undefined ? {} : { epoch }),
+    ...(askedBy === undefined ? {} : { askedBy: addressText(askedBy) }),
+    ...(voters === undefined ? {} : { voters }),
+    ...(amongVoters === undefined ? {} : { amongVoters: [...amongVoters] })
   }
 }
 

@@ -114,11 +114,17 @@ export class CalleeRequests {
     return { record }
   }
 
-  /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. @throws NodeError as `standing`. */
-  async told(name: string | null, payload: RequestPayload): Promise<unknown> {
-    const record = name === null ? null : await this.#before(name)
+  /** What is answered to whoever only asks after a request; null while it has no end: that is told when it comes. `voters`: it has to have that digest. @throws NodeError as `standing`. */
+  async told(name: string | null, payload: RequestPayload, voters?: string): Promise<unknown> {
+    // What cannot be read proves nothing.
+    const unread = (error: unknown): null => {
+      if (voters === undefined) throw error
+      return null
+    }
+    const record = name === null ? null : await this.#before(name).catch(unread)
     const isOther = payload.askedBy !== undefined && record !== 'damaged' && record?.swarm !== payload.swarm
-    if (record === null || name === null || isOther) return responseOf(payload, ENDINGS.noTrace)
+    const isUnproven = voters !== undefined && (record === 'damaged' || record?.asking?.voters !== voters)
+    if (record === null || name === null || isOther || isUnproven) return responseOf(payload, ENDINGS.noTrace)
     if (record === 'damaged') return responseOf(payload, ENDINGS.damaged)
     return arrive({ runs: record.tries, ...record }, 'query') === 'tell' ? await this.#told(record, name, payload) : null
   }
@@ -227,7 +233,7 @@ export class CalleeRequests {
       retryAt: null,
       expiresAt: now + Math.max(payload.ttlMs, payload.timeoutMs) + BEYOND_MS,
       error: null,
-      asking: null
+      asking: payload.voters === undefined ? null : { mayQueue: false, voters: payload.voters }
     }
   }
 }

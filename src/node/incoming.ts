@@ -30,6 +30,8 @@ export interface Incoming {
   readonly isReliable: boolean
   /** Set for requests of other nodes that the ledger holds. */
   readonly recorded?: RecordedRequest
+  /** It asks after a lease of another, if that lease has this digest of its voters. */
+  readonly voters?: string
 }
 
 /** Where replies to a message go. */

@@ -3,10 +3,12 @@ import type { Clock } from '../kit/clock.js'
 import { asNodeError, NodeError } from '../kit/errors.js'
 import type { ErrorBody, ErrorCode } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import type { Hash } from '../kit/sign.js'
+import { votersDigest } from '../domain/swarm/coordination.js'
 import type { RunOutcome, SwarmInput } from '../domain/swarm/machine.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import { OPERATOR } from './agents.js'
-import type { Answer } from './asking.js'
+import type { Answer, AskedLease } from './asking.js'
 import { parseAddress } from './directory.js'
 import { ENDINGS } from './endings.js'
 import { isRefusal } from './next-steps.js'
@@ -36,6 +38,7 @@ const BROKEN_OFF: ReadonlySet<ErrorCode> = new Set(['PEER_OFFLINE', 'CHANNEL_CLO
 /** What asking agents to do leased items needs. */
 export interface SwarmLeasesParts {
   readonly clock: Clock
+  readonly hash: Hash
   readonly requests: Requests
   readonly peers: Pick<Peers, 'isOnline'>
   readonly self: NodeId
@@ -227,9 +230,15 @@ export class SwarmLeases {
         attempt,
         isQuery: isResumed && !isRepeatable,
         ...(givenBy === null ? {} : { askedBy: { agentId: OPERATOR, nodeId: givenBy } }),
+        ...(head.voters === undefined || isRepeatable ? {} : this.#forVoters(head.voters, givenBy)),
         changes: () => this.#recorded(held)
       }
     })
+  }
+
+  /** Who takes over may ask after what it did not ask for, also a node that has no seat: of that node it has to be one of those that it was told. */
+  #forVoters(voters: readonly NodeId[], givenBy: NodeId | null): Pick<AskedLease, 'voters' | 'amongVoters'> {
+    return givenBy === null ? { voters: votersDigest(voters, this.#parts.hash) } : { amongVoters: voters }
   }
 
   /** What the ledger holds of a lease that is sent. @throws NodeError CANCELED when it is no longer live: the next one has its place. */

@@ -20,7 +20,7 @@ import { sizeOf } from '../kit/size.js'
 import type { SwarmBook, SwarmEnd, SwarmHead, SwarmItem, SwarmLease, SwarmRow } from './swarm-book.js'
 import type { SwarmCourse } from './swarm-course.js'
 import type { Following } from './swarm-course.js'
-import { SwarmLeases } from './swarm-leases.js'
+import { SwarmLeases, type SwarmLeasesParts } from './swarm-leases.js'
 import type { SwarmLaunch } from './swarm-head.js'
 import type { ItemRun } from './swarm-leases.js'
 import { machineOf } from './swarm-past.js'
@@ -38,7 +38,7 @@ import type { Survey } from './swarm-survey.js'
 const NO_BYTES = new Uint8Array(0)
 
 /** What one swarm needs. */
-export interface SwarmRunParts extends SwarmOffersParts {
+export interface SwarmRunParts extends SwarmOffersParts, Pick<SwarmLeasesParts, 'hash'> {
   readonly telemetry: Telemetry
   readonly requests: Requests
   readonly peers: Pick<Peers, 'isOnline'>

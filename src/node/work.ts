@@ -29,7 +29,7 @@ import type { Tasks } from './tasks.js'
 import { oneWay, WorkIntake, type WorkIntakeParts } from './work-intake.js'
 
 /** What doing others' work needs. */
-export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'>, Pick<AskedBeforeParts, 'areVoters'> {
+export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'>, Omit<AskedBeforeParts, 'book'> {
   readonly clock: Clock
   readonly telemetry: Telemetry
   readonly peers: Peers
@@ -127,7 +127,7 @@ export class Work {
     if (refusal !== null) return void this.#replies.refuse(thread, refusal)
     const asked = askedBefore(incoming, payload, this.#parts)
     const key = keyOf(asked, payload)
-    const joined = this.#inFlight.join(asked.peer, key, thread)
+    const joined = asked.voters === undefined ? this.#inFlight.join(asked.peer, key, thread) : 'new'
     if (joined !== 'new') return this.#repeated(thread, joined)
     // It claims nothing: what it asks after may begin at any moment.
     if (payload.isQuery) return void this.#tell(thread, asked, payload)
@@ -152,10 +152,11 @@ export class Work {
   /** Tells somebody who only asks how a request stands. One without an end is answered when it has one: it runs by what it was asked with alone. */
   async #tell(thread: Thread, asked: Incoming, payload: RequestPayload): Promise<void> {
     const response = await this.#parts.callee
-      .told(asked.recorded?.name ?? null, payload)
+      .told(asked.recorded?.name ?? null, payload, asked.voters)
       .catch((error: unknown) => this.#notLookedUp(payload, error))
-    // It may have begun meanwhile.
-    const joined = this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
+    // It may have begun meanwhile. Who needs a proof and has none is told something.
+    const isTold = asked.voters !== undefined && response !== null
+    const joined = isTold ? 'new' : this.#inFlight.join(asked.peer, keyOf(asked, payload), thread)
     if (joined !== 'new') return this.#repeated(thread, joined)
     if (response === null) this.#parts.conversations.end(thread)
     else await this.#replies.respond(thread, response)

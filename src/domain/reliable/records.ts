@@ -62,7 +62,7 @@ export interface RequestRecord {
   readonly retryAt: number | null
   readonly expiresAt: number
   readonly error: ErrorBody | null
-  /** How its caller asks; null at the node that is asked. */
+  /** How its caller asks; null at the node that is asked, but of a lease others may ask after. */
   readonly asking: AskingRecord | null
 }
 
@@ -75,6 +75,8 @@ export interface AskingRecord {
   readonly mayQueue: boolean
   /** It may be run again, though its capability says that it may not. */
   readonly allowRepeat?: boolean
+  /** At the node that is asked: the digest of those who may ask after the lease beside its caller. */
+  readonly voters?: string
   /** The attempt that ended it, as its node says; absent for the first. */
   readonly run?: number
 }

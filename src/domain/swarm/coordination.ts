@@ -68,6 +68,11 @@ export function coordinationOf(
   return { ...rest, voters: [launcher, ...ordered].slice(0, MAX_VOTERS) }
 }
 
+/** Tells the voters of a swarm from any others. */
+export function votersDigest(voters: readonly NodeId[], hash: Hash): string {
+  return bytesToText(hash(utf8(voters.join(' '))).subarray(0, 20))
+}
+
 /** How many participants are a majority. */
 export function majorityOf({ voters }: Pick<Coordination, 'voters'>): number {
   return Math.floor(voters.length / 2) + 1

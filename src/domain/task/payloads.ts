@@ -64,6 +64,10 @@ export const requestPayloadSchema = z.object({
   isQuery: z.boolean().default(false),
   /** Of a query after a lease of a swarm: the agent that asked for it, when another node coordinated. */
   askedBy: z.string().min(1).max(256).exactOptional(),
+  /** Of a lease: the digest of those who may coordinate its swarm, and ask after it. */
+  voters: z.string().min(1).max(64).exactOptional(),
+  /** Of a query with `askedBy`: those whose digest the lease had, for a node that has no seat in the swarm. */
+  amongVoters: z.array(z.string().max(64)).max(64).exactOptional(),
   /** It was sent before, and may have been begun: a node that knows nothing of it may have lost that with its disk. */
   isAgain: z.boolean().default(false),
   /** Its caller keeps no record of it; nor need its node, if it only reads and may be repeated. */
