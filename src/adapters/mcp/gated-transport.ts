@@ -86,6 +86,11 @@ export class GatedTransport implements Transport {
     return this.#state
   }
 
+  /** Parameters of the requests of a method that wait for their answer. */
+  *waiting(method: string): Iterable<Readonly<Record<string, unknown>>> {
+    for (const one of this.#inFlight.values()) if (one.method === method) yield one.params
+  }
+
   get sessionId(): string | undefined {
     return this.#inner.sessionId
   }

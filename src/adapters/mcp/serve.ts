@@ -48,7 +48,8 @@ interface Beginning {
  */
 function begin(gate: GatedTransport, { parts, onerror }: Beginning): ServedConnection {
   const begun = new BegunTransport(gate)
-  const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server => createMcpServer(parts, era)
+  const factory = ({ era }: { readonly era: 'legacy' | 'modern' }): Server =>
+    createMcpServer(parts, era, () => gate.waiting('subscriptions/listen'))
   const { eras } = parts
   let isFirst = true
   gate.onmessage = (message, extra) => {

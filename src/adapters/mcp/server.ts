@@ -6,6 +6,7 @@ import { ClientAsk } from './client-ask.js'
 import { ClientLog } from './client-log.js'
 import { canComplete, serveCompletions } from './completions.js'
 import { correlationIdOf } from './json-rpc.js'
+import { ListenedResources } from './listened-resources.js'
 import { pageOf } from './pages.js'
 import type { PromptSource } from './prompt-source.js'
 import { progressTo } from './progress.js'
@@ -45,8 +46,13 @@ export interface McpParts {
   readonly onCompleted?: (record: InvocationRecord) => void
 }
 
-/** A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory. */
-export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern'): Server {
+type Listens = ConstructorParameters<typeof ListenedResources>[1]
+
+/**
+ * A server of one connection over the given parts: connect it to a transport, or give it to the SDK from a factory. `listens`:
+ * parameters of its `subscriptions/listen` that are open.
+ */
+export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern', listens: Listens = () => []): Server {
   const { name, version, instructions, resources, prompts } = parts
   const server = new Server(
     { name, version },
@@ -69,7 +75,7 @@ export function createMcpServer(parts: McpParts, era: 'legacy' | 'modern'): Serv
   if (resources !== undefined) serveResources(server, resources, subscribed)
   if (prompts !== undefined) servePrompts(server, prompts, asking)
   if (canComplete(parts)) serveCompletions(server, { prompts, resources, told })
-  tellChanges(server, parts, { era, subscribed })
+  tellChanges(server, parts, { era, subscribed, listens })
   return server
 }
 
@@ -151,9 +157,14 @@ async function told<T>(given: T | Promise<T>): Promise<T> {
 function tellChanges(
   server: Server,
   { tools, resources, prompts, log }: McpParts,
-  { era, subscribed }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlyMap<string, string> }
+  {
+    era,
+    subscribed,
+    listens
+  }: { readonly era: 'legacy' | 'modern'; readonly subscribed: ReadonlyMap<string, string>; readonly listens: Listens }
 ): void {
   let isReady = era === 'modern'
+  const listened = resources === undefined ? null : new ListenedResources(resources, listens)
   const due = new Set<string>()
   const tell = (key: string, send: () => Promise<void>): void => {
     if (!isReady || due.has(key)) return
@@ -167,13 +178,16 @@ function tellChanges(
   server.oninitialized = () => {
     isReady = true
   }
+  const updated = (uri: string): void => tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
   const ends = [
     tools.onChange(() => tell('tools', () => server.sendToolListChanged())),
     prompts?.onChange?.(() => tell('prompts', () => server.sendPromptListChanged())),
     resources?.onChange?.((name) => {
-      if (name === null) return tell('resources', () => server.sendResourceListChanged())
-      const uris = era === 'modern' ? [name] : [...subscribed].flatMap(([uri, of]) => (of === name ? [uri] : []))
-      for (const uri of uris) tell(`resource ${uri}`, () => server.sendResourceUpdated({ uri }))
+      if (name === null) {
+        listened?.forget()
+        tell('resources', () => server.sendResourceListChanged())
+      } else if (era === 'modern') listened?.changed(name, updated)
+      else for (const [uri, of] of subscribed) if (of === name) updated(uri)
     })
   ]
   server.onclose = () => {

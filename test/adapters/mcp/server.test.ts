@@ -140,6 +140,35 @@ test('a client of the new era that listens is told of changes', async (t: Assert
   t.ok(subscription)
 })
 
+test('who listens by another URI of a resource is told by that one, also when it comes to mean another', async (t: Assert) => {
+  const { source, changes } = cards()
+  const names: Record<string, string> = { 'a2a://cards/b': 'a2a://cards/b' }
+  const scene = new McpScene({ resources: { ...source, nameOf: (uri) => names[uri] } })
+  const client = await scene.client(t, 'auto')
+  const told: unknown[] = []
+  let heard = (): void => {}
+  client.setNotificationHandler('notifications/resources/updated', ({ params: { uri } }) => {
+    told.push(uri)
+    heard()
+  })
+  /** What is told of changes, up to that of a resource that is listened to as it is called. */
+  const toldOf = async (...changed: string[]): Promise<unknown[]> => {
+    told.length = 0
+    for (const uri of changed) changes.emit(uri)
+    await new Promise(setImmediate)
+    while (!told.includes('a2a://cards/end')) await new Promise<void>((resolve) => ((heard = resolve), changes.emit('a2a://cards/end')))
+    return told.filter((uri) => uri !== 'a2a://cards/end')
+  }
+  await client.listen({ resourceSubscriptions: ['a2a://cards/a@here', 'a2a://cards/end'] })
+  t.alike(await toldOf('a2a://cards/a'), [], 'it means none yet')
+  names['a2a://cards/a@here'] = 'a2a://cards/a'
+  changes.emit(null)
+  t.alike(await toldOf('a2a://cards/b', 'a2a://cards/a'), ['a2a://cards/a@here'])
+  names['a2a://cards/a@here'] = 'a2a://cards/b'
+  changes.emit(null)
+  t.alike(await toldOf('a2a://cards/a', 'a2a://cards/b'), ['a2a://cards/a@here'])
+})
+
 test('the official client gets progress and can cancel in both eras', async (t: Assert) => {
   for (const mode of ['legacy', 'auto'] as const) {
     const scene = new McpScene()
