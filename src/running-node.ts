@@ -65,7 +65,10 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
     onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
   })
   parts.unwind.add('control API', () => server.close())
-  if (served.http !== null) openHttp(parts, { listener: served.http, node, routes: [mcp.route] })
+  if (served.http !== null) {
+    const { openGateway } = await import('./open-gateway.js')
+    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...(await openGateway(parts, node))] })
+  }
   void mesh.expelled.then((error) => running.expelled(error))
   return running
 }

@@ -67,6 +67,8 @@ export interface Asking {
   readonly allowRepeat?: boolean
   /** Neither node records it, if its capability only reads and may be repeated, and somebody waits for it. */
   readonly mayGoUnrecorded?: boolean
+  /** What it is called, where its caller has named it before. */
+  readonly names?: { readonly requestId: string; readonly taskId: string }
   /** Set for the lease of a swarm's item. */
   readonly lease?: AskedLease
 }

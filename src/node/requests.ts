@@ -319,14 +319,17 @@ export class Requests {
     }
   }
 
-  #name({ lease, target, capability, description }: Asking): RequestNames {
+  #name({ lease, names, target, capability, description }: Asking): RequestNames {
     const { ids, tasks } = this.#parts
     const agent = addressText(target)
     return {
-      requestId: lease?.requestId ?? ids.next('req'),
+      requestId: lease?.requestId ?? names?.requestId ?? ids.next('req'),
       attempt: lease?.attempt ?? 1,
       correlationId: ids.next('thr'),
-      taskId: lease === undefined ? tasks.open({ kind: 'request', role: 'caller', agent, capability: capability ?? '', description }) : null
+      taskId:
+        lease === undefined
+          ? tasks.open({ kind: 'request', role: 'caller', agent, capability: capability ?? '', description }, names?.taskId)
+          : null
     }
   }
 

@@ -140,6 +140,7 @@ export class Tokens {
       kind: 'token',
       // Not to be taken for the operator on record, whatever it is called.
       name: `token ${name}`,
+      id: one.stored.id,
       tier: weakest(tier, membership.certificate().body.maxTier),
       sandboxId,
       scopes

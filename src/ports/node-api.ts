@@ -28,6 +28,8 @@ export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 export interface Principal {
   readonly kind: 'operator' | 'page' | 'token' | 'mcp' | 'peer'
   readonly name: string
+  /** Which one it is of several that may share a name: a token's id. */
+  readonly id?: string
   /** Effective tier; never more powerful than the node's certificate. */
   readonly tier: Tier
   readonly sandboxId: string | null

@@ -34,6 +34,11 @@ const NEXT: Readonly<Record<TaskState, ReadonlySet<TaskState>>> = {
   rejected: new Set()
 }
 
+/** May a task go from one state to another one? */
+export function leadsTo(from: TaskState, to: TaskState): boolean {
+  return NEXT[from].has(to)
+}
+
 /** A task just asked for, and the first event of its log (generation 1). Times are unix milliseconds. */
 export function createTask(parts: TaskParts, now: number): { readonly task: Task; readonly event: TaskEvent } {
   const { id, kind, role, agent, capability, description, waitingFor } = parts
@@ -114,5 +119,5 @@ function stateFault(task: Task, state: TaskState, waitingFor: WaitingFor | null)
 }
 
 function moveFault(from: TaskState, to: TaskState): string | null {
-  return NEXT[from].has(to) ? null : `a task does not go from ${from} to ${to}`
+  return leadsTo(from, to) ? null : `a task does not go from ${from} to ${to}`
 }

@@ -1,0 +1,58 @@
+import { isRecord, jsonFault } from '../../kit/json.js'
+import { A2AFault, faultOf } from './fault.js'
+import { type Caller, type Given, METHODS } from './operations.js'
+
+/** The id of a request; null where none can be told. */
+export type RpcId = string | number | null
+
+/** Levels, keys and characters of a body: a file travels as base64 in one string. */
+export const BODY_LIMITS = { maxDepth: 32, maxKeys: 1000, maxString: 16_777_216 } as const
+
+/** The answer to one request. */
+export interface RpcAnswer {
+  readonly id: RpcId
+  readonly given: Given | { readonly fault: A2AFault }
+}
+
+/** Reads and runs one JSON-RPC request. Never rejects. */
+export async function callRpc(body: Uint8Array, caller: Caller): Promise<RpcAnswer> {
+  let id: RpcId = null
+  try {
+    const request = parsedBody(body)
+    if (Array.isArray(request)) throw new A2AFault('INVALID_REQUEST', 'the protocol has no batches: send one request')
+    if (!isRecord(request)) throw new A2AFault('INVALID_REQUEST', 'a request is an object')
+    id = idOf(request)
+    const { jsonrpc, method, params } = request
+    if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
+    if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
+    const operation = METHODS.get(method)
+    if (operation === undefined) throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
+    return { id, given: await operation(params ?? {}, caller) }
+  } catch (error) {
+    return { id, given: { fault: faultOf(error) } }
+  }
+}
+
+/** A body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */
+export function parsedBody(body: Uint8Array): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
+  } catch {
+    throw new A2AFault('PARSE_ERROR', 'the body is not JSON')
+  }
+  const fault = jsonFault(value, BODY_LIMITS)
+  if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body has ${fault}`)
+  return value
+}
+
+/** The answer as JSON. */
+export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readonly fault: A2AFault }): object {
+  return 'fault' in given ? { jsonrpc: '2.0', id, error: given.fault.toRpc() } : { jsonrpc: '2.0', id, result: given.value }
+}
+
+function idOf({ id }: Record<string, unknown>): RpcId {
+  if (typeof id === 'string' && id.length <= 256) return id
+  if (typeof id === 'number' && Number.isSafeInteger(id)) return id
+  throw new A2AFault('INVALID_REQUEST', 'id: must be a text of at most 256 characters or a whole number')
+}

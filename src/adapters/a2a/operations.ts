@@ -1,0 +1,182 @@
+import { cursorText, readCursor } from '../../domain/gateway/task-order.js'
+import { ENDED_STATES, type GatewayState } from '../../domain/gateway/task.js'
+import type { Gateway, GatewayReply } from '../../ports/gateway.js'
+import type { Principal } from '../../ports/node-api.js'
+import { A2AFault, faultOf } from './fault.js'
+import { historyLength, invalid, readList, recordOf, textOf } from './read-params.js'
+import type { Wire } from './wire.js'
+import { stateOfV1, WIRE_V1 } from './wire-v1.js'
+import { stateOfV03, WIRE_V03 } from './wire-v03.js'
+
+/** One item of a stream. */
+export interface StreamItem {
+  /** Generation of the task's event, for `Last-Event-ID`. */
+  readonly id: number
+  readonly value: object
+}
+
+/** What an operation gives: a value, or a stream whose beginning has succeeded. */
+export type Given = { readonly value: unknown } | { readonly items: AsyncIterable<StreamItem> }
+
+/** Who calls, and where. */
+export interface Caller {
+  readonly gateway: Gateway
+  readonly by: Principal
+  /** The agent of the URL; null at the node's own. */
+  readonly agent: string | null
+  readonly signal: AbortSignal
+  /** `Last-Event-ID` of a client that was there before. */
+  readonly lastEventId: number | null
+  extendedCard(version: Wire['version']): Promise<object>
+}
+
+/** One operation of the protocol. @throws A2AFault, NodeError */
+export type Operation = (params: unknown, caller: Caller) => Promise<Given>
+
+/** The operations of one version. */
+export interface Operations {
+  readonly send: Operation
+  readonly stream: Operation
+  readonly get: Operation
+  readonly list: Operation
+  readonly cancel: Operation
+  readonly subscribe: Operation
+  readonly card: Operation
+  readonly push: Operation
+}
+
+/** Operations in the JSON of a version. */
+export function operationsOf(wire: Wire): Operations {
+  return {
+    send: async (params, caller) => {
+      const { message, skill, wait, historyLength: length } = wire.readSend(params)
+      const reply = await begin(caller, { message, skill, wait, mayAnswer: true })
+      return { value: wire.sent(shownReply(wire, reply, length)) }
+    },
+    stream: async (params, caller) => {
+      const { message, skill, historyLength: length } = wire.readSend(params)
+      const reply = await begin(caller, { message, skill, wait: false, mayAnswer: false })
+      if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
+      return { items: streamOf(wire, reply, { caller, length }) }
+    },
+    get: async (given, { gateway, by }) => {
+      const params = recordOf(given)
+      const length = historyLength(params)
+      return { value: wire.task(await gateway.get(by, textOf(params, 'id')), { historyLength: length }) }
+    },
+    list: async (given, caller) => ({ value: await listOf(wire, recordOf(given), caller) }),
+    cancel: async (given, { gateway, by }) => {
+      const id = textOf(recordOf(given), 'id')
+      const snapshot = await gateway.cancel(by, id).catch((error: unknown) => {
+        throw faultOf(error, { isCancel: true })
+      })
+      return { value: wire.task(snapshot, { historyLength: null }) }
+    },
+    subscribe: async (given, caller) => {
+      const snapshot = await caller.gateway.get(caller.by, textOf(recordOf(given), 'id'))
+      const { state, generation } = snapshot.task
+      const { lastEventId } = caller
+      const isEnded = ENDED_STATES.has(state)
+      if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is behind the last event of the task')
+      if (isEnded && lastEventId === null && wire.version === '1.0')
+        throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
+      return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null }) }
+    },
+    card: async (_params, { extendedCard }) => ({ value: await extendedCard(wire.version) }),
+    push: () => Promise.reject(new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications'))
+  }
+}
+
+type Sent = Pick<Parameters<Gateway['send']>[1], 'message' | 'skill' | 'wait' | 'mayAnswer'>
+
+async function begin({ gateway, by, agent, signal }: Caller, sent: Sent): Promise<GatewayReply> {
+  // At the node's own URL a skill may be that of one agent: `agent/skill`, as its card lists them.
+  const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(sent.skill ?? '') ?? null) : null
+  const to = named === null ? { agent, skill: sent.skill } : { agent: named[1] ?? null, skill: named[2] ?? null }
+  try {
+    return await gateway.send(by, { ...sent, ...to, signal })
+  } catch (error) {
+    throw faultOf(error, { skill: to.agent === null ? to.skill : null })
+  }
+}
+
+function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { readonly task: object } | { readonly message: object } {
+  return reply.kind === 'message'
+    ? { message: wire.message(reply.message) }
+    : { task: wire.task(reply.snapshot, { historyLength: length }) }
+}
+
+/** The task as it is, unless the client was there before; then what happens to it until it rests. */
+async function* streamOf(
+  wire: Wire,
+  reply: Extract<GatewayReply, { kind: 'task' }>,
+  { caller, length }: { readonly caller: Caller; readonly length: number | null }
+): AsyncIterable<StreamItem> {
+  const { gateway, by, signal, lastEventId } = caller
+  const { id, contextId, generation } = reply.snapshot.task
+  if (lastEventId === null) yield { id: generation, value: wire.begun(shownReply(wire, reply, length)) }
+  for await (const event of gateway.follow(by, id, { after: lastEventId ?? generation, untilRest: true, signal })) {
+    const value = wire.event(event, { id, contextId })
+    if (value !== null) yield { id: event.generation, value }
+  }
+}
+
+async function listOf(wire: Wire, params: Record<string, unknown>, { gateway, by, agent }: Caller): Promise<object> {
+  const { contextId, state: stateText, since, pageSize, pageToken, historyLength: length, includeArtifacts } = readList(params)
+  const after = pageToken === '' ? null : readCursor(pageToken)
+  if (pageToken !== '' && after === null) throw invalid('pageToken', 'is none that this node gave')
+  const state = stateText === undefined ? undefined : readState(wire, stateText)
+  const filter = {
+    ...(contextId === undefined ? {} : { contextId }),
+    ...(state === undefined ? {} : { state }),
+    ...(since === undefined ? {} : { since }),
+    ...(agent === null ? {} : { agentName: agent })
+  }
+  const { tasks, next, total } = await gateway.list(by, filter, { after, limit: pageSize, isWhole: length > 0 || includeArtifacts })
+  return {
+    tasks: tasks.map((one) => wire.task(one, { historyLength: length, hasArtifacts: includeArtifacts })),
+    nextPageToken: next === null ? '' : cursorText(next),
+    pageSize,
+    totalSize: total
+  }
+}
+
+function readState(wire: Wire, text: string): GatewayState {
+  const state = (wire.version === '1.0' ? stateOfV1(text) : null) ?? stateOfV03(text)
+  if (state === null) throw invalid('status', 'is no state of a task')
+  return state
+}
+
+const V1 = operationsOf(WIRE_V1)
+const V03 = operationsOf(WIRE_V03)
+
+/** Operations by the names of methods: those of 1.0, of 0.3, and those that only the gateway's own specification knows. */
+export const METHODS: ReadonlyMap<string, Operation> = new Map([
+  ['SendMessage', V1.send],
+  ['SendStreamingMessage', V1.stream],
+  ['GetTask', V1.get],
+  ['ListTasks', V1.list],
+  ['CancelTask', V1.cancel],
+  ['SubscribeToTask', V1.subscribe],
+  ['GetExtendedAgentCard', V1.card],
+  ['CreateTaskPushNotificationConfig', V1.push],
+  ['GetTaskPushNotificationConfig', V1.push],
+  ['ListTaskPushNotificationConfigs', V1.push],
+  ['DeleteTaskPushNotificationConfig', V1.push],
+  ['message/send', V03.send],
+  ['message/stream', V03.stream],
+  ['tasks/get', V03.get],
+  ['tasks/list', V03.list],
+  ['tasks/cancel', V03.cancel],
+  ['tasks/resubscribe', V03.subscribe],
+  ['tasks/subscribe', V03.subscribe],
+  ['agent/getAuthenticatedExtendedCard', V03.card],
+  ['agent/card', V03.card],
+  ['tasks/pushNotificationConfig/set', V03.push],
+  ['tasks/pushNotificationConfig/get', V03.push],
+  ['tasks/pushNotificationConfig/list', V03.push],
+  ['tasks/pushNotificationConfig/delete', V03.push]
+])
+
+/** The operations of REST, by version. */
+export const REST = { '1.0': V1, '0.3': V03 } as const

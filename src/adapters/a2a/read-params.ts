@@ -1,0 +1,83 @@
+import { isRecord } from '../../kit/json.js'
+import type { Message } from '../../domain/gateway/message.js'
+import { readMessage } from '../../domain/gateway/message.js'
+import { A2AFault } from './fault.js'
+import type { ListParams } from './wire.js'
+
+/** Tasks of a page when the client names no number, and at most. */
+export const PAGE_SIZE = { default: 50, max: 100 } as const
+/** History that a client may ask for. */
+const MAX_HISTORY = 10_000
+
+/** The parameters as an object. @throws A2AFault */
+export function recordOf(params: unknown): Record<string, unknown> {
+  if (!isRecord(params)) throw invalid('params', 'must be an object')
+  return params
+}
+
+/** A text that must be there. @throws A2AFault */
+export function textOf(params: Record<string, unknown>, name: string): string {
+  const value = params[name]
+  if (typeof value !== 'string' || value === '' || value.length > 256) throw invalid(name, 'must be a text of 1 to 256 characters')
+  return value
+}
+
+/** A text that may be left out, or be empty. @throws A2AFault */
+export function optionalText(params: Record<string, unknown>, name: string): string | undefined {
+  const value = params[name]
+  if (value === undefined || value === null || value === '') return undefined
+  return textOf(params, name)
+}
+
+/** A whole number that may be left out. @throws A2AFault */
+export function optionalCount(params: Record<string, unknown>, name: string, [min, max]: readonly [number, number]): number | undefined {
+  const value = params[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max)
+    throw invalid(name, `must be a whole number of ${min} to ${max}`)
+  return value
+}
+
+/** @throws A2AFault */
+export function historyLength(params: Record<string, unknown>): number | null {
+  return optionalCount(params, 'historyLength', [0, MAX_HISTORY]) ?? null
+}
+
+/** A message in the form of this node. @throws A2AFault with all that is wrong */
+export function messageOf(value: unknown): Message {
+  const read = readMessage(value)
+  if (!read.ok) throw new A2AFault('INVALID_PARAMS', read.faults.map(({ path, message }) => `${path}: ${message}`).join('; '))
+  if (read.value.role !== 'user') throw invalid('message.role', 'must be that of a user')
+  return read.value
+}
+
+/** The skill that a request names. */
+export function skillOf(params: Record<string, unknown>, message: Message): string | null {
+  for (const metadata of [message.metadata, params['metadata']]) {
+    const skill = isRecord(metadata) ? (metadata['skillId'] ?? metadata['skill']) : undefined
+    if (typeof skill === 'string' && skill !== '' && skill.length <= 256) return skill
+  }
+  return null
+}
+
+/** What a list is asked for. @throws A2AFault */
+export function readList(params: Record<string, unknown>): ListParams {
+  const after = optionalText(params, 'statusTimestampAfter')
+  const since = after === undefined ? undefined : Date.parse(after)
+  if (since !== undefined && Number.isNaN(since)) throw invalid('statusTimestampAfter', 'must be an ISO 8601 time')
+  const [contextId, state] = [optionalText(params, 'contextId'), optionalText(params, 'status')]
+  return {
+    ...(contextId === undefined ? {} : { contextId }),
+    ...(state === undefined ? {} : { state }),
+    ...(since === undefined ? {} : { since }),
+    pageSize: optionalCount(params, 'pageSize', [1, PAGE_SIZE.max]) ?? PAGE_SIZE.default,
+    pageToken: optionalText(params, 'pageToken') ?? '',
+    historyLength: historyLength(params) ?? 0,
+    includeArtifacts: params['includeArtifacts'] === true
+  }
+}
+
+/** A parameter that cannot be taken. */
+export function invalid(name: string, why: string): A2AFault {
+  return new A2AFault('INVALID_PARAMS', `${name}: ${why}`)
+}

@@ -1,0 +1,66 @@
+import { A2AFault } from './fault.js'
+import { type Operation, REST } from './operations.js'
+
+/** What a REST request asks for. */
+export interface RestCall {
+  readonly operation: Operation
+  /** What path and query say, to go with the body. */
+  readonly params: Readonly<Record<string, unknown>>
+  readonly hasBody: boolean
+}
+
+/** Query parameters that are numbers or truth values in the JSON of the protocol. */
+const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize'])
+const FLAGS: ReadonlySet<string> = new Set(['includeArtifacts'])
+
+/**
+ * The operation of a method and a path below an agent's URL, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of 0.3.
+ * `/tasks/{id}/cancel` and `/tasks/{id}/subscribe`, and `POST /tasks` to send, are the gateway's specification's own.
+ * @throws A2AFault METHOD_NOT_FOUND, INVALID_PARAMS
+ */
+export function restCall(method: string, path: string, query: string): RestCall {
+  const isOld = path === '/v1' || path.startsWith('/v1/')
+  const operations = REST[isOld ? '0.3' : '1.0']
+  const rest = isOld ? path.slice('/v1'.length) : path
+  const call = (operation: Operation, params: Record<string, unknown> = {}, hasBody = false): RestCall => ({ operation, params, hasBody })
+  const route = `${method} ${rest}`
+  if (route === 'POST /message:send' || route === 'POST /tasks') return call(operations.send, {}, true)
+  if (route === 'POST /message:stream') return call(operations.stream, {}, true)
+  if (route === 'GET /tasks') return call(operations.list, paramsOf(query))
+  if (route === 'GET /extendedAgentCard' || route === 'GET /card') return call(operations.card)
+  const [, name = '', verb = ''] = /^\/tasks\/([^/:]+)(.*)$/.exec(rest) ?? []
+  const id = decoded(name)
+  if (id === '') throw nothingThere()
+  if (verb === '' && method === 'GET') return call(operations.get, { ...paramsOf(query), id })
+  if ((verb === ':cancel' || verb === '/cancel') && method === 'POST') return call(operations.cancel, { id })
+  if ((verb === ':subscribe' || verb === '/subscribe') && (method === 'GET' || method === 'POST')) return call(operations.subscribe, { id })
+  if (verb.startsWith('/pushNotificationConfigs')) return call(operations.push)
+  throw nothingThere()
+}
+
+function nothingThere(): A2AFault {
+  return new A2AFault('METHOD_NOT_FOUND', 'there is nothing at this path')
+}
+
+function paramsOf(query: string): Record<string, unknown> {
+  const params: Record<string, unknown> = {}
+  for (const [key, value] of new URLSearchParams(query)) {
+    if (key === '__proto__') continue
+    params[key] = NUMBERS.has(key) ? numberOf(value) : FLAGS.has(key) ? value === 'true' : value
+  }
+  return params
+}
+
+/** What is no number is refused where it is read. */
+function numberOf(text: string): number | string {
+  return /^\d{1,9}$/.test(text) ? Number(text) : text
+}
+
+/** A part of a path; '' for one that is not well-formed. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,116 @@
+import { isRecord } from '../../kit/json.js'
+import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
+import type { GatewayState } from '../../domain/gateway/task.js'
+import { A2AFault } from './fault.js'
+import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
+import { lastOf, partsFor, present, timeText, type Wire } from './wire.js'
+
+/** States by their names in protocol 1.0. */
+const STATES: Readonly<Record<GatewayState, string>> = {
+  submitted: 'TASK_STATE_SUBMITTED',
+  working: 'TASK_STATE_WORKING',
+  'input-required': 'TASK_STATE_INPUT_REQUIRED',
+  'auth-required': 'TASK_STATE_AUTH_REQUIRED',
+  completed: 'TASK_STATE_COMPLETED',
+  failed: 'TASK_STATE_FAILED',
+  canceled: 'TASK_STATE_CANCELED',
+  rejected: 'TASK_STATE_REJECTED'
+}
+const ROLES = { ROLE_USER: 'user', ROLE_AGENT: 'agent' } as const
+/** Contents of a part, of which there is exactly one. */
+const CONTENT = ['text', 'raw', 'url', 'data'] as const
+
+/** The JSON of protocol 1.0. */
+export const WIRE_V1: Wire = {
+  version: '1.0',
+  readSend: (given) => {
+    const params = recordOf(given)
+    const configuration = params['configuration'] === undefined ? {} : recordOf(params['configuration'])
+    if (isRecord(configuration['taskPushNotificationConfig']))
+      throw new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications')
+    const message = messageOf(readMessage(params['message']))
+    return {
+      message,
+      skill: skillOf(params, message),
+      wait: configuration['returnImmediately'] !== true,
+      historyLength: historyLength(configuration)
+    }
+  },
+  task: ({ task, history, artifacts }, { historyLength: length, hasArtifacts = true }) => {
+    const last = lastOf(history, length)
+    return present({
+      id: task.id,
+      contextId: task.contextId,
+      status: statusOf(task),
+      artifacts: hasArtifacts && artifacts.length > 0 ? artifacts.map(artifactJson) : undefined,
+      history: last.length > 0 ? last.map(messageJson) : undefined
+    })
+  },
+  message: messageJson,
+  sent: (value) => value,
+  begun: (value) => value,
+  event: (event, { id: taskId, contextId }) => {
+    if (event.type === 'message') return null
+    if (event.type === 'artifact') {
+      const { artifact, append, lastChunk } = event
+      return { artifactUpdate: { taskId, contextId, artifact: artifactJson(artifact), append, lastChunk } }
+    }
+    const { state, message = null, at: since } = event
+    return { statusUpdate: { taskId, contextId, status: statusOf({ state, message, since }) } }
+  }
+}
+
+/** A state as the node calls it; null for a text that names none. */
+export function stateOfV1(text: string): GatewayState | null {
+  return (Object.keys(STATES) as GatewayState[]).find((state) => STATES[state] === text) ?? null
+}
+
+function statusOf(task: { readonly state: GatewayState; readonly message: Message | null; readonly since: number }): object {
+  const { state, message, since } = task
+  return { state: STATES[state], ...(message === null ? {} : { message: messageJson(message) }), timestamp: timeText(since) }
+}
+
+function messageJson({ role, parts, ...message }: Message): object {
+  return { ...message, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', parts: partsFor({ parts }, partJson) }
+}
+
+function artifactJson({ parts, ...artifact }: Artifact): object {
+  return { ...artifact, parts: partsFor({ parts }, partJson) }
+}
+
+function partJson(part: Part): object {
+  return part
+}
+
+/** The message in the form of this node, in which empty members of the wire are left out. */
+function readMessage(value: unknown): unknown {
+  if (!isRecord(value)) throw invalid('message', 'must be an object')
+  const { role, parts, messageId } = value
+  const name = typeof role === 'string' && Object.hasOwn(ROLES, role) ? ROLES[role as keyof typeof ROLES] : role
+  return present({
+    messageId,
+    contextId: filled(value['contextId']),
+    taskId: filled(value['taskId']),
+    role: name,
+    parts: Array.isArray(parts) ? parts.map(readPart) : parts,
+    metadata: value['metadata'] ?? undefined,
+    extensions: filled(value['extensions']),
+    referenceTaskIds: filled(value['referenceTaskIds'])
+  })
+}
+
+function readPart(value: unknown): unknown {
+  if (!isRecord(value)) return value
+  const content = CONTENT.filter((key) => Object.hasOwn(value, key))
+  return present({
+    ...Object.fromEntries(content.map((key) => [key, value[key]])),
+    filename: filled(value['filename']),
+    mediaType: filled(value['mediaType']),
+    metadata: value['metadata'] ?? undefined
+  })
+}
+
+/** Clients of the wire send what they do not have as an empty text or list. */
+function filled(value: unknown): unknown {
+  return value === '' || value === null || (Array.isArray(value) && value.length === 0) ? undefined : value
+}

@@ -1,0 +1,67 @@
+import type { Artifact, Message } from '../../domain/gateway/message.js'
+import type { GatewayEvent, GatewaySnapshot } from '../../ports/gateway.js'
+
+/** A message that a client sends, with what it says of the answer. */
+export interface SendParams {
+  readonly message: Message
+  /** By `metadata.skillId` of the request or the message; null: none is named. */
+  readonly skill: string | null
+  readonly wait: boolean
+  /** Messages of the history that the answer may have; null: all. */
+  readonly historyLength: number | null
+}
+
+/** What a list is asked for. */
+export interface ListParams {
+  readonly contextId?: string
+  /** As the wire names it. */
+  readonly state?: string
+  readonly pageSize: number
+  readonly pageToken: string
+  readonly historyLength: number
+  readonly since?: number
+  readonly includeArtifacts: boolean
+}
+
+/** How much of a task is shown. */
+export interface Shown {
+  /** null: all. */
+  readonly historyLength: number | null
+  readonly hasArtifacts?: boolean
+}
+
+/** One version of the protocol: its JSON. */
+export interface Wire {
+  readonly version: '1.0' | '0.3'
+  /** @throws A2AFault INVALID_PARAMS */
+  readSend(params: unknown): SendParams
+  task(snapshot: GatewaySnapshot, shown: Shown): object
+  message(message: Message): object
+  /** What a call that sends a message gives. */
+  sent(value: { readonly task: object } | { readonly message: object }): object
+  /** The same as the first item of a stream. */
+  begun(value: { readonly task: object } | { readonly message: object }): object
+  /** An event of a stream; null for what this wire does not tell. */
+  event(event: GatewayEvent, task: { readonly id: string; readonly contextId: string }): object | null
+}
+
+/** The last so many messages of a history. */
+export function lastOf(history: readonly Message[], length: number | null): readonly Message[] {
+  if (length === null || history.length <= length) return history
+  return length === 0 ? [] : history.slice(-length)
+}
+
+/** Members that have a value. */
+export function present<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as T
+}
+
+/** Parts of an artifact or message, one by one. */
+export function partsFor<T>(value: Pick<Message | Artifact, 'parts'>, part: (one: Message['parts'][number]) => T): T[] {
+  return value.parts.map(part)
+}
+
+/** A time as the wires have it. */
+export function timeText(at: number): string {
+  return new Date(at).toISOString()
+}

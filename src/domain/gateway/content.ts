@@ -1,0 +1,87 @@
+import { canonicalJson, isRecord, parseJson } from '../../kit/json.js'
+import type { Artifact, Message, Part } from './message.js'
+
+/** What an agent gives back that needs an answer of its client first: `{"a2a": {"state": "input-required", "message": "Which one?"}}`. */
+export interface AgentQuestion {
+  readonly state: 'input-required' | 'auth-required'
+  readonly parts: readonly Part[]
+}
+
+/** The member of a result, or of a report of progress, that speaks of the task itself. */
+const ABOUT = 'a2a'
+
+/**
+ * What an agent is asked with by the parts of a message: as `send` does it, a text that is a JSON object is the input as it is, and
+ * other text is `{"text": ...}`. A message of one object of data is that object. Any other is `{"text"?, "data"?: [...], "files"?: [...]}`.
+ */
+export function inputOf(parts: readonly Part[]): unknown {
+  const texts = parts.flatMap(({ text }) => (text === undefined ? [] : [text]))
+  const data = parts.flatMap((part) => (part.data === undefined ? [] : [part.data]))
+  const files = parts.flatMap(fileOf)
+  if (texts.length === parts.length) return textInput(texts.join('\n'))
+  if (data.length === 1 && parts.length === 1 && isRecord(data[0])) return data[0]
+  return {
+    ...(texts.length === 0 ? {} : { text: texts.join('\n') }),
+    ...(data.length === 0 ? {} : { data }),
+    ...(files.length === 0 ? {} : { files })
+  }
+}
+
+function textInput(text: string): unknown {
+  const parsed = text.trimStart().startsWith('{') ? parseJson(text) : null
+  return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : { text }
+}
+
+function fileOf({ raw, url, filename, mediaType }: Part): object[] {
+  if (raw === undefined && url === undefined) return []
+  const about = { ...(filename === undefined ? {} : { filename }), ...(mediaType === undefined ? {} : { mediaType }) }
+  return [{ ...about, ...(raw === undefined ? { url } : { bytes: raw }) }]
+}
+
+/** A result as content: a text (or `{"text": ...}` alone) is text, anything else is data. */
+export function partsOf(result: unknown): readonly Part[] {
+  if (typeof result === 'string') return [{ text: result }]
+  if (isRecord(result) && typeof result['text'] === 'string' && Object.keys(result).length === 1) return [{ text: result['text'] }]
+  return [{ data: result ?? null, mediaType: 'application/json' }]
+}
+
+/** Does an agent ask instead of giving a result? */
+export function questionOf(result: unknown): AgentQuestion | null {
+  const about = aboutOf(result)
+  const state = about?.['state']
+  if (state !== 'input-required' && state !== 'auth-required') return null
+  const { message } = about ?? {}
+  return { state, parts: message === undefined ? [{ text: 'more is needed to go on' }] : partsOf(message) }
+}
+
+/** The artifact that a report of progress carries, unchecked: `{"a2a": {"artifact": {...}, "append": true, "lastChunk": false}}`. */
+export function artifactOf(report: unknown): { readonly artifact: unknown; readonly append: boolean; readonly lastChunk: boolean } | null {
+  const about = aboutOf(report)
+  if (about?.['artifact'] === undefined) return null
+  return { artifact: about['artifact'], append: about['append'] === true, lastChunk: about['lastChunk'] === true }
+}
+
+/** A report of progress in words or data; null for one that says nothing. */
+export function reportParts(report: unknown): readonly Part[] | null {
+  if (typeof report === 'string') return report === '' ? null : [{ text: report }]
+  if (!isRecord(report)) return null
+  const { message, text } = report
+  if (typeof message === 'string') return [{ text: message }]
+  return typeof text === 'string' ? [{ text }] : [{ data: report }]
+}
+
+/** The result of a task as its artifact. */
+export function resultArtifact(result: unknown): Artifact {
+  return { artifactId: 'result', name: 'result', parts: partsOf(result) }
+}
+
+/** What tells a message from another one with the same id: everything that was said. */
+export function digestText({ parts, contextId, taskId, metadata }: Message, target: unknown): string {
+  return canonicalJson({ parts, contextId, taskId, metadata, target })
+}
+
+function aboutOf(value: unknown): Record<string, unknown> | null {
+  if (!isRecord(value)) return null
+  const about = value[ABOUT]
+  return isRecord(about) ? about : null
+}

@@ -1,0 +1,108 @@
+import type { TaskState } from '../task/task.js'
+import type { CertifiedPower } from '../routing/effective.js'
+import { leadsTo } from '../task/machine.js'
+import type { Artifact, Message } from './message.js'
+
+/** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known. */
+export type GatewayState = Exclude<TaskState, 'unknown'>
+
+/** States that a task never leaves. */
+export const ENDED_STATES: ReadonlySet<GatewayState> = new Set(['completed', 'failed', 'canceled', 'rejected'])
+/** States in which nothing happens until its client acts, or ever again. */
+export const RESTING_STATES: ReadonlySet<GatewayState> = new Set([...ENDED_STATES, 'input-required', 'auth-required'])
+
+/** The request of a node's own task model by which a turn of a task is done. */
+export interface GatewayRun {
+  readonly requestId: string
+  /** Of the node's task. */
+  readonly taskId: string
+}
+
+/** A task of the A2A gateway without its contents: what lists are made of. Times are unix milliseconds. */
+export interface GatewayTask {
+  readonly id: string
+  readonly contextId: string
+  /** Who may see it: the caller that began it. */
+  readonly owner: string
+  /** `agentId@nodeId` of who does it. */
+  readonly agent: string
+  readonly capability: string
+  /** What the caller might, for whom it is done. */
+  readonly by: CertifiedPower
+  readonly state: GatewayState
+  /** What was said with that state. */
+  readonly message: Message | null
+  /** When it came to that state. */
+  readonly since: number
+  readonly createdAt: number
+  readonly updatedAt: number
+  /** Of its newest event; 0 before the first. */
+  readonly generation: number
+  readonly run: GatewayRun
+}
+
+/** What happens to a task. */
+export type GatewayInput =
+  /** Its client says more: the next turn, by this run. */
+  | { readonly type: 'message'; readonly message: Message; readonly run?: GatewayRun }
+  /** The same state with a message is news, without one it is none. */
+  | { readonly type: 'status'; readonly state: GatewayState; readonly message?: Message }
+  | { readonly type: 'artifact'; readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean }
+
+/** An event of a task's log. Generations rise by one from 1 on. */
+export type GatewayEvent = GatewayInput & { readonly generation: number; readonly at: number }
+
+/** The task after an input with the event for its log, or why the input does not fit. */
+export type GatewayStep =
+  | { readonly ok: true; readonly task: GatewayTask; readonly event: GatewayEvent }
+  | { readonly ok: false; readonly reason: string }
+
+/** Applies what happened. A task leaves its final states never; every other change of state is one of the task model. */
+export function applyGateway(task: GatewayTask, input: GatewayInput, now: number): GatewayStep {
+  const reason = faultOf(task, input)
+  if (reason !== null) return { ok: false, reason }
+  const generation = task.generation + 1
+  const said = input.type === 'status' ? { state: input.state, message: input.message ?? null, since: Math.max(now, task.updatedAt) } : {}
+  const run = input.type === 'message' ? (input.run ?? task.run) : task.run
+  // Clocks jump; a list in the order of changes must not.
+  const at = Math.max(now, task.updatedAt)
+  return { ok: true, task: { ...task, ...said, run, generation, updatedAt: at }, event: { ...input, generation, at } }
+}
+
+function faultOf({ state, generation }: GatewayTask, input: GatewayInput): string | null {
+  if (ENDED_STATES.has(state)) return `it is ${state}`
+  if (input.type === 'message')
+    return generation === 0 || state === 'input-required' || state === 'auth-required' ? null : `it is ${state}, and waits for nothing`
+  if (input.type !== 'status') return null
+  if (input.state === state) return input.message === undefined ? 'no news' : null
+  return leadsTo(state, input.state) ? null : `${state} does not lead to ${input.state}`
+}
+
+/** A task with its contents. */
+export interface GatewaySnapshot {
+  readonly task: GatewayTask
+  readonly history: readonly Message[]
+  readonly artifacts: readonly Artifact[]
+}
+
+/** The contents of a task by its events, oldest first. */
+export function snapshotOf(task: GatewayTask, events: Iterable<GatewayEvent>): GatewaySnapshot {
+  let message: Message | null = null
+  const history: Message[] = []
+  const artifacts = new Map<string, Artifact>()
+  for (const event of events) {
+    if (event.type === 'artifact') addArtifact(artifacts, event)
+    else {
+      if (event.type === 'message') history.push(event.message)
+      // What was said before it is part of the conversation now.
+      else if (message !== null) history.push(message)
+      message = event.type === 'status' ? (event.message ?? null) : null
+    }
+  }
+  return { task, history, artifacts: [...artifacts.values()] }
+}
+
+function addArtifact(artifacts: Map<string, Artifact>, { artifact, append }: Extract<GatewayInput, { type: 'artifact' }>): void {
+  const before = append ? artifacts.get(artifact.artifactId) : undefined
+  artifacts.set(artifact.artifactId, before === undefined ? artifact : { ...before, parts: [...before.parts, ...artifact.parts] })
+}

@@ -1,0 +1,51 @@
+import type { GatewayTask } from '../domain/gateway/task.js'
+import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../domain/gateway/task-order.js'
+
+/** Gateway tasks without their contents, as they are durable: by id, and in the order of lists by owner. */
+export class GatewayIndex {
+  readonly #orders = new Map<string, TaskOrder>()
+  readonly #byId = new Map<string, GatewayTask>()
+  /** Texts that many tasks share: each is there once. */
+  readonly #texts = new Map<string, string>()
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  get(id: string): GatewayTask | undefined {
+    return this.#byId.get(id)
+  }
+
+  put(task: GatewayTask): void {
+    const { owner, agent, capability } = task
+    const kept = { ...task, owner: this.#shared(owner), agent: this.#shared(agent), capability: this.#shared(capability) }
+    this.#byId.set(task.id, kept)
+    const order = this.#orders.get(owner) ?? new TaskOrder()
+    this.#orders.set(owner, order)
+    order.put(kept)
+  }
+
+  remove({ id, owner }: GatewayTask): void {
+    this.#byId.delete(id)
+    const order = this.#orders.get(owner)
+    order?.remove(id)
+    if (order?.size === 0) this.#orders.delete(owner)
+  }
+
+  /** One page of an owner's tasks. */
+  page(owner: string, filter: TaskFilter, page: { readonly after: PageCursor | null; readonly limit: number }): TaskPage {
+    return (this.#orders.get(owner) ?? new TaskOrder()).page(filter, page)
+  }
+
+  /** All of them, in no order. */
+  all(): IterableIterator<GatewayTask> {
+    return this.#byId.values()
+  }
+
+  #shared(text: string): string {
+    const known = this.#texts.get(text)
+    if (known !== undefined) return known
+    this.#texts.set(text, text)
+    return text
+  }
+}

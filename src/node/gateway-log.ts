@@ -1,0 +1,188 @@
+import { type Clock, wait } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import type { Unsubscribe } from '../kit/events.js'
+import { decodeRecord, encodeRecord, eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
+import { applyGateway, type GatewayEvent, type GatewayInput, type GatewaySnapshot, type GatewayTask, snapshotOf } from '../domain/gateway/task.js'
+import type { Ledger, LedgerChange } from '../ports/ledger.js'
+import type { Telemetry } from '../ports/telemetry.js'
+import { Abort } from './abort.js'
+
+/** Entries that are read at once. */
+const READ = 512
+/** How long after a commit that failed it is tried again, in milliseconds. */
+const AGAIN_MS = 1000
+
+/** What keeping tasks needs. */
+export interface GatewayLogParts {
+  readonly clock: Clock
+  readonly ledger: Ledger
+  readonly telemetry: Telemetry
+}
+
+/** A task whose events are being written. */
+interface Writing {
+  /** Of the last event that is durable. */
+  durable: number
+  /** With all events that were applied. */
+  task: GatewayTask
+  readonly events: GatewayEvent[]
+  readonly changes: LedgerChange[]
+}
+
+/** An event that is durable, with its task as it was then. */
+export interface GatewayNews {
+  readonly task: GatewayTask
+  readonly event: GatewayEvent
+}
+
+/**
+ * The event logs of gateway tasks in the ledger. Nobody is told of an event before it is durable; what comes while others are
+ * being written goes with the next commit.
+ */
+export class GatewayLog {
+  readonly #parts: GatewayLogParts
+  readonly #writing = new Map<string, Writing>()
+  /** By task. */
+  readonly #listeners = new Map<string, Set<(news: GatewayNews) => void>>()
+  readonly #onTask: (task: GatewayTask) => void
+  readonly #stopped = new Abort()
+
+  /** `onTask`: told of each task as it is durable, before anybody else. */
+  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask) => void) {
+    this.#parts = parts
+    this.#onTask = onTask
+  }
+
+  /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
+  async *tasks(): AsyncIterable<GatewayTask> {
+    for await (const { value } of this.#all(TASK_RANGE)) {
+      const task = decodeRecord<GatewayTask>(value)
+      if (task !== null) yield task
+    }
+  }
+
+  /** Calls back with each event of a task once it is durable. A listener must not throw. */
+  on(id: string, listener: (news: GatewayNews) => void): Unsubscribe {
+    const listeners = this.#listeners.get(id) ?? new Set()
+    this.#listeners.set(id, listeners.add(listener))
+    return () => {
+      listeners.delete(listener)
+      if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id)
+    }
+  }
+
+  /** The task with what is being written. */
+  current(task: GatewayTask): GatewayTask {
+    return this.#writing.get(task.id)?.task ?? task
+  }
+
+  /** Makes a task durable with its first events, and what goes with it. @throws NodeError what the ledger refuses */
+  async begin(task: GatewayTask, inputs: readonly GatewayInput[], more: readonly LedgerChange[]): Promise<GatewayTask> {
+    let now = task
+    const events: GatewayEvent[] = []
+    for (const input of inputs) {
+      const step = applyGateway(now, input, this.#parts.clock.now())
+      if (!step.ok) throw new Error(`a gateway task does not begin so: ${step.reason}`)
+      now = step.task
+      events.push(step.event)
+    }
+    await this.#parts.ledger.commit([...changesOf(now, events), ...more])
+    this.#tell(now, events)
+    return now
+  }
+
+  /**
+   * Applies what happened, and writes it. Gives why it does not fit, else null; what the ledger does not take is written once it does.
+   * `more`: what the same commit changes beside it.
+   */
+  add(task: GatewayTask, input: GatewayInput, more: readonly LedgerChange[] = []): string | null {
+    const known = this.#writing.get(task.id)
+    const step = applyGateway(known?.task ?? task, input, this.#parts.clock.now())
+    if (!step.ok) return step.reason
+    const writing = known ?? { durable: task.generation, task, events: [], changes: [] }
+    writing.task = step.task
+    writing.events.push(step.event)
+    writing.changes.push(...more)
+    if (known === undefined) {
+      this.#writing.set(task.id, writing)
+      void this.#write(writing)
+    }
+    return null
+  }
+
+  /** What a task holds. @throws NodeError STORE_DAMAGED */
+  async snapshot(task: GatewayTask): Promise<GatewaySnapshot> {
+    return snapshotOf(task, await this.events(task.id, 0, task.generation))
+  }
+
+  /** Durable events behind a generation, up to another one. */
+  async events(id: string, after: number, to: number): Promise<GatewayEvent[]> {
+    const events: GatewayEvent[] = []
+    if (after >= to) return events
+    for await (const { value } of this.#all(eventRange(id, after))) {
+      const event = decodeRecord<GatewayEvent>(value)
+      if (event !== null && event.generation <= to) events.push(event)
+      if (event === null || event.generation >= to) break
+    }
+    return events
+  }
+
+  /** Removes a task with its log; `more` goes with it. */
+  async remove(task: GatewayTask, more: readonly LedgerChange[]): Promise<void> {
+    const keys = [GATEWAY_KEYS.task(task.id)]
+    for await (const { key } of this.#all(eventRange(task.id, 0))) keys.push(key)
+    await this.#parts.ledger.commit([...keys.map((key) => ({ key, value: null })), ...more])
+  }
+
+  /** Tries nothing again any more. */
+  stop(): void {
+    this.#stopped.abort()
+  }
+
+  #tell(task: GatewayTask, events: readonly GatewayEvent[]): void {
+    this.#onTask(task)
+    for (const event of events) for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener({ task, event })
+  }
+
+  async #write(writing: Writing): Promise<void> {
+    const { clock, ledger, telemetry } = this.#parts
+    // What follows in the same turn goes with it.
+    await Promise.resolve()
+    while (writing.events.length > 0 && !this.#stopped.aborted) {
+      const events = [...writing.events]
+      const more = [...writing.changes]
+      const task = writing.task
+      try {
+        await ledger.commit([...changesOf(task, events), ...more])
+      } catch (error) {
+        telemetry.count('errors', 'ledger')
+        telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: task.id, reason: messageOf(error) })
+        await wait(clock, AGAIN_MS, this.#stopped)
+        continue
+      }
+      writing.events.splice(0, events.length)
+      writing.changes.splice(0, more.length)
+      writing.durable = task.generation
+      this.#tell(task, events)
+    }
+    this.#writing.delete(writing.task.id)
+  }
+
+  async *#all({ from, to }: { readonly from: string; readonly to: string }): AsyncIterable<{ readonly key: string; readonly value: Uint8Array }> {
+    for (let next = from; ; ) {
+      const entries = await this.#parts.ledger.list({ from: next, to, limit: READ })
+      yield* entries
+      const last = entries.at(-1)
+      if (last === undefined || entries.length < READ) return
+      // The next key that there can be.
+      next = `${last.key}!`
+    }
+  }
+}
+
+function changesOf(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
+  return [
+    { key: GATEWAY_KEYS.task(task.id), value: encodeRecord(task) },
+    ...events.map((event) => ({ key: GATEWAY_KEYS.event(task.id, event.generation), value: encodeRecord(event), isNew: true }))
+  ]
+}

@@ -1,0 +1,168 @@
+import { asNodeError } from '../kit/errors.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import { artifactOf, inputOf, questionOf, reportParts, resultArtifact } from '../domain/gateway/content.js'
+import { type Part, readArtifact } from '../domain/gateway/message.js'
+import { type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
+import { OPERATOR } from './agents.js'
+import type { Asking } from './asking.js'
+import { parseAddress } from './directory.js'
+import type { GatewayLog } from './gateway-log.js'
+import type { NodeCore } from './node.js'
+import { taskOfLedger } from './recovery.js'
+
+/** Events of one task beyond which reports of progress are not recorded any more. */
+export const MAX_REPORTS = 2000
+/** Events of one task; one whose agent makes more has failed. */
+export const MAX_TASK_EVENTS = 10_000
+
+/** What is told while a task is held up. */
+const HELD_UP = {
+  approval: 'waiting for approval: a person of its node decides',
+  slot: null,
+  peer: 'waiting for its node to be reached'
+} as const
+
+/** The turns of gateway tasks as requests of the node: each is one, and what happens to it happens to the task. */
+export class GatewayRuns {
+  readonly #node: NodeCore
+  readonly #log: GatewayLog
+  readonly #taskOf: (id: string) => GatewayTask | undefined
+  /** By the node's task of the run: the task it is a turn of, and its last event that was told. */
+  readonly #open = new Map<string, { readonly id: string; seen: number }>()
+
+  constructor(node: NodeCore, log: GatewayLog, taskOf: (id: string) => GatewayTask | undefined) {
+    this.#node = node
+    this.#log = log
+    this.#taskOf = taskOf
+  }
+
+  /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
+  async ask(task: GatewayTask, parts: readonly Part[]): Promise<void> {
+    const { requests, parts: node, self } = this.#node
+    const target = parseAddress(task.agent)
+    if (target === null) return
+    this.#open.set(task.run.taskId, { id: task.id, seen: 0 })
+    try {
+      await requests.ask({
+        ...askingOf({ self, target, capability: task.capability, by: task.by }, parts),
+        timeoutMs: node.settings.defaultTtlMs,
+        mayQueue: true,
+        names: task.run
+      })
+    } catch (error) {
+      const { code, message } = asNodeError(error)
+      this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', `${message} (${code})`)
+    }
+  }
+
+  /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
+  async resume(task: GatewayTask): Promise<void> {
+    const { taskId } = task.run
+    const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.book, taskId))?.task
+    if (live === undefined) {
+      const said = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
+      return await this.ask(task, said?.parts ?? [])
+    }
+    this.#open.set(taskId, { id: task.id, seen: this.#node.tasks.events(taskId).at(-1)?.generation ?? 0 })
+    this.look(live)
+  }
+
+  /** Stops what a task has under way; false when nothing is. */
+  cancel({ run }: GatewayTask): boolean {
+    return this.#node.requests.cancelTask(run.taskId)
+  }
+
+  /** A task of the node has changed. */
+  look(live: Task): void {
+    const run = this.#open.get(live.id)
+    const task = run === undefined ? undefined : this.#taskOf(run.id)
+    if (run === undefined || task === undefined) return
+    for (const event of this.#node.tasks.events(live.id)) {
+      if (event.generation <= run.seen) continue
+      run.seen = event.generation
+      this.#tell(task, event)
+    }
+    if (FINAL_STATES.has(live.state)) this.#ended(task, live)
+  }
+
+  /** Nobody will learn any more how a task ended. */
+  giveUp(task: GatewayTask): void {
+    this.#end(task, 'failed', 'its outcome was never learned')
+  }
+
+  #tell(task: GatewayTask, event: TaskEvent): void {
+    if (event.type === 'progress') return this.#report(task, event.data)
+    if (event.type !== 'state') return
+    const held = event.waitingFor === undefined ? null : HELD_UP[event.waitingFor]
+    const { state } = this.#log.current(task)
+    if (held !== null) this.#say(task, state, [{ text: held }])
+    else if (event.state === 'working') this.#add(task, { type: 'status', state: 'working' })
+  }
+
+  #report(task: GatewayTask, data: unknown): void {
+    const { generation } = this.#log.current(task)
+    const reported = artifactOf(data)
+    if (reported === null) {
+      const parts = generation < MAX_REPORTS ? reportParts(data) : null
+      this.#add(task, { type: 'status', state: 'working' })
+      if (parts !== null) this.#say(task, 'working', parts)
+      return
+    }
+    const { artifact, append, lastChunk } = reported
+    const read = readArtifact(artifact)
+    if (!read.ok) return
+    this.#add(task, { type: 'status', state: 'working' })
+    if (generation < MAX_TASK_EVENTS) return this.#add(task, { type: 'artifact', artifact: read.value, append, lastChunk })
+    this.cancel(task)
+    this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things`)
+  }
+
+  #ended(task: GatewayTask, { id, state, result, error }: Task): void {
+    if (state !== 'completed') {
+      const why = error === null ? state : `${error.message} (${error.code})`
+      return this.#end(task, state === 'canceled' ? 'canceled' : 'failed', why)
+    }
+    this.#open.delete(id)
+    this.#add(task, { type: 'status', state: 'working' })
+    const question = questionOf(result)
+    if (question !== null) return this.#say(task, question.state, question.parts)
+    if (result !== null && result !== undefined)
+      this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
+    this.#add(task, { type: 'status', state: 'completed' })
+  }
+
+  #end(task: GatewayTask, state: 'failed' | 'canceled' | 'rejected', why: string): void {
+    this.#open.delete(task.run.taskId)
+    if (RESTING_STATES.has(this.#log.current(task).state)) return
+    this.#say(task, state, [{ text: why }])
+  }
+
+  #say(task: GatewayTask, state: GatewayState, parts: readonly Part[]): void {
+    const messageId = this.#node.parts.ids.next('msg')
+    this.#add(task, { type: 'status', state, message: { messageId, role: 'agent', parts, taskId: task.id, contextId: task.contextId } })
+  }
+
+  /** What does not fit any more came too late. */
+  #add(task: GatewayTask, input: GatewayInput): void {
+    this.#log.add(task, input)
+  }
+}
+
+/** Who is asked for what, in whose name. */
+export interface TurnHead {
+  readonly self: string
+  readonly target: AgentAddress
+  readonly capability: string
+  readonly by: CertifiedPower
+}
+
+/** A turn as the node asks for it. */
+export function askingOf(
+  { self, target, capability, by }: TurnHead,
+  parts: readonly Part[]
+): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf'> {
+  const sender = { agentId: OPERATOR, nodeId: self }
+  return { sender, target, capability, input: inputOf(parts), description: '', onBehalfOf: by }
+}

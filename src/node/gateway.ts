@@ -1,0 +1,328 @@
+import type { AbortSignalLike, Timer } from '../kit/clock.js'
+import { messageOf, NodeError } from '../kit/errors.js'
+import { bytesToText, utf8 } from '../kit/ids.js'
+import { AsyncQueue } from '../kit/queue.js'
+import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
+import type { RegisteredCard } from '../domain/card/registry.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import { digestText, partsOf } from '../domain/gateway/content.js'
+import type { Message } from '../domain/gateway/message.js'
+import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
+import { ENDED_STATES, type GatewayEvent, type GatewaySnapshot, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import type { TaskFilter } from '../domain/gateway/task-order.js'
+import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend } from '../ports/gateway.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { Principal } from '../ports/node-api.js'
+import { OPERATOR } from './agents.js'
+import { GatewayIndex } from './gateway-index.js'
+import { GatewayLog, type GatewayNews } from './gateway-log.js'
+import { askingOf, GatewayRuns } from './gateway-runs.js'
+import type { NodeCore } from './node.js'
+import { findAgent, pickCapable } from './targets.js'
+
+/** Events that a follower may be behind before it is given those that it missed from the log. */
+const FOLLOW_QUEUE = 1024
+/** How often tasks that are past their time are looked for, in milliseconds. */
+const SWEEP_MS = 60_000
+/** How long a task that rests is kept, in milliseconds. */
+export const RETENTION_MS = 604_800_000
+/** Tasks that are kept; beyond it those that rest go, the oldest first, and new ones are refused when none does. */
+export const MAX_TASKS = 100_000
+
+/** Whom a message goes to. */
+interface Target {
+  readonly address: AgentAddress
+  readonly capability: CapabilityDescriptor
+}
+
+/** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
+export class GatewayTasks implements Gateway {
+  readonly #node: NodeCore
+  readonly #index = new GatewayIndex()
+  readonly #log: GatewayLog
+  readonly #runs: GatewayRuns
+  /** Messages that are being recorded, by name: the same one waits for the first. */
+  readonly #sending = new Map<string, Promise<GatewayTask>>()
+  #timer: Timer | null = null
+  #unlisten: () => void = () => {}
+
+  constructor(node: NodeCore) {
+    this.#node = node
+    this.#log = new GatewayLog(node.parts, (task) => this.#index.put(task))
+    this.#runs = new GatewayRuns(node, this.#log, (id) => this.#index.get(id))
+  }
+
+  /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
+  async start(): Promise<void> {
+    const all: GatewayTask[] = []
+    for await (const task of this.#log.tasks()) all.push(task)
+    for (const task of all.sort((a, b) => a.updatedAt - b.updatedAt || (a.id < b.id ? -1 : 1))) this.#index.put(task)
+    this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
+    this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#sweep())
+    for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
+  }
+
+  /** Listens to nothing any more. */
+  stop(): void {
+    this.#node.parts.clock.clear(this.#timer)
+    this.#unlisten()
+    this.#log.stop()
+  }
+
+  async send(by: Principal, request: GatewaySend): Promise<GatewayReply> {
+    allow(by, 'send')
+    if (request.mayAnswer && request.wait && request.message.taskId === undefined) {
+      const target = await this.#target(by, request)
+      if (onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
+    }
+    const task = await this.#once(by, request)
+    if (request.wait) await this.#until(task.id, RESTING_STATES, request.signal)
+    return { kind: 'task', snapshot: await this.#snapshot(task) }
+  }
+
+  async get(by: Principal, id: string): Promise<GatewaySnapshot> {
+    allow(by, 'read')
+    return await this.#log.snapshot(this.#find(by, id))
+  }
+
+  async list(
+    by: Principal,
+    filter: TaskFilter & { readonly agentName?: string },
+    page: GatewayPaging
+  ): Promise<GatewayPage> {
+    allow(by, 'read')
+    const { agentName, ...rest } = filter
+    const agent = agentName === undefined ? {} : { agent: addressText(await this.#agent(by, agentName)) }
+    const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
+    const read = page.isWhole ? tasks.map((task) => this.#log.snapshot(task)) : tasks.map((task) => ({ task, history: [], artifacts: [] }))
+    return { tasks: await Promise.all(read), next, total }
+  }
+
+  async cancel(by: Principal, id: string): Promise<GatewaySnapshot> {
+    allow(by, 'send')
+    const task = this.#log.current(this.#find(by, id))
+    if (ENDED_STATES.has(task.state)) throw new NodeError('CONFLICT', `the task is ${task.state} already`, { data: { state: task.state } })
+    // Nobody works on what rests.
+    if (!this.#runs.cancel(task)) this.#log.add(task, { type: 'status', state: 'canceled' })
+    await this.#until(id, ENDED_STATES, undefined)
+    return await this.#snapshot(task)
+  }
+
+  async *follow(by: Principal, id: string, { after, untilRest = false, signal }: GatewayFollow): AsyncIterable<GatewayEvent> {
+    allow(by, 'read')
+    const ends = untilRest ? RESTING_STATES : ENDED_STATES
+    const { generation, state } = this.#find(by, id)
+    const queue = new AsyncQueue<GatewayNews | null>(FOLLOW_QUEUE, () => null, signal)
+    const unlisten = this.#log.on(id, (news) => queue.push(news))
+    let last = after
+    try {
+      for (const event of await this.#log.events(id, after, generation)) {
+        last = event.generation
+        yield event
+      }
+      if (ends.has(state)) return
+      for await (const news of queue) {
+        for (const event of await this.#missed(id, last, news)) {
+          last = event.generation
+          yield event
+          if (event.type === 'status' && ends.has(event.state)) return
+        }
+      }
+    } finally {
+      unlisten()
+      queue.end()
+    }
+  }
+
+  /** The events behind a generation up to the news; null: news were lost, and the log has them. */
+  async #missed(id: string, last: number, news: GatewayNews | null): Promise<readonly GatewayEvent[]> {
+    const to = news?.event.generation ?? this.#index.get(id)?.generation ?? last
+    return news !== null && to === last + 1 ? [news.event] : await this.#log.events(id, last, to)
+  }
+
+  async #snapshot({ id }: GatewayTask): Promise<GatewaySnapshot> {
+    const task = this.#index.get(id)
+    if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
+    return await this.#log.snapshot(task)
+  }
+
+  #find(by: Principal, id: string): GatewayTask {
+    const task = this.#index.get(id)
+    // What another one began is as good as not there.
+    if (task === undefined || task.owner !== ownerOf(by)) throw new NodeError('TASK_NOT_FOUND', 'there is no such task')
+    return task
+  }
+
+  async #agent(by: Principal, name: string): Promise<AgentAddress> {
+    const address = await findAgent(this.#node, name, (card) => this.#node.visibility.toCaller(card, powerOf(by)))
+    if (address.agentId === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
+    return address
+  }
+
+  async #target(by: Principal, { agent, skill }: Pick<GatewaySend, 'agent' | 'skill'>): Promise<Target> {
+    const { directory, visibility, self } = this.#node
+    const onBehalfOf = powerOf(by)
+    const sees = (card: RegisteredCard): boolean => visibility.toCaller(card, onBehalfOf)
+    const sender = { agentId: OPERATOR, nodeId: self }
+    if (agent === null && skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
+    const address =
+      agent === null
+        ? pickCapable(this.#node, { sender, type: 'request', onBehalfOf, capabilities: [skill ?? ''], sees })
+        : await this.#agent(by, agent)
+    const card = directory.card(address)
+    const capability = card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
+    if (capability === undefined || capability === null)
+      throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
+    return { address, capability }
+  }
+
+  /** An answer without a task, of what only reads. @throws NodeError what it failed with */
+  async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: Target): Promise<Message> {
+    const { ids, settings } = this.#node.parts
+    const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by) }
+    const asked = await this.#node.requests.ask({
+      ...askingOf(head, message.parts),
+      timeoutMs: settings.requestTimeoutMs,
+      mayQueue: false,
+      mayGoUnrecorded: true
+    })
+    const cancel = (): void => asked.cancel()
+    signal?.addEventListener('abort', cancel)
+    if (signal?.aborted === true) cancel()
+    const answer = await asked.answer.finally(() => signal?.removeEventListener('abort', cancel))
+    if (answer.outcome !== 'COMPLETED') throw NodeError.fromBody(answer.error)
+    const contextId = message.contextId ?? ids.next('ctx')
+    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(answer.result) }
+  }
+
+  /** The task of a message: that of the same message before, if there was one. */
+  async #once(by: Principal, request: GatewaySend): Promise<GatewayTask> {
+    const { ledger, hash } = this.#node.parts
+    const name = messageName({ owner: ownerOf(by), messageId: request.message.messageId }, hash)
+    await this.#sending.get(name)?.catch(() => null)
+    const bytes = await ledger.get(GATEWAY_KEYS.message(name))
+    const known = bytes === null ? null : decodeRecord<MessageRecord>(bytes)
+    const digest = bytesToText(hash(utf8(digestText(request.message, [request.agent, request.skill]))).subarray(0, 16))
+    if (known !== null) {
+      const task = this.#index.get(known.task)
+      if (known.digest === digest && task !== undefined) return task
+      throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
+    }
+    // Between the read and here another one may have begun.
+    if (this.#sending.has(name)) return await this.#once(by, request)
+    const record = (task: string): LedgerChange => ({ key: GATEWAY_KEYS.message(name), value: encodeRecord({ task, digest }), isNew: true })
+    const { taskId } = request.message
+    const making = (taskId === undefined ? this.#begin(by, request, record) : this.#goOn(by, request, record)).finally(() =>
+      this.#sending.delete(name)
+    )
+    this.#sending.set(name, making)
+    return await making
+  }
+
+  async #begin(by: Principal, request: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
+    const { ids, clock } = this.#node.parts
+    const { address, capability } = await this.#target(by, request)
+    if (this.#index.size >= MAX_TASKS && (await this.#sweep()) === 0)
+      throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
+    const run = { requestId: ids.next('req'), taskId: ids.next('task') }
+    const [id, now] = [run.taskId, clock.now()]
+    const contextId = request.message.contextId ?? ids.next('ctx')
+    const fresh: GatewayTask = {
+      id,
+      contextId,
+      owner: ownerOf(by),
+      agent: addressText(address),
+      capability: capability.id,
+      by: powerOf(by),
+      state: 'submitted',
+      message: null,
+      since: now,
+      createdAt: now,
+      updatedAt: now,
+      generation: 0,
+      run
+    }
+    const said: Message = { ...request.message, taskId: id, contextId }
+    const task = await this.#log.begin(fresh, [{ type: 'message', message: said }], [record(id)])
+    await this.#runs.ask(task, said.parts)
+    return task
+  }
+
+  async #goOn(by: Principal, { message }: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
+    const { ids } = this.#node.parts
+    const before = this.#log.current(this.#find(by, message.taskId ?? ''))
+    const { id, contextId } = before
+    if (message.contextId !== undefined && message.contextId !== contextId) throw new NodeError('INVALID_INPUT', 'the task is of another context')
+    const run = { requestId: ids.next('req'), taskId: ids.next('task') }
+    const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run }, [record(id)])
+    if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
+    this.#log.add(before, { type: 'status', state: 'working' })
+    await this.#until(id, new Set<GatewayState>(['working']), undefined)
+    const task = this.#index.get(id) ?? before
+    await this.#runs.ask(task, message.parts)
+    return task
+  }
+
+  /** Waits until a task is durably in one of these states. Resolves early when the signal aborts. */
+  async #until(id: string, states: ReadonlySet<GatewayState>, signal: AbortSignalLike | undefined): Promise<void> {
+    const isThere = (): boolean => {
+      const task = this.#index.get(id)
+      return task === undefined || states.has(task.state) || signal?.aborted === true
+    }
+    if (isThere()) return
+    await new Promise<void>((resolve) => {
+      const unlisten = this.#log.on(id, () => isThere() && done())
+      signal?.addEventListener('abort', done)
+      function done(): void {
+        unlisten()
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+    })
+  }
+
+  /** Lets go of what is past its time; says how many. */
+  async #sweep(): Promise<number> {
+    const { clock, settings, telemetry } = this.#node.parts
+    const now = clock.now()
+    const rests = [...this.#index.all()].filter(({ state }) => RESTING_STATES.has(state)).sort((a, b) => a.updatedAt - b.updatedAt)
+    const over = Math.max(0, this.#index.size - MAX_TASKS + (this.#index.size >= MAX_TASKS ? MAX_TASKS / 100 : 0))
+    const past = rests.filter(({ updatedAt }, place) => place < over || updatedAt < now - RETENTION_MS)
+    try {
+      for (const task of past) await this.#remove(task)
+      for (const task of this.#index.all())
+        if (!RESTING_STATES.has(task.state) && task.updatedAt < now - 2 * settings.defaultTtlMs) this.#runs.giveUp(task)
+    } catch (error) {
+      telemetry.log('warn', 'old tasks could not be removed', { reason: messageOf(error) })
+    }
+    return past.length
+  }
+
+  async #remove(task: GatewayTask): Promise<void> {
+    const { hash } = this.#node.parts
+    const { history } = await this.#log.snapshot(task)
+    const said = history.filter(({ role }) => role === 'user').map(({ messageId }) => messageName({ owner: task.owner, messageId }, hash))
+    await this.#log.remove(
+      task,
+      said.map((name) => ({ key: GATEWAY_KEYS.message(name), value: null }))
+    )
+    this.#index.remove(task)
+  }
+}
+
+function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boolean {
+  return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
+}
+
+function ownerOf({ kind, name, id }: Principal): string {
+  return `${kind}:${id ?? name}`
+}
+
+function powerOf({ tier, sandboxId }: Principal): CertifiedPower {
+  return { maxTier: tier, sandboxId }
+}
+
+/** @throws NodeError FORBIDDEN */
+function allow({ scopes }: Principal, scope: 'read' | 'send'): void {
+  if (!scopes.includes(scope)) throw new NodeError('FORBIDDEN', `this needs the scope ${scope}, which this caller does not have`)
+}

@@ -1,0 +1,78 @@
+import type { AbortSignalLike } from '../kit/clock.js'
+import type { Message } from '../domain/gateway/message.js'
+import type { GatewayEvent, GatewaySnapshot } from '../domain/gateway/task.js'
+import type { PageCursor, TaskFilter } from '../domain/gateway/task-order.js'
+import type { Principal } from './node-api.js'
+
+export type { GatewayEvent, GatewaySnapshot }
+
+/** A message of a client of the A2A gateway, and for whom it is. */
+export interface GatewaySend {
+  readonly message: Message
+  /** An agent as `agents show` takes it; null: whoever has the skill. */
+  readonly agent: string | null
+  /** A capability's id; null: the agent's default one. */
+  readonly skill: string | null
+  /** May a read be answered without a task? */
+  readonly mayAnswer: boolean
+  /** Resolve once the task rests (ended, or waits for its client)? */
+  readonly wait: boolean
+  /** Of a client that waits: when it hangs up the wait ends, and the task goes on. */
+  readonly signal?: AbortSignalLike
+}
+
+/** What a message led to: a task, or the answer itself. */
+export type GatewayReply =
+  | { readonly kind: 'task'; readonly snapshot: GatewaySnapshot }
+  | { readonly kind: 'message'; readonly message: Message }
+
+/** Which page is asked for. */
+export interface GatewayPaging {
+  /** null: the first. */
+  readonly after: PageCursor | null
+  readonly limit: number
+  /** With history and artifacts? Else they are empty. */
+  readonly isWhole: boolean
+}
+
+/** A page of tasks. */
+export interface GatewayPage {
+  readonly tasks: readonly GatewaySnapshot[]
+  readonly next: PageCursor | null
+  readonly total: number
+}
+
+/**
+ * Tasks as clients of the A2A protocol know them. Whoever asks sees what it began itself; of the rest it is told TASK_NOT_FOUND, as
+ * of what never was. Durable: what a call has told of is there after a kill.
+ */
+export interface Gateway {
+  /**
+   * Begins a task, or goes on with the one that the message names. The same message of the same caller is done once.
+   * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task waits for nothing; or another message had this id), AGENT_NOT_FOUND,
+   * CAPABILITY_NOT_FOUND, OVERLOADED, and what the rules refuse
+   */
+  send(by: Principal, request: GatewaySend): Promise<GatewayReply>
+  /** @throws NodeError TASK_NOT_FOUND */
+  get(by: Principal, id: string): Promise<GatewaySnapshot>
+  /** The newest change first. */
+  list(
+    by: Principal,
+    filter: TaskFilter & { readonly agentName?: string },
+    page: GatewayPaging
+  ): Promise<GatewayPage>
+  /** Resolves when it is canceled. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
+  cancel(by: Principal, id: string): Promise<GatewaySnapshot>
+  /**
+   * What happened to a task behind a generation, and what happens, without a gap, until it has ended (or rests, with `untilRest`), or the signal aborts.
+   * @throws NodeError TASK_NOT_FOUND
+   */
+  follow(by: Principal, id: string, options: GatewayFollow): AsyncIterable<GatewayEvent>
+}
+
+/** How a task is followed. */
+export interface GatewayFollow {
+  readonly after: number
+  readonly untilRest?: boolean
+  readonly signal?: AbortSignalLike
+}
