@@ -7,7 +7,7 @@ import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
 import { callRpc, parsedBody, rpcJson } from './json-rpc.js'
 import type { Caller, Given } from './operations.js'
-import { decoded, restCall } from './rest.js'
+import { decoded, isOldPath, restCall } from './rest.js'
 
 /** Largest body of a request, in bytes: a file of about 7 MiB travels as base64. */
 export const MAX_GATEWAY_BODY = 10_485_760
@@ -53,11 +53,11 @@ export class GatewayRoute {
       if (isRpc) return await this.#rpc(response, body ?? Buffer.alloc(0), caller)
       const { operation, params, hasBody } = restCall(request.method ?? '', path, call.query)
       const given = await operation(hasBody ? { ...bodyOf(body), ...params } : params, caller)
-      await this.#answerRest(response, given)
+      await this.#answerRest(response, given, isOldPath(path))
     } catch (error) {
       const fault = faultOf(error)
       if (isRpc) answerJson(response, fault.kind === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : 200, rpcJson(null, { fault }))
-      else answerJson(response, fault.status, fault.toRest())
+      else answerJson(response, fault.status, restFault(fault, isOldPath(path)))
     }
   }
 
@@ -71,12 +71,12 @@ export class GatewayRoute {
     })
   }
 
-  async #answerRest(response: ServerResponse, given: Given): Promise<void> {
+  async #answerRest(response: ServerResponse, given: Given, isOld: boolean): Promise<void> {
     if ('value' in given) return answerJson(response, 200, given.value)
     await answerStream(response, given.items, {
       clock: this.#parts.clock,
       encode: (value) => value,
-      encodeFault: (error) => faultOf(error).toRest()
+      encodeFault: (error) => restFault(faultOf(error), isOld)
     })
   }
 
@@ -106,6 +106,11 @@ export function answerJson(response: ServerResponse, status: number, value: unkn
   if (response.headersSent || response.destroyed) return void response.destroy()
   const body = Buffer.from(JSON.stringify(value))
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length, 'cache-control': 'no-store' }).end(body)
+}
+
+/** Errors of REST in 0.3 are those of its JSON-RPC, bare. */
+function restFault(fault: A2AFault, isOld: boolean): object {
+  return isOld ? fault.toRpc() : fault.toRest()
 }
 
 function bodyOf(body: Buffer | null): Record<string, unknown> {

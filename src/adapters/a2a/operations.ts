@@ -6,6 +6,7 @@ import { A2AFault, faultOf } from './fault.js'
 import { historyLength, invalid, readList, recordOf, textOf } from './read-params.js'
 import type { Wire } from './wire.js'
 import { stateOfV1, WIRE_V1 } from './wire-v1.js'
+import { WIRE_V03_REST } from './wire-v03-rest.js'
 import { stateOfV03, WIRE_V03 } from './wire-v03.js'
 
 /** One item of a stream. */
@@ -125,7 +126,7 @@ async function listOf(wire: Wire, params: Record<string, unknown>, { gateway, by
   const { contextId, state: stateText, since, pageSize, pageToken, historyLength: length, includeArtifacts } = readList(params)
   const after = pageToken === '' ? null : readCursor(pageToken)
   if (pageToken !== '' && after === null) throw invalid('pageToken', 'is none that this node gave')
-  const state = stateText === undefined ? undefined : readState(wire, stateText)
+  const state = stateText === undefined ? undefined : readState(stateText)
   const filter = {
     ...(contextId === undefined ? {} : { contextId }),
     ...(state === undefined ? {} : { state }),
@@ -141,8 +142,8 @@ async function listOf(wire: Wire, params: Record<string, unknown>, { gateway, by
   }
 }
 
-function readState(wire: Wire, text: string): GatewayState {
-  const state = (wire.version === '1.0' ? stateOfV1(text) : null) ?? stateOfV03(text)
+function readState(text: string): GatewayState {
+  const state = stateOfV1(text) ?? stateOfV03(text)
   if (state === null) throw invalid('status', 'is no state of a task')
   return state
 }
@@ -179,4 +180,4 @@ export const METHODS: ReadonlyMap<string, Operation> = new Map([
 ])
 
 /** The operations of REST, by version. */
-export const REST = { '1.0': V1, '0.3': V03 } as const
+export const REST = { '1.0': V1, '0.3': operationsOf(WIRE_V03_REST) } as const

@@ -9,6 +9,11 @@ export interface RestCall {
   readonly hasBody: boolean
 }
 
+/** Is a path below an agent's URL one of protocol 0.3? */
+export function isOldPath(path: string): boolean {
+  return path === '/v1' || path.startsWith('/v1/')
+}
+
 /** Query parameters that are numbers or truth values in the JSON of the protocol. */
 const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize'])
 const FLAGS: ReadonlySet<string> = new Set(['includeArtifacts'])
@@ -19,7 +24,7 @@ const FLAGS: ReadonlySet<string> = new Set(['includeArtifacts'])
  * @throws A2AFault METHOD_NOT_FOUND, INVALID_PARAMS
  */
 export function restCall(method: string, path: string, query: string): RestCall {
-  const isOld = path === '/v1' || path.startsWith('/v1/')
+  const isOld = isOldPath(path)
   const operations = REST[isOld ? '0.3' : '1.0']
   const rest = isOld ? path.slice('/v1'.length) : path
   const call = (operation: Operation, params: Record<string, unknown> = {}, hasBody = false): RestCall => ({ operation, params, hasBody })
