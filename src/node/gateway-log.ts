@@ -2,7 +2,14 @@ import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { decodeRecord, encodeRecord, eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
-import { applyGateway, type GatewayEvent, type GatewayInput, type GatewaySnapshot, type GatewayTask, snapshotOf } from '../domain/gateway/task.js'
+import {
+  applyGateway,
+  type GatewayEvent,
+  type GatewayInput,
+  type GatewaySnapshot,
+  type GatewayTask,
+  snapshotOf
+} from '../domain/gateway/task.js'
 import type { Ledger, LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
@@ -168,7 +175,13 @@ export class GatewayLog {
     this.#writing.delete(writing.task.id)
   }
 
-  async *#all({ from, to }: { readonly from: string; readonly to: string }): AsyncIterable<{ readonly key: string; readonly value: Uint8Array }> {
+  async *#all({
+    from,
+    to
+  }: {
+    readonly from: string
+    readonly to: string
+  }): AsyncIterable<{ readonly key: string; readonly value: Uint8Array }> {
     for (let next = from; ; ) {
       const entries = await this.#parts.ledger.list({ from: next, to, limit: READ })
       yield* entries

@@ -8,7 +8,14 @@ import type { CertifiedPower } from '../domain/routing/effective.js'
 import { digestText, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
-import { ENDED_STATES, type GatewayEvent, type GatewaySnapshot, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import {
+  ENDED_STATES,
+  type GatewayEvent,
+  type GatewaySnapshot,
+  type GatewayState,
+  type GatewayTask,
+  RESTING_STATES
+} from '../domain/gateway/task.js'
 import type { TaskFilter } from '../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend } from '../ports/gateway.js'
 import type { LedgerChange } from '../ports/ledger.js'
@@ -85,11 +92,7 @@ export class GatewayTasks implements Gateway {
     return await this.#log.snapshot(this.#find(by, id))
   }
 
-  async list(
-    by: Principal,
-    filter: TaskFilter & { readonly agentName?: string },
-    page: GatewayPaging
-  ): Promise<GatewayPage> {
+  async list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage> {
     allow(by, 'read')
     const { agentName, ...rest } = filter
     const agent = agentName === undefined ? {} : { agent: addressText(await this.#agent(by, agentName)) }
@@ -170,7 +173,8 @@ export class GatewayTasks implements Gateway {
         ? pickCapable(this.#node, { sender, type: 'request', onBehalfOf, capabilities: [skill ?? ''], sees })
         : await this.#agent(by, agent)
     const card = directory.card(address)
-    const capability = card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
+    const capability =
+      card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
     if (capability === undefined || capability === null)
       throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
     return { address, capability }
@@ -252,7 +256,8 @@ export class GatewayTasks implements Gateway {
     const { ids } = this.#node.parts
     const before = this.#log.current(this.#find(by, message.taskId ?? ''))
     const { id, contextId } = before
-    if (message.contextId !== undefined && message.contextId !== contextId) throw new NodeError('INVALID_INPUT', 'the task is of another context')
+    if (message.contextId !== undefined && message.contextId !== contextId)
+      throw new NodeError('INVALID_INPUT', 'the task is of another context')
     const run = { requestId: ids.next('req'), taskId: ids.next('task') }
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run }, [record(id)])
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })

@@ -56,11 +56,7 @@ export interface Gateway {
   /** @throws NodeError TASK_NOT_FOUND */
   get(by: Principal, id: string): Promise<GatewaySnapshot>
   /** The newest change first. */
-  list(
-    by: Principal,
-    filter: TaskFilter & { readonly agentName?: string },
-    page: GatewayPaging
-  ): Promise<GatewayPage>
+  list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage>
   /** Resolves when it is canceled. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
   cancel(by: Principal, id: string): Promise<GatewaySnapshot>
   /**

@@ -95,12 +95,20 @@ export class A2AFault extends Error {
   }
 
   #info(): object {
-    return { '@type': INFO_TYPE, reason: this.kind, domain: DOMAIN, ...(Object.keys(this.metadata).length > 0 ? { metadata: this.metadata } : {}) }
+    return {
+      '@type': INFO_TYPE,
+      reason: this.kind,
+      domain: DOMAIN,
+      ...(Object.keys(this.metadata).length > 0 ? { metadata: this.metadata } : {})
+    }
   }
 }
 
 /** What was thrown as a failure of the protocol. Nothing of what the node did not mean to say gets out. */
-export function faultOf(thrown: unknown, { skill, isCancel = false }: { readonly skill?: string | null; readonly isCancel?: boolean } = {}): A2AFault {
+export function faultOf(
+  thrown: unknown,
+  { skill, isCancel = false }: { readonly skill?: string | null; readonly isCancel?: boolean } = {}
+): A2AFault {
   if (thrown instanceof A2AFault) return thrown
   const error = asNodeError(thrown)
   const kind = isCancel && error.code === 'CONFLICT' ? 'TASK_NOT_CANCELABLE' : OF_NODE[error.code]

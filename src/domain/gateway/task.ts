@@ -93,9 +93,9 @@ export function snapshotOf(task: GatewayTask, events: Iterable<GatewayEvent>): G
   for (const event of events) {
     if (event.type === 'artifact') addArtifact(artifacts, event)
     else {
+      // What was said with the status before is part of the conversation now.
+      if (message !== null) history.push(message)
       if (event.type === 'message') history.push(event.message)
-      // What was said before it is part of the conversation now.
-      else if (message !== null) history.push(message)
       message = event.type === 'status' ? (event.message ?? null) : null
     }
   }
