@@ -8,14 +8,17 @@ export class GatewayIndex {
   /** Texts that many tasks share: each is there once. */
   readonly #texts = new Map<string, string>()
 
+  /** How many there are. */
   get size(): number {
     return this.#byId.size
   }
 
+  /** A task by its id; undefined for none. */
   get(id: string): GatewayTask | undefined {
     return this.#byId.get(id)
   }
 
+  /** A task as it is durable now. */
   put(task: GatewayTask): void {
     const { owner, agent, capability } = task
     const kept = { ...task, owner: this.#shared(owner), agent: this.#shared(agent), capability: this.#shared(capability) }
@@ -25,6 +28,7 @@ export class GatewayIndex {
     order.put(kept)
   }
 
+  /** Forgets a task. */
   remove({ id, owner }: GatewayTask): void {
     this.#byId.delete(id)
     const order = this.#orders.get(owner)

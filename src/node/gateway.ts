@@ -97,8 +97,9 @@ export class GatewayTasks implements Gateway {
     const { agentName, ...rest } = filter
     const agent = agentName === undefined ? {} : { agent: addressText(await this.#agent(by, agentName)) }
     const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
-    const read = page.isWhole ? tasks.map((task) => this.#log.snapshot(task)) : tasks.map((task) => ({ task, history: [], artifacts: [] }))
-    return { tasks: await Promise.all(read), next, total }
+    const read = async (task: GatewayTask): Promise<GatewaySnapshot> =>
+      page.isWhole ? await this.#log.snapshot(task) : { task, history: [], artifacts: [] }
+    return { tasks: await Promise.all(tasks.map(read)), next, total }
   }
 
   async cancel(by: Principal, id: string): Promise<GatewaySnapshot> {

@@ -35,10 +35,11 @@ function taskOf(reply: GatewayReply): GatewaySnapshot {
   return reply.snapshot
 }
 
-async function scene(t: Assert, agents = [new FakeAgent(agentDefinition('slow'))]) {
+async function scene(t: Assert, agents: readonly FakeAgent[] = []) {
   const world = new World(t)
-  const owner = await world.owner({ agents })
-  return { world, owner, gateway: await gatewayOf(t, owner), slow: agents[0] as FakeAgent }
+  const slow = new FakeAgent(agentDefinition('slow'))
+  const owner = await world.owner({ agents: [slow, ...agents] })
+  return { world, owner, gateway: await gatewayOf(t, owner), slow }
 }
 
 /** What a follower is told, gathered while the test goes on. */

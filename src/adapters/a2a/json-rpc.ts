@@ -6,7 +6,7 @@ import { type Caller, type Given, METHODS } from './operations.js'
 export type RpcId = string | number | null
 
 /** Levels, keys and characters of a body: a file travels as base64 in one string. */
-export const BODY_LIMITS = { maxDepth: 32, maxKeys: 1000, maxString: 16_777_216 } as const
+const BODY_LIMITS = { maxDepth: 32, maxKeys: 1000, maxString: 16_777_216 } as const
 
 /** The answer to one request. */
 export interface RpcAnswer {

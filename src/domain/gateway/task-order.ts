@@ -59,10 +59,12 @@ export class TaskOrder {
   #places: (GatewayTask | null)[] = []
   readonly #at = new Map<string, number>()
 
+  /** How many there are. */
   get size(): number {
     return this.#at.size
   }
 
+  /** A task by its id; undefined for none. */
   get(id: string): GatewayTask | undefined {
     const place = this.#at.get(id)
     return place === undefined ? undefined : (this.#places[place] ?? undefined)
