@@ -167,7 +167,7 @@ function listEdit(list: Y.Array<unknown>, edit: SharedEdit & { readonly type: 'l
     mustFit(at, remove, list.length)
     return replace(list, at, remove, insert)
   }
-  const hunks = sequenceDiff(listValue(list).map(canonicalJson), edit.list.map(canonicalJson))
+  const hunks = sequenceDiff(listValue(list).map(comparable), edit.list.map(comparable))
   // From the end on, so that places before stay as they are.
   for (const { at, remove, from, to } of hunks.reverse()) replace(list, at, remove, edit.list.slice(from, to))
 }
@@ -182,5 +182,10 @@ function mustFit(at: number, remove: number, length: number): void {
 }
 
 function isSame(one: unknown, other: unknown): boolean {
-  return canonicalJson(one) === canonicalJson(other)
+  return comparable(one) === comparable(other)
+}
+
+/** As whoever edits it reads it: programs write what JSON has no form for, such as NaN. */
+function comparable(value: unknown): string {
+  return canonicalJson(JSON.parse(JSON.stringify(value) ?? 'null'))
 }

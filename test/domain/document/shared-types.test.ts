@@ -159,6 +159,22 @@ test('texts of XML that lie in no element are read as what they are, and not typ
   t.is(other.getXmlFragment('text').toJSON(), 'hello you', 'it was made nothing else')
 })
 
+test('what JSON has no form for is edited as it is read, and stays where nothing else was meant', (t: Assert) => {
+  const doc = new Y.Doc()
+  doc.getMap('map').set('odd', Number.NaN)
+  doc.getMap('map').set('deep', { far: Number.POSITIVE_INFINITY })
+  doc.getArray('list').insert(0, [1, Number.NaN, { at: Number.NaN }, 2])
+  const other = told(doc)
+  const read = (type: 'map' | 'list'): never => JSON.parse(JSON.stringify(readShared(other, type, type))) as never
+  editShared(other, 'map', { type: 'map', map: { ...(read('map') as object), more: 1 } })
+  editShared(other, 'list', { type: 'list', list: [...(read('list') as unknown[]), 3] })
+  t.alike(readShared(other, 'map', 'map'), { odd: Number.NaN, deep: { far: Number.POSITIVE_INFINITY }, more: 1 })
+  t.alike(readShared(other, 'list', 'list'), [1, Number.NaN, { at: Number.NaN }, 2, 3])
+  editShared(other, 'map', { type: 'map', map: { odd: 5 } })
+  editShared(other, 'list', { type: 'list', list: [1] })
+  t.alike([readShared(other, 'map', 'map'), readShared(other, 'list', 'list')], [{ odd: 5 }, [1]])
+})
+
 test('a part that is nested too deep is named with the reason, and the others are read', async (t: Assert) => {
   const doc = new Y.Doc()
   nestLists(doc.getArray('deep'), 300)
