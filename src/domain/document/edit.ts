@@ -1,5 +1,6 @@
-import type * as Y from 'yjs'
+import * as Y from 'yjs'
 import { sequenceDiff } from './sequence-diff.js'
+import { contentsOf } from './shared-values.js'
 
 /** A part of a text to be replaced; places count the UTF-16 units that are read of it. */
 interface TextPart {
@@ -33,6 +34,7 @@ export function editText(text: Y.Text, target: string): void {
 /** Replaces parts of a text of a document, first to last, which do not overlap. One transaction; what is embedded in it stays. */
 export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
   const embeds = embedsOf(text)
+  let passed = 0
   let read = 0
   let place = 0
   const pass = (to: number, isRemoved: boolean): void => {
@@ -42,9 +44,8 @@ export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
       read = end
     }
     // What stands in for text behind something embedded stands behind it too.
-    while (embeds[0] !== undefined && embeds[0] < to + (isRemoved ? 0 : 1)) {
-      go(embeds[0])
-      embeds.shift()
+    for (let next = embeds[passed]; next !== undefined && next < to + (isRemoved ? 0 : 1); next = embeds[++passed]) {
+      go(next)
       place++
     }
     go(to)
@@ -59,13 +60,14 @@ export function replaceParts(text: Y.Text, parts: readonly TextPart[]): void {
   })
 }
 
-/** Where something is embedded, in order: how much text is before it. */
+/** Where something that is no text stands, in order: how much text is before each place of it. By what it holds: Yjs would give each all its formats. */
 function embedsOf(text: Y.Text): number[] {
   const embeds: number[] = []
   let read = 0
-  for (const { insert } of text.toDelta() as { readonly insert: unknown }[]) {
-    if (typeof insert === 'string') read += insert.length
-    else embeds.push(read)
+  for (const content of contentsOf(text)) {
+    if (!content.isCountable()) continue
+    if (content instanceof Y.ContentString) read += content.str.length
+    else for (let i = 0; i < content.getLength(); i++) embeds.push(read)
   }
   return embeds
 }

@@ -3,6 +3,7 @@ import test from 'brittle'
 import fc from 'fast-check'
 import * as Y from 'yjs'
 import { editText, replaceParts } from '../../../src/domain/document/edit.js'
+import { sharedParts } from '../../../src/domain/document/shared-types.js'
 import { MAX_DIFFERENCES, sequenceDiff } from '../../../src/domain/document/sequence-diff.js'
 import { holds } from '../../support/holds.js'
 
@@ -129,4 +130,16 @@ test('a part of a text is replaced where it is read, beside what is embedded', (
   replaceParts(text, [{ at: 1, remove: 2, insert: 'Y' }])
   t.is(text.toJSON(), 'aYX')
   t.alike(embeddedIn(text), [{ number: 0 }])
+})
+
+test('values of a list that lie in a text stay where they are when the text around them is set', (t) => {
+  const { text, doc } = textOf('abcd')
+  const other = new Y.Doc()
+  Y.applyUpdate(other, Y.encodeStateAsUpdate(doc))
+  const [root] = doc.share.keys()
+  other.getArray(root).insert(2, [1, 2])
+  Y.applyUpdate(doc, Y.encodeStateAsUpdate(other))
+  editText(text, 'abcX')
+  const [part] = sharedParts(doc)
+  t.alike(part?.value, ['ab', 1, 2, 'cX'])
 })
