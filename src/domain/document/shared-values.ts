@@ -4,6 +4,15 @@ import { NodeError } from '../../kit/errors.js'
 /** Shared types inside of each other that are read; others may nest them as deep as they like. */
 const MAX_NESTED = 256
 
+/** UTF-16 units of all markup that one reading makes. Others choose how often formats, and the quotes of what is written as JSON, are repeated in it. */
+const MAX_MARKUP = 67_108_864
+
+/** How deep a reading is, and how much markup it may make yet. */
+interface Reading {
+  readonly depth: number
+  readonly room: { left: number }
+}
+
 /** What a shared type holds, whether anybody said what it is or not. */
 export type Held = Pick<Y.AbstractType<unknown>, '_start' | '_map'>
 
@@ -33,55 +42,67 @@ export function isXmlTexts(held: Held): boolean {
 }
 
 /** The text of a sequence, without what is embedded in it; of one that has texts of XML alone their markup. @throws NodeError CONFLICT for what is nested too deep */
-export function textValue(held: Held, depth = 0): string {
-  if (isXmlTexts(held)) return markup(held, depth)
+export function textValue(held: Held, at = begun()): string {
+  if (isXmlTexts(held)) return markup(held, at)
   return contentsOf(held)
     .map((content) => (content instanceof Y.ContentString ? content.str : ''))
     .join('')
 }
 
 /** The object that a map holds. @throws NodeError CONFLICT for what is nested too deep */
-export function mapValue({ _map }: Held, depth = 0): Record<string, unknown> {
+export function mapValue({ _map }: Held, at = begun()): Record<string, unknown> {
   const object: Record<string, unknown> = {}
-  for (const [key, item] of _map) if (!item.deleted) object[key] = valueOf(lastOf(item), depth)
+  for (const [key, item] of _map) if (!item.deleted) object[key] = valueOf(lastOf(item), at)
   return object
 }
 
 /** The values of a list. @throws NodeError CONFLICT for what is nested too deep */
-export function listValue(held: Held, depth = 0): unknown[] {
+export function listValue(held: Held, at = begun()): unknown[] {
   const countable = contentsOf(held).filter((content) => content.isCountable())
-  return countable.flatMap((content) => content.getContent().map((value) => valueOf(value, depth)))
+  return countable.flatMap((content) => content.getContent().map((value) => valueOf(value, at)))
 }
 
 /** All that a sequence of several kinds holds, in order: its text in as few pieces as may be. @throws NodeError CONFLICT for what is nested too deep */
 export function mixedValue(held: Held): unknown[] {
+  const at = begun()
   const values: unknown[] = []
   let hasText = false
   for (const content of contentsOf(held)) {
     if (!content.isCountable()) continue
     const isText = content instanceof Y.ContentString
     if (isText && hasText) values.push(String(values.pop()) + content.str)
-    else values.push(...(isText ? [content.str] : content.getContent().map((value) => valueOf(value, 0))))
+    else values.push(...(isText ? [content.str] : content.getContent().map((value) => valueOf(value, at))))
     hasText = isText
   }
   return values
 }
 
-/** The markup of a sequence of XML, as Yjs writes it; what is no XML in it as JSON. @throws NodeError CONFLICT for what is nested too deep */
-export function markup(held: Held, depth = 0): string {
+/** The markup of a sequence of XML, as Yjs writes it; what is no XML in it as JSON. @throws NodeError CONFLICT for what is nested too deep, or too long */
+export function markup(held: Held, at = begun()): string {
   const countable = contentsOf(held).filter((content) => content.isCountable())
-  return countable.flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), depth))).join('')
+  return countable.flatMap((content) => (content instanceof Y.ContentString ? [content.str] : texts(content.getContent(), at))).join('')
 }
 
-function texts(values: readonly unknown[], depth: number): string[] {
-  return values.map((value) => textOf(valueOf(value, depth)))
+function begun(): Reading {
+  return { depth: 0, room: { left: MAX_MARKUP } }
+}
+
+/** Counts what may be there more often than in the document. */
+function counted(text: string, { room }: Reading): string {
+  room.left -= text.length
+  if (room.left < 0) throw new NodeError('CONFLICT', `its markup is longer than ${MAX_MARKUP} characters`)
+  return text
+}
+
+function texts(values: readonly unknown[], at: Reading): string[] {
+  return values.map((value) => textOf(valueOf(value, at), at))
 }
 
 /** A shared type as it is read, and any other value as it is. */
-function valueOf(value: unknown, depth: number): unknown {
+function valueOf(value: unknown, at: Reading): unknown {
   if (!(value instanceof Y.AbstractType)) return value
-  if (depth >= MAX_NESTED) throw new NodeError('CONFLICT', `it is nested deeper than ${MAX_NESTED} levels`)
-  const inner = depth + 1
+  if (at.depth >= MAX_NESTED) throw new NodeError('CONFLICT', `it is nested deeper than ${MAX_NESTED} levels`)
+  const inner = { ...at, depth: at.depth + 1 }
   if (value instanceof Y.XmlText) return xmlText(value, inner)
   if (value instanceof Y.XmlElement) return xmlElement(value, inner)
   if (value instanceof Y.XmlFragment) return markup(value, inner)
@@ -89,27 +110,52 @@ function valueOf(value: unknown, depth: number): unknown {
   return value instanceof Y.Map ? mapValue(value, inner) : listValue(value, inner)
 }
 
-function xmlElement(element: Y.XmlElement, depth: number): string {
+function xmlElement(element: Y.XmlElement, at: Reading): string {
   const name = element.nodeName.toLowerCase()
-  return `<${name}${attributesText(mapValue(element, depth))}>${markup(element, depth)}</${name}>`
+  return `<${name}${attributesText(mapValue(element, at), at)}>${markup(element, at)}</${name}>`
 }
 
-/** Formats are elements around what they format. */
-function xmlText(text: Y.XmlText, depth: number): string {
-  const pieces = text.toDelta() as { readonly insert: unknown; readonly attributes?: Readonly<Record<string, unknown>> }[]
-  return pieces
-    .map(({ insert, attributes = {} }) => {
-      const formats = Object.entries(attributes).sort(byName)
-      const open = formats.map(([name, value]) => `<${name}${attributesText(value ?? {})}>`)
-      const close = formats.map(([name]) => `</${name}>`).reverse()
-      return [...open, textOf(valueOf(insert, depth)), ...close].join('')
-    })
-    .join('')
+/** Formats are elements around what they format. Not by its delta: that has all of them once for each piece, and takes memory for it. */
+function xmlText(text: Y.XmlText, at: Reading): string {
+  const formats = new Map<string, unknown>()
+  const pieces: string[] = []
+  let plain = ''
+  let around: readonly [string, string] | null = null
+  const add = (piece: string): void => {
+    around ??= formatsText(formats, at)
+    pieces.push(counted(around[0], at), piece, counted(around[1], at))
+  }
+  const addPlain = (): void => {
+    if (plain !== '') add(plain)
+    plain = ''
+  }
+  for (const content of contentsOf(text)) {
+    if (content instanceof Y.ContentString) plain += content.str
+    else if (content instanceof Y.ContentFormat) {
+      addPlain()
+      around = null
+      if (content.value === null) formats.delete(content.key)
+      else formats.set(content.key, content.value)
+    } else if (content instanceof Y.ContentEmbed || isNested(content)) {
+      addPlain()
+      texts(content.getContent(), at).forEach(add)
+    }
+  }
+  addPlain()
+  return pieces.join('')
 }
 
-function attributesText(attributes: object): string {
+/** What stands before and behind a piece that has these formats. */
+function formatsText(formats: ReadonlyMap<string, unknown>, at: Reading): readonly [string, string] {
+  const sorted = [...formats].sort(byName)
+  const open = sorted.map(([name, value]) => `<${name}${attributesText(value ?? {}, at)}>`)
+  const close = sorted.map(([name]) => `</${name}>`).reverse()
+  return [open.join(''), close.join('')]
+}
+
+function attributesText(attributes: object, at: Reading): string {
   const sorted = Object.entries(attributes).sort(byName)
-  return sorted.map(([name, value]) => ` ${name}="${textOf(value)}"`).join('')
+  return sorted.map(([name, value]) => ` ${name}="${textOf(value, at)}"`).join('')
 }
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
@@ -117,8 +163,8 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
 }
 
 /** Others choose what an object makes of itself as text, so it is not asked. */
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+function textOf(value: unknown, at: Reading): string {
+  return typeof value === 'string' ? value : counted(JSON.stringify(value) ?? '', at)
 }
 
 function lastOf({ content, length }: Y.Item): unknown {

@@ -41,3 +41,29 @@ test('a text is set in little memory, however many formats are open around howev
   )
   t.alike(told, ['acb', 5_003])
 })
+
+test('markup that others made very long of little is a fault, and the other parts are read', async (t: Assert) => {
+  const doc = new Y.Doc()
+  doc.transact(() => {
+    doc.getText('text').insert(0, 'some')
+    const text = new Y.XmlText()
+    doc.getXmlFragment('formats').insert(0, [text])
+    formatted(text)
+    let inner = new Y.XmlText()
+    doc.getXmlFragment('quotes').insert(0, [inner])
+    // Each level writes those inside of it as JSON, with twice as many signs around its quotes.
+    for (let i = 0; i < 40; i++) {
+      const map = new Y.Map()
+      inner.insertEmbed(0, map)
+      inner = new Y.XmlText()
+      map.set('inner', inner)
+    }
+    inner.insert(0, '"')
+  })
+  const fault = 'its markup is longer than 67108864 characters'
+  t.alike(await inLittleMemory(doc, 'parentPort.postMessage(sharedParts(doc))'), [
+    { root: 'formats', type: 'xml', value: null, fault },
+    { root: 'quotes', type: 'xml', value: null, fault },
+    { root: 'text', type: 'text', value: 'some' }
+  ])
+})
