@@ -51,9 +51,8 @@ export function textValue(held: Held, at = begun()): string {
 
 /** The object that a map holds. @throws NodeError CONFLICT for what is nested too deep */
 export function mapValue({ _map }: Held, at = begun()): Record<string, unknown> {
-  const object: Record<string, unknown> = {}
-  for (const [key, item] of _map) if (!item.deleted) object[key] = valueOf(lastOf(item), at)
-  return object
+  // fromEntries defines: a key named __proto__ stays a key.
+  return Object.fromEntries([..._map].flatMap(([key, item]) => (item.deleted ? [] : [[key, valueOf(lastOf(item), at)]])))
 }
 
 /** The values of a list. @throws NodeError CONFLICT for what is nested too deep */
@@ -71,7 +70,8 @@ export function mixedValue(held: Held): unknown[] {
     if (!content.isCountable()) continue
     const isText = content instanceof Y.ContentString
     if (isText && hasText) values.push(String(values.pop()) + content.str)
-    else values.push(...(isText ? [content.str] : content.getContent().map((value) => valueOf(value, at))))
+    else if (isText) values.push(content.str)
+    else for (const value of content.getContent()) values.push(valueOf(value, at))
     hasText = isText
   }
   return values

@@ -175,6 +175,32 @@ test('what JSON has no form for is edited as it is read, and stays where nothing
   t.alike([readShared(other, 'map', 'map'), readShared(other, 'list', 'list')], [{ odd: 5 }, [1]])
 })
 
+test('a map is read with every key that it has', (t: Assert) => {
+  const doc = new Y.Doc()
+  const keys = ['__proto__', 'constructor', 'toString', '']
+  for (const key of keys) doc.getMap('map').set(key, { of: key })
+  const other = told(doc)
+  const read = new Map(Object.entries(readShared(other, 'map', 'map') as object))
+  t.is(read.size, keys.length)
+  for (const key of keys) t.alike(read.get(key), { of: key })
+  editShared(other, 'map', { type: 'map', map: { a: 1 } })
+  t.alike(readShared(other, 'map', 'map'), { a: 1 })
+})
+
+test('a part of several kinds holds as many values as a document has room for', (t: Assert) => {
+  const doc = new Y.Doc()
+  doc.getArray('mix').insert(
+    0,
+    Array.from({ length: 300_000 }, (_, i) => i)
+  )
+  const other = told(doc)
+  other.getText('mix').insert(0, 'some')
+  const [part] = sharedParts(told(other))
+  if (part === undefined) throw new Error('no part was found')
+  t.absent(part.fault)
+  t.is((part.value as unknown[] | null)?.length, 300_001)
+})
+
 test('a part that is nested too deep is named with the reason, and the others are read', async (t: Assert) => {
   const doc = new Y.Doc()
   nestLists(doc.getArray('deep'), 300)
