@@ -1,6 +1,7 @@
 import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
+import { sizeOf } from '../kit/size.js'
 import { decodeRecord, encodeRecord, eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
 import {
   applyGateway,
@@ -18,6 +19,10 @@ import { Abort } from './abort.js'
 const READ = 512
 /** How long after a commit that failed it is tried again, in milliseconds. */
 const AGAIN_MS = 1000
+
+/** Tasks whose events are kept in memory, and bytes of each: one that has more is read from the disk. */
+const RECENT_TASKS = 256
+const RECENT_BYTES = 65_536
 
 /** What keeping tasks needs. */
 export interface GatewayLogParts {
@@ -49,6 +54,7 @@ export interface GatewayNews {
 export class GatewayLog {
   readonly #parts: GatewayLogParts
   readonly #writing = new Map<string, Writing>()
+  readonly #recent = new RecentEvents()
   /** By task. */
   readonly #listeners = new Map<string, Set<(news: GatewayNews) => void>>()
   readonly #onTask: (task: GatewayTask) => void
@@ -94,6 +100,7 @@ export class GatewayLog {
       events.push(step.event)
     }
     await this.#parts.ledger.commit([...changesOf(now, events), ...more])
+    this.#recent.begin(task.id)
     this.#tell(now, events)
     return now
   }
@@ -126,6 +133,8 @@ export class GatewayLog {
   async events(id: string, after: number, to: number): Promise<GatewayEvent[]> {
     const events: GatewayEvent[] = []
     if (after >= to) return events
+    const recent = this.#recent.of(id, to)
+    if (recent !== null) return recent.slice(after, to)
     for await (const { value } of this.#all(eventRange(id, after))) {
       const event = decodeRecord<GatewayEvent>(value)
       if (event !== null && event.generation <= to) events.push(event)
@@ -147,6 +156,7 @@ export class GatewayLog {
   }
 
   #tell(task: GatewayTask, events: readonly GatewayEvent[]): void {
+    this.#recent.add(task.id, events)
     this.#onTask(task)
     for (const event of events) for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener({ task, event })
   }
@@ -190,6 +200,31 @@ export class GatewayLog {
       // The next key that there can be.
       next = `${last.key}!`
     }
+  }
+}
+
+/** Events of the tasks that began last, so that whoever waits for one need not read it from the disk. */
+class RecentEvents {
+  readonly #logs = new Map<string, { readonly events: GatewayEvent[]; bytes: number }>()
+
+  begin(id: string): void {
+    this.#logs.set(id, { events: [], bytes: 0 })
+    const [oldest] = this.#logs.keys()
+    if (this.#logs.size > RECENT_TASKS && oldest !== undefined) this.#logs.delete(oldest)
+  }
+
+  add(id: string, events: readonly GatewayEvent[]): void {
+    const log = this.#logs.get(id)
+    if (log === undefined) return
+    log.events.push(...events)
+    for (const event of events) log.bytes += sizeOf(event)
+    if (log.bytes > RECENT_BYTES) this.#logs.delete(id)
+  }
+
+  /** All events from the first up to a generation, and maybe later ones; null when they are not here. */
+  of(id: string, to: number): readonly GatewayEvent[] | null {
+    const log = this.#logs.get(id)
+    return log !== undefined && log.events.length >= to ? log.events : null
   }
 }
 

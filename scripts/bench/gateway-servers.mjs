@@ -1,0 +1,100 @@
+// HTTP servers that answer A2A's SendMessage: `gateway-servers.mjs bare|ours|sdk`. Tells its port (and token) to the parent, and
+// answers each message of the parent with the processor time it has used and the memory it takes.
+// `bare` reads and writes the same JSON with nothing between; `ours` is a whole node; `sdk` is the SDK's own server in memory.
+import fs from 'node:fs'
+import http from 'node:http'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const GATEWAYS = fileURLToPath(import.meta.url)
+
+const ANSWER = { messageId: 'msg_1', contextId: 'ctx_1', role: 'ROLE_AGENT', parts: [{ text: 'pong' }] }
+
+async function bodyOf(request) {
+  const chunks = []
+  for await (const chunk of request) chunks.push(chunk)
+  return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+}
+
+function answer(response, value) {
+  const body = Buffer.from(JSON.stringify(value))
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
+}
+
+async function bare() {
+  const server = http.createServer(async (request, response) => {
+    const { id } = await bodyOf(request)
+    answer(response, { jsonrpc: '2.0', id, result: { message: ANSWER } })
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { port: server.address().port, token: 'none' }
+}
+
+/** The same agent twice: what only reads is answered by a message, the other by a task. */
+const capability = (id, sideEffect) => ({ id, name: id, description: '', inputSchema: {}, outputSchema: {}, sideEffect, idempotent: true })
+
+async function ours() {
+  const { loadConfig, resolveHome, startNode } = await import('a2a-node')
+  const home = fs.mkdtempSync(path.join(os.tmpdir(), 'a2ab-g'))
+  process.on('exit', () => fs.rmSync(home, { recursive: true, force: true }))
+  const paths = resolveHome({ home })
+  fs.writeFileSync(paths.configFile, 'network: { kind: local }\nhttp: { listen: "127.0.0.1:0" }\nledger: { durability: process }\n')
+  const { config } = await loadConfig({ file: paths.configFile })
+  const node = await startNode({ config, home: paths, name: 'bench', join: null, extraAgentDirs: [], log: null })
+  const run = () => ({ text: 'pong' })
+  await node.attach({ id: 'reader', concurrency: 64, capabilities: [capability('reader.ping', 'none')], run })
+  await node.attach({ id: 'worker', concurrency: 64, capabilities: [capability('worker.ping', 'exec')], run })
+  const operator = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
+  const { token } = await node.apiFor(operator).call('token.create', {})
+  return { port: Number(new URL(node.info.http).port), token }
+}
+
+async function sdk() {
+  const { DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext } = await import('@a2a-js/sdk/server')
+  const { AgentCard, AgentEvent, Role, TaskState } = await import('@a2a-js/sdk')
+  const card = AgentCard.fromJSON({
+    name: 'sdk',
+    description: '',
+    version: '1',
+    supportedInterfaces: [{ url: 'http://127.0.0.1', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    capabilities: { streaming: true },
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: []
+  })
+  const part = { content: { $case: 'text', value: 'pong' }, metadata: undefined, filename: '', mediaType: '' }
+  const executor = {
+    async execute({ taskId, contextId, userMessage }, bus) {
+      const status = (state) => ({ state, message: undefined, timestamp: new Date().toISOString() })
+      if (userMessage.metadata?.task !== true) {
+        bus.publish(AgentEvent.message({ messageId: 'msg_1', contextId, taskId: '', role: Role.ROLE_AGENT, parts: [part], metadata: undefined, extensions: [], referenceTaskIds: [] }))
+        return bus.finished()
+      }
+      const task = { id: taskId, contextId, status: status(TaskState.TASK_STATE_SUBMITTED), artifacts: [], history: [userMessage], metadata: undefined }
+      bus.publish(AgentEvent.task(task))
+      bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_WORKING), metadata: undefined }))
+      const artifact = { artifactId: 'result', name: 'result', description: '', parts: [part], metadata: undefined, extensions: [] }
+      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true, metadata: undefined }))
+      bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_COMPLETED), metadata: undefined }))
+      bus.finished()
+    },
+    cancelTask: async () => {}
+  }
+  const handler = new JsonRpcTransportHandler(new DefaultRequestHandler(card, new InMemoryTaskStore(), executor))
+  const server = http.createServer(async (request, response) => {
+    answer(response, await handler.handle(await bodyOf(request), new ServerCallContext({ requestedVersion: '1.0' })))
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { port: server.address().port, token: 'none' }
+}
+
+if (process.argv[1] === GATEWAYS) {
+  const kinds = { bare, ours, sdk }
+  process.send(await kinds[process.argv[2]]())
+  process.on('message', () => {
+    const { user, system } = process.cpuUsage()
+    process.send({ cpuUs: user + system, rss: process.memoryUsage().rss })
+  })
+  process.on('disconnect', () => process.exit(0))
+}
