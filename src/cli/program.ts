@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command, type ErrorOptions, Option } from 'commander'
 import { NodeError } from '../kit/errors.js'
 import { nearest } from '../kit/text.js'
 import type { Options } from './options.js'
@@ -19,7 +19,11 @@ class UsageCommand extends Command {
     return new UsageCommand(name)
   }
 
-  override error(message: string): never {
+  override error(message: string, options?: ErrorOptions): never {
+    const [word] = this.args
+    // Of a command that is not known no option can be: the command is what was mistyped.
+    const isWord = word !== undefined && !word.startsWith('-') && this.commands.length > 0
+    if (options?.code === 'commander.unknownOption' && isWord) throw unknownCommand(this, word)
     throw usageError(this, message.replace(/^error: /, '').replace(/\n\(Did you mean (.*)\)$/s, ' (did you mean $1)'))
   }
 }

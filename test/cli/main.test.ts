@@ -44,6 +44,9 @@ test('without a running node every client command exits 3 and says what to do', 
 test('wrong usage exits 2 with the usage line and names what was meant', async (t: Assert) => {
   const cases: [string[], RegExp][] = [
     [['peer'], /unknown command 'peer' \(did you mean peers\?\)/],
+    [['peer', '--follow'], /unknown command 'peer' \(did you mean peers\?\)/],
+    [['connect', 'claud', '--dry-run'], /unknown command 'claud' \(did you mean claude or/],
+    [['connect', '--dry-run', 'claude'], /unknown option '--dry-run'/],
     [['peers', 'shw'], /unknown command 'shw' \(did you mean show\?\)/],
     [['peers', '--al'], /unknown option '--al' \(did you mean --all\?\)/],
     [['peers', 'show'], /missing required argument 'peer'/],
