@@ -7,7 +7,7 @@ import { HttpAnswer } from './http-answer.js'
 import type { HttpConnection } from './http-connection.js'
 import { standardHeadersFault } from './http-headers.js'
 import { HttpSessions, type SessionCaller } from './http-sessions.js'
-import { errorResponse, inFlightFault, type MessageFault } from './json-rpc.js'
+import { correlationIdOf, errorResponse, inFlightFault, type MessageFault } from './json-rpc.js'
 import { createError, JSON_RPC } from './structured-error.js'
 
 /** What is known of a request whose token was good. */
@@ -82,7 +82,7 @@ export class McpHttp {
     await this.#sessions.close()
   }
 
-  async #post(body: Readonly<Record<string, unknown>>, posted: Posted): Promise<void> {
+  async #post(body: Message, posted: Posted): Promise<void> {
     const { request, response } = posted
     const headers = {
       httpMethod: 'POST',
@@ -94,33 +94,33 @@ export class McpHttp {
     const route = classifyInboundRequest(headers)
     if (route.kind === 'reject') {
       const { httpStatus: status, code, message, data } = route
-      return this.#refuse(response, { status, code, message, data, id: idOf(body) })
+      return this.#refuse(response, { status, code, message, data, body })
     }
     if (route.kind === 'legacy') return this.#legacy(body, posted)
     const fault = route.messageKind === 'request' ? standardHeadersFault(headers, body) : null
-    if (fault !== null) return this.#refuse(response, { ...fault, id: idOf(body) })
+    if (fault !== null) return this.#refuse(response, { ...fault, body })
     // Its answer has no end: it can only be a stream.
     if (route.messageKind === 'request' && body['method'] === LISTEN && !posted.mayStream) {
-      return this.#refuse(response, { status: 406, message: `${LISTEN} is answered as text/event-stream: accept that`, id: idOf(body) })
+      return this.#refuse(response, { status: 406, message: `${LISTEN} is answered as text/event-stream: accept that`, body })
     }
     // Its ids are those of many clients; who cancels a request of its own ends the answer.
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
     const connection = this.#sessions.shared(posted.call.principal)
-    if (connection === null) return this.#full(response, idOf(body))
+    if (connection === null) return this.#full(response, body)
     const isCall = body['method'] === 'tools/call'
     const looked = isCall ? (connection.paramHeaders?.faultOf(body['params'], request.headers) ?? null) : null
     const mismatch = looked instanceof Promise ? await looked : looked
-    if (mismatch !== null) return this.#refuse(response, { ...mismatch, id: idOf(body) })
+    if (mismatch !== null) return this.#refuse(response, { ...mismatch, body })
     // It may have ended while its tools were asked.
-    if (connection.isClosed) return this.#refuse(response, { status: 503, message: 'Connection closed', id: idOf(body) })
+    if (connection.isClosed) return this.#refuse(response, { status: 503, message: 'Connection closed', body })
     this.#deliver(connection, body, { ...posted, statuses: STATUS_OF_CLAIMED })
   }
 
-  #legacy(body: Readonly<Record<string, unknown>>, posted: Posted): void {
+  #legacy(body: Message, posted: Posted): void {
     const { request, response, call } = posted
     if (body['method'] === 'initialize' && idOf(body) !== null) {
       const session = this.#sessions.open(call)
-      if (session === null) return this.#full(response, idOf(body))
+      if (session === null) return this.#full(response, body)
       // Its client does not learn of a session that was refused.
       const onError = (): void => void this.#sessions.end(session.id, call.principal)
       return this.#deliver(session.connection, body, { ...posted, headers: { [SESSION]: session.id }, onError })
@@ -128,16 +128,16 @@ export class McpHttp {
     const id = request.headers[SESSION]
     if (typeof id !== 'string') {
       const data = { ...createError('NOT_INITIALIZED', `send initialize first, then its ${SESSION} header with every request`) }
-      return this.#refuse(response, { status: 400, code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', data, id: idOf(body) })
+      return this.#refuse(response, { status: 400, code: JSON_RPC.NOT_INITIALIZED, message: 'Not initialized', data, body })
     }
     const connection = this.#sessions.find(id, call.principal)
-    if (connection === null) return this.#noSession(response, idOf(body))
+    if (connection === null) return this.#noSession(response, body)
     const named = typeof body['method'] === 'string' ? idOf(body) : null
-    if (named !== null && connection.isUnderWay(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named) })
+    if (named !== null && connection.isUnderWay(named)) return this.#refuse(response, { status: 400, ...inFlightFault(named), body })
     this.#deliver(connection, body, posted)
   }
 
-  #deliver(connection: HttpConnection, body: Readonly<Record<string, unknown>>, posted: Posted): void {
+  #deliver(connection: HttpConnection, body: Message, posted: Posted): void {
     const { response, call, mayStream, headers = {}, statuses = STATUS, onError = () => {} } = posted
     const id = idOf(body)
     if (id === null || typeof body['method'] !== 'string') {
@@ -161,7 +161,7 @@ export class McpHttp {
     }
     const id = request.headers[SESSION]
     const connection = typeof id === 'string' ? this.#sessions.find(id, principal) : null
-    if (connection === null) return this.#noSession(response, null)
+    if (connection === null) return this.#noSession(response)
     if (connection.isListenedTo) return this.#refuse(response, { status: 409, message: 'the session has a stream already' })
     const { keepAliveMs = KEEP_ALIVE_MS } = this.#parts
     const answer = new HttpAnswer(response, { mayStream: true, keepAliveMs })
@@ -172,25 +172,29 @@ export class McpHttp {
 
   #end(request: IncomingMessage, response: ServerResponse, { principal }: McpHttpCall): void {
     const id = request.headers[SESSION]
-    if (typeof id !== 'string' || !this.#sessions.end(id, principal)) return this.#noSession(response, null)
+    if (typeof id !== 'string' || !this.#sessions.end(id, principal)) return this.#noSession(response)
     response.writeHead(204).end()
   }
 
-  #noSession(response: ServerResponse, id: RequestId | null): void {
-    this.#refuse(response, { status: 404, code: -32_001, message: 'Session not found', id })
+  #noSession(response: ServerResponse, body: Message = {}): void {
+    this.#refuse(response, { status: 404, code: -32_001, message: 'Session not found', body })
   }
 
-  #full(response: ServerResponse, id: RequestId | null): void {
+  #full(response: ServerResponse, body: Message): void {
     const data = { ...createError('RESOURCE_EXHAUSTED', 'all sessions are taken; try again when one has ended') }
-    this.#refuse(response, { status: 503, message: 'Too many sessions', data, id })
+    this.#refuse(response, { status: 503, message: 'Too many sessions', data, body })
   }
 
-  #refuse(response: ServerResponse, { status, code = -32_000, message, data, id = null }: Refusal): void {
+  #refuse(response: ServerResponse, { status, code = -32_000, message, data, body = {}, id = idOf(body) }: Refusal): void {
     const fault: MessageFault = { code, message, id, ...(isRecord(data) ? { data } : {}) }
-    const body = Buffer.from(JSON.stringify(errorResponse(fault, this.#parts.newId())))
-    response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
+    const { params } = body
+    const named = isRecord(params) ? correlationIdOf(params['_meta']) : null
+    const answer = Buffer.from(JSON.stringify(errorResponse(fault, named ?? this.#parts.newId())))
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': answer.length }).end(answer)
   }
 }
+
+type Message = Readonly<Record<string, unknown>>
 
 interface Posted {
   readonly request: IncomingMessage
@@ -209,6 +213,9 @@ interface Refusal {
   readonly code?: number
   readonly message: string
   readonly data?: unknown
+  /** The message that is refused; it may name a correlation id. */
+  readonly body?: Message
+  /** Default: that of the message. */
   readonly id?: RequestId | null
 }
 
@@ -220,7 +227,7 @@ function parsed(body: Buffer): unknown {
   }
 }
 
-function idOf({ id }: Readonly<Record<string, unknown>>): RequestId | null {
+function idOf({ id }: Message): RequestId | null {
   return typeof id === 'string' || typeof id === 'number' ? id : null
 }
 

@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import { CLAIM } from '../../support/mcp.js'
 import { INITIALIZE, modern, scene, session } from '../../support/mcp-http-scene.js'
 
 interface Refusal {
@@ -32,6 +33,31 @@ test('a session refuses the id of a request that is under way, as stdio does, an
   slow.finish({ done: true })
   t.ok((await first).text.includes('done'))
   t.is((await post('POST', { ...SLOW, method: 'ping' }, mine)).status, 200)
+})
+
+test('what is refused before any server sees it names the correlation id of its request, too', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, slow, working } = here
+  const mine = { 'mcp-session-id': await session(here) }
+  const first = post('POST', SLOW, mine)
+  await working(1)
+  const params = { _meta: { correlationId: 'as named' } }
+  const traced = { jsonrpc: '2.0', id: 7, method: 'ping', params }
+  const [, headers] = modern(3, 'tools/list')
+  const claimed = { jsonrpc: '2.0', id: 3, method: 'tools/list', params: { _meta: { ...CLAIM, ...params._meta } } }
+  for (const [body, more] of [
+    [traced, mine],
+    [traced, { 'mcp-session-id': 'gone' }],
+    [claimed, { ...headers, 'mcp-method': 'tools/call' }],
+    [claimed, { ...headers, 'mcp-protocol-version': '2025-06-18' }]
+  ] as const) {
+    const { status, text } = await post('POST', body, more)
+    t.alike([status >= 400, (JSON.parse(text) as Refusal).error.data['correlationId']], [true, 'as named'], text)
+  }
+  const { text } = await post('POST', { ...traced, params: { _meta: { correlationId: 7 } } }, mine)
+  t.is(typeof (JSON.parse(text) as Refusal).error.data['correlationId'], 'string', 'else it has one of its own')
+  slow.finish({})
+  await first
 })
 
 test('a listen is refused where its stream is not accepted', async (t: Assert) => {
