@@ -3,7 +3,7 @@ import { NodeError } from './kit/errors.js'
 import type { CompileSchema } from './kit/sign.js'
 import { tierFromText } from './domain/routing/tier.js'
 import type { AgentSource, HostedAgent } from './ports/agent-runtime.js'
-import type { ImportedTools } from './ports/imported-tools.js'
+import type { ImportedServerInfo, ImportedTools } from './ports/imported-tools.js'
 import type { Problem } from './ports/node-api.js'
 import type { NodeStore } from './ports/storage.js'
 import { AgentFiles } from './adapters/agents/agent-source.js'
@@ -63,10 +63,28 @@ export function openAgents(
   const source = joinAgents([files, imported], (agents) => {
     taken = agents
   })
-  return { source, tools: imported, problems: () => [...imported.problems(), ...taken.map(takenProblem)] }
+  return { source, tools: withTaken(imported, () => taken), problems: () => [...imported.problems(), ...taken.map(takenProblem)] }
 }
 
 type ImportedLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
+
+/** Tools of a server whose agent is not in service since its id is taken are not offered, whatever the server itself says. */
+function withTaken(imported: ImportedServers, taken: () => readonly HostedAgent[]): ImportedTools {
+  const seen = (info: ImportedServerInfo): ImportedServerInfo => {
+    if (taken().every(({ definition }) => definition.id !== info.agent)) return info
+    const reason = `an agent ${info.agent} is on this node already`
+    return { ...info, tools: info.tools.map((tool) => (tool.offered ? { ...tool, offered: false, reason } : tool)) }
+  }
+  return {
+    list: () => imported.list().map(seen),
+    named: (text) => {
+      const info = imported.named(text)
+      return info === null ? null : seen(info)
+    },
+    refresh: async (server, accept) => (await imported.refresh(server, accept)).map(seen),
+    problems: () => imported.problems()
+  }
+}
 
 function takenProblem({ definition }: HostedAgent): Problem {
   const { id, source } = definition

@@ -14,6 +14,19 @@ const ECHO = {
   inputSchema: { type: 'object', required: ['text'], properties: { text: { type: 'string' } } }
 }
 
+/** An agent of that name beside the server. */
+const DEMO = [
+  '---',
+  'name: demo',
+  'description: another',
+  'a2a:',
+  '  version: 0.1.0',
+  '  capabilities: [{ id: demo.do, description: does, input: {}, output: {} }]',
+  '  runtime: { type: command, command: [cat] }',
+  '---',
+  ''
+].join('\n')
+
 interface Importing {
   readonly node: TestNode
   readonly home: string
@@ -146,6 +159,25 @@ test('tools are listed and called by their own names, through policy, with hints
   const denied = await node.cli(['tools', 'call', 'demo', 'echo', '{"text":"hi"}'])
   t.is(denied.code, 5)
   t.ok(/POLICY_DENIED/.test(denied.stderr), denied.stderr)
+})
+
+test('a server whose name an agent of the node has is a problem, and offers nothing until that agent goes', async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const { node, home, server } = await importing(mesh, [ECHO])
+  const isOffered = async (): Promise<boolean> => (await server()).tools.some(({ offered }) => offered)
+  const isTaken = async (): Promise<boolean> => (await problems(node)).some(({ code }) => code === 'AGENT_ID_TAKEN')
+  await untilTrue(isOffered, 'the tool is offered')
+  const file = path.join(home, 'agents', 'demo.md')
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  fs.writeFileSync(file, DEMO)
+  await untilTrue(isTaken, 'the name is taken')
+  t.alike(
+    (await server()).tools.map(({ name, offered, reason }) => [name, offered, reason]),
+    [['echo', false, 'an agent demo is on this node already']]
+  )
+  fs.rmSync(file)
+  await untilTrue(isOffered, 'the tool is offered again')
+  t.absent(await isTaken())
 })
 
 test('the program of a server never outlives its node, however the node ends; a server that fails is a problem with a next step', async (t: Assert) => {
