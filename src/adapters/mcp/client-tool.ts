@@ -97,6 +97,9 @@ function choose(
   const offered = server.tools.filter((tool) => tool.offered)
   const available = offered.map(({ name }) => name).slice(0, NAMED)
   const name = typeof args['tool'] === 'string' ? args['tool'] : null
+  const named = server.tools.find((one) => one.name === name || one.capability === name)
+  if (offered.length === 0 && named === undefined)
+    throw new ToolExecutionError('TOOL_NOT_FOUND', `${server.name} offers no tool now${whyNone(server)}`, { available })
   if (name === null) {
     const [only] = offered
     if (only !== undefined && offered.length === 1) return { server, tool: only }
@@ -104,11 +107,15 @@ function choose(
       available
     })
   }
-  const tool = offered.find((one) => one.name === name || one.capability === name)
-  if (tool !== undefined) return { server, tool }
-  throw new ToolExecutionError('TOOL_NOT_FOUND', `${server.name} has no tool "${shown(name)}"${hintOf(name, available)}`, {
-    available
-  })
+  if (named?.offered === true) return { server, tool: named }
+  const reason =
+    named === undefined ? `${server.name} has no tool "${shown(name)}"` : `${server.name} does not offer "${shown(name)}": ${named.reason}`
+  throw new ToolExecutionError('TOOL_NOT_FOUND', `${reason}${hintOf(name, available)}`, { available })
+}
+
+function whyNone({ state, lastError }: ImportedServerInfo): string {
+  if (state === 'ready') return ''
+  return lastError === null ? ` (${state})` : ` (${state}: ${shown(lastError, 1000)})`
 }
 
 function inputOf(

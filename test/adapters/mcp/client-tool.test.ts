@@ -81,6 +81,23 @@ test('an unknown tool is answered with those that there are', async (t: Assert) 
   t.is((await faultOf(run({ serverUrl: 'demo', tool: 'add', prompt: 'x' }))).code, 'TOOL_NOT_CHOSEN')
 })
 
+test('a tool that is not offered is answered with the reason, also that its server is not there', async (t: Assert) => {
+  const { parts } = await scene(t)
+  const [web, demo] = parts.servers()
+  if (web === undefined || demo === undefined) throw new Error('there are two servers')
+  const down = { ...web, state: 'failed' as const, tools: [], lastError: 'connect ECONNREFUSED' }
+  const partly = {
+    ...demo,
+    tools: demo.tools.map((tool) => (tool.name === 'add' ? { ...tool, offered: false, reason: 'not accepted yet' } : tool))
+  }
+  const tool = mcpClientTool({ ...parts, serverOf: (text) => (text === 'web' ? down : partly) })
+  const messageOf = async (args: object): Promise<string> => (await faultOf(tool.handler(args as Record<string, unknown>, CONTEXT))).message
+  const why = 'web offers no tool now (failed: connect ECONNREFUSED)'
+  t.is(await messageOf({ serverUrl: 'web', tool: 'echo' }), why)
+  t.is(await messageOf({ serverUrl: 'web', prompt: 'x' }), why)
+  t.is(await messageOf({ serverUrl: 'demo', tool: 'add' }), 'demo does not offer "add": not accepted yet; there is fail')
+})
+
 test('a tool that fails is a ToolExecutionError with its text and retryAfter', async (t: Assert) => {
   const { run } = await scene(t)
   const error = await faultOf(run({ serverUrl: 'demo', tool: 'fail' }))
