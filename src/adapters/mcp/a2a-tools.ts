@@ -1,3 +1,4 @@
+import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import type { Calls, NodeApi, SwarmResults } from '../../ports/node-api.js'
@@ -161,6 +162,8 @@ interface SwarmRun {
 
 async function runSwarm(args: Args, { parts, context }: SwarmRun): Promise<unknown> {
   const { wait, deadlineSeconds, items, strategy, ...rest } = args
+  if (items !== undefined && rest['input'] !== undefined)
+    throw new NodeError('INVALID_INPUT', 'input is that of everyone where there are no items: give each item its own, as an object')
   const named = Array.isArray(items) ? items.map((one: unknown, at) => itemOf(one, at)) : undefined
   const { id } = await parts.api.call('swarm.start', {
     ...rest,

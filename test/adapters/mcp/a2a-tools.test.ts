@@ -136,6 +136,16 @@ test('a2a_swarm gives every result once, and tells how far it is', async (t: Ass
   t.is(context.told.filter((line) => line.includes(': completed (')).length, 3)
 })
 
+test('a swarm of items is not begun with an input that no item would get', async (t: Assert) => {
+  const { owner, tool } = await scene(t)
+  const args = { goal: 'echo', capability: 'text.do', items: ['one'], input: { text: '{item}' } }
+  const refused = (await tool('a2a_swarm')
+    .handler(args, toolContext())
+    .catch((error: unknown) => error)) as { code?: string }
+  t.is(refused.code, 'INVALID_INPUT')
+  t.alike((await owner.api().call('swarm.list', {})).swarms, [])
+})
+
 test('a swarm that its client gives up is canceled', async (t: Assert) => {
   const { world, owner, tool } = await scene(t)
   const context = toolContext()
