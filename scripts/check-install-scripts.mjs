@@ -26,7 +26,9 @@ export function check(dir = '.') {
 
 function pinFaults(own, packages) {
   const wanted = Object.entries({ ...own.dependencies, ...own.devDependencies, ...own.overrides })
-  return wanted.flatMap(([name, version]) => {
+  return wanted.flatMap(([name, wish]) => {
+    // Another version of a package that is there under its own name: `npm:<name>@<version>`.
+    const version = wish.replace(/^npm:.+@/, '')
     if (!/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)) return [`package.json: ${name} is not pinned to one version (${version})`]
     const locked = packages[`node_modules/${name}`]?.version
     return locked === version ? [] : [`package-lock.json: ${name} is ${locked ?? 'missing'}, package.json says ${version}`]

@@ -60,6 +60,8 @@ test('what would run code at installation, or install something else tomorrow, i
     ['has a script postinstall', { 'node_modules/dep/package.json': { scripts: { postinstall: 'node x.js' } } }],
     ['package.json: has a script install', { 'package.json': { ...own, scripts: { install: 'node x.js' } } }],
     ['is not pinned to one version', { 'package.json': { dependencies: { dep: '^1.0.0' } } }],
+    ['is not pinned to one version', { 'package.json': { dependencies: { dep: 'npm:other@^1.0.0' } } }],
+    ['package.json says 1.0.1', { 'package.json': { dependencies: { dep: 'npm:@any/other@1.0.1' } } }],
     ['package.json says 1.0.1', { 'package.json': { dependencies: { dep: '1.0.1' } } }]
   ]
   for (const [expected, files] of table) {
