@@ -33,8 +33,13 @@ interface RouteShape {
   readonly maxBodyBytes?: number
 }
 
-/** One path, or with `prefix` every path that begins so; the longest prefix wins, a whole path before any. */
-export type RoutePlace = { readonly path: string; readonly prefix?: never } | { readonly prefix: string; readonly path?: never }
+/**
+ * One path; or with `prefix` every path that begins so, with `suffix` only those with one segment between the two. A whole path
+ * wins before any prefix, a prefix with a suffix before one without, then the longest.
+ */
+export type RoutePlace =
+  | { readonly path: string; readonly prefix?: never; readonly suffix?: never }
+  | { readonly prefix: string; readonly suffix?: string; readonly path?: never }
 
 /** Without a token. It shows nothing that a stranger must not know. */
 export type PublicRoute = RouteShape &
@@ -62,20 +67,28 @@ export const BODY_MAX = 1_048_576
 /** The routes of a listener, found by path. */
 export class RouteTable {
   readonly #exact = new Map<string, HttpRoute>()
-  readonly #prefixes: (readonly [string, HttpRoute])[] = []
+  readonly #prefixes: { readonly prefix: string; readonly suffix: string | undefined; readonly route: HttpRoute }[] = []
 
   constructor(routes: readonly HttpRoute[]) {
     for (const route of routes) {
       if (route.path !== undefined) this.#exact.set(route.path, route)
-      else this.#prefixes.push([route.prefix, route])
+      else this.#prefixes.push({ prefix: route.prefix, suffix: route.suffix, route })
     }
-    this.#prefixes.sort(([one], [other]) => other.length - one.length)
+    const isOpen = (suffix: string | undefined): number => (suffix === undefined ? 1 : 0)
+    this.#prefixes.sort((one, other) => isOpen(one.suffix) - isOpen(other.suffix) || other.prefix.length - one.prefix.length)
   }
 
   /** The route of a path; undefined for none. */
   find(path: string): HttpRoute | undefined {
-    return this.#exact.get(path) ?? this.#prefixes.find(([prefix]) => path.startsWith(prefix))?.[1]
+    return this.#exact.get(path) ?? this.#prefixes.find((place) => isAt(path, place))?.route
   }
+}
+
+function isAt(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string | undefined }): boolean {
+  if (!path.startsWith(prefix)) return false
+  if (suffix === undefined) return true
+  const end = path.length - suffix.length
+  return end > prefix.length && path.endsWith(suffix) && path.indexOf('/', prefix.length) >= end
 }
 
 /** `GET /health`: it is there. Tells nothing of the node. */

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
 import { HttpError } from '../../../src/adapters/http/http-error.js'
 import { startHttpListener } from '../../../src/adapters/http/listener.js'
-import { healthRoute, type HttpRoute, type TokenCall } from '../../../src/adapters/http/route.js'
+import { healthRoute, type HttpRoute, type RoutePlace, type TokenCall } from '../../../src/adapters/http/route.js'
 import { failsWith } from '../../support/fails.js'
 import {
   ask,
@@ -42,6 +42,35 @@ test('a port that is taken is PORT_IN_USE, a host that this machine lacks CONFIG
   const { port } = await listening(t, [])
   await failsWith(t, 'PORT_IN_USE', () => startHttpListener({ host: '127.0.0.1', port, hosts: [], origins: [] }))
   await failsWith(t, 'CONFIG_INVALID', () => startHttpListener({ host: '192.0.2.77', port: 0, hosts: [], origins: [] }))
+})
+
+test('of routes that fit, the whole path wins, then one segment between two parts, then the longest beginning', async (t: Assert) => {
+  const named = (name: string, place: RoutePlace): HttpRoute => ({
+    ...place,
+    methods: ['GET'],
+    isPublic: true,
+    handle: (_request, response) => void response.end(name)
+  })
+  const { port } = await listening(t, [
+    named('begins', { prefix: '/a/' }),
+    named('longer', { prefix: '/a/b/c' }),
+    named('between', { prefix: '/a/', suffix: '/c' }),
+    named('whole', { path: '/a/x/c' })
+  ])
+  const table = {
+    '/a/b/c': 'between',
+    '/a/b/cd': 'longer',
+    '/a/b%2F/c': 'between',
+    '/a/x/c': 'whole',
+    '/a//c': 'begins',
+    '/a/c': 'begins',
+    '/a/b/b/c': 'begins',
+    '/a/b/': 'begins'
+  }
+  for (const [path, name] of Object.entries(table)) {
+    const text = await ask(t, port, head(`GET ${path}`, { port, headers: ['Connection: close'] }))
+    t.ok(text.endsWith(name) || text.includes(`\r\n${name}\r\n`), `${path}: ${text.slice(text.indexOf('\r\n\r\n'))}`)
+  }
 })
 
 test('who has the token gets through to the route, as who it is', async (t: Assert) => {
