@@ -1,19 +1,22 @@
+import type { CardService } from './adapters/a2a/card-routes.js'
 import type { HttpRoute } from './adapters/http/route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY } from './adapters/a2a/gateway-route.js'
-import { A2AFault } from './adapters/a2a/fault.js'
 import { GatewayTasks } from './node/gateway.js'
 import type { NodeCore } from './node/node.js'
 import type { StartParts } from './open-home.js'
 
 /** The A2A gateway of a node that serves HTTP: its tasks go on where they were. @throws NodeError STORE_DAMAGED */
-export async function openGateway({ unwind, clock }: StartParts, node: NodeCore): Promise<readonly HttpRoute[]> {
+export async function openGateway(
+  { unwind, clock }: StartParts,
+  { node, cards }: { readonly node: NodeCore; readonly cards: Pick<CardService, 'extended'> }
+): Promise<readonly HttpRoute[]> {
   const gateway = new GatewayTasks(node)
   await gateway.start()
   unwind.add('A2A gateway', async () => gateway.stop())
   const route = new GatewayRoute({
     gateway,
     clock,
-    extendedCard: () => Promise.reject(new A2AFault('UNSUPPORTED_OPERATION', 'this node has no extended cards'))
+    extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
   const methods = ['GET', 'POST', 'DELETE'] as const
   return [

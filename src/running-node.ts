@@ -66,8 +66,10 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
   })
   parts.unwind.add('control API', () => server.close())
   if (served.http !== null) {
-    const { openGateway } = await import('./open-gateway.js')
-    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...(await openGateway(parts, node))] })
+    const [{ openCards }, { openGateway }] = await Promise.all([import('./open-cards.js'), import('./open-gateway.js')])
+    const cards = openCards(parts, { base: served.http.url, node, apiFor: (principal) => running.apiFor(principal) })
+    const gateway = await openGateway(parts, { node, cards })
+    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...cards.routes, ...gateway] })
   }
   void mesh.expelled.then((error) => running.expelled(error))
   return running

@@ -1,0 +1,164 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { asNodeError, NodeError } from '../../kit/errors.js'
+import type { Clock } from '../../kit/clock.js'
+import { shown } from '../../kit/text.js'
+import type { NodeApi, Principal } from '../../ports/node-api.js'
+import { answerDocument, answerFresh, prepare, type PreparedDocument } from './card-answer.js'
+import type { CardBook, CardEntry } from './card-book.js'
+import { pathIdFrom } from './card-interfaces.js'
+import type { CardSigner } from './card-signature.js'
+import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
+import { type CallerLimits, USAGE_MAX_TASKS, usageExtension } from './card-usage.js'
+import type { HybridCard } from './card-v03.js'
+import type { CardV1 } from './card-v1.js'
+
+/** Which form of a card a client reads: that of 1.0, or the one for all others. */
+export type CardForm = 'one' | 'hybrid'
+
+/** What the routes of cards are made of. */
+export interface CardRouteParts extends CardHost {
+  readonly book: CardBook
+  readonly signer: CardSigner
+  readonly clock: Clock
+  readonly version: string
+  apiFor(principal: Principal): NodeApi
+  /** What a caller may ask of this node now. */
+  limits(): CallerLimits
+}
+
+type PublicHandler = (request: IncomingMessage, response: ServerResponse, call: { readonly path: string }) => unknown
+type TokenHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  call: { readonly path: string; readonly principal: Principal }
+) => unknown
+
+type Place = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
+
+/** A place of the HTTP listener; with `suffix`: the paths with one segment between the two. */
+export type CardRoute = Place & { readonly methods: readonly string[] } & (
+    | { readonly isPublic: true; readonly handle: PublicHandler }
+    | { readonly isPublic?: false; readonly handle: TokenHandler }
+  )
+
+/** The cards of a node over HTTP. */
+export interface CardService {
+  readonly routes: readonly CardRoute[]
+  /**
+   * The card for callers that have shown who they are: the public one and what is counted now. `pathId` null: of the node.
+   * @throws NodeError AGENT_NOT_FOUND, FORBIDDEN
+   */
+  extended(pathId: string | null, asked: { readonly form: CardForm; readonly principal: Principal }): Promise<CardV1 | HybridCard>
+}
+
+const METHODS: readonly string[] = ['GET', 'HEAD']
+const NAMES = ['/.well-known/agent-card.json', '/.well-known/agent.json'] as const
+const STATUS: Readonly<Record<string, number>> = { AGENT_NOT_FOUND: 404, FORBIDDEN: 403, SANDBOX_VIOLATION: 403, NODE_NOT_RUNNING: 503 }
+/** Names of HTTP statuses in error bodies (google.rpc.Code). */
+const STATUS_NAMES: Readonly<Record<number, string>> = { 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 503: 'UNAVAILABLE' }
+
+/** The form that a value of the header `A2A-Version` asks for: clients before 1.0 send none. */
+export function cardForm(header: string | string[] | undefined): CardForm {
+  const major = /^\s*(\d{1,3})(?![\d])/.exec(typeof header === 'string' ? header : '')?.[1]
+  return major === undefined || Number(major) === 0 ? 'hybrid' : 'one'
+}
+
+/** Makes the routes: the well-known ones without a token, the extended card behind one. */
+export function createCardService(parts: CardRouteParts): CardService {
+  const keys = prepare(parts.signer.keySet(), parts.clock.now())
+  const extended: CardService['extended'] = (pathId, asked) => extendedCard(parts, { pathId, ...asked })
+  const publicCard =
+    (idOf: (path: string) => string | null | undefined): PublicHandler =>
+    (request, response, { path }) =>
+      guarded(response, async () => answerDocument(request, response, await preparedOf(parts.book, { pathId: idOf(path), request })))
+  const agentRoute = (prefix: string, suffix: string): CardRoute => {
+    const handle = publicCard((path) => idIn(path, { prefix, suffix }))
+    return { prefix, suffix, methods: METHODS, isPublic: true, handle }
+  }
+  const extendedPlace = { prefix: '/a2a/', suffix: '/card' }
+  const extendedAt =
+    (idOf: (path: string) => string | null | undefined): TokenHandler =>
+    (request, response, { path, principal }) =>
+      guarded(response, async () => {
+        const pathId = idOf(path)
+        if (pathId === undefined) throw unknownAgent('')
+        answerFresh(response, 200, await extended(pathId, { form: cardForm(request.headers['a2a-version']), principal }))
+      })
+  return {
+    extended,
+    routes: [
+      ...NAMES.map((path): CardRoute => ({ path, methods: METHODS, isPublic: true, handle: publicCard(() => null) })),
+      ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
+      {
+        path: '/.well-known/jwks.json',
+        methods: METHODS,
+        isPublic: true,
+        handle: (request, response) => answerDocument(request, response, keys)
+      },
+      { ...extendedPlace, methods: METHODS, handle: extendedAt((path) => idIn(path, extendedPlace)) },
+      // REST of 0.3 below the URL of the node: this is no agent called `v1`.
+      { path: '/a2a/v1/card', methods: METHODS, handle: extendedAt(() => null) }
+    ]
+  }
+}
+
+/** Undefined where the path does not say it well. */
+function idIn(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string }): string | undefined {
+  return pathIdFrom(path.slice(prefix.length, -suffix.length)) ?? undefined
+}
+
+async function preparedOf(
+  book: CardBook,
+  { pathId, request }: { readonly pathId: string | null | undefined; readonly request: IncomingMessage }
+): Promise<PreparedDocument> {
+  if (pathId === undefined) throw unknownAgent('')
+  return (await entryOf(book, pathId))[cardForm(request.headers['a2a-version'])]
+}
+
+async function entryOf(book: CardBook, pathId: string | null): Promise<CardEntry> {
+  if (!book.isOpen) await book.ready
+  const entry = book.find(pathId)
+  if (entry !== null) return entry
+  if (book.isOpen) throw unknownAgent(pathId ?? '')
+  throw new NodeError('NODE_NOT_RUNNING', 'the cards of this node are not there yet')
+}
+
+async function extendedCard(
+  { book, signer, apiFor, limits, ...host }: CardRouteParts,
+  { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
+): Promise<CardV1 | HybridCard> {
+  const { agent: known, original } = await entryOf(book, pathId)
+  const api = apiFor(principal)
+  const [tasks, agent] = await Promise.all([
+    api.call('tasks.list', { limit: USAGE_MAX_TASKS }),
+    known === null ? null : api.call('agents.show', { agent: `${known.id}@${known.node.id}` })
+  ])
+  const subject = agent === null ? await nodeOf(api, host) : agentSubject(agent, original, host)
+  const extensions = [...subject.extensions, usageExtension(tasks, { agent, limits: limits() })]
+  return signer.cards({ ...subject, extensions })[form]
+}
+
+/** The node as this caller sees it. */
+async function nodeOf(api: NodeApi, host: CardHost & { readonly version: string }): Promise<ReturnType<typeof nodeSubject>> {
+  const [info, { agents }] = await Promise.all([api.call('node.info', {}), api.call('agents.list', {})])
+  const details = await Promise.all(agents.map(({ id, node }) => api.call('agents.show', { agent: `${id}@${node.id}` })))
+  return nodeSubject(info, details, host)
+}
+
+/** Runs it; what it throws becomes an error in the form of the protocol (A2A 1.0, section 11.6). */
+async function guarded(response: ServerResponse, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
+  } catch (error) {
+    const { code, message } = asNodeError(error)
+    const status = STATUS[code]
+    // The listener knows what to do with what nobody foresaw.
+    if (status === undefined) throw error
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'a2a-protocol.org' }]
+    answerFresh(response, status, { error: { code: status, status: STATUS_NAMES[status], message, details } })
+  }
+}
+
+function unknownAgent(name: string): NodeError {
+  return new NodeError('AGENT_NOT_FOUND', name === '' ? 'no such agent' : `no agent "${shown(name)}" is served here`)
+}

@@ -1,0 +1,65 @@
+import type { CardSignature } from './card-signature.js'
+import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
+import { type CardV1, DEFAULT_MODES, SCHEME, toCardV1 } from './card-v1.js'
+
+/** The card of A2A 0.3 as this node makes it (specification 0.3.0, section 5.5). */
+export interface CardV03 {
+  readonly protocolVersion: string
+  readonly name: string
+  readonly description: string
+  readonly url: string
+  readonly preferredTransport: string
+  readonly additionalInterfaces: readonly { readonly url: string; readonly transport: string }[]
+  readonly version: string
+  readonly capabilities: {
+    readonly streaming: boolean
+    readonly pushNotifications: boolean
+    readonly stateTransitionHistory: boolean
+    readonly extensions: readonly CardExtension[]
+  }
+  readonly securitySchemes: Readonly<Record<string, { readonly type: 'http'; readonly scheme: string }>>
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[]
+  readonly defaultInputModes: readonly string[]
+  readonly defaultOutputModes: readonly string[]
+  readonly skills: readonly CardSkill[]
+  readonly supportsAuthenticatedExtendedCard: boolean
+  readonly signatures?: readonly CardSignature[]
+}
+
+/** One object that is a card of both versions: each reads the members it knows. */
+export type HybridCard = CardV03 & CardV1
+
+/** The card in the words of 0.3. */
+export function toCardV03({ name, description, version, interfaces, skills, pushNotifications, extensions }: CardSubject): CardV03 {
+  const spoken = interfaces
+    .filter(({ protocolVersion }) => protocolVersion === '0.3')
+    .map(({ url, protocolBinding }) => ({ url, transport: protocolBinding }))
+  return {
+    protocolVersion: '0.3.0',
+    name,
+    description,
+    url: spoken[0]?.url ?? '',
+    preferredTransport: spoken[0]?.transport ?? '',
+    additionalInterfaces: spoken,
+    version,
+    capabilities: { streaming: true, pushNotifications, stateTransitionHistory: false, extensions },
+    securitySchemes: { [SCHEME]: { type: 'http', scheme: 'bearer' } },
+    security: [{ [SCHEME]: [] }],
+    defaultInputModes: DEFAULT_MODES,
+    defaultOutputModes: DEFAULT_MODES,
+    skills,
+    supportsAuthenticatedExtendedCard: true
+  }
+}
+
+/** The card for clients that do not say which version they read. */
+export function toHybridCard(subject: CardSubject): HybridCard {
+  const [old, one] = [toCardV03(subject), toCardV1(subject)]
+  const scheme = { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } } as const
+  return {
+    ...old,
+    ...one,
+    capabilities: { ...old.capabilities, ...one.capabilities },
+    securitySchemes: { [SCHEME]: scheme }
+  }
+}

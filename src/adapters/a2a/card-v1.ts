@@ -1,0 +1,48 @@
+import type { CardInterface } from './card-interfaces.js'
+import type { CardSignature } from './card-signature.js'
+import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
+
+/** Media types that agents take where a skill names none: an input is an object, and text becomes one. */
+export const DEFAULT_MODES: readonly string[] = ['application/json', 'text/plain']
+/** Name of the one security scheme: a token of this node. */
+export const SCHEME = 'bearer'
+
+/** The card of A2A 1.0 as this node makes it (specification, section 4.4.1, in the JSON form of its a2a.proto). */
+export interface CardV1 {
+  readonly name: string
+  readonly description: string
+  readonly supportedInterfaces: readonly CardInterface[]
+  readonly version: string
+  readonly capabilities: {
+    readonly streaming: boolean
+    readonly pushNotifications: boolean
+    readonly extensions: readonly CardExtension[]
+    readonly extendedAgentCard: boolean
+  }
+  readonly securitySchemes: Readonly<Record<string, { readonly httpAuthSecurityScheme: { readonly scheme: string } }>>
+  /** `schemes` by name; no scopes are an empty StringList. */
+  readonly securityRequirements: readonly { readonly schemes: Readonly<Record<string, object>> }[]
+  readonly defaultInputModes: readonly string[]
+  readonly defaultOutputModes: readonly string[]
+  readonly skills: readonly CardSkill[]
+  readonly signatures?: readonly CardSignature[]
+}
+
+/**
+ * The card in the words of 1.0. What equals a default of the protocol is left out where it may be, as what is signed must
+ * have it (section 8.4.1).
+ */
+export function toCardV1({ name, description, version, interfaces, skills, pushNotifications, extensions }: CardSubject): CardV1 {
+  return {
+    name,
+    description,
+    supportedInterfaces: interfaces,
+    version,
+    capabilities: { streaming: true, pushNotifications, extensions, extendedAgentCard: true },
+    securitySchemes: { [SCHEME]: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    securityRequirements: [{ schemes: { [SCHEME]: {} } }],
+    defaultInputModes: DEFAULT_MODES,
+    defaultOutputModes: DEFAULT_MODES,
+    skills
+  }
+}

@@ -1,0 +1,44 @@
+import { asNodeError } from './kit/errors.js'
+import type { NodeApi, Principal } from './ports/node-api.js'
+import { CardBook } from './adapters/a2a/card-book.js'
+import { type CardService, createCardService } from './adapters/a2a/card-routes.js'
+import { CardSigner } from './adapters/a2a/card-signature.js'
+import { HTTP_LIMITS } from './adapters/http/listener.js'
+import type { NodeCore } from './node/node.js'
+import type { StartParts } from './open-home.js'
+import { VERSION } from './version.js'
+
+/** What the cards of a node need of it. */
+export interface CardsOpening {
+  /** URL of the HTTP listener. */
+  readonly base: string
+  readonly node: NodeCore
+  apiFor(principal: Principal): NodeApi
+}
+
+/** The A2A cards of a node, kept ready for as long as it runs. */
+export function openCards({ clock, telemetry, unwind }: StartParts, { base, node, apiFor }: CardsOpening): CardService {
+  const { log, membership, sign, settings } = node.parts
+  const host = { base, pushNotifications: false, version: VERSION, clock }
+  const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: `${base}/.well-known/jwks.json` })
+  const book = new CardBook({
+    ...host,
+    signer,
+    api: apiFor(everybody(membership.certificate().body.sandboxId ?? null)),
+    originals: {
+      find: (nodeId, agentId) => log.view().cards.get(nodeId)?.get(agentId) ?? null,
+      onChange: (listener) => log.onChange(listener)
+    },
+    onFault: (error) =>
+      telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
+  })
+  unwind.add('cards', () => Promise.resolve(book.close()))
+  // What bounds a caller today; both are of all callers together.
+  const limits = (): Record<string, number> => ({ maxConnections: HTTP_LIMITS.maxConnections, maxTasksInFlight: settings.maxInFlight })
+  return createCardService({ ...host, signer, book, apiFor, limits })
+}
+
+/** Who comes without a token: sees what the weakest member may see, and does nothing. */
+function everybody(sandboxId: string | null): Principal {
+  return { kind: 'token', name: 'everybody', tier: 3, sandboxId, scopes: ['read'] }
+}

@@ -1,0 +1,130 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk'
+import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
+import { DefaultAgentCardResolver as OldResolver } from 'a2a03/client'
+import type { JWK } from 'jose'
+import { isSealed } from '../../src/domain/membership/signing.js'
+import type { SignedCard } from '../../src/domain/membership/types.js'
+import { MESH_EXTENSION } from '../../src/adapters/a2a/card-subject.js'
+import { validateCard } from '../../src/adapters/a2a/card-validator.js'
+import { verify } from '../support/membership.js'
+import { testMesh, type TestNode, untilAgent, untilTrue } from '../support/nodes.js'
+
+function agentFile(version: string): string {
+  return `---
+name: shout
+description: Says it louder.
+a2a:
+  version: ${version}
+  capabilities:
+    - id: shout.up
+      name: Shout
+      input: { type: object, properties: { text: { type: string } }, required: [text] }
+  runtime: { type: command, command: [node, -e, "console.log(process.argv[1].toUpperCase())", "{input.text}"] }
+---
+`
+}
+
+function get(url: string, headers: Record<string, string> = {}): Promise<Response> {
+  return fetch(url, { headers: { connection: 'close', ...headers } })
+}
+
+async function keysOf(url: string): Promise<readonly JWK[]> {
+  return ((await (await get(`${url}/.well-known/jwks.json`)).json()) as { keys: JWK[] }).keys
+}
+
+/** The SDK prints every signature that does not fit, and one is enough. */
+function quietly(t: Assert): void {
+  const { debug } = console
+  t.teardown(() => {
+    console.debug = debug
+  })
+  console.debug = (): void => {}
+}
+
+test('start --http 0 serves cards that the resolvers and the signature check of the SDKs take, and one for each agent', async (t: Assert) => {
+  quietly(t)
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a', { args: ['--http', '0'] })
+  const url = a.info.http ?? ''
+  await untilAgent(a, 'text@a')
+  const [key] = (await keysOf(url)) as [JWK]
+  const check = verifyAgentCardSignature((kid, jku) =>
+    kid === key.kid && jku === `${url}/.well-known/jwks.json` ? Promise.resolve(key) : Promise.reject(new Error('another key'))
+  )
+  for (const [base, name] of [
+    [`${url}/`, 'a'],
+    [`${url}/agents/text/`, 'text']
+  ] as const) {
+    const card: AgentCard = await new DefaultAgentCardResolver().resolve(base)
+    await check(card)
+    t.is(card.name, name)
+    const old = await new OldResolver().resolve(base)
+    t.alike([old.name, old.protocolVersion], [name, '0.3.0'])
+    await check(old as unknown as AgentCard)
+    t.alike(validateCard(old), { valid: true, errors: [], versions: ['1.0', '0.3'] })
+  }
+  const ids = (await new DefaultAgentCardResolver().resolve(`${url}/`)).skills.map(({ id }) => id)
+  t.ok(ids.includes('text/text.stats') && ids.includes('host/host.report'), ids.join())
+  t.absent(ids.some((id) => id.startsWith('operator')))
+  const missing = await get(`${url}/agents/nobody/.well-known/agent-card.json`)
+  t.alike([missing.status, missing.headers.get('content-type')], [404, 'application/json'])
+})
+
+test('a changed agent file is another card with another tag; one that is broken leaves the card that was', async (t: Assert) => {
+  quietly(t)
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a', { args: ['--http', '0'] })
+  const place = `${a.info.http}/agents/shout/.well-known/agent-card.json`
+  const file = path.join(a.home, 'agents', 'shout.md')
+  t.is((await get(place)).status, 404)
+  await fs.writeFile(file, agentFile('1.0.0'))
+  await untilTrue(async () => (await get(place)).status === 200, 'the card is there')
+  const etag = (await get(place)).headers.get('etag') ?? ''
+  t.is((await get(place, { 'if-none-match': etag })).status, 304)
+  await fs.writeFile(file, agentFile('2.0.0'))
+  await untilTrue(async () => (await get(place, { 'if-none-match': etag })).status === 200, 'the card is another one')
+  const changed = await get(place)
+  t.not(changed.headers.get('etag'), etag)
+  t.is(((await changed.json()) as AgentCard).version, '2.0.0')
+  await fs.writeFile(file, '---\nname: shout\na2a: [\n---\n')
+  await untilTrue(async () => (await a.api.call('node.status', {})).agents.faults.length > 0, 'the fault is known')
+  t.is(((await (await get(place)).json()) as AgentCard).version, '2.0.0')
+  await fs.rm(file)
+  await untilTrue(async () => (await get(place)).status === 404, 'the card is gone')
+  t.absent(
+    ((await (await get(`${a.info.http}/.well-known/agent-card.json`)).json()) as AgentCard).skills.some(({ id }) => id.startsWith('shout/'))
+  )
+})
+
+test('agents of other nodes have cards here, signed by this node, with the one that their own node signed inside', async (t: Assert) => {
+  quietly(t)
+  const mesh = await testMesh(t)
+  const [a, b] = (await mesh.meshWith({ args: ['--http', '0'] }, 'a', 'b')) as [TestNode, TestNode]
+  await untilAgent(a, 'text@b')
+  const base = `${a.info.http}/agents/text@b/`
+  const paramsOf = ({ capabilities }: AgentCard): Record<string, unknown> =>
+    capabilities?.extensions.find(({ uri }) => uri === MESH_EXTENSION)?.params ?? {}
+  const read = (): Promise<AgentCard> => new DefaultAgentCardResolver().resolve(base)
+  await untilTrue(async () => {
+    const answer = await get(`${base}.well-known/agent-card.json`)
+    return answer.ok && paramsOf((await answer.json()) as AgentCard)['original'] !== undefined
+  }, 'the card of the other node is in the log')
+  const card = await read()
+  t.is(card.supportedInterfaces[0]?.url, `${a.info.http}/agents/text@b`)
+  const [key] = (await keysOf(a.info.http ?? '')) as [JWK]
+  t.is(key.kid, a.info.node.id)
+  await verifyAgentCardSignature(() => Promise.resolve(key))(card)
+  const original = paramsOf(card)['original'] as SignedCard
+  t.alike([original.by, original.body.id, paramsOf(card)['nodeId']], [b.info.node.id, 'text', b.info.node.id])
+  t.ok(isSealed('card', original, verify))
+  const { skills } = await new DefaultAgentCardResolver().resolve(`${a.info.http}/`)
+  t.ok(['text/text.stats', 'text@b/text.stats'].every((id) => skills.some((skill) => skill.id === id)))
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
+  const extended = await get(`${a.info.http}/a2a/text@b/card`, { authorization: `Bearer ${token}`, 'a2a-version': '1.0' })
+  t.is(extended.status, 200)
+  t.alike(validateCard(await extended.json()).errors, [])
+  t.is((await get(`${a.info.http}/a2a/text@b/card`)).status, 401)
+})
