@@ -2,12 +2,18 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk'
-import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
-import { DefaultAgentCardResolver as OldResolver } from 'a2a03/client'
+import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory, RestTransportFactory } from '@a2a-js/sdk/client'
+import {
+  ClientFactory as OldClientFactory,
+  DefaultAgentCardResolver as OldResolver,
+  JsonRpcTransportFactory as OldJsonRpcFactory,
+  RestTransportFactory as OldRestFactory
+} from 'a2a03/client'
 import type { JWK } from 'jose'
 import { isSealed } from '../../src/domain/membership/signing.js'
 import type { SignedCard } from '../../src/domain/membership/types.js'
 import { MESH_EXTENSION } from '../../src/adapters/a2a/card-subject.js'
+import { USAGE_EXTENSION } from '../../src/adapters/a2a/card-usage.js'
 import { validateCard } from '../../src/adapters/a2a/card-validator.js'
 import { verify } from '../support/membership.js'
 import { testMesh, type TestNode, untilAgent, untilTrue } from '../support/nodes.js'
@@ -71,6 +77,39 @@ test('start --http 0 serves cards that the resolvers and the signature check of 
   t.absent(ids.some((id) => id.startsWith('operator')))
   const missing = await get(`${url}/agents/nobody/.well-known/agent-card.json`)
   t.alike([missing.status, missing.headers.get('content-type')], [404, 'application/json'])
+})
+
+test('clients of both SDKs get the extended card by their own methods, over JSON-RPC and REST, and check its signature', async (t: Assert) => {
+  quietly(t)
+  const mesh = await testMesh(t)
+  const a = await mesh.start('a', { args: ['--http', '0'] })
+  await untilAgent(a, 'text@a')
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
+  const [key] = (await keysOf(a.info.http ?? '')) as [JWK]
+  const check = verifyAgentCardSignature(() => Promise.resolve(key))
+  const fetchImpl: typeof fetch = (input, init = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${token}`)
+    return fetch(input, { ...init, headers })
+  }
+  for (const base of [`${a.info.http}/`, `${a.info.http}/agents/text/`]) {
+    for (const transport of [new JsonRpcTransportFactory({ fetchImpl }), new RestTransportFactory({ fetchImpl })]) {
+      const client = await new ClientFactory({ transports: [transport] }).createFromUrl(base)
+      const { capabilities } = await client.getAgentCard(undefined, check)
+      t.ok(
+        capabilities?.extensions.some(({ uri }) => uri === USAGE_EXTENSION),
+        `1.0 ${transport.protocolName} ${base}`
+      )
+    }
+    for (const transport of [new OldJsonRpcFactory({ fetchImpl }), new OldRestFactory({ fetchImpl })]) {
+      const client = await new OldClientFactory({ transports: [transport] }).createFromUrl(base)
+      const { capabilities } = await client.getAgentCard()
+      t.ok(
+        capabilities.extensions?.some(({ uri }) => uri === USAGE_EXTENSION),
+        `0.3 ${transport.protocolName} ${base}`
+      )
+    }
+  }
 })
 
 test('a changed agent file is another card with another tag; one that is broken leaves the card that was', async (t: Assert) => {
