@@ -3,11 +3,12 @@ import type { Clock } from '../../kit/clock.js'
 import { isRecord } from '../../kit/json.js'
 import type { Gateway } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
+import { pathIdFrom } from './card-interfaces.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
 import { callRpc, parsedBody, rpcJson } from './json-rpc.js'
 import type { Caller, Given } from './operations.js'
-import { decoded, isOldPath, restCall } from './rest.js'
+import { isOldPath, restCall } from './rest.js'
 
 /** Largest body of a request, in bytes: a file of about 7 MiB travels as base64. */
 export const MAX_GATEWAY_BODY = 10_485_760
@@ -97,7 +98,7 @@ export class GatewayRoute {
 export function agentPath(path: string, prefix: string): { readonly agent: string; readonly path: string } | null {
   const rest = path.slice(prefix.length)
   const at = rest.indexOf('/')
-  const agent = decoded(at === -1 ? rest : rest.slice(0, at))
+  const agent = pathIdFrom(at === -1 ? rest : rest.slice(0, at)) ?? ''
   return agent === '' || agent.length > 256 ? null : { agent, path: at === -1 ? '' : rest.slice(at) }
 }
 

@@ -2,6 +2,7 @@ import { cursorText, readCursor } from '../../domain/gateway/task-order.js'
 import { ENDED_STATES, type GatewayState } from '../../domain/gateway/task.js'
 import type { Gateway, GatewayReply } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
+import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault, faultOf } from './fault.js'
 import { historyLength, invalid, readList, recordOf, textOf } from './read-params.js'
 import type { Wire } from './wire.js'
@@ -93,7 +94,7 @@ type Sent = Pick<Parameters<Gateway['send']>[1], 'message' | 'skill' | 'wait' | 
 async function begin({ gateway, by, agent, signal }: Caller, sent: Sent): Promise<GatewayReply> {
   // At the node's own URL a skill may be that of one agent: `agent/skill`, as its card lists them.
   const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(sent.skill ?? '') ?? null) : null
-  const to = named === null ? { agent, skill: sent.skill } : { agent: named[1] ?? null, skill: named[2] ?? null }
+  const to = named === null ? { agent, skill: sent.skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
   try {
     return await gateway.send(by, { ...sent, ...to, signal })
   } catch (error) {

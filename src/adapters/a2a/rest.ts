@@ -1,3 +1,4 @@
+import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault } from './fault.js'
 import { type Operation, REST } from './operations.js'
 
@@ -34,7 +35,7 @@ export function restCall(method: string, path: string, query: string): RestCall 
   if (route === 'GET /tasks') return call(operations.list, paramsOf(query))
   if (route === 'GET /extendedAgentCard' || route === 'GET /card') return call(operations.card)
   const [, name = '', verb = ''] = /^\/tasks\/([^/:]+)(.*)$/.exec(rest) ?? []
-  const id = decoded(name)
+  const id = pathIdFrom(name) ?? ''
   if (id === '') throw nothingThere()
   if (verb === '' && method === 'GET') return call(operations.get, { ...paramsOf(query), id })
   if ((verb === ':cancel' || verb === '/cancel') && method === 'POST') return call(operations.cancel, { id })
@@ -59,13 +60,4 @@ function paramsOf(query: string): Record<string, unknown> {
 /** What is no number is refused where it is read. */
 function numberOf(text: string): number | string {
   return /^\d{1,9}$/.test(text) ? Number(text) : text
-}
-
-/** A part of a path; '' for one that is not well-formed. */
-export function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return ''
-  }
 }

@@ -1,0 +1,132 @@
+import { Role, TaskState, type SendMessageRequest, type Task } from '@a2a-js/sdk'
+import {
+  type Client,
+  ClientFactory,
+  ClientFactoryOptions,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory
+} from '@a2a-js/sdk/client'
+import type { Message as OldMessage, Task as OldTask } from 'a2a03'
+import * as old from 'a2a03/client'
+import test, { type Assert } from 'brittle'
+import { type GatewayNode, gatewayNode } from '../support/a2a.js'
+import { testMesh, untilAgent } from '../support/nodes.js'
+
+/** What fetch of a client sends, with the token. */
+function withToken(token: string): typeof fetch {
+  return (input, init = {}) => {
+    const headers = new Headers(init.headers)
+    headers.set('authorization', `Bearer ${token}`)
+    return fetch(input, { ...init, headers })
+  }
+}
+
+let said = 0
+function request(text: string, taskId = ''): SendMessageRequest {
+  const part = { content: { $case: 'text' as const, value: text }, metadata: undefined, filename: '', mediaType: '' }
+  return {
+    tenant: '',
+    message: {
+      messageId: `c${++said}`,
+      contextId: '',
+      taskId,
+      role: Role.ROLE_USER,
+      parts: [part],
+      metadata: undefined,
+      extensions: [],
+      referenceTaskIds: []
+    },
+    configuration: undefined,
+    metadata: undefined
+  }
+}
+
+function oldRequest(text: string, taskId?: string): { message: OldMessage } {
+  const more = taskId === undefined ? {} : { taskId }
+  return { message: { kind: 'message', messageId: `c${++said}`, role: 'user', parts: [{ kind: 'text', text }], ...more } }
+}
+
+/** The client of 1.0 for an agent, as its card says, by one of the transports alone. */
+async function clientOf({ url, token }: GatewayNode, agent: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promise<Client> {
+  const fetchImpl = withToken(token)
+  const transports = [transport === 'JSONRPC' ? new JsonRpcTransportFactory({ fetchImpl }) : new RestTransportFactory({ fetchImpl })]
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports, preferredTransports: [transport] })
+  )
+  const card = await new DefaultAgentCardResolver({ fetchImpl }).resolve(`${url}/agents/${agent}/`, '.well-known/agent-card.json')
+  return await factory.createFromAgentCard(card)
+}
+
+async function oldClientOf({ url, token }: GatewayNode, agent: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promise<old.Client> {
+  const fetchImpl = withToken(token)
+  const transports = [new old.JsonRpcTransportFactory({ fetchImpl }), new old.RestTransportFactory({ fetchImpl })]
+  const factory = new old.ClientFactory(old.ClientFactoryOptions.createFrom(old.ClientFactoryOptions.default, { transports }))
+  const card = await new old.DefaultAgentCardResolver({ fetchImpl }).resolve(`${url}/agents/${agent}/`, '.well-known/agent-card.json')
+  return await factory.createFromAgentCard({ ...card, preferredTransport: transport })
+}
+
+async function useOne(t: Assert, client: Client): Promise<void> {
+  t.is(client.protocolVersion, '1.0')
+  const done = (await client.sendMessage(request('hello'))) as Task
+  t.is(done.status?.state, TaskState.TASK_STATE_COMPLETED)
+  t.alike(done.artifacts[0]?.parts[0]?.content, { $case: 'text', value: 'you said hello' })
+  const kinds: string[] = []
+  for await (const { payload } of client.sendMessageStream(request('{"chunks":["a","b"]}'))) kinds.push(payload?.$case ?? '')
+  t.is(kinds[0], 'task')
+  t.is(kinds.filter((kind) => kind === 'artifactUpdate').length, 2)
+  const asked = (await client.sendMessage(request('{"ask":"Which?"}'))) as Task
+  t.is(asked.status?.state, TaskState.TASK_STATE_INPUT_REQUIRED)
+  const answered = (await client.sendMessage(request('this', asked.id))) as Task
+  t.alike([answered.id, answered.status?.state], [asked.id, TaskState.TASK_STATE_COMPLETED])
+  t.is((await client.getTask({ tenant: '', id: done.id, historyLength: 0 })).history.length, 0)
+  const listing = { tenant: '', contextId: done.contextId, status: 0, pageToken: '', pageSize: 10, statusTimestampAfter: undefined }
+  t.is((await client.listTasks(listing)).totalSize, 1)
+  await rejects(t, client.cancelTask({ tenant: '', id: done.id, metadata: undefined }), 'TaskNotCancelableError')
+  await rejects(t, client.getTask({ tenant: '', id: 'task_none' }), 'TaskNotFoundError')
+  const card = await client.getAgentCard()
+  t.ok(card.skills.some(({ id }) => id === 'talk.say'))
+}
+
+async function useOld(t: Assert, client: old.Client): Promise<void> {
+  const done = (await client.sendMessage(oldRequest('hello'))) as OldTask
+  t.alike([done.status.state, done.artifacts?.[0]?.parts[0]], ['completed', { kind: 'text', text: 'you said hello' }])
+  const kinds: string[] = []
+  for await (const { kind } of client.sendMessageStream(oldRequest('{"chunks":["a","b"]}'))) kinds.push(kind)
+  t.is(kinds[0], 'task')
+  t.is(kinds.filter((kind) => kind === 'artifact-update').length, 2)
+  const asked = (await client.sendMessage(oldRequest('{"ask":"Which?"}'))) as OldTask
+  t.is(asked.status.state, 'input-required')
+  const answered = (await client.sendMessage(oldRequest('this', asked.id))) as OldTask
+  t.alike([answered.id, answered.status.state], [asked.id, 'completed'])
+  t.is((await client.getTask({ id: done.id })).id, done.id)
+  await rejects(t, client.cancelTask({ id: done.id }), 'TaskNotCancelableError')
+  await rejects(t, client.getTask({ id: 'task_none' }), 'TaskNotFoundError')
+}
+
+async function rejects(t: Assert, call: Promise<unknown>, name: string): Promise<void> {
+  await call.then(
+    () => t.fail(`no ${name}`),
+    (error: Error) => t.is(error.name === 'Error' ? error.constructor.name : error.name, name)
+  )
+}
+
+test('the official clients of both versions use an agent, by JSON-RPC and by REST', async (t) => {
+  const node = await gatewayNode(await testMesh(t), 'a')
+  for (const transport of ['JSONRPC', 'HTTP+JSON'] as const) {
+    await useOne(t, await clientOf(node, 'talk', transport))
+    await useOld(t, await oldClientOf(node, 'talk', transport))
+  }
+})
+
+test('the official clients of both versions use an agent that is a hop away', async (t) => {
+  const mesh = await testMesh(t)
+  const far = await gatewayNode(mesh, 'far')
+  const { code } = await far.node.api.call('invite.create', {})
+  const near = await mesh.start('near', { join: code, args: ['--http', '0'] })
+  await untilAgent(near, 'talk@far')
+  const { token } = await near.json<{ token: string }>(['a2a', 'token', 'create'])
+  const here: GatewayNode = { node: near, url: near.info.http ?? '', token, dir: far.dir }
+  await useOne(t, await clientOf(here, 'talk@far', 'JSONRPC'))
+  await useOld(t, await oldClientOf(here, 'talk@far', 'JSONRPC'))
+})
