@@ -21,6 +21,7 @@ const PARTS = [
   'rules',
   'ledger',
   'mcp',
+  'gateway',
   'lost',
   'link',
   'idle'

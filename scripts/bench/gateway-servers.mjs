@@ -28,7 +28,7 @@ async function bare() {
     answer(response, { jsonrpc: '2.0', id, result: { message: ANSWER } })
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { port: server.address().port, token: 'none' }
+  return { port: server.address().port, token: 'none', isBare: true }
 }
 
 /** The same agent twice: what only reads is answered by a message, the other by a task. */
@@ -45,6 +45,8 @@ async function ours() {
   const run = () => ({ text: 'pong' })
   await node.attach({ id: 'reader', concurrency: 64, capabilities: [capability('reader.ping', 'none')], run })
   await node.attach({ id: 'worker', concurrency: 64, capabilities: [capability('worker.ping', 'exec')], run })
+  const sleep = (_task, { signal }) => new Promise((resolve) => signal.addEventListener('abort', resolve))
+  await node.attach({ id: 'sleeper', concurrency: 2000, capabilities: [capability('sleeper.ping', 'exec')], run: sleep })
   const operator = { kind: 'operator', name: 'operator', tier: 0, sandboxId: null, scopes: ['read', 'send', 'admin'] }
   const { token } = await node.apiFor(operator).call('token.create', {})
   return { port: Number(new URL(node.info.http).port), token }
@@ -65,13 +67,31 @@ async function sdk() {
   })
   const part = { content: { $case: 'text', value: 'pong' }, metadata: undefined, filename: '', mediaType: '' }
   const executor = {
-    async execute({ taskId, contextId, userMessage }, bus) {
+    async execute({ taskId, contextId, request: { message: userMessage } }, bus) {
       const status = (state) => ({ state, message: undefined, timestamp: new Date().toISOString() })
       if (userMessage.metadata?.task !== true) {
-        bus.publish(AgentEvent.message({ messageId: 'msg_1', contextId, taskId: '', role: Role.ROLE_AGENT, parts: [part], metadata: undefined, extensions: [], referenceTaskIds: [] }))
+        bus.publish(
+          AgentEvent.message({
+            messageId: 'msg_1',
+            contextId,
+            taskId: '',
+            role: Role.ROLE_AGENT,
+            parts: [part],
+            metadata: undefined,
+            extensions: [],
+            referenceTaskIds: []
+          })
+        )
         return bus.finished()
       }
-      const task = { id: taskId, contextId, status: status(TaskState.TASK_STATE_SUBMITTED), artifacts: [], history: [userMessage], metadata: undefined }
+      const task = {
+        id: taskId,
+        contextId,
+        status: status(TaskState.TASK_STATE_SUBMITTED),
+        artifacts: [],
+        history: [userMessage],
+        metadata: undefined
+      }
       bus.publish(AgentEvent.task(task))
       bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_WORKING), metadata: undefined }))
       const artifact = { artifactId: 'result', name: 'result', description: '', parts: [part], metadata: undefined, extensions: [] }
@@ -81,8 +101,10 @@ async function sdk() {
     },
     cancelTask: async () => {}
   }
-  const handler = new JsonRpcTransportHandler(new DefaultRequestHandler(card, new InMemoryTaskStore(), executor))
+  const requests = new DefaultRequestHandler(card, new InMemoryTaskStore(), executor)
+  const handler = new JsonRpcTransportHandler(requests)
   const server = http.createServer(async (request, response) => {
+    if (request.method === 'GET') return answer(response, AgentCard.toJSON(await requests.getAgentCard()))
     answer(response, await handler.handle(await bodyOf(request), new ServerCallContext({ requestedVersion: '1.0' })))
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))

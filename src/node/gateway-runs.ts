@@ -65,7 +65,8 @@ export class GatewayRuns {
       const said = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
       return await this.ask(task, said?.parts ?? [])
     }
-    this.#open.set(taskId, { id: task.id, seen: this.#node.tasks.events(taskId).at(-1)?.generation ?? 0 })
+    // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
+    this.#open.set(taskId, { id: task.id, seen: 0 })
     this.look(live)
   }
 
