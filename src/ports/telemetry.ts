@@ -1,3 +1,5 @@
+import type { Measured, METRICS } from '../kit/prometheus.js'
+
 /** Levels of log lines. */
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
@@ -13,29 +15,7 @@ export interface Telemetry {
 }
 
 /** The metrics there are; each is counted where the thing happens. */
-export type MetricName =
-  | 'messages_sent'
-  | 'messages_received'
-  | 'messages_refused'
-  | 'messages_delivered'
-  | 'messages_passed_on'
-  | 'approvals'
-  | 'routing_ms'
-  | 'routing_decisions'
-  | 'routing_decision_ms'
-  | 'tasks_started'
-  | 'tasks_completed'
-  | 'tasks_failed'
-  | 'task_ms'
-  | 'links_opened'
-  | 'links_closed'
-  | 'strangers_cut'
-  | 'frames_malformed'
-  | 'log_entries_submitted'
-  | 'errors'
+export type MetricName = keyof typeof METRICS
 
 /** All counts at one moment. */
-export interface MetricsSnapshot {
-  readonly counters: readonly { readonly name: string; readonly label: string | null; readonly value: number }[]
-  readonly timings: readonly { readonly name: string; readonly count: number; readonly sumMs: number; readonly maxMs: number }[]
-}
+export type MetricsSnapshot = Measured

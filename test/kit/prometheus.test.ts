@@ -1,9 +1,9 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { prometheusLines } from '../../../src/cli/commands/metrics.js'
-import type { MetricsSnapshot } from '../../../src/ports/telemetry.js'
-import { holds } from '../../support/holds.js'
-import { parsePrometheus } from '../../support/prometheus.js'
+import { prometheusLines } from '../../src/kit/prometheus.js'
+import type { MetricsSnapshot } from '../../src/ports/telemetry.js'
+import { holds } from '../support/holds.js'
+import { parsePrometheus } from '../support/prometheus.js'
 
 test('counters and times are told with HELP and TYPE', (t: Assert) => {
   const lines = prometheusLines({
