@@ -12,7 +12,7 @@ export const ROOMS = {
   ports: { rooms: ['kit', 'domain'], npm: [], node: false, pure: true, typesOnly: true },
   node: { rooms: ['kit', 'domain', 'ports'], npm: [], node: false, pure: true },
   'adapters/*': { rooms: ['kit', 'domain', 'ports'], npm: '*', node: true }, // and its own folder, never a sibling
-  config: { rooms: ['kit'], npm: ['zod', 'yaml'], node: true },
+  config: { rooms: ['kit'], npm: ['zod', 'yaml', 're2js'], node: true },
   cli: {
     rooms: ['kit', 'ports', 'config', 'adapters/control'],
     types: ['domain'],

@@ -1,30 +1,46 @@
 import type { CardService } from './adapters/a2a/card-routes.js'
-import type { HttpRoute } from './adapters/http/route.js'
+import type { HttpRoute, TokenCall } from './adapters/http/route.js'
+import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY } from './adapters/a2a/gateway-route.js'
+import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
+import { CallLimit } from './adapters/a2a/rate-limit.js'
+import { metricsRoute } from './adapters/http/metrics-route.js'
 import { GatewayTasks } from './node/gateway.js'
 import type { NodeCore } from './node/node.js'
+import type { Gateway } from './ports/gateway.js'
+import type { NodeApi, Principal } from './ports/node-api.js'
 import type { StartParts } from './open-home.js'
 
+/** What the gateway of a node needs of it. */
+export interface GatewayOpening {
+  readonly node: NodeCore
+  readonly cards: Pick<CardService, 'extended'>
+  apiFor(principal: Principal): NodeApi
+}
+
 /** The A2A gateway of a node that serves HTTP: its tasks go on where they were. @throws NodeError STORE_DAMAGED */
-export async function openGateway(
-  { unwind, clock }: StartParts,
-  { node, cards }: { readonly node: NodeCore; readonly cards: Pick<CardService, 'extended'> }
-): Promise<readonly HttpRoute[]> {
-  const gateway = new GatewayTasks(node)
+export async function openGateway(parts: StartParts, opening: GatewayOpening): Promise<readonly HttpRoute[]> {
+  const { unwind, clock, options } = parts
+  const { cards } = opening
+  const gateway = new GatewayTasks(opening.node)
   await gateway.start()
   unwind.add('A2A gateway', async () => gateway.stop())
+  const guardrails = new Guardrails(options.config.a2a.guardrails)
   const route = new GatewayRoute({
-    gateway,
+    gateway: guardedGateway(gateway, guardrails),
     clock,
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
+  const facade = openFacade(parts, { ...opening, gateway, guardrails })
   const methods = ['GET', 'POST', 'DELETE'] as const
   return [
+    ...facade.routes,
     {
       prefix: '/agents/',
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
       handle: (request, response, call) =>
+        facade.handle(request, response, call) ??
         route.handle({ request, response }, call, agentPath(call.path, '/agents/') ?? { agent: null, path: '/nothing' })
     },
     {
@@ -38,6 +54,42 @@ export async function openGateway(
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
       handle: (request, response, call) => route.handle({ request, response }, call, { agent: null, path: call.path.slice('/a2a'.length) })
-    }
+    },
+    metricsRoute(opening)
   ]
+}
+
+interface Facade {
+  /** Null for a path that is not the facade's. */
+  handle(...[request, response, call]: Parameters<Extract<HttpRoute, { isPublic?: false }>['handle']>): Promise<void> | null
+  /** Places that are the facade's alone. */
+  readonly routes: readonly HttpRoute[]
+}
+
+function openFacade(
+  { clock, options, telemetry }: StartParts,
+  { node, apiFor, gateway, guardrails }: Omit<GatewayOpening, 'cards'> & { readonly gateway: Gateway; readonly guardrails: Guardrails }
+): Facade {
+  const route = new FacadeRoute({
+    gateway,
+    guardrails,
+    clock,
+    ids: node.parts.ids,
+    limit: new CallLimit(options.config.a2a.rateLimit, clock),
+    apiFor,
+    onUnexpected: ({ message }) => telemetry.log('error', 'a request to an agent over HTTP failed', { reason: message })
+  })
+  const handle: Facade['handle'] = (request, response, call: TokenCall) => {
+    const asked = facadeCall(request.method ?? '', call.path)
+    return asked === null ? null : route.handle({ request, response }, call, asked)
+  }
+  const shape = { methods: ['GET', 'POST'], maxBodyBytes: MAX_GATEWAY_BODY, handle }
+  return {
+    handle,
+    routes: [
+      { path: '/agents', ...shape },
+      { path: '/v1/agents', ...shape },
+      { prefix: '/v1/agents/', ...shape }
+    ]
+  }
 }

@@ -67,8 +67,9 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
   parts.unwind.add('control API', () => server.close())
   if (served.http !== null) {
     const [{ openCards }, { openGateway }] = await Promise.all([import('./open-cards.js'), import('./open-gateway.js')])
-    const cards = openCards(parts, { base: served.http.url, node, apiFor: (principal) => running.apiFor(principal) })
-    const gateway = await openGateway(parts, { node, cards })
+    const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
+    const cards = openCards(parts, { base: served.http.url, node, apiFor })
+    const gateway = await openGateway(parts, { node, cards, apiFor })
     openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...cards.routes, ...gateway] })
   }
   void mesh.expelled.then((error) => running.expelled(error))

@@ -1,6 +1,6 @@
 import { nearest } from '../kit/text.js'
 import { type Candidate, type ConfigFault, fromText } from './candidate.js'
-import { allSettings, envName, type NamedSetting, SETTINGS } from './settings.js'
+import { allSettings, envName, isFileOnly, type NamedSetting, SETTINGS } from './settings.js'
 
 /** Variables of another form than `A2A_NODE_<SECTION>_<KEY>`. */
 const SHORT_NAMES: Readonly<Record<string, string>> = { A2A_NODE_LOCAL_PORT: 'network.localPort' }
@@ -21,7 +21,7 @@ export function readEnv(env: Readonly<Record<string, string | undefined>>): {
   for (const [name, text] of Object.entries(env)) {
     if (!name.startsWith(PREFIX) || text === undefined || OTHERS.has(name)) continue
     const named = known.get(name)
-    if (named?.setting.form === 'servers') faults.push(fileOnly(name))
+    if (named !== undefined && isFileOnly(named.setting.form)) faults.push(fileOnly(name))
     else if (named === undefined) faults.push(...unknown(name, [...known.keys()]))
     else candidates.push({ path: named.path, value: fromText(text, named), source: 'env', where: name, line: null })
   }
@@ -40,7 +40,7 @@ function knownNames(): Map<string, NamedSetting> {
   return names
 }
 
-/** Whoever sets the environment of a start must not name what it runs. */
+/** Whoever sets the environment of a start must not name what it runs; and a mapping has no form there. */
 function fileOnly(name: string): ConfigFault {
   return { where: 'environment', line: null, key: name, reason: 'is taken from the config file only', allowed: null, nearest: [] }
 }

@@ -4,8 +4,9 @@ import { NodeError } from '../kit/errors.js'
 import { type Candidate, checkValue, type ConfigFault, faultText } from './candidate.js'
 import { readEnv } from './env.js'
 import { readConfigFile } from './file.js'
+import { GUARDRAILS, type GuardrailSettings, patternFaults } from './guardrails.js'
 import { serverFaults } from './mcp-servers.js'
-import { allSettings, type Config, type ConfigSource, type NamedSetting } from './settings.js'
+import { allSettings, type Config, type ConfigSource, isFileOnly, type NamedSetting } from './settings.js'
 
 /** What a start is configured by. */
 export interface LoadOptions {
@@ -38,6 +39,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   // Lower layers are checked too: a fault that a flag hides today bites tomorrow.
   const chosen = new Map([...file.candidates, ...env.candidates.toReversed(), ...flags].map((one) => [one.path, one]))
   for (const one of [...file.candidates, ...env.candidates, ...flags]) loader.check(one)
+  await loader.checkPatterns(file.candidates)
   const faults = [...file.faults, ...env.faults, ...loader.faults]
   if (faults.length === 0) faults.push(...loader.crossFaults(chosen))
   const [first] = faults
@@ -45,6 +47,9 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
   throw new NodeError('CONFIG_INVALID', `${faultText(first)}${more}`, { data: { faults } })
 }
+
+/** The setting that has patterns. */
+const PATTERNS = 'a2a.guardrails'
 
 /** Checks candidates and builds the configuration of the chosen ones. */
 class Loader {
@@ -60,7 +65,7 @@ class Loader {
   check(candidate: Candidate): void {
     const named = this.#settings.get(candidate.path)
     if (named === undefined) return
-    if (named.setting.form === 'servers') return this.#checkServers(candidate, named)
+    if (isFileOnly(named.setting.form)) return this.#checkMapping(candidate, named)
     const result = checkValue(candidate.value, named)
     const reason = result.ok ? this.#placeFault(candidate, named) : result.reason
     if (reason !== null) this.#fault(candidate, named, reason)
@@ -69,13 +74,25 @@ class Loader {
   }
 
   /** Each fault at its own line, and without the values: some are secrets. */
-  #checkServers(candidate: Candidate, named: NamedSetting): void {
+  #checkMapping(candidate: Candidate, named: NamedSetting): void {
     const result = named.setting.schema.safeParse(candidate.value)
     if (result.success) return void this.#values.set(candidate, result.data)
-    for (const { path: at, reason } of serverFaults(result.error)) {
+    this.#faultsIn(candidate, serverFaults(result.error))
+  }
+
+  #faultsIn(candidate: Candidate, faults: ReturnType<typeof serverFaults>): void {
+    for (const { path: at, reason } of faults) {
       const line = candidate.lineAt?.(at) ?? candidate.line
       const where = line === null ? candidate.where : candidate.where.replace(/:\d+$/, `:${line}`)
-      this.faults.push({ where, line, key: [named.path, ...at.map(String)].join('.'), reason, allowed: null, nearest: [] })
+      this.faults.push({ where, line, key: [candidate.path, ...at.map(String)].join('.'), reason, allowed: null, nearest: [] })
+    }
+  }
+
+  /** Patterns are looked at by a package that is loaded only for them. */
+  async checkPatterns(candidates: readonly Candidate[]): Promise<void> {
+    for (const one of candidates) {
+      const settings = one.path === PATTERNS ? (this.#values.get(one) as GuardrailSettings | undefined) : undefined
+      this.#faultsIn(one, await patternFaults(settings ?? GUARDRAILS))
     }
   }
 

@@ -1,11 +1,28 @@
 import { z } from 'zod'
+import {
+  GUARDRAILS,
+  type GuardrailSettings,
+  guardrailsSchema,
+  MAX_DENIED,
+  MAX_GUARDED,
+  MAX_PATTERN,
+  RATE_LIMIT,
+  type RateLimitSetting,
+  rateLimitSchema
+} from './guardrails.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 
 /**
  * How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
- * comma-separated in the environment; `servers` is a mapping, and stands in the file only: it names programs to run.
+ * comma-separated in the environment; `servers` and `mapping` are mappings, and stand in the file only: the one names programs
+ * to run, the other holds what a list of words cannot.
  */
-export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories' | 'servers'
+export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories' | 'servers' | 'mapping'
+
+/** Is a setting of this form taken from the file alone? */
+export function isFileOnly(form: SettingForm): boolean {
+  return form === 'servers' || form === 'mapping'
+}
 
 /** One setting: its check, default and words. */
 export interface Setting<T> {
@@ -215,6 +232,24 @@ export const SETTINGS = {
       allowed: `a mapping of at most ${MAX_MCP_SERVERS} names, each with command or url; in the config file only`,
       about: 'MCP servers whose tools this node offers, each as an agent of that name.',
       show: shownServers
+    })
+  },
+  a2a: {
+    guardrails: define<GuardrailSettings>({
+      schema: guardrailsSchema,
+      fallback: GUARDRAILS,
+      form: 'mapping',
+      unit: null,
+      allowed: `a mapping of input and output, each with maxLength (characters, at most ${MAX_GUARDED}) and deny (at most ${MAX_DENIED} patterns in RE2 syntax of at most ${MAX_PATTERN} characters); in the config file only`,
+      about: 'What the gateway lets through to agents (input) and back (output).'
+    }),
+    rateLimit: define<RateLimitSetting>({
+      schema: rateLimitSchema,
+      fallback: RATE_LIMIT,
+      form: 'mapping',
+      unit: null,
+      allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
+      about: 'How often one token may call /agents; beyond it calls are answered with 429 and Retry-After.'
     })
   },
   tools: {

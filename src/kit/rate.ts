@@ -71,6 +71,11 @@ export class RateTable {
     return bucket.take(cost)
   }
 
+  /** After how many milliseconds the key's bucket will have as many tokens; 0 when it has. */
+  waitMs(key: string, cost = 1): number {
+    return this.#buckets.get(key)?.waitMs(cost) ?? 0
+  }
+
   /** Keys that are remembered. */
   get size(): number {
     return this.#buckets.size

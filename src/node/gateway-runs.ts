@@ -98,7 +98,7 @@ export class GatewayRuns {
     if (event.type !== 'state') return
     const held = event.waitingFor === undefined ? null : HELD_UP[event.waitingFor]
     const { state } = this.#log.current(task)
-    if (held !== null) this.#say(task, state, [{ text: held }])
+    if (held !== null) this.#say(task, state, [{ text: held, metadata: { waitingFor: event.waitingFor } }])
     else if (event.state === 'working') this.#add(task, { type: 'status', state: 'working' })
   }
 

@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import test, { type Assert } from 'brittle'
 import type { ConfigFault } from '../../src/config/candidate.js'
 import { loadConfig, type LoadOptions } from '../../src/config/load.js'
-import { allSettings, envName } from '../../src/config/settings.js'
+import { allSettings, envName, isFileOnly } from '../../src/config/settings.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { holds } from '../support/holds.js'
 
@@ -66,7 +66,7 @@ test('flags stand over environment over file over defaults, whatever is given', 
 /** For settings that take less than others of their form. */
 const OWN_SAMPLES: Readonly<Record<string, string>> = { 'swarm.leaseMs': '9s', 'http.origins': 'https://a.example,http://b:1' }
 
-test('every setting but the servers to run can be given by its variable', async (t: Assert) => {
+test('every setting but those of the file alone can be given by its variable', async (t: Assert) => {
   const samples: Record<string, string> = {
     text: 'h:1',
     number: '7',
@@ -76,7 +76,7 @@ test('every setting but the servers to run can be given by its variable', async 
     directories: '/a,/b'
   }
   for (const { path: name, setting } of allSettings()) {
-    if (setting.form === 'servers') continue
+    if (isFileOnly(setting.form)) continue
     const choice = setting.allowed.includes(' | ') ? setting.allowed.split(' | ').at(-1) : samples[setting.form]
     const value = OWN_SAMPLES[name] ?? choice ?? ''
     const { config } = await loadConfig({ file: '/nowhere', env: { [envName(name)]: value } })

@@ -28,9 +28,9 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
   response.flushHeaders()
   const timer = clock.every(HEARTBEAT_MS, () => response.write(': still here\n\n'))
   try {
-    for await (const { id, value } of items) {
+    for await (const { id, event, value } of items) {
       if (response.destroyed) return
-      response.write(`id: ${id}\ndata: ${JSON.stringify(encode(value))}\n\n`)
+      response.write(`${event === undefined ? '' : `event: ${event}\n`}id: ${id}\ndata: ${JSON.stringify(encode(value))}\n\n`)
       if (response.writableLength > MAX_BEHIND_BYTES) return
     }
   } catch (error) {

@@ -126,7 +126,8 @@ function checkVersion({ headers }: IncomingMessage): void {
   throw new A2AFault('VERSION_NOT_SUPPORTED', `this node speaks A2A ${[...VERSIONS].join(' and ')}`)
 }
 
-function checkType({ headers }: IncomingMessage): void {
+/** Is the body JSON, as its client says? @throws A2AFault CONTENT_TYPE_NOT_SUPPORTED */
+export function checkType({ headers }: IncomingMessage): void {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? ''
   if (!JSON_TYPES.has(type)) throw new A2AFault('CONTENT_TYPE_NOT_SUPPORTED', 'the body must be application/json')
 }

@@ -14,6 +14,8 @@ import { stateOfV03, WIRE_V03 } from './wire-v03.js'
 export interface StreamItem {
   /** Generation of the task's event, for `Last-Event-ID`. */
   readonly id: number
+  /** Its name, where it has one. */
+  readonly event?: string
   readonly value: object
 }
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { type ConfigFault, faultText } from '../../config/candidate.js'
 import { type LoadedConfig, loadConfig } from '../../config/load.js'
-import { allSettings, envName, type NamedSetting, shownValue } from '../../config/settings.js'
+import { allSettings, envName, isFileOnly, type NamedSetting, shownValue } from '../../config/settings.js'
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
 import type { Action, CommandContext } from '../context.js'
@@ -27,7 +27,7 @@ export const configShow: Action = async (context) => {
       default: one.setting.fallback,
       unit: one.setting.unit,
       allowed: one.setting.allowed,
-      env: one.setting.form === 'servers' ? null : envName(one.path),
+      env: isFileOnly(one.setting.form) ? null : envName(one.path),
       about: one.setting.about
     }))
     output.object('config@1', { path: context.paths().configFile, settings })

@@ -26,7 +26,7 @@ test('config show has every setting with its value and origin', async (t: Assert
   t.is(settings.find((one) => one['key'] === 'log.level')?.['source'], 'env')
   const { stdout } = await run(['config', 'show'], { home, env })
   t.ok(stdout.includes(`  leaseMs: 8000   # from ${home}/config.yaml:2`), stdout)
-  t.ok(stdout.split('\n').every((line) => line.length <= 80 || line.includes('# from')))
+  t.ok(stdout.split('\n').every((line) => line.length <= 80 || line.includes('# from') || line.includes(': {')))
 })
 
 test('config check names every fault and exits 78, or says ok', async (t: Assert) => {

@@ -1,0 +1,59 @@
+import { asNodeError } from '../../kit/errors.js'
+import { defaultCapability } from '../../domain/card/card.js'
+import type { AgentDetail, NodeApi } from '../../ports/node-api.js'
+import { FacadeFault } from './facade-fault.js'
+
+/** One agent in the list. */
+export interface FacadeAgent {
+  /** What the paths take: its id, or its address where several agents have that id. */
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly version: string
+  readonly tier: string
+  readonly status: string
+  readonly origin: string
+  readonly capabilities: readonly string[]
+}
+
+/** The agents that a caller sees. @throws NodeError FORBIDDEN */
+export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]> {
+  const { agents } = await api.call('agents.list', {})
+  const shared = new Map<string, number>()
+  for (const { id } of agents) shared.set(id, (shared.get(id) ?? 0) + 1)
+  const rows: FacadeAgent[] = []
+  for (const { id, address } of agents) {
+    const name = shared.get(id) === 1 ? id : address
+    const detail = await api.call('agents.show', { agent: address }).catch(unlessGone)
+    if (detail !== null) rows.push({ ...agentOf(name, detail), capabilities: detail.capabilities.map((one) => one.id) })
+  }
+  return rows
+}
+
+/** One agent with its capabilities; a prompt goes to the default one. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME, FORBIDDEN */
+export async function facadeAgent(api: NodeApi, agent: string): Promise<object> {
+  const detail = await api.call('agents.show', { agent })
+  // Every node has one, and nobody runs it.
+  if (detail.id === 'operator') throw new FacadeFault('agent_not_found', 'the operator of a node is no agent to be asked')
+  const capabilities = detail.capabilities.map(({ id, name, description, inputSchema, outputSchema }) => ({
+    id,
+    name,
+    description,
+    inputSchema,
+    outputSchema
+  }))
+  return { ...agentOf(agent, detail), defaultCapability: defaultCapability(detail)?.id ?? null, capabilities }
+}
+
+function agentOf(
+  name: string,
+  { name: title, description, version, tier, status, origin }: AgentDetail
+): Omit<FacadeAgent, 'capabilities'> {
+  return { name, title, description, version, tier, status, origin }
+}
+
+/** It left while the others were looked up. */
+function unlessGone(error: unknown): null {
+  if (asNodeError(error).code === 'AGENT_NOT_FOUND') return null
+  throw error
+}
