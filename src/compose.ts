@@ -123,7 +123,7 @@ async function start(parts: StartParts): Promise<RunningNode> {
     const copyDocuments = (dir: string): Promise<boolean> => shared.copyTo(dir)
     return await writeBackup({ home, store, copyDocuments, ledger, state: mesh.state(), nodeId: mesh.nodeId, createdAt }, request)
   }
-  return await serveNode(parts, { node, mesh, backup, http, tools: agents.tools })
+  return await serveNode(parts, { node, mesh, backup, http, agents })
 }
 
 interface NodeMaking {

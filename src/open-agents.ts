@@ -1,5 +1,4 @@
 import path from 'node:path'
-import { NodeError } from './kit/errors.js'
 import type { CompileSchema } from './kit/sign.js'
 import { tierFromText } from './domain/routing/tier.js'
 import type { AgentSource, HostedAgent } from './ports/agent-runtime.js'
@@ -15,19 +14,21 @@ import { ListTags } from './adapters/mcp/imported-http.js'
 import { ImportedServers } from './adapters/mcp/imported-servers.js'
 import type { ImportedServerSpec } from './adapters/mcp/imported-server.js'
 import type { McpServerSetting } from './config/mcp-servers.js'
+import { type Environment, resolvedValue } from './env-values.js'
 import { joinAgents } from './joined-agents.js'
 import type { StartParts } from './open-home.js'
+import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
 
 /** The agents of a node: those of files, the starters, and its imported MCP servers. */
 export interface OpenedAgents {
   readonly source: AgentSource
   readonly tools: ImportedTools
+  /** How agents reach the mesh, once it is told that the node is up. */
+  readonly apis: AgentApis
   /** What is wrong with the imported servers. */
   problems(): readonly Problem[]
 }
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 /** Makes the sources of agents. Nothing is read or started before they are loaded. */
 export function openAgents(
@@ -37,6 +38,7 @@ export function openAgents(
   const { config, home, extraAgentDirs } = options
   const env: Environment = { ...process.env, A2A_NODE_HOME: home.home }
   const groups = new ProcessGroups(home.run)
+  const apis = new AgentApis()
   const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
   const files = new AgentFiles({
     dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
@@ -45,6 +47,7 @@ export function openAgents(
     starters: config.agents.starters,
     groups,
     env,
+    llm: openLlm({ providers: () => config.llm.providers, env, clock, tools: toolsOfMesh(apis, { clock, compileSchema }) }),
     clock,
     compileSchema,
     log
@@ -63,7 +66,7 @@ export function openAgents(
   const source = joinAgents([files, imported], (agents) => {
     taken = agents
   })
-  return { source, tools: withTaken(imported, () => taken), problems: () => [...imported.problems(), ...taken.map(takenProblem)] }
+  return { source, tools: withTaken(imported, () => taken), apis, problems: () => [...imported.problems(), ...taken.map(takenProblem)] }
 }
 
 type ImportedLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
@@ -108,16 +111,8 @@ function addressOf(
 ): ImportedAddress {
   const { command, url, cwd } = setting
   const given = (values: Readonly<Record<string, string>>): Record<string, string> =>
-    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, resolved(value, env, `mcp.servers.${name}: ${key}`)]))
+    Object.fromEntries(Object.entries(values).map(([key, value]) => [key, resolvedValue(value, env, `mcp.servers.${name}: ${key}`)]))
   if (url !== null) return { kind: 'http', url, headers: given(setting.headers) }
   const [program = '', ...args] = command ?? []
   return { kind: 'stdio', program: { command: [program, ...args], env: given(setting.env), cwd: path.resolve(dir, cwd ?? '.') } }
-}
-
-function resolved(value: string, env: Environment, place: string): string {
-  const variable = /^env:([A-Za-z_][A-Za-z0-9_]*)$/.exec(value)?.[1]
-  if (variable === undefined) return value
-  const found = env[variable]
-  if (found !== undefined) return found
-  throw new NodeError('CONFIG_INVALID', `${place}: the variable ${variable} is not set in the environment of this node`)
 }

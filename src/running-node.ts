@@ -12,6 +12,7 @@ import type { Layer } from './node/layer.js'
 import type { NodeCore } from './node/node.js'
 import type { A2AObservability } from './node/observability.js'
 import type { StoredRecord } from './node-record.js'
+import type { OpenedAgents } from './open-agents.js'
 import type { StartParts } from './open-home.js'
 import { openMcp } from './open-mcp.js'
 import { openHttp } from './serve-http.js'
@@ -45,17 +46,18 @@ export interface Served {
   readonly mesh: Mesh
   readonly backup: ApiHost['backup']
   readonly http: HttpListener | null
-  readonly tools: ApiHost['tools']
+  readonly agents: OpenedAgents
 }
 
 /** Opens the control API of a node that is up, and what is served over it. */
 export async function serveNode(parts: StartParts, served: Served): Promise<RunningNode> {
   const { node, mesh } = served
   const running = new ComposedNode(parts, served)
+  served.agents.apis.serve(node, running)
   const mcp = openMcp(parts, {
     apiFor: (principal) => running.apiFor(principal),
     observability: node.observability,
-    imported: served.tools
+    imported: served.agents.tools
   })
   const server = await startControlServer({
     path: parts.options.home.socket,
@@ -89,7 +91,7 @@ class ComposedNode implements RunningNode {
   #reason: NodeError | null = null
   #tellStopped: (reason: NodeError | null) => void = () => {}
 
-  constructor(parts: StartParts, { node, mesh, backup, http, tools }: Served) {
+  constructor(parts: StartParts, { node, mesh, backup, http, agents }: Served) {
     const { home, config } = parts.options
     this.#parts = parts
     this.#mesh = mesh
@@ -100,7 +102,7 @@ class ComposedNode implements RunningNode {
     this.#host = {
       node,
       config: { path: home.configFile, config: { ...shownConfig(config), given: [...config.given] } },
-      tools,
+      tools: agents.tools,
       backup,
       stop: () => void parts.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,

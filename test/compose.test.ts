@@ -177,6 +177,6 @@ test('an agent file is checked and run without a node', async (t) => {
     ].join('\n')
   )
   t.is((await checkAgentFile(file)).id, 'greeter')
-  const outcome = await runAgentFile(file, null, { name: 'you' })
+  const outcome = await runAgentFile(file, null, { input: { name: 'you' } })
   t.is(outcome.ok && String(outcome.result).trim(), 'hello you')
 })

@@ -101,7 +101,9 @@ test('AGENTS.md names every key of an agent file, and what it shows is an agent 
     ['`prompts`', knownKeysAt(['a2a', 'prompts', 0, 'arguments', 0])],
     ['`limits`', knownKeysAt(['a2a', 'limits'])],
     ['`runtime` of type `command`', knownKeysAt(['a2a', 'runtime'], 'command')],
-    ['`runtime` of type `module`', knownKeysAt(['a2a', 'runtime'], 'module')]
+    ['`runtime` of type `module`', knownKeysAt(['a2a', 'runtime'], 'module')],
+    ['`runtime` of type `llm`', knownKeysAt(['a2a', 'runtime'], 'llm')],
+    ['`runtime` of type `llm`', knownKeysAt(['a2a', 'runtime', 'budget'])]
   ]
   for (const [title, names] of keys)
     for (const name of names) t.ok(new RegExp(`^\\|[^|]*\`${name}\`[^|]*\\|`, 'm').test(sectionOf(title)), `${title}: ${name}`)
@@ -109,7 +111,7 @@ test('AGENTS.md names every key of an agent file, and what it shows is an agent 
   const fences = fencesOf(text)
   fs.writeFileSync(path.join(dir, 'greeter.md'), fences.find((one) => one.language === 'markdown')?.text ?? '')
   fs.writeFileSync(path.join(dir, 'greeter.mjs'), fences.find((one) => one.language === 'js')?.text ?? '')
-  const outcome = await runAgentFile(path.join(dir, 'greeter.md'), null, { name: 'Ada' })
+  const outcome = await runAgentFile(path.join(dir, 'greeter.md'), null, { input: { name: 'Ada' } })
   t.alike(outcome, { ok: true, result: { text: 'Hello, Ada' } })
 })
 

@@ -2,10 +2,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { NodeError } from '../kit/errors.js'
 import { type Candidate, checkValue, type ConfigFault, faultText } from './candidate.js'
+import { entryFaults } from './entry-values.js'
 import { readEnv } from './env.js'
 import { readConfigFile } from './file.js'
 import { GUARDRAILS, type GuardrailSettings, patternFaults } from './guardrails.js'
-import { serverFaults } from './mcp-servers.js'
 import { allSettings, type Config, type ConfigSource, isFileOnly, type NamedSetting } from './settings.js'
 
 /** What a start is configured by. */
@@ -77,10 +77,10 @@ class Loader {
   #checkMapping(candidate: Candidate, named: NamedSetting): void {
     const result = named.setting.schema.safeParse(candidate.value)
     if (result.success) return void this.#values.set(candidate, result.data)
-    this.#faultsIn(candidate, serverFaults(result.error))
+    this.#faultsIn(candidate, entryFaults(result.error))
   }
 
-  #faultsIn(candidate: Candidate, faults: ReturnType<typeof serverFaults>): void {
+  #faultsIn(candidate: Candidate, faults: ReturnType<typeof entryFaults>): void {
     for (const { path: at, reason } of faults) {
       const line = candidate.lineAt?.(at) ?? candidate.line
       const where = line === null ? candidate.where : candidate.where.replace(/:\d+$/, `:${line}`)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
-import { shown } from '../kit/text.js'
 import { parseDuration, parseSize } from '../kit/units.js'
+import { headers, HIDDEN, hideValues, httpUrl, shownUrl, text, unit } from './entry-values.js'
 
 /** MCP servers of one config. */
 export const MAX_MCP_SERVERS = 32
@@ -9,10 +9,6 @@ export const MAX_MCP_SERVERS = 32
 const DAY_MS = 86_400_000
 const MIB = 1_048_576
 const MAX_OUTPUT_BYTES = 16 * MIB
-/** What stands for a value that nobody needs to see. */
-const HIDDEN = '(hidden)'
-/** A value that is read from the environment of the node: `env:NAME`. */
-const REFERENCE = /^env:[A-Za-z_][A-Za-z0-9_]*$/
 
 /** One MCP server whose tools this node offers, as the config file names it. */
 export interface McpServerSetting {
@@ -45,40 +41,12 @@ export interface McpServerSetting {
   readonly pin: string | null
 }
 
-const text = (max: number): z.ZodType<string> =>
-  z.string('must be text').min(1, 'must not be empty').max(max, `has more than ${max} characters`)
-
-function unit(rule: string, parse: (text: string) => number | null, [min, max]: readonly [number, number]): z.ZodType<number> {
-  return z.unknown().transform((value, context) => {
-    const number = typeof value === 'string' ? parse(value) : value
-    if (Number.isInteger(number) && (number as number) >= min && (number as number) <= max) return number as number
-    context.addIssue(rule)
-    return z.NEVER
-  })
-}
-
 const variables = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'is no name that an environment variable may have'),
     z.union([z.string().max(32_768), z.number(), z.boolean()], { error: 'must be text' }).transform(String)
   )
   .default({})
-
-const headers = z
-  .record(
-    z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no name of a header'),
-    z
-      .string('must be text')
-      .max(8192)
-      .regex(/^\P{Cc}*$/u, 'has control characters')
-  )
-  .default({})
-
-const url = text(2048).superRefine((value, context) => {
-  const parsed = URL.canParse(value) ? new URL(value) : null
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) context.addIssue('must be an http or https address')
-  else if (parsed.username !== '' || parsed.password !== '') context.addIssue('must not hold a password: use headers')
-})
 
 const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
 
@@ -91,7 +59,7 @@ const entry = z
       .optional(),
     env: variables,
     cwd: text(4096).optional(),
-    url: url.optional(),
+    url: httpUrl.optional(),
     headers,
     tier: z.enum(['L0', 'L1', 'L2', 'L3'], 'must be L0, L1, L2 or L3').nullable().default(null),
     sandbox: z
@@ -157,7 +125,7 @@ function shownServer(one: McpServerSetting): unknown {
     command:
       one.command === null ? null : one.command.map((word, i) => (i > 0 && looksSecret(word, one.command?.[i - 1] ?? '') ? HIDDEN : word)),
     env: hideValues(one.env),
-    url: one.url === null ? null : one.url.replace(/[?#].*$/s, `?${HIDDEN}`),
+    url: one.url === null ? null : shownUrl(one.url),
     headers: hideValues(one.headers)
   }
 }
@@ -166,18 +134,4 @@ function shownServer(one: McpServerSetting): unknown {
 function looksSecret(word: string, before: string): boolean {
   const flag = /^-{1,2}[\w-]*(?:key|token|secret|password|auth)[\w-]*$/i
   return (flag.test(before) && !word.startsWith('-')) || /(?:key|token|secret|password|auth)[\w-]*=/i.test(word)
-}
-
-function hideValues(values: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, REFERENCE.test(value) ? value : HIDDEN]))
-}
-
-/** What is wrong with given servers: the place below `mcp.servers` and the reason; the values are never told. */
-export function serverFaults(error: z.ZodError): readonly { readonly path: readonly PropertyKey[]; readonly reason: string }[] {
-  return error.issues.slice(0, 32).map((issue) => {
-    // The names of keys that are not known stand beside the place of their mapping.
-    if (issue.code === 'unrecognized_keys') return { path: [...issue.path, ...issue.keys.slice(0, 1)], reason: 'no such key' }
-    if (issue.code === 'invalid_key') return { path: issue.path, reason: issue.issues[0]?.message ?? 'is no name' }
-    return { path: issue.path, reason: shown(issue.message) }
-  })
 }

@@ -10,12 +10,13 @@ import {
   type RateLimitSetting,
   rateLimitSchema
 } from './guardrails.js'
+import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 
 /**
  * How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
  * comma-separated in the environment; `servers` and `mapping` are mappings, and stand in the file only: the one names programs
- * to run, the other holds what a list of words cannot.
+ * to run, or where secrets are sent to, the other holds what a list of words cannot.
  */
 export type SettingForm = 'text' | 'number' | 'duration' | 'boolean' | 'list' | 'directories' | 'servers' | 'mapping'
 
@@ -250,6 +251,17 @@ export const SETTINGS = {
       unit: null,
       allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
       about: 'How often one token may call /agents; beyond it calls are answered with 429 and Retry-After.'
+    })
+  },
+  llm: {
+    providers: define<Readonly<Record<string, LlmProviderSetting>>>({
+      schema: llmProvidersSchema,
+      fallback: {},
+      form: 'servers',
+      unit: null,
+      allowed: `a mapping of at most ${MAX_LLM_PROVIDERS} names, each with url; in the config file only`,
+      about: 'Servers with the chat completions of OpenAI that agents of the runtime llm may use.',
+      show: shownProviders
     })
   },
   tools: {

@@ -65,6 +65,7 @@ export const ERROR_CODES = {
   PAYLOAD_TOO_LARGE: { retryable: false, next: ['a2a-node agents show <agent>'] },
   CRDT_DESERIALIZATION_FAILED: { retryable: false, next: ['a2a-node doc show <document>'] },
   OVERLOADED: { retryable: true, next: ['a2a-node tasks'] },
+  LLM_INIT_FAILED: { retryable: false, next: ['a2a-node config path   # on the machine of the agent', 'a2a-node agents show <agent>'] },
   TASK_FAILED: { retryable: false, next: ['a2a-node tasks'] },
   CANCELED: { retryable: false, next: ['a2a-node tasks'] },
   FORBIDDEN: { retryable: false, next: ['a2a-node id'] },

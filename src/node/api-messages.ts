@@ -71,23 +71,27 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
 }
 
 /** `send`: text to an agent's default capability, or to everybody. */
-export async function sendText(node: NodeCore, params: Calls['message.send']['params'], { by, onAsked, signal }: Caller): Promise<Reply> {
+export async function sendText(
+  node: NodeCore,
+  params: Calls['message.send']['params'],
+  { by, as, onAsked, signal }: Caller
+): Promise<Reply> {
   const { agent, text, type, ...rest } = params
-  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, signal }
+  const question = { ...rest, capability: null, input: inputOf(text), onBehalfOf: by, as, signal }
   if (agent === '*') return broadcast(node, type ?? 'request', question)
   const target = await agentFor(node, agent, { by, head: headOf(node, type ?? 'request', question) })
-  return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, signal, onAsked })
+  return type === 'notification' ? notify(node, question, target) : ask(node, question, { target, onBehalfOf: by, as, signal, onAsked })
 }
 
 /** `call`: a capability of an agent, or of whoever has it. */
 export async function callCapability(
   node: NodeCore,
   params: Calls['message.call']['params'],
-  { by, onAsked, signal }: Caller
+  { by, as, onAsked, signal }: Caller
 ): Promise<Reply> {
   const { agent, justification } = params
   const sees = (one: RegisteredCard): boolean => node.visibility.toCaller(one, by)
-  const head = headOf(node, 'request', { onBehalfOf: by, ...(justification === undefined ? {} : { justification }) })
+  const head = headOf(node, 'request', { onBehalfOf: by, as, ...(justification === undefined ? {} : { justification }) })
   const target =
     agent === null
       ? pickCapable(node, { ...head, capabilities: [params.capability], mayBeAway: params.wait === false, sees })
@@ -100,7 +104,7 @@ export async function callCapability(
       data: { capabilities }
     })
   }
-  return ask(node, params, { target, onBehalfOf: by, signal, onAsked })
+  return ask(node, params, { target, onBehalfOf: by, as, signal, onAsked })
 }
 
 /** The agent that a caller names. One that it does not see is as good as none; that it was refused goes on record. */
@@ -121,9 +125,9 @@ async function agentFor(
 function headOf(
   node: NodeCore,
   type: 'request' | 'notification',
-  { justification, onBehalfOf }: Pick<Question, 'justification' | 'onBehalfOf'>
+  { justification, onBehalfOf, as }: Pick<Question, 'justification' | 'onBehalfOf' | 'as'>
 ): Omit<DraftHead, 'recipient'> {
-  return { sender: operatorOf(node), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
+  return { sender: senderOf(node, as), type, onBehalfOf, ...(justification === undefined ? {} : { justification }) }
 }
 
 /** A task as people see it. */
@@ -153,14 +157,16 @@ function inputOf(text: string): unknown {
   return parsed.ok && isRecord(parsed.value) ? parsed.value : { text }
 }
 
-function operatorOf(node: NodeCore): AgentAddress {
-  return { agentId: OPERATOR, nodeId: node.parts.membership.nodeId }
+function senderOf(node: NodeCore, as: string | undefined): AgentAddress {
+  return { agentId: as ?? OPERATOR, nodeId: node.parts.membership.nodeId }
 }
 
 /** Who has a message sent, and who is told of its way. */
 interface Caller extends MessageHooks {
   /** Its power: what it has done in the operator's name is as weak. */
   readonly by: CertifiedPower
+  /** The agent of this node that it is; undefined: it speaks in the operator's name. */
+  readonly as?: string | undefined
 }
 
 /** What is asked. */
@@ -178,6 +184,7 @@ interface Matter {
 /** For whom it is asked. */
 interface Client {
   readonly onBehalfOf: CertifiedPower
+  readonly as: string | undefined
   readonly signal: AbortSignalLike | undefined
 }
 
@@ -188,12 +195,12 @@ async function ask(
   question: Matter,
   to: Client & { readonly target: AgentAddress; readonly onAsked?: Caller['onAsked'] | undefined }
 ): Promise<Reply> {
-  const { target, onBehalfOf, signal, onAsked } = to
+  const { target, onBehalfOf, as, signal, onAsked } = to
   const { clock, settings } = node.parts
   const from = clock.monotonic()
   const isWaiting = question.wait ?? true
   const asking = {
-    sender: operatorOf(node),
+    sender: senderOf(node, as),
     target,
     capability: question.capability,
     input: question.input,
@@ -254,8 +261,8 @@ function elapsed(node: NodeCore, from: number): number {
 }
 
 function post(node: NodeCore, recipient: AgentAddress, question: Question): Promise<A2AEnvelope> {
-  const { input, justification, onBehalfOf, isBroadcast = false } = question
-  const draft = { sender: operatorOf(node), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
+  const { input, justification, onBehalfOf, as, isBroadcast = false } = question
+  const draft = { sender: senderOf(node, as), recipient, type: 'notification', payload: { input }, onBehalfOf, isBroadcast } as const
   return node.outbox.send(justification === undefined ? draft : { ...draft, justification })
 }
 

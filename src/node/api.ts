@@ -105,6 +105,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
   const { directory } = node
   // What a caller has done in the operator's name is as weak as the caller.
   const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
+  const as = principal.agentId
   return {
     'node.info': ['read', () => nodeInfo(host)],
     'node.status': ['read', () => statusInfo(host)],
@@ -127,8 +128,8 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'mesh.set': ['admin', (params) => setSettings(node, params)],
     'agents.list': ['read', (params) => listAgents(node, params, by)],
     'agents.show': ['read', ({ agent }) => showAgent(node, agent, by)],
-    'message.send': ['send', (params, signal) => sendText(node, params, { by, signal })],
-    'message.call': ['send', (params, signal) => callCapability(node, params, { by, signal })],
+    'message.send': ['send', (params, signal) => sendText(node, params, { by, as, signal })],
+    'message.call': ['send', (params, signal) => callCapability(node, params, { by, as, signal })],
     'tasks.list': ['read', (params) => listTasks(node, params, by)],
     'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
     'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
@@ -185,6 +186,7 @@ type WatchTable = {
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
 function watchTable(host: ApiHost, principal: Principal): WatchTable {
   const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
+  const as = principal.agentId
   const watchStatus: Watch<'node.status'> = ({ parts }, _params, { push }) => {
     push(statusInfo(host))
     const timer = parts.clock.every(STATUS_MS, () => push(statusInfo(host)))
@@ -196,10 +198,10 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
     'agents.list': ['read', (node, params, { push }) => watchAgents(node, () => listAgents(node, params, by), push), 'newest'],
     'tasks.list': ['read', (node, params, { push }) => watchTasks(node, () => push(listTasks(node, params, by))), 'newest'],
     'approvals.list': ['read', watchApprovals, 'newest'],
-    'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, ...hooks }), to), 'all'],
+    'message.send': ['send', (node, params, to) => followMessage(node, (hooks) => sendText(node, params, { by, as, ...hooks }), to), 'all'],
     'message.call': [
       'send',
-      (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, ...hooks }), to),
+      (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, as, ...hooks }), to),
       'all'
     ],
     ...documentWatches(by),

@@ -17,13 +17,18 @@ export interface AgentTask {
   readonly input: unknown
 }
 
+/**
+ * Why a run has no result. FORBIDDEN: nobody has granted the agent what it needs for any task. LLM_INIT_FAILED: its language
+ * model cannot be used; nothing was done.
+ */
+export type FailureCode = 'TASK_FAILED' | 'LLM_INIT_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
+
 /** How one run ends: a value, never an exception. */
 export type AgentOutcome =
   | { readonly ok: true; readonly result: unknown }
   | {
       readonly ok: false
-      /** FORBIDDEN: nobody has granted the agent what it needs for any task. */
-      readonly code: 'TASK_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE'
+      readonly code: FailureCode
       readonly message: string
       /** Nothing was done, and the same may succeed later; absent: as the code has it. */
       readonly retryable?: boolean

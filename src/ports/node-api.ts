@@ -26,10 +26,12 @@ export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 
 /** Who calls. The node decides by it, never by what a call says of itself. */
 export interface Principal {
-  readonly kind: 'operator' | 'page' | 'token' | 'mcp' | 'peer'
+  readonly kind: 'operator' | 'page' | 'token' | 'mcp' | 'peer' | 'agent'
   readonly name: string
   /** Which one it is of several that may share a name: a token's id. */
   readonly id?: string
+  /** The agent of this node that sends; absent: its messages are the operator's. */
+  readonly agentId?: string | undefined
   /** Effective tier; never more powerful than the node's certificate. */
   readonly tier: Tier
   readonly sandboxId: string | null

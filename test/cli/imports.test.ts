@@ -37,3 +37,13 @@ test('a client command loads no schema, YAML or peer-to-peer package', (t: Asser
 test('the public client loads none either, but Yjs for its provider', (t: Assert) => {
   t.alike(packagesOf('client.js'), ['b4a', 'y-protocols/awareness', 'yjs', 'z32'])
 })
+
+test('a node without an agent of a language model loads nothing for one', (t: Assert) => {
+  const packages = packagesOf('compose.js')
+  t.ok(packages.includes('hyperswarm'), packages.join(', '))
+  t.alike(
+    packages.filter((one) => /^(?:ai$|@ai-sdk|@opentelemetry)/.test(one)),
+    []
+  )
+  t.ok(packagesOf('adapters/agents/llm-run.js').includes('ai'), 'what would be loaded')
+})

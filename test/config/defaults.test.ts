@@ -38,6 +38,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'mcp.servers': {},
   'a2a.guardrails': { input: { maxLength: 100_000, deny: [] }, output: { maxLength: 1_000_000, deny: [] } },
   'a2a.rateLimit': { perMinute: 600, burst: 120 },
+  'llm.providers': {},
   'tools.defaultTimeoutMs': 30_000,
   'tools.maxPayloadBytes': 1_048_576,
   'tools.maxStateBytes': 262_144,

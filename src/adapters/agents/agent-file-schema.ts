@@ -10,6 +10,10 @@ const RESERVED_IDS: ReadonlySet<string> = new Set(['operator', '*'])
 const DAY_MS = 86_400_000
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
+/** Tokens that a run, and all runs of a day, may use. */
+const RUN_TOKENS = 100_000
+const DAY_TOKENS = 1_000_000
+
 const Text = (max: number) => z.string().min(1).max(max)
 const Texts = z.array(Text(1024)).max(64).optional()
 
@@ -110,8 +114,28 @@ const CommandBlock = z.strictObject({
 
 const ModuleBlock = z.strictObject({ type: z.literal('module'), path: Text(4096), env: Environment })
 
-const RuntimeBlock = z.discriminatedUnion('type', [CommandBlock, ModuleBlock], {
-  error: ({ input }) => (isRecord(input) ? 'must be command or module' : 'must be a mapping with type: command or type: module')
+const MODEL = 'must be the name of a provider of the config, or provider/model'
+
+const TokenCount = (min: number, max: number) => z.int().min(min).max(max)
+
+const BudgetBlock = z.strictObject({
+  run: TokenCount(1, 100_000_000).default(RUN_TOKENS),
+  day: TokenCount(1, 10_000_000_000).default(DAY_TOKENS)
+})
+
+const LlmBlock = z.strictObject({
+  type: z.literal('llm'),
+  model: z.string(MODEL).regex(/^[a-z0-9]+(?:-[a-z0-9]+)*(?:\/[^\p{C}\s]{1,256})?$/u, MODEL),
+  tools: z.array(Text(256)).max(64).default([]),
+  maxTurns: z.int().min(1).max(64).default(8),
+  maxTokens: TokenCount(1, 1_000_000).default(4096),
+  budget: BudgetBlock.default({ run: RUN_TOKENS, day: DAY_TOKENS })
+})
+
+const RUNTIMES = { command: CommandBlock, module: ModuleBlock, llm: LlmBlock }
+
+const RuntimeBlock = z.discriminatedUnion('type', [CommandBlock, ModuleBlock, LlmBlock], {
+  error: ({ input }) => (isRecord(input) ? 'must be command, module or llm' : 'must be a mapping with type: command, module or llm')
 })
 
 const LimitsBlock = z.strictObject({
@@ -195,5 +219,6 @@ export function knownKeysAt(path: readonly PropertyKey[], type?: unknown): reado
   if (path[1] === 'capabilities') return Object.keys(CapabilityBlock.shape)
   if (path[1] === 'prompts') return Object.keys(path.includes('arguments') ? ArgumentBlock.shape : PromptBlock.shape)
   if (path[1] === 'limits') return Object.keys(LimitsBlock.shape)
-  return Object.keys(type === 'module' ? ModuleBlock.shape : CommandBlock.shape)
+  if (path[2] === 'budget') return Object.keys(BudgetBlock.shape)
+  return Object.keys((RUNTIMES[type as keyof typeof RUNTIMES] ?? CommandBlock).shape)
 }

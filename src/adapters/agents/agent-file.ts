@@ -45,8 +45,25 @@ export interface ModuleSpec {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** How a file's agent is run: a language model that is asked turn by turn; the text of the file is its system prompt. */
+export interface LlmSpec {
+  readonly type: 'llm'
+  /** Name of a provider of the config. */
+  readonly provider: string
+  /** null: the model of the provider. */
+  readonly model: string | null
+  /** Globs of capabilities of the mesh that it may call. */
+  readonly tools: readonly string[]
+  /** Questions to the model in one run. */
+  readonly maxTurns: number
+  /** Tokens of one answer of the model. */
+  readonly maxTokens: number
+  /** Tokens of one run, and of all runs of the agent in one day (UTC), questions and answers together. */
+  readonly budget: { readonly run: number; readonly day: number }
+}
+
 /** The `runtime` of an agent file. */
-export type RuntimeSpec = CommandSpec | ModuleSpec
+export type RuntimeSpec = CommandSpec | ModuleSpec | LlmSpec
 
 /** An agent file that can be used. */
 export interface AgentFile {
@@ -234,6 +251,13 @@ function capabilityOf(fields: CapabilityFields): CapabilityDescriptor {
 type Given<T> = { [K in keyof T]: Exclude<T[K], undefined> }
 
 function runtimeOf(fields: RuntimeFields, base: string): RuntimeSpec {
+  if (fields.type === 'llm') return llmOf(fields)
   if (fields.type === 'module') return { type: 'module', path: path.resolve(base, fields.path), env: fields.env }
   return { type: 'command', command: fields.command, env: fields.env, cwd: path.resolve(base, fields.cwd ?? '.') }
+}
+
+function llmOf({ model, ...rest }: Extract<RuntimeFields, { type: 'llm' }>): LlmSpec {
+  // Models of some providers have slashes of their own.
+  const [provider = '', ...name] = model.split('/')
+  return { ...rest, provider, model: name.length === 0 ? null : name.join('/') }
 }

@@ -9,6 +9,7 @@ import { type AgentLog, type AgentParts, buildAgent } from './build-agent.js'
 import { createSchemaCompiler } from './compile-schema.js'
 import type { Environment } from './environment.js'
 import type { LocalAgent } from './hosted-agent.js'
+import type { LlmParts } from './llm-parts.js'
 import { ProcessGroups } from './process-groups.js'
 import { readAgentFile } from './read-agent-file.js'
 import { killLeftovers } from './run-records.js'
@@ -33,6 +34,8 @@ export interface AgentFilesOptions {
   /** The process groups of the node; closed with the agents. Default: own ones of `runDir`. */
   readonly groups?: ProcessGroups
   readonly clock: Clock
+  /** What agents of language models share. Default: they have no provider. */
+  readonly llm?: LlmParts
   /** Default: one of its own. Given the node's, equal schemas share their checks. */
   readonly compileSchema?: CompileSchema
   /** The node's own environment. Default: that of this process. */
@@ -77,8 +80,9 @@ export class AgentFiles implements AgentSource {
 
   constructor(options: AgentFilesOptions) {
     this.#options = options
-    const { runDir, clock, grants, env = process.env, log = () => {} } = options
-    this.#parts = { groups: options.groups ?? new ProcessGroups(runDir), clock, env, log }
+    const { runDir, clock, grants, env = process.env, log = () => {}, llm } = options
+    const groups = options.groups ?? new ProcessGroups(runDir)
+    this.#parts = { groups, clock, env, log, ...(llm === undefined ? {} : { llm }) }
     this.#compileSchema = options.compileSchema ?? createSchemaCompiler()
     this.#starters = options.starters ? createStarters({ grants, clock }) : []
   }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import { formatDuration } from '../../kit/units.js'
-import type { AgentDefinition, AgentOutcome, AgentRun, AgentTask, HostedAgent } from '../../ports/agent-runtime.js'
+import type { AgentDefinition, AgentOutcome, AgentRun, AgentTask, FailureCode, HostedAgent } from '../../ports/agent-runtime.js'
 
 /** Most progress reports of one run; later ones are dropped. */
 const MAX_PROGRESS = 10_000
@@ -40,10 +40,7 @@ export function hostAgent(parts: HostParts): LocalAgent {
 }
 
 /** An outcome without a result. */
-export function failure(
-  code: 'TASK_FAILED' | 'FORBIDDEN' | 'TIMEOUT' | 'CANCELED' | 'INVALID_OUTPUT' | 'PAYLOAD_TOO_LARGE',
-  message: string
-): AgentOutcome {
+export function failure(code: FailureCode, message: string): AgentOutcome {
   return { ok: false, code, message }
 }
 

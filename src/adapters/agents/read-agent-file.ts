@@ -24,7 +24,7 @@ export async function readAgentFile(file: string, compileSchema: CompileSchema):
     return faulty(null, unreadable(error))
   }
   const parsed = parseAgentFile(text, { file, compileSchema })
-  if (!parsed.ok || parsed.runtime.type === 'command') return { ...parsed, text }
+  if (!parsed.ok || parsed.runtime.type !== 'module') return { ...parsed, text }
   const module = parsed.runtime.path
   const stat = await fs.stat(module).catch(() => null)
   if (stat === null || !stat.isFile()) return faulty(parsed.lines.runtime, `a2a.runtime.path: there is no file ${module}`, text)

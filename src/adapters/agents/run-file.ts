@@ -12,6 +12,7 @@ import { type AgentLog, buildAgent } from './build-agent.js'
 import { createSchemaCompiler } from './compile-schema.js'
 import type { Environment } from './environment.js'
 import { failure } from './hosted-agent.js'
+import type { LlmParts } from './llm-parts.js'
 import { ProcessGroups } from './process-groups.js'
 import { readAgentFile } from './read-agent-file.js'
 
@@ -33,6 +34,8 @@ export interface RunFileOptions {
   readonly log?: AgentLog
   /** The node's own environment. Default: that of this process. */
   readonly env?: Environment
+  /** What an agent of a language model needs. Default: there is no provider. */
+  readonly llm?: LlmParts
 }
 
 /** How the run ended. */
@@ -92,10 +95,16 @@ function findCapability({ definition }: AgentFile, wanted: string | undefined): 
 async function runOnce(
   agentFile: AgentFile,
   task: AgentTask,
-  { runDir, clock, signal, onProgress, log, env }: RunFileOptions
+  { runDir, clock, signal, onProgress, log, env, llm }: RunFileOptions
 ): Promise<AgentOutcome> {
   const groups = new ProcessGroups(runDir)
-  const agent = buildAgent(agentFile, { groups, clock, env: env ?? process.env, log: log ?? (() => {}) })
+  const agent = buildAgent(agentFile, {
+    groups,
+    clock,
+    env: env ?? process.env,
+    log: log ?? (() => {}),
+    ...(llm === undefined ? {} : { llm })
+  })
   try {
     return await agent.run(task, { signal: signal ?? new AbortController().signal, progress: (data) => onProgress?.(data) })
   } finally {

@@ -1,3 +1,4 @@
+import type { AbortSignalLike } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Calls, NodeApi, Reply } from '../../ports/node-api.js'
 import type { MessageEvent } from '../../ports/policy-api.js'
@@ -8,6 +9,11 @@ export interface MeshCallParts {
   readonly api: NodeApi
   /** Values of agents as JSON: bytes become base64 text. */
   readonly toJson: (value: unknown) => unknown
+}
+
+/** Who is told how far a call is, and what ends it. */
+export interface CallContext extends Pick<ToolContext, 'progress'> {
+  readonly abortSignal: AbortSignalLike
 }
 
 /** What is told while somebody or something is waited for. */
@@ -27,29 +33,18 @@ const LARGEST = 2 ** 40
  * @returns the result of the agent, as JSON
  * @throws NodeError what the call was refused or failed with; TIMEOUT with the task's id when nobody knows its outcome yet
  */
-export async function callAgent(
-  parts: MeshCallParts,
-  params: Calls['message.call']['params'],
-  context: Pick<ToolContext, 'abortSignal' | 'progress'>
-): Promise<unknown> {
+export async function callAgent(parts: MeshCallParts, params: Calls['message.call']['params'], context: CallContext): Promise<unknown> {
   // Its client waits for it: what changes nothing need not outlive it.
   const call = { ...params, record: false }
   return resultOf(await follow(parts.api.watch('message.call', call, { signal: context.abortSignal }), context), parts)
 }
 
 /** The same for a text to an agent's default capability, or to everybody (`*`), whose targets are in the result. */
-export async function sendToAgent(
-  parts: MeshCallParts,
-  params: Calls['message.send']['params'],
-  context: Pick<ToolContext, 'abortSignal' | 'progress'>
-): Promise<unknown> {
+export async function sendToAgent(parts: MeshCallParts, params: Calls['message.send']['params'], context: CallContext): Promise<unknown> {
   return resultOf(await follow(parts.api.watch('message.send', params, { signal: context.abortSignal }), context), parts)
 }
 
-async function follow(
-  events: AsyncIterable<MessageEvent<Reply>>,
-  { abortSignal, progress }: Pick<ToolContext, 'abortSignal' | 'progress'>
-): Promise<Reply> {
+async function follow(events: AsyncIterable<MessageEvent<Reply>>, { abortSignal, progress }: CallContext): Promise<Reply> {
   const rising = new Rising()
   for await (const event of events) {
     if (event.type === 'reply') return event.reply

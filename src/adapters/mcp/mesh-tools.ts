@@ -21,6 +21,13 @@ export interface MeshToolsParts {
   readonly toJson: (value: unknown) => unknown
 }
 
+/** A capability of an agent as a tool. */
+export interface MeshTool extends RegisteredTool {
+  readonly capability: string
+  /** The input of the capability that arguments stand for. */
+  inputOf(args: Readonly<Record<string, unknown>>): unknown
+}
+
 /** The tools of one agent, as its card was when they were made. */
 interface AgentTools {
   readonly revision: number
@@ -120,7 +127,7 @@ export class MeshTools implements ToolSource {
 }
 
 /** Every capability of an agent as a tool. */
-export function toolsOf(agent: AgentDetail, parts: MeshToolsParts): readonly RegisteredTool[] {
+export function toolsOf(agent: AgentDetail, parts: MeshToolsParts): readonly MeshTool[] {
   const short = agent.capabilities.map(({ id }) => shortName(agent.id, id))
   return agent.capabilities.map((capability, at) => {
     const name = short[at] ?? capability.id
@@ -146,7 +153,7 @@ interface ToolMaking {
   readonly parts: MeshToolsParts
 }
 
-function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): RegisteredTool {
+function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): MeshTool {
   const { address } = agent
   const root = objectRoot(capability.inputSchema)
   const inputSchema: ObjectSchema = root ?? {
@@ -155,6 +162,7 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
     required: [INPUT],
     additionalProperties: false
   }
+  const inputOf: MeshTool['inputOf'] = (args) => (root === null ? args[INPUT] : args)
   const effect = capability.sideEffect ?? 'exec'
   const definition: ToolDefinition = {
     name,
@@ -169,12 +177,13 @@ function toolOf(agent: AgentDetail, { capability, name, parts }: ToolMaking): Re
   }
   return {
     definition,
+    capability: capability.id,
+    inputOf,
     // A pattern in a schema of another node could hold this one up; that node checks by it, and says what does not fit.
     validator: agent.origin === 'local' ? boundedCheck(parts.compileSchema(inputSchema), inputSchema) : root === null ? hasInput : () => [],
     // A request has a deadline of its own, and may wait for a person.
     timeoutMs: null,
-    handler: async (args, context) =>
-      await callAgent(parts, { agent: address, capability: capability.id, input: root === null ? args[INPUT] : args }, context)
+    handler: async (args, context) => await callAgent(parts, { agent: address, capability: capability.id, input: inputOf(args) }, context)
   }
 }
 

@@ -131,10 +131,16 @@ function nextOfNew(files: readonly string[]): readonly string[] {
 }
 
 /** `agents run <file> <json>`: runs an agent once in this process, without mesh and node. */
-export const runAgent: Action = async ({ output }, [file = '', json = ''], options) => {
+export const runAgent: Action = async ({ output, paths, env }, [file = '', json = ''], options) => {
   const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, output.typed) : json, 'the input')
   const { runAgentFile } = await import('../../compose.js')
-  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, input)
+  const warn = (message: string, { reason }: Readonly<Record<string, unknown>>): void =>
+    output.note(shown(`${message}: ${String(reason)}`, 1000))
+  const providers = async () => {
+    const { loadConfig } = await import('../../config/load.js')
+    return (await loadConfig({ file: paths().configFile, env })).config.llm.providers
+  }
+  const outcome = await runAgentFile(path.resolve(file), textOption(options, 'capability') ?? null, { input, providers, warn })
   if (!outcome.ok) throw new NodeError(outcome.code, outcome.message, { next: [`a2a-node agents check ${shellWord(file)}`] })
   if (output.json) output.object('agent-run@1', outcome)
   else output.print(typeof outcome.result === 'string' ? plainText(outcome.result) : jsonText(outcome.result))

@@ -146,7 +146,7 @@ test('what must be there is missed by name', (t: Assert) => {
   hasFault(t, '---\n---\n', [2, /name is missing/])
   hasFault(t, TESTER.replace(/ {2}runtime.*\n/, ''), [7, /a2a\.runtime is missing/])
   hasFault(t, agentText('a', [], '{ type: command }'), [7, /a2a\.runtime\.command is missing/])
-  hasFault(t, agentText('a', [], '{ type: docker }'), [7, /a2a\.runtime\.type must be command or module/])
+  hasFault(t, agentText('a', [], '{ type: docker }'), [7, /a2a\.runtime\.type must be command, module or llm/])
 })
 
 test('schemas that do not compile, capabilities listed twice and two defaults are faults', (t: Assert) => {
@@ -219,7 +219,7 @@ test('what stands at a wrong place is said in plain words, with what belongs the
       'npm test',
       'a2a.runtime.command must be a list of the program and its arguments: [program, argument]'
     ],
-    ['type: command', 'type: comand', 'a2a.runtime.type must be command or module'],
+    ['type: command', 'type: comand', 'a2a.runtime.type must be command, module or llm'],
     ['CI: 1', 'A-B: 1', 'a2a.runtime.env.A-B is no name that an environment variable may have']
   ] as const) {
     const { faults } = faulty(t, TESTER.replace(from, to))
@@ -232,4 +232,20 @@ test('what stands at a wrong place is said in plain words, with what belongs the
     faulty(t, '---\n- a\n---\n').faults.map((fault) => fault.reason),
     ['the front matter must be lines of the form "key: value"']
   )
+})
+
+test('an llm agent names a provider and perhaps a model of it; its limits have defaults and bounds', (t: Assert) => {
+  const runtime = (text: string): string => agentText('thinker', [], text)
+  const { runtime: plain, instructions } = good(t, runtime('{ type: llm, model: local }'))
+  const budget = { run: 100_000, day: 1_000_000 }
+  t.alike(plain, { type: 'llm', provider: 'local', model: null, tools: [], maxTurns: 8, maxTokens: 4096, budget })
+  t.is(instructions.trim(), 'Instructions.')
+  const { runtime: full } = good(t, runtime('{ type: llm, model: hub/org/model:8b, tools: [text.*], maxTurns: 2, budget: { day: 5 } }'))
+  t.alike(full, { ...plain, provider: 'hub', model: 'org/model:8b', tools: ['text.*'], maxTurns: 2, budget: { run: 100_000, day: 5 } })
+  hasFault(t, runtime('{ type: llm }'), [7, /model is missing/])
+  hasFault(t, runtime('{ type: llm, model: "Local Box" }'), [7, /name of a provider/])
+  hasFault(t, runtime('{ type: llm, model: local/ }'), [7, /name of a provider/])
+  hasFault(t, runtime('{ type: llm, model: local, maxTurns: 65 }'), [7, /at most 64/])
+  hasFault(t, runtime('{ type: llm, model: local, budget: { runs: 1 } }'), [7, /known: run, day|did you mean run/])
+  hasFault(t, runtime('{ type: llm, model: local, tool: [a] }'), [7, /did you mean tools/])
 })

@@ -17,7 +17,7 @@ test('a new agent works as it is, with the tier of its node', async (t) => {
   t.alike(made, { id: 'tester', tier: null, file: path.join(dir, 'tester.md') })
   const read = await readAgentFile(made?.file ?? '', createSchemaCompiler())
   t.is(read.ok && read.definition.tier, null)
-  const outcome = await runAgentFile(made?.file ?? '', null, { text: 'hi' })
+  const outcome = await runAgentFile(made?.file ?? '', null, { input: { text: 'hi' } })
   t.alike(outcome.ok && (outcome.result as { input: unknown }).input, { text: 'hi' })
 })
 

@@ -13,7 +13,7 @@ const groups = new ProcessGroups(runDir)
 
 async function start(runtime: RuntimeSpec, order: string): Promise<number[]> {
   const agent = buildAgent(
-    { definition: definitionOf(runtime.type), runtime },
+    { definition: definitionOf(runtime.type), runtime, instructions: '' },
     { groups, clock: realClock, env: process.env, log: () => {} }
   )
   const run = recordedRun()

@@ -48,7 +48,7 @@ export async function openAgent(t: Assert, runtime: RuntimeSpec, options: AgentO
     env: options.env ?? process.env,
     log: (_level: unknown, message: string) => options.log?.(message)
   }
-  const agent = buildAgent({ definition: definitionOf(runtime.type, options.limits), runtime }, parts)
+  const agent = buildAgent({ definition: definitionOf(runtime.type, options.limits), runtime, instructions: '' }, parts)
   t.teardown(async () => {
     await agent.close()
     await groups.close()

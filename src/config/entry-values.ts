@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { shown } from '../kit/text.js'
+
+/** What stands for a value that nobody needs to see. */
+export const HIDDEN = '(hidden)'
+/** A value that is read from the environment of the node: `env:NAME`. */
+const REFERENCE = /^env:[A-Za-z_][A-Za-z0-9_]*$/
+
+/** A text that is not empty, of so many characters at most. */
+export const text = (max: number): z.ZodType<string> =>
+  z.string('must be text').min(1, 'must not be empty').max(max, `has more than ${max} characters`)
+
+/** A whole number within bounds, or a text that `parse` takes for one; `rule` says what is allowed. */
+export function unit(rule: string, parse: (text: string) => number | null, [min, max]: readonly [number, number]): z.ZodType<number> {
+  return z.unknown().transform((value, context) => {
+    const number = typeof value === 'string' ? parse(value) : value
+    if (Number.isInteger(number) && (number as number) >= min && (number as number) <= max) return number as number
+    context.addIssue(rule)
+    return z.NEVER
+  })
+}
+
+/** What one header, or a key, may hold. */
+export const headerValue: z.ZodType<string> = z
+  .string('must be text')
+  .max(8192)
+  .regex(/^\P{Cc}*$/u, 'has control characters')
+
+/** Headers of requests; none when absent. */
+export const headers = z.record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no name of a header'), headerValue).default({})
+
+/** An http or https address without a password. */
+export const httpUrl = text(2048).superRefine((value, context) => {
+  const parsed = URL.canParse(value) ? new URL(value) : null
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) context.addIssue('must be an http or https address')
+  else if (parsed.username !== '' || parsed.password !== '') context.addIssue('must not hold a password: use headers')
+})
+
+/** A URL as it may be shown: its query may hold a secret. */
+export function shownUrl(url: string): string {
+  return url.replace(/[?#].*$/s, `?${HIDDEN}`)
+}
+
+/** A value as it may be shown: only what names a variable is. */
+export function shownSecret(value: string): string {
+  return REFERENCE.test(value) ? value : HIDDEN
+}
+
+/** Values by name as they may be shown. */
+export function hideValues(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shownSecret(value)]))
+}
+
+/** What is wrong with a given mapping of entries: the place below the setting and the reason; the values are never told. */
+export function entryFaults(error: z.ZodError): readonly { readonly path: readonly PropertyKey[]; readonly reason: string }[] {
+  return error.issues.slice(0, 32).map((issue) => {
+    // The names of keys that are not known stand beside the place of their mapping.
+    if (issue.code === 'unrecognized_keys') return { path: [...issue.path, ...issue.keys.slice(0, 1)], reason: 'no such key' }
+    if (issue.code === 'invalid_key') return { path: issue.path, reason: issue.issues[0]?.message ?? 'is no name' }
+    return { path: issue.path, reason: shown(issue.message) }
+  })
+}
