@@ -52,63 +52,53 @@ async function ours() {
   return { port: Number(new URL(node.info.http).port), token }
 }
 
-async function sdk() {
-  const { DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext } = await import('@a2a-js/sdk/server')
-  const { AgentCard, AgentEvent, Role, TaskState } = await import('@a2a-js/sdk')
-  const card = AgentCard.fromJSON({
-    name: 'sdk',
-    description: '',
-    version: '1',
-    supportedInterfaces: [{ url: 'http://127.0.0.1', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
-    capabilities: { streaming: true },
-    defaultInputModes: ['text/plain'],
-    defaultOutputModes: ['text/plain'],
-    skills: []
-  })
-  const part = { content: { $case: 'text', value: 'pong' }, metadata: undefined, filename: '', mediaType: '' }
-  const executor = {
-    async execute({ taskId, contextId, request: { message: userMessage } }, bus) {
-      const status = (state) => ({ state, message: undefined, timestamp: new Date().toISOString() })
-      if (userMessage.metadata?.task !== true) {
-        bus.publish(
-          AgentEvent.message({
-            messageId: 'msg_1',
-            contextId,
-            taskId: '',
-            role: Role.ROLE_AGENT,
-            parts: [part],
-            metadata: undefined,
-            extensions: [],
-            referenceTaskIds: []
-          })
-        )
-        return bus.finished()
-      }
-      const task = {
-        id: taskId,
-        contextId,
-        status: status(TaskState.TASK_STATE_SUBMITTED),
-        artifacts: [],
-        history: [userMessage],
-        metadata: undefined
-      }
-      bus.publish(AgentEvent.task(task))
-      bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_WORKING), metadata: undefined }))
-      const artifact = { artifactId: 'result', name: 'result', description: '', parts: [part], metadata: undefined, extensions: [] }
-      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true, metadata: undefined }))
-      bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(TaskState.TASK_STATE_COMPLETED), metadata: undefined }))
-      bus.finished()
-    },
-    cancelTask: async () => {}
+const CARD = {
+  name: 'sdk',
+  description: '',
+  version: '1',
+  supportedInterfaces: [{ url: 'http://127.0.0.1', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+  capabilities: { streaming: true },
+  defaultInputModes: ['text/plain'],
+  defaultOutputModes: ['text/plain'],
+  skills: []
+}
+const PART = { content: { $case: 'text', value: 'pong' }, metadata: undefined, filename: '', mediaType: '' }
+
+/** The agent of the SDK's server: answers with a message, or with a task as ours does. */
+function executor({ AgentEvent, Role, TaskState }) {
+  const status = (state) => ({ state, message: undefined, timestamp: new Date().toISOString() })
+  const more = { metadata: undefined, extensions: [] }
+  const message = { messageId: 'msg_1', taskId: '', role: Role.ROLE_AGENT, parts: [PART], referenceTaskIds: [], ...more }
+  const artifact = { artifactId: 'result', name: 'result', description: '', parts: [PART], ...more }
+  const execute = async ({ taskId, contextId, userMessage }, bus) => {
+    const metadata = undefined
+    const told = (state) => AgentEvent.statusUpdate({ taskId, contextId, status: status(state), metadata })
+    if (userMessage.metadata?.task !== true) {
+      bus.publish(AgentEvent.message({ ...message, contextId }))
+      return bus.finished()
+    }
+    const submitted = status(TaskState.TASK_STATE_SUBMITTED)
+    bus.publish(AgentEvent.task({ id: taskId, contextId, status: submitted, artifacts: [], history: [userMessage], metadata }))
+    bus.publish(told(TaskState.TASK_STATE_WORKING))
+    bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append: false, lastChunk: true, metadata }))
+    bus.publish(told(TaskState.TASK_STATE_COMPLETED))
+    bus.finished()
   }
-  const requests = new DefaultRequestHandler(card, new InMemoryTaskStore(), executor)
+  return { execute, cancelTask: async () => {} }
+}
+
+async function sdk() {
+  const [server, types] = await Promise.all([import('@a2a-js/sdk/server'), import('@a2a-js/sdk')])
+  const { DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext } = server
+  const card = types.AgentCard.fromJSON(CARD)
+  const requests = new DefaultRequestHandler(card, new InMemoryTaskStore(), executor({ ...server, ...types }))
   const handler = new JsonRpcTransportHandler(requests)
-  const server = http.createServer(async (request, response) => {
-    if (request.method === 'GET') return answer(response, AgentCard.toJSON(await requests.getAgentCard()))
+  const listener = http.createServer(async (request, response) => {
+    if (request.method === 'GET') return answer(response, types.AgentCard.toJSON(await requests.getAgentCard()))
     answer(response, await handler.handle(await bodyOf(request), new ServerCallContext({ requestedVersion: '1.0' })))
   })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { port: server.address().port, token: 'none' }
+  await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  return { port: listener.address().port, token: 'none' }
 }
 
 if (process.argv[1] === GATEWAYS) {

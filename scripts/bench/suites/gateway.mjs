@@ -20,14 +20,14 @@ export async function figures({ runs, say }) {
       const [told] = await once(child, 'message')
       return { child, ...told, agent: new http.Agent({ keepAlive: true, maxSockets: SENDS.inFlight }) }
     })
-    const figures = [
+    const measured = [
       ...(await sends(runs, { bare, ours, sdk })),
       await cards(runs, { ours, sdk }),
       ...(await manyTasks({ ours, say })),
       await streams(ours)
     ]
     for (const { agent } of [bare, ours, sdk]) agent.destroy()
-    return figures
+    return measured
   } finally {
     await lab.close()
   }
@@ -95,7 +95,7 @@ async function manyTasks({ ours, say }) {
 async function streams(ours) {
   const agent = new http.Agent({ maxSockets: STREAMS })
   const open = async () => {
-    const request = post(ours, '/agents/sleeper/message:stream', body(true).params, agent)
+    const request = post({ ...ours, agent }, '/agents/sleeper/message:stream', body(true).params)
     const [response] = await once(request, 'response')
     const [chunk] = await once(response.setEncoding('utf8'), 'data')
     if (!chunk.startsWith('id: 1')) throw new Error(chunk)
@@ -123,12 +123,12 @@ function body(isTask) {
 }
 
 async function send(way, isTask) {
-  const [response] = await once(post(way, isTask ? '/agents/worker' : '/agents/reader', body(isTask), way.agent), 'response')
+  const [response] = await once(post(way, isTask ? '/agents/worker' : '/agents/reader', body(isTask)), 'response')
   const text = await textOf(response)
   if (!text.includes('"result"') || (isTask && way.isBare !== true && !text.includes('COMPLETED'))) throw new Error(text)
 }
 
-function post({ port, token }, place, value, agent) {
+function post({ port, token, agent }, place, value) {
   const text = JSON.stringify(value)
   const headers = {
     'content-type': 'application/json',
