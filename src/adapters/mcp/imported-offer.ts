@@ -1,6 +1,8 @@
+import { Pinned } from '../../domain/pinning/pinned.js'
+import { allowedNames } from '../../kit/allowed-names.js'
 import type { ToolListChange } from '../../ports/imported-tools.js'
-import { allowedNames, changeOf, type ImportedList, type ImportedTool, listHash } from './imported-list.js'
-import type { Accepted, Remembered } from './imported-pin.js'
+import { changeOf, type ImportedList, type ImportedTool, listHash } from './imported-list.js'
+import type { Accepted, Remembered, ToolList } from './imported-pin.js'
 
 /** What the config says of the list of a server. */
 export interface OfferRules {
@@ -21,30 +23,28 @@ export interface Pending {
  * another; of it those are offered that the server still has. The server's own list decides nothing but that.
  */
 export class ImportedOffer {
-  readonly #rules: OfferRules
   readonly #isAllowed: (name: string) => boolean
-  #accepted: Accepted | null = null
+  readonly #pinned: Pinned<ToolList>
   #listed: ImportedList | null = null
-  #isLost = false
 
-  constructor(rules: OfferRules) {
-    this.#rules = rules
-    this.#isAllowed = allowedNames(rules.tools)
+  constructor({ tools, pin }: OfferRules) {
+    this.#isAllowed = allowedNames(tools)
+    this.#pinned = new Pinned({
+      pin,
+      hash: (list) => listHash(this.#allowed(list.tools)),
+      isNothing: (list) => list.tools.length === 0
+    })
   }
 
   /** Begins with what the home has of it. */
   restore(remembered: Remembered): void {
-    this.#isLost = remembered.kind === 'lost'
-    if (remembered.kind === 'kept' && this.#isPinned(remembered.accepted.tools)) this.#accepted = remembered.accepted
+    this.#pinned.restore(remembered)
   }
 
   /** Takes what the server lists now. Gives what is to be kept when it comes into force by itself, else null. */
   take(list: ImportedList): Accepted | null {
     this.#listed = list
-    const { pin } = this.#rules
-    if (pin !== null) return this.#isPinned(list.tools) && this.pending() !== null ? this.#accept('config') : null
-    // Nothing to trust in an empty list: a server that comes up slowly would be pinned to it.
-    return this.#accepted === null && !this.#isLost && list.tools.length > 0 ? this.#accept('first-sight') : null
+    return this.#pinned.take({ tools: list.tools })
   }
 
   /** What the server lists now, as it is kept once a person has accepted it. */
@@ -54,23 +54,23 @@ export class ImportedOffer {
 
   /** Puts a list into force that a person accepted. */
   accept(accepted: Accepted): void {
-    this.#isLost = false
-    this.#accepted = accepted
+    this.#pinned.accept(accepted)
   }
 
   /** What the server lists now, where that is not what is in force or nobody knows; null: it is, or nothing was listed yet. */
   pending(): Pending | null {
-    if (this.#listed === null) return null
-    const next = this.#allowed(this.#listed.tools)
-    const change = changeOf(this.#allowed(this.#accepted?.tools ?? []), next)
-    if (change === null && !this.#isLost) return null
+    const { seen, accepted, isLost } = this.#pinned
+    if (seen === null) return null
+    const next = this.#allowed(seen.tools)
+    const change = changeOf(this.#allowed(accepted?.tools ?? []), next)
+    if (change === null && !isLost) return null
     return { hash: listHash(next), change: change ?? { added: [], removed: [], changed: [] } }
   }
 
   /** Tools that may be called. */
   offered(): readonly ImportedTool[] {
     const there = this.#listed === null ? null : new Set(this.#listed.tools.map(({ name }) => name))
-    return this.#allowed(this.#accepted?.tools ?? []).filter(({ name }) => there === null || there.has(name))
+    return this.#allowed(this.#pinned.accepted?.tools ?? []).filter(({ name }) => there === null || there.has(name))
   }
 
   /** Tools that are known and not offered, each with the reason. */
@@ -81,7 +81,7 @@ export class ImportedOffer {
     readonly reason: string
   }[] {
     const offered = new Set(this.offered().map(({ name }) => name))
-    const known = new Map([...(this.#accepted?.tools ?? []), ...(this.#listed?.tools ?? [])].map((tool) => [tool.name, tool]))
+    const known = new Map([...(this.#pinned.accepted?.tools ?? []), ...(this.#listed?.tools ?? [])].map((tool) => [tool.name, tool]))
     const there = this.#listed === null ? null : new Set(this.#listed.tools.map(({ name }) => name))
     const withheld = [...known.values()].flatMap(({ name, description, inputSchema }) => {
       if (offered.has(name)) return []
@@ -94,21 +94,12 @@ export class ImportedOffer {
 
   /** sha256 of the list in force, and who put it there; null while there is none. */
   pinned(): { readonly hash: string; readonly by: Accepted['by'] } | null {
-    if (this.#accepted === null) return null
-    return { hash: listHash(this.#allowed(this.#accepted.tools)), by: this.#accepted.by }
+    return this.#pinned.pinned()
   }
 
   /** The list that was in force was lost, so that the one of the server waits for a person. */
   get isLost(): boolean {
-    return this.#isLost
-  }
-
-  #accept(by: Accepted['by']): Accepted {
-    return (this.#accepted = { tools: this.#listed?.tools ?? [], by })
-  }
-
-  #isPinned(tools: readonly ImportedTool[]): boolean {
-    return this.#rules.pin === null || this.#rules.pin === listHash(this.#allowed(tools))
+    return this.#pinned.isLost
   }
 
   #allowed(tools: readonly ImportedTool[]): readonly ImportedTool[] {

@@ -1,16 +1,19 @@
+import type { Kept, Remembered as RememberedOf } from '../../domain/pinning/pinned.js'
 import { isRecord } from '../../kit/json.js'
 import type { CompileSchema } from '../../kit/sign.js'
 import type { NodeStore } from '../../ports/storage.js'
 import { type ImportedTool, listHash, readList } from './imported-list.js'
 
-/** The tool list of a server that is in force, as the home keeps it. */
-export interface Accepted {
+/** Tools of a server, as they are pinned. */
+export interface ToolList {
   readonly tools: readonly ImportedTool[]
-  readonly by: 'config' | 'first-sight' | 'accepted'
 }
 
-/** What the home has of a server's list: `lost` is one that was there and cannot be read, so that nothing is trusted at first sight again. */
-export type Remembered = { readonly kind: 'none' | 'lost' } | { readonly kind: 'kept'; readonly accepted: Accepted }
+/** The tool list of a server that is in force, as the home keeps it. */
+export type Accepted = Kept<ToolList>
+
+/** What the home has of a server's list. */
+export type Remembered = RememberedOf<ToolList>
 
 /** Keeps the accepted list of one server in the home: what it offers when it is offline, and what its next list is compared with. */
 export class ImportedPin {

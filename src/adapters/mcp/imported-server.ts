@@ -1,5 +1,6 @@
+import { mayAccept } from '../../domain/pinning/pinned.js'
 import type { Clock } from '../../kit/clock.js'
-import { messageOf, NodeError } from '../../kit/errors.js'
+import { messageOf } from '../../kit/errors.js'
 import { faultText } from '../../kit/schema-text.js'
 import { boundedCheck } from '../../kit/schema-cost.js'
 import type { Check, CompileSchema } from '../../kit/sign.js'
@@ -109,24 +110,18 @@ export class ImportedServer {
     const { name, pin } = this.spec
     await this.#link.refresh()
     if (accept === null) return
-    const pending = this.#offer.pending()
-    if (pin !== null && pending !== null)
-      throw new NodeError('CONFLICT', `the config pins another tool list of ${name}: set mcp.servers.${name}.pin to ${pending.hash}`, {
-        next: ['a2a-node config path', `a2a-node tools ls`]
-      })
-    if (this.#link.state.phase !== 'ready')
-      throw new NodeError('CONFLICT', `${name} gives no tool list now: ${this.#link.state.lastError ?? 'it has not come up yet'}`, {
-        next: [`a2a-node tools refresh ${name}`]
-      })
-    if (pending === null && this.#offer.pinned()?.hash === accept) return
-    if (pending?.hash !== accept)
-      throw new NodeError(
-        'CONFLICT',
-        `${name} does not list the tools with the sum ${accept} now: look at what it lists, and accept that`,
-        {
-          next: [`a2a-node tools refresh ${name}`]
-        }
-      )
+    const { phase, lastError } = this.#link.state
+    const mayTake = mayAccept({
+      name,
+      setting: `mcp.servers.${name}.pin`,
+      thing: 'tool list',
+      accept,
+      pin,
+      pending: this.#offer.pending()?.hash ?? null,
+      pinned: this.#offer.pinned()?.hash ?? null,
+      fault: phase === 'ready' ? null : (lastError ?? 'it has not come up yet')
+    })
+    if (!mayTake) return
     const accepted = this.#offer.listed()
     await this.#pin.write(accepted)
     this.#offer.accept(accepted)
