@@ -1,7 +1,7 @@
 import path from 'node:path'
 import type { CompileSchema } from './kit/sign.js'
 import { tierFromText } from './domain/routing/tier.js'
-import type { AgentSource, HostedAgent } from './ports/agent-runtime.js'
+import type { AgentDefinition, AgentSource, HostedAgent } from './ports/agent-runtime.js'
 import type { ImportedServerInfo, ImportedTools } from './ports/imported-tools.js'
 import type { Problem } from './ports/node-api.js'
 import type { NodeStore } from './ports/storage.js'
@@ -9,24 +9,34 @@ import { AgentFiles } from './adapters/agents/agent-source.js'
 import { hostAgent } from './adapters/agents/hosted-agent.js'
 import { ProcessGroups } from './adapters/agents/process-groups.js'
 import { programStarter } from './adapters/agents/program-starter.js'
+import { allowedHost } from './adapters/a2a/address-guard.js'
+import { RemoteAgents } from './adapters/a2a/remote-agents.js'
+import type { RemoteNet, RemoteSecret } from './adapters/a2a/remote-connect.js'
+import { CALLER_CAPABILITY, CALLER_ID, CALLER_MAX_BYTES, CALLER_TIMEOUT_MS, callOnce } from './adapters/a2a/remote-once.js'
+import type { RemoteSpec } from './adapters/a2a/remote-skills.js'
 import { connectionsTo, type ImportedAddress } from './adapters/mcp/imported-connection.js'
 import { ListTags } from './adapters/mcp/imported-http.js'
 import { ImportedServers } from './adapters/mcp/imported-servers.js'
 import type { ImportedServerSpec } from './adapters/mcp/imported-server.js'
+import type { A2AAgentSetting, A2ASecretSetting } from './config/a2a-agents.js'
 import type { McpServerSetting } from './config/mcp-servers.js'
 import { type Environment, resolvedValue } from './env-values.js'
+import type { Config } from './config/settings.js'
 import { joinAgents } from './joined-agents.js'
+import { joinTools } from './joined-tools.js'
 import type { StartParts } from './open-home.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
 
-/** The agents of a node: those of files, the starters, and its imported MCP servers. */
+/** The agents of a node: those of files, the starters, its imported MCP servers, and A2A agents elsewhere. */
 export interface OpenedAgents {
   readonly source: AgentSource
   readonly tools: ImportedTools
   /** How agents reach the mesh, once it is told that the node is up. */
   readonly apis: AgentApis
-  /** What is wrong with the imported servers. */
+  /** Asks A2A agents that the config does not name. */
+  readonly caller: HostedAgent
+  /** What is wrong with what is imported. */
   problems(): readonly Problem[]
 }
 
@@ -62,19 +72,57 @@ export function openAgents(
   })
   const hosting = (parts: Omit<Parameters<typeof hostAgent>[0], 'clock'>): ReturnType<typeof hostAgent> => hostAgent({ ...parts, clock })
   const imported = new ImportedServers({ servers, store, compileSchema, clock, chance: Math.random, log, hostAgent: hosting })
+  const { remote, net } = openRemotes({ config, source: home.configFile, env }, { store, clock, log, hostAgent: hosting })
   let taken: readonly HostedAgent[] = []
-  const source = joinAgents([files, imported], (agents) => {
+  const source = joinAgents([files, imported, remote], (agents) => {
     taken = agents
   })
-  return { source, tools: withTaken(imported, () => taken), apis, problems: () => [...imported.problems(), ...taken.map(takenProblem)] }
+  const tools = withTaken(joinTools(imported, remote), () => taken)
+  const caller = hosting({
+    definition: callerDefinition,
+    runtime: { run: (task, run) => callOnce(net, task, run), end: () => Promise.resolve() }
+  })
+  return { source, tools, caller, apis, problems: () => [...tools.problems(), ...taken.map(takenProblem)] }
+}
+
+type Hosting = Pick<ConstructorParameters<typeof RemoteAgents>[0], 'store' | 'clock' | 'log' | 'hostAgent'>
+
+/** The A2A agents of the config, and where requests for others may go. */
+function openRemotes(
+  { config: { a2a }, source, env }: { readonly config: Config; readonly source: string; readonly env: Environment },
+  hosting: Hosting
+): { readonly remote: RemoteAgents; readonly net: RemoteNet } {
+  const net: RemoteNet = { clock: hosting.clock, policy: { allowed: a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
+  const agents = Object.entries(a2a.agents).map(([name, setting]) => ({
+    spec: remoteSpec(name, setting, source),
+    secret: setting.auth === null ? null : secretOf(name, setting.auth, env)
+  }))
+  return { remote: new RemoteAgents({ ...hosting, agents, net, chance: Math.random }), net }
+}
+
+const callerDefinition: AgentDefinition = {
+  id: CALLER_ID,
+  name: CALLER_ID,
+  version: '1.0.0',
+  description: 'Asks any A2A agent by the URL of its card, for its own node alone.',
+  tier: null,
+  sandboxId: null,
+  protocols: [],
+  capabilities: [CALLER_CAPABILITY],
+  limits: { timeoutMs: CALLER_TIMEOUT_MS, concurrency: 16, maxOutputBytes: CALLER_MAX_BYTES },
+  runtime: 'a2a',
+  source: 'built-in'
 }
 
 type ImportedLog = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields?: Readonly<Record<string, unknown>>) => void
 
 /** Tools of a server whose agent is not in service since its id is taken are not offered, whatever the server itself says. */
-function withTaken(imported: ImportedServers, taken: () => readonly HostedAgent[]): ImportedTools {
+function withTaken(imported: ImportedTools, taken: () => readonly HostedAgent[]): ImportedTools {
   const seen = (info: ImportedServerInfo): ImportedServerInfo => {
-    if (taken().every(({ definition }) => definition.id !== info.agent)) return info
+    const isTaken = taken().some(
+      ({ definition: { id, runtime } }) => id === info.agent && (runtime === 'a2a') === (info.transport === 'a2a')
+    )
+    if (!isTaken) return info
     const reason = `an agent ${info.agent} is on this node already`
     return { ...info, tools: info.tools.map((tool) => (tool.offered ? { ...tool, offered: false, reason } : tool)) }
   }
@@ -90,10 +138,11 @@ function withTaken(imported: ImportedServers, taken: () => readonly HostedAgent[
 }
 
 function takenProblem({ definition }: HostedAgent): Problem {
-  const { id, source } = definition
+  const { id, source, runtime } = definition
+  const [place, what] = runtime === 'a2a' ? ['a2a.agents', 'it'] : ['mcp.servers', 'the server']
   return {
     code: 'AGENT_ID_TAKEN',
-    message: `${source}: mcp.servers.${id}: an agent ${id} is on this node already: call the server otherwise`,
+    message: `${source}: ${place}.${id}: an agent ${id} is on this node already: call ${what} otherwise`,
     next: 'a2a-node config path'
   }
 }
@@ -101,6 +150,19 @@ function takenProblem({ definition }: HostedAgent): Problem {
 function specOf(name: string, setting: McpServerSetting, source: string): ImportedServerSpec {
   const { tier, url, ...rest } = setting
   return { ...rest, name, source, url, transport: url === null ? 'stdio' : 'http', tier: tier === null ? null : tierFromText(tier) }
+}
+
+function remoteSpec(name: string, setting: A2AAgentSetting, source: string): RemoteSpec {
+  const { tier } = setting
+  return { ...setting, name, source, tier: tier === null ? null : tierFromText(tier) }
+}
+
+function secretOf(name: string, { header, value, isBearer, origins }: A2ASecretSetting, env: Environment): RemoteSecret {
+  const headers = (): Record<string, string> => {
+    const secret = resolvedValue(value, env, `a2a.agents.${name}.auth`)
+    return { [header]: isBearer ? `Bearer ${secret}` : secret }
+  }
+  return { headers, origins }
 }
 
 /** Where a server is, with its secrets. @throws NodeError CONFIG_INVALID when a variable is not set */

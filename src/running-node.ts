@@ -1,5 +1,6 @@
 import { type ErrorCode, NodeError } from './kit/errors.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import { adHocFinder } from './ad-hoc.js'
 import { startControlServer } from './adapters/control/server.js'
 import { shownConfig } from './config/settings.js'
 import type { HttpListener } from './adapters/http/listener.js'
@@ -103,6 +104,7 @@ class ComposedNode implements RunningNode {
       node,
       config: { path: home.configFile, config: { ...shownConfig(config), given: [...config.given] } },
       tools: agents.tools,
+      findRemote: adHocFinder({ node, ...agents }),
       backup,
       stop: () => void parts.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,

@@ -230,14 +230,19 @@ const AGENTS: readonly CommandSpec[] = [
   },
   {
     name: 'call',
-    args: '<agent> <capability> <json>',
+    args: '<agent> <capability> [json]',
     about: 'run one capability of an agent; - as agent: any that can',
     group: 'Agents',
     options: [JUSTIFICATION, TIMEOUT, NO_WAIT, ALLOW_REPEAT],
-    more: ['- as json reads it from stdin.', '', 'Example: a2a-node call - text.stats \'{"text":"hello"}\''],
+    more: [
+      '- as json reads it from stdin.',
+      'call <card URL> [skill] <json or text> asks an A2A agent that is not in the mesh.',
+      '',
+      'Example: a2a-node call - text.stats \'{"text":"hello"}\''
+    ],
     load: async () => (await import('./commands/call.js')).call
   },
-  { name: 'tools', about: 'tools of the MCP servers that this node imports', group: 'Agents', sub: TOOL_COMMANDS }
+  { name: 'tools', about: 'tools of the MCP servers and A2A agents that this node imports', group: 'Agents', sub: TOOL_COMMANDS }
 ]
 
 const WORK: readonly CommandSpec[] = [

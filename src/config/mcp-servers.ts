@@ -50,6 +50,31 @@ const variables = z
 
 const COMMAND = 'must be a list of the program and its arguments: [program, argument]'
 
+/** What an agent that stands for others may be: as in agent files. */
+export const power = {
+  tier: z.enum(['L0', 'L1', 'L2', 'L3'], 'must be L0, L1, L2 or L3').nullable().default(null),
+  sandbox: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits and . _ -')
+    .nullable()
+    .default(null)
+}
+
+/** What its calls may take, and what they are to policy. */
+export const bounds = {
+  timeout: unit('must be a duration such as 10s or 5m, at most 24h', parseDuration, [1, DAY_MS]).default(60_000),
+  sideEffect: z.enum(['none', 'read', 'write', 'exec'], 'must be none, read, write or exec').default('exec'),
+  concurrency: z.int('must be a whole number').min(1, 'must be at least 1').max(256, 'must be at most 256').default(4),
+  maxOutput: unit('must be a size such as 64KiB or 1MiB, at most 16MiB', parseSize, [1, MAX_OUTPUT_BYTES]).default(10 * MIB)
+}
+
+/** sha256 of what alone is offered. */
+export const pin = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, 'must be a sha256: 64 of 0-9 a-f')
+  .nullable()
+  .default(null)
+
 const entry = z
   .strictObject({
     command: z
@@ -61,23 +86,11 @@ const entry = z
     cwd: text(4096).optional(),
     url: httpUrl.optional(),
     headers,
-    tier: z.enum(['L0', 'L1', 'L2', 'L3'], 'must be L0, L1, L2 or L3').nullable().default(null),
-    sandbox: z
-      .string()
-      .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, 'must be 1 to 64 letters, digits and . _ -')
-      .nullable()
-      .default(null),
-    timeout: unit('must be a duration such as 10s or 5m, at most 24h', parseDuration, [1, DAY_MS]).default(60_000),
+    ...power,
+    ...bounds,
     tools: z.array(text(128)).min(1, 'must name a tool').max(512).nullable().default(null),
     idempotent: z.array(text(128)).max(2000).default([]),
-    sideEffect: z.enum(['none', 'read', 'write', 'exec'], 'must be none, read, write or exec').default('exec'),
-    concurrency: z.int('must be a whole number').min(1, 'must be at least 1').max(256, 'must be at most 256').default(4),
-    maxOutput: unit('must be a size such as 64KiB or 1MiB, at most 16MiB', parseSize, [1, MAX_OUTPUT_BYTES]).default(10 * MIB),
-    pin: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/, 'must be a sha256: 64 of 0-9 a-f')
-      .nullable()
-      .default(null)
+    pin
   })
   .superRefine((one, context) => {
     const wrong = (key: string, message: string): void => context.addIssue({ code: 'custom', path: [key], message })
@@ -100,17 +113,16 @@ const entry = z
 
 const NAME = /^[a-z0-9]+(?:-[a-z0-9]+)*$/
 
+/** Name of a server, which is the id of its agent. */
+export const serverName: z.ZodType<string, string> = z
+  .string()
+  .max(32, 'must be a name of at most 32 characters')
+  .regex(NAME, 'must be a name of a-z, 0-9 and single dashes between them')
+  .refine((name) => name !== 'operator', 'is reserved by the node; choose another name')
+
 /** The map of servers by name. */
 export const mcpServersSchema: z.ZodType<Readonly<Record<string, McpServerSetting>>> = z
-  .record(
-    z
-      .string()
-      .max(32, 'must be a name of at most 32 characters')
-      .regex(NAME, 'must be a name of a-z, 0-9 and single dashes between them')
-      .refine((name) => name !== 'operator', 'is reserved by the node; choose another name'),
-    entry,
-    'must be a mapping of server names'
-  )
+  .record(serverName, entry, 'must be a mapping of server names')
   .refine((servers) => Object.keys(servers).length <= MAX_MCP_SERVERS, `has more than ${MAX_MCP_SERVERS} servers`)
 
 /** The servers as they may be shown: values of variables and headers, arguments after the program and the query of a URL are hidden. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type A2AAgentSetting, a2aAgentsSchema, MAX_A2A_AGENTS, shownAgents } from './a2a-agents.js'
 import {
   GUARDRAILS,
   type GuardrailSettings,
@@ -251,6 +252,23 @@ export const SETTINGS = {
       unit: null,
       allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
       about: 'How often one token may call /agents; beyond it calls are answered with 429 and Retry-After.'
+    }),
+    allowPrivate: define<readonly string[]>({
+      schema: z.array(z.string().regex(/^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/)).max(64),
+      fallback: [],
+      form: 'list',
+      unit: null,
+      allowed: 'a list of host or host:port as addresses have them, at most 64',
+      about: 'Hosts of this machine or its own networks that A2A agents and push notifications may reach; all others must be public.'
+    }),
+    agents: define<Readonly<Record<string, A2AAgentSetting>>>({
+      schema: a2aAgentsSchema,
+      fallback: {},
+      form: 'servers',
+      unit: null,
+      allowed: `a mapping of at most ${MAX_A2A_AGENTS} names, each with the URL of a card; in the config file only`,
+      about: 'A2A agents elsewhere that this node offers, each as an agent of that name.',
+      show: shownAgents
     })
   },
   llm: {

@@ -48,6 +48,8 @@ export interface ApiHost {
   readonly config: { readonly path: string; readonly config: unknown }
   /** The imported MCP servers. */
   readonly tools: ImportedTools
+  /** Whom to ask for the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
+  findRemote(params: Calls['a2a.find']['params']): Promise<Calls['a2a.find']['result']>
   /** Writes a backup of this node. */
   backup(request: BackupRequest): Promise<BackupInfo>
   /** Begins a clean stop; it must not wait for the call that asked for it. */
@@ -133,6 +135,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'tasks.list': ['read', (params) => listTasks(node, params, by)],
     'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
     'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
+    'a2a.find': ['send', (params) => host.findRemote(params)],
     ...toolCalls(host.tools),
     ...swarmCalls(node, by),
     ...policyCalls(node, principal),

@@ -174,10 +174,11 @@ export function keyOf(
 }
 
 /** What its agent gets. */
-export function taskOf({ taskId, payload, record }: Piece): AgentTask {
+export function taskOf({ taskId, payload, record, peer }: Piece): AgentTask {
   const { requestId, attempt, capability, description, swarm, input } = payload
   // Each run after one that ended with its node is a further attempt.
-  return { taskId, requestId, attempt: attempt + (record?.tries ?? 0), capability: capability ?? '', description, swarm, input }
+  const tries = record?.tries ?? 0
+  return { taskId, requestId, attempt: attempt + tries, capability: capability ?? '', description, swarm, input, peer }
 }
 
 /** Ends work that nobody wants any more: it is stopped, and not answered. */

@@ -1,4 +1,5 @@
 import type { AbortSignalLike } from '../kit/clock.js'
+import type { NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor, CardBody } from '../domain/card/card.js'
 import type { Tier } from '../domain/routing/tier.js'
 
@@ -15,6 +16,8 @@ export interface AgentTask {
   readonly swarm: string | null
   /** JSON (bytes of attachments already as base64 text), checked against the capability's schema. */
   readonly input: unknown
+  /** The node that asked; absent where nobody says. Of work of this very node its own. */
+  readonly peer?: NodeId
 }
 
 /**

@@ -18,7 +18,8 @@ export interface ImportedToolInfo {
 /** A tool whose definition is another one than the one that was accepted. */
 export interface ToolChange {
   readonly name: string
-  readonly parts: readonly ('description' | 'inputSchema' | 'outputSchema')[]
+  /** `description`, `inputSchema` ...: what of it is another. */
+  readonly parts: readonly string[]
   /** As the server describes it now. */
   readonly description: string
 }
@@ -38,7 +39,10 @@ export interface ImportedServerInfo {
   readonly name: string
   /** Id of the agent that offers its tools. */
   readonly agent: string
-  readonly transport: 'stdio' | 'http'
+  /** `a2a`: no MCP server, but an A2A agent, whose tools are its skills. */
+  readonly transport: 'stdio' | 'http' | 'a2a'
+  /** Of the card of an A2A agent, as the config has it; null for a server. */
+  readonly url: string | null
   readonly state: ImportedServerState
   readonly tools: readonly ImportedToolInfo[]
   /** sha256 of the tool list in force; null while there is none. */
@@ -67,4 +71,16 @@ export interface ImportedTools {
   refresh(server: string | null, accept: string | null): Promise<readonly ImportedServerInfo[]>
   /** What is wrong with them now, for `status`. */
   problems(): readonly Problem[]
+}
+
+/** Calls that find A2A agents elsewhere. */
+export interface RemoteCalls {
+  /**
+   * Whom to ask for the A2A agent of a card: an agent of this node and one of its capabilities. `isWrapped`: its input is
+   * `{card, skill?, input}`; else it is the input itself.
+   */
+  'a2a.find': {
+    params: { readonly card: string; readonly skill?: string }
+    result: { readonly agent: string; readonly capability: string; readonly isWrapped: boolean }
+  }
 }

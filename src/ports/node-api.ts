@@ -16,7 +16,7 @@ import type {
   PolicyTestResult,
   RenamedInPolicy
 } from './policy-api.js'
-import type { ImportedServerInfo } from './imported-tools.js'
+import type { ImportedServerInfo, RemoteCalls } from './imported-tools.js'
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
@@ -239,7 +239,7 @@ export interface BackupInfo {
 }
 
 /** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
-export interface Calls extends DocumentCalls, TokenCalls {
+export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }

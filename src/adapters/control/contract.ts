@@ -175,6 +175,7 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
     allowRepeat: z.boolean().exactOptional(),
     record: z.boolean().exactOptional()
   }),
+  'a2a.find': z.strictObject({ card: z.string().min(1).max(2048), skill: z.string().min(1).max(256).exactOptional() }),
   'swarm.start': swarmRequest,
   'swarm.preview': swarmRequest,
   'swarm.list': none,

@@ -139,6 +139,7 @@ export class ImportedServer {
       name,
       agent: name,
       transport,
+      url: null,
       state: STATES[phase],
       tools: this.#tools(),
       pinned: pinned?.hash ?? null,

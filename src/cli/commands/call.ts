@@ -1,13 +1,36 @@
+import { NodeError } from '../../kit/errors.js'
+import { parseJson } from '../../kit/json.js'
 import type { Action } from '../context.js'
-import { jsonArgument } from '../options.js'
+import { given, jsonArgument } from '../options.js'
 import { awaitReply, replyOptions } from '../reply.js'
 import { readStdin } from '../stdin.js'
 
 const INPUT_MAX = 1_048_576
 
-/** `call <agent|-> <capability> <json|->`. */
-export const call: Action = async (context, [agent = '', capability = '', json = ''], options) => {
-  const input = jsonArgument(json === '-' ? await readStdin(INPUT_MAX, context.output.typed) : json, 'the input')
-  const params = { agent: agent === '-' ? null : agent, capability, input, ...replyOptions(options) }
-  return await awaitReply(context, 'message.call', params)
+/** `call <agent|-> <capability> <json|->`, and `call <card URL> [skill] <json|text|->`. */
+export const call: Action = async (context, [agent = '', ...rest], options) => {
+  const isRemote = /^https?:\/\//i.test(agent)
+  if (rest.length < (isRemote ? 1 : 2)) throw missing(isRemote)
+  const [capability = '', text = ''] = rest.length === 1 ? [undefined, rest[0]] : rest
+  const json = text === '-' ? await readStdin(INPUT_MAX, context.output.typed) : text
+  if (!isRemote) {
+    const params = { agent: agent === '-' ? null : agent, capability, input: jsonArgument(json, 'the input'), ...replyOptions(options) }
+    return await awaitReply(context, 'message.call', params)
+  }
+  const skill = capability === '' ? undefined : capability
+  const found = await context.api().call('a2a.find', given({ card: agent, skill }))
+  const input = inputOf(json)
+  const params = { agent: found.agent, capability: found.capability, ...replyOptions(options) }
+  return await awaitReply(context, 'message.call', { ...params, input: found.isWrapped ? given({ card: agent, skill, input }) : input })
+}
+
+/** What is no JSON is a text: people talk to agents. */
+function inputOf(text: string): unknown {
+  const parsed = parseJson(text)
+  return parsed.ok && typeof parsed.value === 'object' && parsed.value !== null ? parsed.value : text
+}
+
+function missing(isRemote: boolean): NodeError {
+  const form = isRemote ? '<card URL> [skill] <json or text>' : '<agent> <capability> <json>'
+  return new NodeError('USAGE', `call takes ${form}`, { next: ['a2a-node call --help'] })
 }

@@ -6,6 +6,7 @@ const SERVER: ImportedServerInfo = {
   name: 'web',
   agent: 'web',
   transport: 'http',
+  url: null,
   state: 'failed',
   tools: [],
   pinned: null,

@@ -1,0 +1,98 @@
+import fs from 'node:fs'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
+import type { Reply } from '../../src/ports/node-api.js'
+import { remoteServer } from '../support/a2a/remote-server.js'
+import { type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
+
+const TIMEOUT = { timeout: 180_000 }
+
+/** A node with a config of its own. */
+async function configured(mesh: TestMesh, name: string, lines: readonly string[], env: Record<string, string> = {}): Promise<TestNode> {
+  const home = await mesh.dir()
+  fs.writeFileSync(path.join(home, 'config.yaml'), [...lines, ''].join('\n'))
+  return await mesh.start(name, { home, env })
+}
+
+test('the agent of another mesh, by the card of its gateway, is an agent of this one, also for its members', TIMEOUT, async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const far = await mesh.start('far', { args: ['--http', '0'] })
+  const { token } = await far.api.call('token.create', { name: 'near', tier: 1, scopes: ['read', 'send'] })
+  const gateway = far.info.http ?? ''
+  const url = `${gateway}/agents/text/.well-known/agent-card.json`
+  const near = await configured(
+    mesh,
+    'near',
+    [
+      'a2a:',
+      '  allowPrivate: [127.0.0.1]',
+      '  agents:',
+      '    words:',
+      `      card: ${url}`,
+      '      auth: { bearer: env:FAR_TOKEN }',
+      '      sideEffect: read'
+    ],
+    { FAR_TOKEN: token }
+  )
+  await untilAgent(near, 'words@near')
+  const reply = await near.json<Reply>(['call', 'words', 'text.stats', '{"text":"one two three"}'])
+  t.is((reply.payload as { words?: number }).words, 3, JSON.stringify(reply.payload))
+  const { servers } = await near.json<{ servers: ImportedServerInfo[] }>(['tools', 'ls'])
+  t.alike(
+    servers.map((one) => [one.name, one.transport, one.state, one.pinnedBy]),
+    [['words', 'a2a', 'ready', 'first-sight']]
+  )
+  const byUrl = await near.json<Reply>(['call', url, 'text.stats', '{"text":"one two"}'])
+  t.is((byUrl.payload as { words?: number }).words, 2, 'the card of a configured agent is that agent')
+  t.is(byUrl.agent, 'words@near')
+  const shownConfig = await near.cli(['config', 'show'])
+  t.absent(shownConfig.stdout.includes(token))
+  const { code } = await near.api.call('invite.create', {})
+  const member = await mesh.start('member', { join: code })
+  await untilOnline(member, 1)
+  await untilAgent(member, 'words@near')
+  const carried = await member.json<Reply>(['call', 'words', 'text.stats', '{"text":"a b c d"}'])
+  t.is((carried.payload as { words?: number }).words, 4)
+  await far.stop()
+  const lost = await near.cli(['call', 'words', 'text.stats', '{"text":"x"}'])
+  t.ok(lost.code !== 0 && /was not reached, and nothing was done/.test(lost.stderr), lost.stderr)
+  await near.stop()
+  await member.stop()
+})
+
+test(
+  'call with the URL of a card asks an agent that nobody configured, through the node: its guard and its policy hold',
+  TIMEOUT,
+  async (t: Assert) => {
+    const mesh = await testMesh(t)
+    const server = await remoteServer(t, '0.3', (turn) => {
+      turn.chunk('result', `heard ${turn.text}`)
+      turn.end('completed')
+    })
+    const node = await configured(mesh, 'a', ['a2a:', `  allowPrivate: ["${server.host}"]`])
+    const said = await node.cli(['call', server.url, 'hello there'])
+    t.alike([said.code, said.stdout.trim()], [0, 'heard hello there'], said.stderr)
+    const named = await node.json<Reply>(['call', server.cardUrl, 'talk', '{"text":"you"}'])
+    t.alike([named.outcome, named.payload, named.agent], ['COMPLETED', 'heard you', 'a2a@a'])
+    const unknown = await node.cli(['call', server.cardUrl, 'tolk', 'x'])
+    t.ok(unknown.code !== 0 && /no skill "tolk"; did you mean talk\?/.test(unknown.stderr), unknown.stderr)
+    for (const url of ['http://169.254.169.254/latest/meta-data', 'http://127.0.0.1:1/', 'http://localhost:8080/', 'http://2130706433/']) {
+      const refused = await node.cli(['call', url, 'x'])
+      t.ok(refused.code !== 0 && /the address is refused/.test(refused.stderr), `${url}: ${refused.stderr}`)
+    }
+    const few = await node.cli(['call', server.cardUrl])
+    t.is(few.code, 2, 'without a message it is no call')
+    const { code } = await node.api.call('invite.create', {})
+    const member = await mesh.start('b', { join: code })
+    await untilOnline(member, 1)
+    await untilAgent(member, 'a2a@a')
+    const through = await member.cli(['call', 'a2a@a', 'a2a.call', JSON.stringify({ card: server.cardUrl, input: 'x' })])
+    t.ok(through.code !== 0 && /for its own node alone/.test(through.stderr), through.stderr)
+    t.is(server.requests.length, 2, 'nothing else reached it')
+    fs.writeFileSync(path.join(node.home, 'policy.yaml'), 'rules:\n  - { capability: a2a.call, decision: deny }\n')
+    await untilTrue(async () => (await node.cli(['call', server.cardUrl, 'x'])).stderr.includes('policy.yaml:2: deny'), 'the policy holds')
+    await member.stop()
+    await node.stop()
+  }
+)

@@ -1,0 +1,97 @@
+import type { Assert } from 'brittle'
+import { hostAgent } from '../../../src/adapters/agents/hosted-agent.js'
+import { allowedHost } from '../../../src/adapters/a2a/address-guard.js'
+import { RemoteAgents } from '../../../src/adapters/a2a/remote-agents.js'
+import type { RemoteSecret } from '../../../src/adapters/a2a/remote-connect.js'
+import type { RemoteSpec } from '../../../src/adapters/a2a/remote-skills.js'
+import type { Resolve } from '../../../src/adapters/a2a/ssrf-fetch.js'
+import { systemClock } from '../../../src/adapters/system/system-clock.js'
+import type { AgentOutcome, AgentTask, HostedAgent } from '../../../src/ports/agent-runtime.js'
+import type { ImportedServerInfo } from '../../../src/ports/imported-tools.js'
+import { eventually } from '../agents/eventually.js'
+import { FakeStore } from '../fake-store.js'
+
+/** Remote agents of a config without a node around them. */
+export interface RemoteScene {
+  readonly remotes: RemoteAgents
+  agents(): readonly HostedAgent[]
+  info(name?: string): ImportedServerInfo
+  /** Resolves when the card of all was fetched, or failed to be. */
+  settled(): Promise<void>
+  /** Runs a capability; `progress` gets what is reported. */
+  call(
+    capability: string,
+    input: unknown,
+    options?: { progress?: unknown[]; signal?: AbortSignal; task?: Partial<AgentTask>; onProgress?(data: unknown): void }
+  ): Promise<AgentOutcome>
+  readonly lines: string[]
+}
+
+/** A spec with what config files have by default. */
+export function remoteSpec(card: string, more: Partial<RemoteSpec> = {}): RemoteSpec {
+  return {
+    name: 'far',
+    card,
+    tier: null,
+    sandbox: null,
+    skills: null,
+    sideEffect: 'exec',
+    idempotent: [],
+    timeoutMs: 20_000,
+    concurrency: 4,
+    maxOutputBytes: 1_048_576,
+    pin: null,
+    key: null,
+    source: 'config.yaml',
+    ...more
+  }
+}
+
+/** Starts them; loopback is on the allow list unless told otherwise. */
+export async function remoteScene(
+  t: Pick<Assert, 'teardown'>,
+  spec: RemoteSpec,
+  options: { store?: FakeStore; secret?: RemoteSecret; allow?: readonly string[]; resolve?: Resolve } = {}
+): Promise<RemoteScene> {
+  const { store = new FakeStore(), secret = null, allow = ['127.0.0.1'], resolve } = options
+  const clock = systemClock()
+  const lines: string[] = []
+  const remotes = new RemoteAgents({
+    agents: [{ spec, secret }],
+    net: { clock, policy: { allowed: allow.flatMap((text) => allowedHost(text) ?? []) }, ...(resolve === undefined ? {} : { resolve }) },
+    store,
+    clock,
+    chance: () => 0.5,
+    log: (_level, message) => void lines.push(message),
+    hostAgent: (parts) => hostAgent({ ...parts, clock })
+  })
+  let agents = (await remotes.load()).agents
+  remotes.watch((next) => {
+    agents = next
+  })
+  t.teardown(() => remotes.close())
+  const info = (name = spec.name): ImportedServerInfo => {
+    const found = remotes.named(name)
+    if (found === null) throw new Error('no such agent')
+    return found
+  }
+  let count = 0
+  return {
+    remotes,
+    agents: () => agents,
+    info,
+    settled: () => eventually(() => info().state !== 'starting'),
+    call: async (capability, input, { progress = [], signal = new AbortController().signal, task = {}, onProgress } = {}) => {
+      const [agent] = agents
+      if (agent === undefined) throw new Error('it is not offered')
+      const base = { taskId: 't', requestId: `r${++count}`, attempt: 1, capability, description: '', swarm: null, input }
+      return await agent.run({ ...base, ...task }, { signal, progress: (data) => report(progress, data, onProgress) })
+    },
+    lines
+  }
+}
+
+function report(progress: unknown[], data: unknown, onProgress?: (data: unknown) => void): void {
+  progress.push(data)
+  onProgress?.(data)
+}
