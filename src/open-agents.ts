@@ -78,10 +78,8 @@ export function openAgents(
     taken = agents
   })
   const tools = withTaken(joinTools(imported, remote), () => taken)
-  const caller = hosting({
-    definition: callerDefinition,
-    runtime: { run: (task, run) => callOnce(net, task, run), end: () => Promise.resolve() }
-  })
+  const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
+  const caller = hosting({ definition: callerDefinition, runtime })
   return { source, tools, caller, apis, problems: () => [...tools.problems(), ...taken.map(takenProblem)] }
 }
 
