@@ -14,11 +14,13 @@ export interface EventStreamParts {
   encode(value: object): object
   /** The `data` that tells that the stream broke off. */
   encodeFault(error: unknown): object
+  /** How long a client that is behind is waited for, in milliseconds; default 0: its stream ends. */
+  readonly waitMs?: number
 }
 
 /** Answers with server-sent events. Resolves when the stream has ended; never rejects. */
 export async function answerStream(response: ServerResponse, items: AsyncIterable<StreamItem>, parts: EventStreamParts): Promise<void> {
-  const { clock, encode, encodeFault } = parts
+  const { clock, encode, encodeFault, waitMs = 0 } = parts
   response.writeHead(200, {
     'content-type': 'text/event-stream',
     'cache-control': 'no-store',
@@ -30,8 +32,10 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
   try {
     for await (const { id, event, value } of items) {
       if (response.destroyed) return
-      response.write(`${event === undefined ? '' : `event: ${event}\n`}id: ${id}\ndata: ${JSON.stringify(encode(value))}\n\n`)
-      if (response.writableLength > MAX_BEHIND_BYTES) return
+      response.write(textOf({ id, event, value: encode(value) }))
+      if (response.writableLength <= MAX_BEHIND_BYTES) continue
+      if (waitMs === 0) return
+      if (!(await drained(response, clock, waitMs))) return void response.destroy()
     }
   } catch (error) {
     response.write(`data: ${JSON.stringify(encodeFault(error))}\n\n`)
@@ -39,4 +43,25 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
     clock.clear(timer)
     response.end()
   }
+}
+
+/** Resolves true when a client has read all, false when it has not in time or has hung up. */
+function drained(response: ServerResponse, clock: Clock, waitMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    if (response.destroyed) return resolve(false)
+    const timer = clock.after(waitMs, () => done(false))
+    const onDrain = (): void => done(true)
+    const onClose = (): void => done(false)
+    response.on('drain', onDrain).on('close', onClose)
+    function done(isDrained: boolean): void {
+      clock.clear(timer)
+      response.off('drain', onDrain).off('close', onClose)
+      resolve(isDrained)
+    }
+  })
+}
+
+/** An event as server-sent events have it. */
+function textOf({ id, event, value }: { readonly id: number | null; readonly event: string | undefined; readonly value: object }): string {
+  return `${event === undefined ? '' : `event: ${event}\n`}${id === null ? '' : `id: ${id}\n`}data: ${JSON.stringify(value)}\n\n`
 }

@@ -12,8 +12,8 @@ import { stateOfV03, WIRE_V03 } from './wire-v03.js'
 
 /** One item of a stream. */
 export interface StreamItem {
-  /** Generation of the task's event, for `Last-Event-ID`. */
-  readonly id: number
+  /** Generation of the task's event, for `Last-Event-ID`; null: it has none. */
+  readonly id: number | null
   /** Its name, where it has one. */
   readonly event?: string
   readonly value: object
@@ -54,12 +54,12 @@ export function operationsOf(wire: Wire): Operations {
   return {
     send: async (params, caller) => {
       const { message, skill, wait, historyLength: length } = wire.readSend(params)
-      const reply = await begin(caller, { message, skill, wait, mayAnswer: true })
+      const reply = await beginTask(caller, { message, skill, wait, mayAnswer: true })
       return { value: wire.sent(shownReply(wire, reply, length)) }
     },
     stream: async (params, caller) => {
       const { message, skill, historyLength: length } = wire.readSend(params)
-      const reply = await begin(caller, { message, skill, wait: false, mayAnswer: false })
+      const reply = await beginTask(caller, { message, skill, wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
       return { items: streamOf(wire, reply, { caller, length }) }
     },
@@ -93,7 +93,11 @@ export function operationsOf(wire: Wire): Operations {
 
 type Sent = Pick<Parameters<Gateway['send']>[1], 'message' | 'skill' | 'wait' | 'mayAnswer'>
 
-async function begin({ gateway, by, agent, signal }: Caller, sent: Sent): Promise<GatewayReply> {
+/** Sends a message of a client. @throws A2AFault, NodeError */
+export async function beginTask(
+  { gateway, by, agent, signal }: Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>,
+  sent: Sent
+): Promise<GatewayReply> {
   // At the node's own URL a skill may be that of one agent: `agent/skill`, as its card lists them.
   const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(sent.skill ?? '') ?? null) : null
   const to = named === null ? { agent, skill: sent.skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }

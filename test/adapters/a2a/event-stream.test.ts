@@ -1,0 +1,88 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import net from 'node:net'
+import test, { type Assert } from 'brittle'
+import { answerStream, MAX_BEHIND_BYTES } from '../../../src/adapters/a2a/event-stream.js'
+import { ManualClock } from '../../support/manual-clock.js'
+
+const WAIT_MS = 60_000
+/** More than the buffers of both sides of a connection take. */
+const LARGE = 33_554_432
+
+interface Scene {
+  readonly clock: ManualClock
+  /** Resolves once the client is behind. */
+  readonly behind: Promise<void>
+  /** Resolves when the stream has ended. */
+  readonly answered: Promise<void>
+  readonly client: net.Socket
+}
+
+/** Streams items to a client that does not read. */
+async function scene(t: Assert, { size, waitMs }: { readonly size: number; readonly waitMs?: number }): Promise<Scene> {
+  const clock = new ManualClock()
+  let isBehind = (): void => {}
+  let isAnswered = (): void => {}
+  const behind = new Promise<void>((resolve) => (isBehind = resolve))
+  const answered = new Promise<void>((resolve) => (isAnswered = resolve))
+  async function* values(): AsyncGenerator<{ id: null; value: object }> {
+    for (const at of [0, 1, 2]) yield await Promise.resolve({ id: null, value: { at, text: 'x'.repeat(size) } })
+  }
+  const server = http.createServer((_request, response) => {
+    const write = response.write.bind(response)
+    response.write = ((chunk: string) => {
+      const isRead = write(chunk)
+      if (response.writableLength > MAX_BEHIND_BYTES) isBehind()
+      return isRead
+    }) as typeof response.write
+    const parts = { clock, encode: (value: object) => value, encodeFault: () => ({}), ...(waitMs === undefined ? {} : { waitMs }) }
+    void answerStream(response, values(), parts).then(isAnswered)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const client = net.connect((server.address() as AddressInfo).port, '127.0.0.1')
+  t.teardown(async () => {
+    client.destroy()
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  client.pause()
+  client.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+  return { clock, behind, answered, client }
+}
+
+async function readAll(client: net.Socket): Promise<string> {
+  let text = ''
+  client.on('data', (chunk) => (text += chunk.toString('latin1')))
+  client.resume()
+  while (!text.endsWith('0\r\n\r\n')) await once(client, 'data')
+  return text
+}
+
+test('a client that is behind is waited for where its stream cannot be gone on with, and gets all of it', async (t) => {
+  const { behind, answered, client } = await scene(t, { size: MAX_BEHIND_BYTES, waitMs: WAIT_MS })
+  await behind
+  const text = await readAll(client)
+  await answered
+  t.is(text.split('data: {"at":').length - 1, 3)
+  t.absent(text.includes('id: '), 'nobody comes again to it')
+})
+
+test('a client that reads nothing in that time is hung up on', async (t) => {
+  const { clock, behind, answered, client } = await scene(t, { size: LARGE, waitMs: WAIT_MS })
+  await behind
+  clock.advance(WAIT_MS)
+  await answered
+  const closed = once(client, 'close')
+  client.on('error', () => {}).resume()
+  await closed
+  t.pass('its connection ended')
+})
+
+test('a client that is behind is not waited for where it may come again', async (t) => {
+  const { answered, client } = await scene(t, { size: MAX_BEHIND_BYTES })
+  await answered
+  const text = await readAll(client)
+  t.ok(text.split('data: {"at":').length - 1 < 3)
+})
