@@ -1,6 +1,7 @@
 import type { CardService } from './adapters/a2a/card-routes.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
+import { AguiRoute } from './adapters/a2a/agui-route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY } from './adapters/a2a/gateway-route.js'
 import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
 import { CallLimit } from './adapters/a2a/rate-limit.js'
@@ -26,12 +27,23 @@ export async function openGateway(parts: StartParts, opening: GatewayOpening): P
   await gateway.start()
   unwind.add('A2A gateway', async () => gateway.stop())
   const guardrails = new Guardrails(options.config.a2a.guardrails)
+  const guarded = guardedGateway(gateway, guardrails)
   const route = new GatewayRoute({
-    gateway: guardedGateway(gateway, guardrails),
+    gateway: guarded,
     clock,
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
   const facade = openFacade(parts, { ...opening, gateway, guardrails })
+  return [...routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) }), metricsRoute(opening)]
+}
+
+interface Faces {
+  readonly route: GatewayRoute
+  readonly facade: ReturnType<typeof openFacade>
+  readonly agui: AguiRoute
+}
+
+function routesOf({ route, facade, agui }: Faces): readonly HttpRoute[] {
   const methods = ['GET', 'POST', 'DELETE'] as const
   return [
     ...facade.routes,
@@ -39,9 +51,19 @@ export async function openGateway(parts: StartParts, opening: GatewayOpening): P
       prefix: '/agents/',
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
-      handle: (request, response, call) =>
-        facade.handle(request, response, call) ??
-        route.handle({ request, response }, call, agentPath(call.path, '/agents/') ?? { agent: null, path: '/nothing' })
+      handle: (request, response, call) => {
+        const target = agentPath(call.path, '/agents/')
+        if (target?.path === '/agui') return agui.handle({ request, response }, call, target.agent)
+        return (
+          facade.handle(request, response, call) ?? route.handle({ request, response }, call, target ?? { agent: null, path: '/nothing' })
+        )
+      }
+    },
+    {
+      path: '/agui',
+      methods: ['POST'],
+      maxBodyBytes: MAX_GATEWAY_BODY,
+      handle: (request, response, call) => agui.handle({ request, response }, call, null)
     },
     {
       path: '/a2a',
@@ -54,8 +76,7 @@ export async function openGateway(parts: StartParts, opening: GatewayOpening): P
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
       handle: (request, response, call) => route.handle({ request, response }, call, { agent: null, path: call.path.slice('/a2a'.length) })
-    },
-    metricsRoute(opening)
+    }
   ]
 }
 

@@ -10,7 +10,7 @@ import { callRpc, parsedBody, rpcJson } from './json-rpc.js'
 import type { Caller, Given } from './operations.js'
 import { isOldPath, restCall } from './rest.js'
 
-/** Largest body of a request, in bytes: a file of about 7 MiB travels as base64. */
+/** Largest body of a request, in bytes. One text in it has 1 MiB at most: a file of 768 KiB, as base64. */
 export const MAX_GATEWAY_BODY = 10_485_760
 const VERSIONS: ReadonlySet<string> = new Set(['1.0', '0.3'])
 const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json'])

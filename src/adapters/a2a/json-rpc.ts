@@ -5,9 +5,6 @@ import { type Caller, type Given, METHODS } from './operations.js'
 /** The id of a request; null where none can be told. */
 export type RpcId = string | number | null
 
-/** Levels, keys and characters of a body: a file travels as base64 in one string. */
-const BODY_LIMITS = { maxDepth: 32, maxKeys: 1000, maxString: 16_777_216 } as const
-
 /** The answer to one request. */
 export interface RpcAnswer {
   readonly id: RpcId
@@ -41,7 +38,7 @@ export function parsedBody(body: Uint8Array): unknown {
   } catch {
     throw new A2AFault('PARSE_ERROR', 'the body is not JSON')
   }
-  const fault = jsonFault(value, BODY_LIMITS)
+  const fault = jsonFault(value)
   if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body has ${fault}`)
   return value
 }
