@@ -3,7 +3,6 @@ import type { NodeApi, Principal } from './ports/node-api.js'
 import { CardBook } from './adapters/a2a/card-book.js'
 import { type CardService, createCardService } from './adapters/a2a/card-routes.js'
 import { CardSigner } from './adapters/a2a/card-signature.js'
-import { HTTP_LIMITS } from './adapters/http/listener.js'
 import type { NodeCore } from './node/node.js'
 import type { StartParts } from './open-home.js'
 import { VERSION } from './version.js'
@@ -17,7 +16,7 @@ export interface CardsOpening {
 }
 
 /** The A2A cards of a node, kept ready for as long as it runs. */
-export function openCards({ clock, telemetry, unwind }: StartParts, { base, node, apiFor }: CardsOpening): CardService {
+export function openCards({ options, clock, telemetry, unwind }: StartParts, { base, node, apiFor }: CardsOpening): CardService {
   const { log, membership, sign, settings } = node.parts
   const host = { base, pushNotifications: false, version: VERSION, clock }
   const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: `${base}/.well-known/jwks.json` })
@@ -34,7 +33,10 @@ export function openCards({ clock, telemetry, unwind }: StartParts, { base, node
   })
   unwind.add('cards', () => Promise.resolve(book.close()))
   // What bounds a caller today; both are of all callers together.
-  const limits = (): Record<string, number> => ({ maxConnections: HTTP_LIMITS.maxConnections, maxTasksInFlight: settings.maxInFlight })
+  const limits = (): Record<string, number> => ({
+    maxConnections: options.config.http.maxConnections,
+    maxTasksInFlight: settings.maxInFlight
+  })
   return createCardService({ ...host, signer, book, apiFor, limits })
 }
 

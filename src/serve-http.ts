@@ -10,10 +10,10 @@ import type { StartParts } from './open-home.js'
  * known before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
 export async function bindHttp({ options, unwind }: StartParts): Promise<HttpListener | null> {
-  const { listen, hosts, origins } = options.config.http
+  const { listen, hosts, origins, maxConnections } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
-  const listener = await startHttpListener({ ...address, hosts, origins })
+  const listener = await startHttpListener({ ...address, hosts, origins, limits: { maxConnections } })
   unwind.add('HTTP listener', () => listener.close())
   return listener
 }

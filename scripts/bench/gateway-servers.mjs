@@ -39,7 +39,10 @@ async function ours() {
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'a2ab-g'))
   process.on('exit', () => fs.rmSync(home, { recursive: true, force: true }))
   const paths = resolveHome({ home })
-  fs.writeFileSync(paths.configFile, 'network: { kind: local }\nhttp: { listen: "127.0.0.1:0" }\nledger: { durability: process }\n')
+  fs.writeFileSync(
+    paths.configFile,
+    'network: { kind: local }\nhttp: { listen: "127.0.0.1:0", maxConnections: 1200 }\nledger: { durability: process }\n'
+  )
   const { config } = await loadConfig({ file: paths.configFile })
   const node = await startNode({ config, home: paths, name: 'bench', join: null, extraAgentDirs: [], log: null })
   const run = () => ({ text: 'pong' })

@@ -185,7 +185,8 @@ export const SETTINGS = {
       unit: null,
       allowed: 'a list of origins such as https://example.org or http://localhost:3000, in lower case and without a path, at most 64',
       about: 'Web pages that may call the HTTP listener, by their origin; they need a token too.'
-    })
+    }),
+    maxConnections: count(512, [1, 16_384], 'Connections of clients at once; further ones are dropped. A stream holds one.')
   },
   routing: {
     replies: choice(

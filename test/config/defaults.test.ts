@@ -22,6 +22,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'http.listen': null,
   'http.hosts': [],
   'http.origins': [],
+  'http.maxConnections': 512,
   'agents.dirs': [],
   'agents.grants': [],
   'agents.starters': true,

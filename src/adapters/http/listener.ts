@@ -21,7 +21,7 @@ export const HTTP_LIMITS = {
   keepAliveMs: 5000,
   /** How often these times are looked at. */
   checkMs: 1000,
-  /** Further ones are dropped. */
+  /** Further ones are dropped. The setting `http.maxConnections` is another number. */
   maxConnections: 512,
   /** A client that sends on after its answer is heard out for so long, and so much is read of it. */
   drainMs: 2000,
