@@ -2,7 +2,7 @@ import { asNodeError } from '../kit/errors.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { artifactOf, inputOf, questionOf, reportParts, resultArtifact } from '../domain/gateway/content.js'
 import { type Part, readArtifact } from '../domain/gateway/message.js'
-import { type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import { ENDED_STATES, type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import { OPERATOR } from './agents.js'
@@ -42,7 +42,8 @@ export class GatewayRuns {
   async ask(task: GatewayTask, parts: readonly Part[]): Promise<void> {
     const { requests, parts: node, self } = this.#node
     const target = parseAddress(task.agent)
-    if (target === null) return
+    // It may have been canceled before there was anything to stop.
+    if (target === null || ENDED_STATES.has(this.#log.current(task).state)) return
     this.#open.set(task.run.taskId, { id: task.id, seen: 0 })
     try {
       await requests.ask({

@@ -36,6 +36,9 @@ export const RETENTION_MS = 604_800_000
 /** Tasks that are kept; beyond it those that rest go, the oldest first, and new ones are refused when none does. */
 export const MAX_TASKS = 100_000
 
+/** What a task that was answered comes to. */
+const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
+
 /** Whom a message goes to. */
 interface Target {
   readonly address: AgentAddress
@@ -263,7 +266,8 @@ export class GatewayTasks implements Gateway {
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run }, [record(id)])
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#log.add(before, { type: 'status', state: 'working' })
-    await this.#until(id, new Set<GatewayState>(['working']), undefined)
+    // It may be canceled in the same commit.
+    await this.#until(id, GOING_ON, undefined)
     const task = this.#index.get(id) ?? before
     await this.#runs.ask(task, message.parts)
     return task

@@ -154,6 +154,25 @@ test('a task is canceled while it runs and while it waits for its client, and no
   await failsWith(t, 'CONFLICT', () => gateway.cancel(ALICE, task.id))
 })
 
+test('an answer whose task is canceled in the same moment leaves nothing at work, whichever is first', async (t: Assert) => {
+  const { world, gateway, slow } = await scene(t)
+  for (let turns = 0; turns < 24; turns++) {
+    const begun = gateway.send(ALICE, request(says('book'), { wait: true }))
+    await world.settle()
+    slow.finish({ a2a: { state: 'input-required' } })
+    await world.settle()
+    const { task } = taskOf(await begun)
+    const answering = gateway.send(ALICE, request(says('Paris', { taskId: task.id }))).catch(() => null)
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    const canceling = gateway.cancel(ALICE, task.id)
+    await world.settle()
+    await answering
+    t.is((await canceling).task.state, 'canceled')
+    await world.settle()
+    t.is(slow.open.length, 0, `canceled after ${turns} turns`)
+  }
+})
+
 test('what an agent reports is told: words as its status, artifacts in chunks', async (t: Assert) => {
   const { world, gateway, slow } = await scene(t)
   const { task } = taskOf(await gateway.send(ALICE, request(says('a'))))
