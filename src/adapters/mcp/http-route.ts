@@ -45,7 +45,7 @@ const LISTEN = 'subscriptions/listen'
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all of a caller share
+ * MCP over streamable HTTP, in both eras. Messages that claim a version of 2026 or later need no session: all of a token share
  * one server. Older clients get a session at their handshake. The answer is JSON, or a stream once something is told before it.
  */
 export class McpHttp {
@@ -105,7 +105,7 @@ export class McpHttp {
     }
     // Its ids are those of many clients; who cancels a request of its own ends the answer.
     if (body['method'] === 'notifications/cancelled') return void response.writeHead(202).end()
-    const connection = this.#sessions.shared(posted.call.principal)
+    const connection = this.#sessions.shared(posted.call)
     if (connection === null) return this.#full(response, body)
     const isCall = body['method'] === 'tools/call'
     const looked = isCall ? (connection.paramHeaders?.faultOf(body['params'], request.headers) ?? null) : null

@@ -23,7 +23,7 @@ export interface HttpSessionsParts {
   connect(principal: Principal): HttpConnection
 }
 
-/** Who opens a session. */
+/** Who opens a session, or sends without one. */
 export interface SessionCaller {
   readonly principal: Principal
   /** Calls back once when its token ends; at once when it has. */
@@ -51,17 +51,18 @@ export class HttpSessions {
   /** A new session; when there are too many in the place of an idle one (see {@link MAX_SESSIONS}), null when none may go. */
   open(caller: SessionCaller): { readonly id: string; readonly connection: HttpConnection } | null {
     const id = this.#parts.newId()
-    const session = this.#open(id, caller.principal)
-    if (session === null) return null
-    // A call goes on without its client: here nobody else would end it.
-    session.release = caller.onTokenEnd(() => this.#drop(id, session))
-    return { id, connection: session.connection }
+    const connection = this.#open(id, caller)
+    return connection === null ? null : { id, connection }
   }
 
-  /** The one connection of a caller for all messages without a session; null as above. */
-  shared(principal: Principal): HttpConnection | null {
-    const id = SHARED + JSON.stringify(principal)
-    return this.#used(id, principal) ?? this.#open(id, principal)?.connection ?? null
+  /** The one connection of a caller for all messages without a session, until its token ends; null as above. */
+  shared(caller: SessionCaller): HttpConnection | null {
+    const id = SHARED + JSON.stringify(caller.principal)
+    const connection = this.#used(id, caller.principal)
+    if (connection !== null) return connection
+    const closed = this.#sessions.get(id)
+    if (closed !== undefined) this.#drop(id, closed)
+    return this.#open(id, caller)
   }
 
   /** The connection of a session of this caller; null when there is none. */
@@ -69,14 +70,17 @@ export class HttpSessions {
     return id.startsWith(SHARED) ? null : this.#used(id, principal)
   }
 
-  #open(id: string, principal: Principal): Session | null {
+  #open(id: string, caller: SessionCaller): HttpConnection | null {
     const { clock, connect } = this.#parts
+    const { principal } = caller
     const owner = JSON.stringify(principal)
     if (this.#sessions.size >= MAX_SESSIONS && !this.#makeRoom(owner)) return null
     const session: Session = { connection: connect(principal), owner, usedAt: clock.monotonic(), release: () => {} }
     this.#sessions.set(id, session)
     this.#sweeper ??= clock.every(SWEEP_MS, () => this.#sweep())
-    return session
+    // A call goes on without its client: here nobody else would end it.
+    session.release = caller.onTokenEnd(() => this.#drop(id, session))
+    return session.connection
   }
 
   #used(id: string, principal: Principal): HttpConnection | null {

@@ -84,3 +84,16 @@ test('a token that ends takes its sessions along, with the calls in them, and no
   t.is(tokens.listenerCount('two'), 0, 'what has ended waits for no token')
   t.is((await post('POST', ...modern(1, 'tools/list'))).status, 200)
 })
+
+test('a token that ends takes along the calls and streams without a session, and what was kept for them', async (t: Assert) => {
+  const { send: post, tokens, working } = await scene(t)
+  const [listen, headers] = modern(1, 'subscriptions/listen', { notifications: { toolsListChanged: true } })
+  const [stream, call] = [post('POST', listen, headers), post('POST', ...modern(2, 'tools/call', SLOW.params))]
+  await working(1)
+  t.is(tokens.listenerCount('one'), 1)
+  tokens.emit('one')
+  await working(0)
+  t.ok((await call).text.includes('Connection closed'), 'the answer is withheld')
+  t.ok((await stream).text.includes('Connection closed'), 'the stream ends')
+  t.is(tokens.listenerCount('one'), 0)
+})

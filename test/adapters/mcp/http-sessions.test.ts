@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { HttpConnection } from '../../../src/adapters/mcp/http-connection.js'
 import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS, type SessionCaller } from '../../../src/adapters/mcp/http-sessions.js'
+import type { Unsubscribe } from '../../../src/kit/events.js'
 import type { Principal } from '../../../src/ports/node-api.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
@@ -23,6 +24,22 @@ function sessionsOf(t: Assert): { readonly clock: ManualClock; readonly sessions
 
 function asker(name: string): SessionCaller {
   return { principal: caller(name), onTokenEnd: () => () => {} }
+}
+
+/** A caller whose token ends when `end` says so. */
+function ending(name: string): SessionCaller & { readonly end: () => void; readonly listeners: Set<() => void> } {
+  const listeners = new Set<() => void>()
+  let hasEnded = false
+  const end = (): void => {
+    hasEnded = true
+    for (const run of listeners) run()
+  }
+  const onTokenEnd = (run: () => void): Unsubscribe => {
+    if (hasEnded) run()
+    else listeners.add(run)
+    return () => void listeners.delete(run)
+  }
+  return { principal: caller(name), onTokenEnd, end, listeners }
 }
 
 function opened(sessions: HttpSessions, name: string): HttpConnection {
@@ -61,6 +78,35 @@ test('who opens too many sessions loses its own, and nobody else does', (t: Asse
   for (const connection of loud) if (!connection.isClosed) connection.request(CALL, NOBODY)
   t.is(sessions.open(asker('loud')), null, 'all of its own have calls under way')
   t.absent(quiet.isClosed)
+})
+
+test('a shared connection ends with its token, however busy, and leaves its place', (t: Assert) => {
+  const { sessions } = sessionsOf(t)
+  const all = Array.from({ length: MAX_SESSIONS }, (_, at) => ending(`token ${at}`))
+  const shared = all.map((one) => sessions.shared(one))
+  for (const connection of shared) connection?.request(CALL, NOBODY)
+  const [first, second] = all
+  if (first === undefined || second === undefined) throw new Error('no callers')
+  t.is(sessions.shared(first), shared[0], 'all messages of a token go to one')
+  t.is(first.listeners.size, 1, 'which waits for its end once')
+  t.is(sessions.shared(ending('late')), null, 'no place is left')
+  first.end()
+  t.alike([shared[0]?.isClosed, shared[1]?.isClosed, first.listeners.size], [true, false, 0])
+  t.ok(sessions.shared(ending('late')), 'one is')
+  second.end()
+  t.ok(sessions.shared(second)?.isClosed, 'a message whose token ended on its way opens nothing')
+  t.is(sessions.shared(ending('later'))?.isClosed, false, 'and holds no place')
+})
+
+test('a shared connection that was closed is replaced, and waited for no more', async (t: Assert) => {
+  const { sessions } = sessionsOf(t)
+  const one = ending('one')
+  const first = sessions.shared(one)
+  await first?.close()
+  const second = sessions.shared(one)
+  t.alike([second === first, second?.isClosed, one.listeners.size], [false, false, 1])
+  one.end()
+  t.ok(second?.isClosed)
 })
 
 test('no session is lost to a caller that has as many, whoever opens how many', async (t: Assert) => {

@@ -2,8 +2,7 @@ import http from 'node:http'
 import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
 import { HttpConnection } from '../../../src/adapters/mcp/http-connection.js'
-import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS } from '../../../src/adapters/mcp/http-sessions.js'
-import type { Principal } from '../../../src/ports/node-api.js'
+import { HttpSessions, MAX_SESSIONS, SESSION_IDLE_MS, type SessionCaller } from '../../../src/adapters/mcp/http-sessions.js'
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -205,10 +204,14 @@ test('callers are forgotten once they are idle, and there are never more than fi
   const clock = new ManualClock()
   let made = 0
   const sessions = new HttpSessions({ clock, newId: () => `id ${made++}`, connect: () => new HttpConnection() })
-  const caller = (name: string): Principal => ({ kind: 'token', name, tier: 0, sandboxId: null, scopes: [] })
+  const caller = (name: string): SessionCaller => ({
+    principal: { kind: 'token', name, tier: 0, sandboxId: null, scopes: [] },
+    onTokenEnd: () => () => {}
+  })
   const first = sessions.shared(caller('first'))
   t.is(sessions.shared(caller('first')), first)
-  t.is(sessions.find(`shared ${JSON.stringify(caller('first'))}`, caller('first')), null, 'it is no session')
+  const { principal } = caller('first')
+  t.is(sessions.find(`shared ${JSON.stringify(principal)}`, principal), null, 'it is no session')
   for (let at = 0; at < MAX_SESSIONS; at++) {
     clock.advance(1)
     t.ok(sessions.shared(caller(`${at}`)) !== null)
