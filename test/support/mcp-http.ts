@@ -39,25 +39,28 @@ export function mcpServiceOf(world: World, node: FakeNode, given: Pick<McpServic
 }
 
 /**
- * Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller, whose
- * token ends when `tokens` says so.
+ * Serves the MCP of a node of a world over HTTP until the test ends; the bearer of a request is the name of its caller, with
+ * `#` and the id of its token if it has one; the token ends when `tokens` says so.
  */
 export async function serveMcpOverHttp(t: Assert, world: World, node: FakeNode, tokens = new EventEmitter()): Promise<URL> {
   const service = mcpServiceOf(world, node)
   const server = http.createServer((request, response) => {
     const gone = new AbortController()
     response.once('close', () => gone.abort())
+    const bearer = (request.headers.authorization ?? 'Bearer one').replace('Bearer ', '')
+    const [name = '', id] = bearer.split('#')
     const principal: Principal = {
       kind: 'token',
-      name: (request.headers.authorization ?? 'Bearer one').replace('Bearer ', ''),
+      name,
+      ...(id === undefined ? {} : { id }),
       tier: 0,
       sandboxId: null,
       scopes: ['read', 'send', 'admin']
     }
     const readBody = async (): Promise<Buffer> => Buffer.concat((await request.toArray()) as Buffer[])
     const onTokenEnd = (run: () => void): Unsubscribe => {
-      tokens.once(principal.name, run)
-      return () => void tokens.off(principal.name, run)
+      tokens.once(bearer, run)
+      return () => void tokens.off(bearer, run)
     }
     void service.handle(request, response, {
       principal,

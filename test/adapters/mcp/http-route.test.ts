@@ -7,6 +7,10 @@ interface Refusal {
   readonly error: { readonly code: number; readonly message: string; readonly data: Readonly<Record<string, unknown>> }
 }
 
+interface Bearer {
+  readonly authorization: string
+}
+
 const SLOW = { jsonrpc: '2.0', id: 7, method: 'tools/call', params: { name: 'slow__do', arguments: {} } }
 
 test('an initialize that is refused leaves no session', async (t: Assert) => {
@@ -96,4 +100,32 @@ test('a token that ends takes along the calls and streams without a session, and
   t.ok((await call).text.includes('Connection closed'), 'the answer is withheld')
   t.ok((await stream).text.includes('Connection closed'), 'the stream ends')
   t.is(tokens.listenerCount('one'), 0)
+})
+
+test('of two tokens that differ only in their id neither gets into the session of the other or shares its connection', async (t: Assert) => {
+  const here = await scene(t)
+  const { send: post, tokens, slow, working } = here
+  const [first, second] = ['one#a', 'one#b'].map((bearer) => ({ authorization: `Bearer ${bearer}` })) as [Bearer, Bearer]
+  const [ofFirst, ofSecond] = [{ 'mcp-session-id': await session(here, 'one#a') }, { 'mcp-session-id': await session(here, 'one#b') }]
+  const ping = { ...SLOW, method: 'ping' }
+  for (const [bearer, id] of [
+    [first, ofSecond],
+    [second, ofFirst]
+  ] as const) {
+    const tries = [post('POST', ping, { ...bearer, ...id }), post('GET', undefined, { ...bearer, ...id })]
+    for (const one of [...tries, post('DELETE', undefined, { ...bearer, ...id })]) t.is((await one).status, 404)
+  }
+  const [list, listing] = modern(7, 'tools/list')
+  t.is((await post('POST', list, { ...listing, ...first })).status, 200)
+  const [body, calling] = modern(7, 'tools/call', SLOW.params)
+  const call = post('POST', body, { ...calling, ...second })
+  await working(1)
+  const held = ['one#a', 'one#b'].map((bearer) => tokens.listenerCount(bearer))
+  t.alike(held, [2, 2], 'each has a session and a connection without one')
+  tokens.emit('one#a')
+  t.is(tokens.listenerCount('one#a'), 0)
+  t.is((await post('POST', ping, { ...first, ...ofFirst })).status, 404)
+  t.is((await post('POST', ping, { ...second, ...ofSecond })).status, 200)
+  if (slow.open.length > 0) slow.finish({ done: true })
+  t.ok((await call).text.includes('done'), 'the other is at work')
 })
