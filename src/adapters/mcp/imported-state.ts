@@ -75,9 +75,7 @@ export function step(state: LinkState, input: LinkInput, { now, ttlMs }: { reado
       return state.isListing ? listed(state, now, ttlMs) : stay(state)
     // It does not list while it works: its calls are worth more than a new list.
     case 'busy':
-      return stay(
-        state.phase === 'ready' && state.isListing ? { ...state, isListing: false, isDirty: true, wakeAt: now + LIST_GAP_MS } : state
-      )
+      return stay(state.isListing ? { ...state, isListing: false, isDirty: true, wakeAt: now + LIST_GAP_MS } : state)
     case 'changed':
       return stay(changed(state, now))
     case 'refresh':
@@ -145,7 +143,7 @@ function refresh(state: LinkState, now: number): LinkStep {
 function wake(state: LinkState, now: number): LinkStep {
   if (state.wakeAt === null || now < state.wakeAt) return stay(state)
   if (state.phase === 'backoff') return connect(state, now)
-  return state.phase === 'ready' && !state.isListing ? list(state) : stay(state)
+  return state.isOpen && !state.isListing ? list(state) : stay(state)
 }
 
 function failed(state: LinkState, { reason, chance }: { readonly reason: string; readonly chance: number }, now: number): LinkStep {

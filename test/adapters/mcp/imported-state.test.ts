@@ -74,6 +74,18 @@ test('a lost session begins anew at once, but not over and over', (t: Assert) =>
   t.is(step(ready, lost, { now: SESSION_MIN_MS - 1, ttlMs: TTL_MS }).state.phase, 'backoff')
 })
 
+test('a server that was too busy for its first list is asked for it again', (t: Assert) => {
+  const { state } = run([
+    [0, { type: 'start' }],
+    [0, { type: 'connected' }],
+    [10_000, { type: 'busy' }]
+  ])
+  t.alike([state.phase, state.isListing, state.wakeAt], ['starting', false, 10_000 + LIST_GAP_MS])
+  const again = step(state, { type: 'wake' }, { now: 10_000 + LIST_GAP_MS, ttlMs: TTL_MS })
+  t.alike(again.effects, ['list'])
+  t.is(step(again.state, { type: 'listed' }, { now: 13_000, ttlMs: TTL_MS }).state.phase, 'ready')
+})
+
 test('a person can have a failed server tried at once', (t: Assert) => {
   const { state, effects } = run([
     [0, { type: 'start' }],
@@ -98,7 +110,7 @@ test('waits between tries have full jitter: anything up to a bound that doubles'
 })
 
 test('whatever happens in whatever order: one connection at a time, no list without one, always a way on, nothing after close', async (t: Assert) => {
-  const simple = fc.constantFrom<LinkInput['type']>('start', 'connected', 'listed', 'changed', 'refresh', 'wake', 'close')
+  const simple = fc.constantFrom<LinkInput['type']>('start', 'connected', 'listed', 'busy', 'changed', 'refresh', 'wake', 'close')
   const input: fc.Arbitrary<LinkInput> = fc.oneof(
     { weight: 6, arbitrary: simple.filter((type) => type !== 'close').map((type) => ({ type }) as LinkInput) },
     { weight: 2, arbitrary: fc.double({ min: 0, max: 0.999, noNaN: true }).map((chance) => failure(chance)) },
@@ -111,6 +123,7 @@ test('whatever happens in whatever order: one connection at a time, no list with
     fc.property(course, (inputs) => {
       let state = IDLE
       let isOpen = false
+      let hasAsked = false
       let now = 0
       for (const [passed, one] of inputs) {
         now += passed
@@ -122,12 +135,16 @@ test('whatever happens in whatever order: one connection at a time, no list with
           if (effect !== 'connect' && !isOpen) return false
           if (effect === 'connect') isOpen = true
           if (effect === 'disconnect') isOpen = false
+          hasAsked = effect === 'list'
         }
         state = next.state
         if (state.isOpen !== isOpen || (state.phase === 'closed' && isOpen)) return false
         // A state in which nothing is under way must wake by itself.
-        const isWaiting = (state.phase === 'ready' && !state.isListing) || state.phase === 'backoff'
-        if (isWaiting !== (state.wakeAt !== null)) return false
+        const isConnecting = state.phase === 'starting' && !hasAsked
+        const isWaiting = (isOpen && !isConnecting && !state.isListing) || state.phase === 'backoff'
+        if (isWaiting !== (state.wakeAt !== null) || (one.type === 'busy' && state.isListing)) return false
+        const due = step(state, { type: 'wake' }, { now: Math.max(now, state.wakeAt ?? 0), ttlMs: TTL_MS })
+        if (isWaiting && due.effects.length === 0) return false
         if (state.phase === 'backoff' && (state.wakeAt ?? 0) > now + MAX_RETRY_MS) return false
       }
       return true
