@@ -36,6 +36,12 @@ export const ENDINGS = {
   noTrace: unknown('the node has no trace of it: nobody can say whether it was done')
 } as const satisfies Record<string, Ending>
 
+/** Is the outcome of what ended so known to nobody, and never will be? Its node has lost it for good. */
+export function isNeverLearned({ message }: ErrorBody): boolean {
+  const { interrupted, late, lateInDoubt, damaged } = ENDINGS
+  return [interrupted, late, lateInDoubt, damaged].some(({ error }) => error.message === message)
+}
+
 /** It was not done, or is over without a result. */
 export function failed(code: ErrorCode, message: string): Ending & { readonly status: 'failed' } {
   return { status: 'failed', error: new NodeError(code, message).toBody() }

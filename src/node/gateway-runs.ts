@@ -8,6 +8,7 @@ import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import { OPERATOR } from './agents.js'
 import type { Asking } from './asking.js'
 import { parseAddress } from './directory.js'
+import { isNeverLearned } from './endings.js'
 import type { GatewayLog } from './gateway-log.js'
 import type { NodeCore } from './node.js'
 import { taskOfLedger } from './recovery.js'
@@ -86,7 +87,9 @@ export class GatewayRuns {
       run.seen = event.generation
       this.#tell(task, event)
     }
-    if (FINAL_STATES.has(live.state)) this.#ended(task, live)
+    // Its client would wait for what nobody will ever tell.
+    const isLost = live.state === 'unknown' && live.error !== null && isNeverLearned(live.error)
+    if (isLost || FINAL_STATES.has(live.state)) this.#ended(task, live)
   }
 
   /** Nobody will learn any more how a task ended. */

@@ -279,6 +279,30 @@ test('killed at any commit, a task that its client was told of is there and come
   }
 })
 
+test('a node that dies in work that may not be repeated fails its task: nothing is done twice, and nobody waits for ever', async (t: Assert) => {
+  const world = new World(t)
+  const ledger = new MortalLedger()
+  const once = agentDefinition('slow', { capabilities: [capability('slow.do', { idempotent: false })] })
+  const slow = new FakeAgent(once)
+  const owner = await world.owner({ agents: [slow], ledger })
+  const gateway = await gatewayOf(t, owner)
+  const message = says('once')
+  const { task } = taskOf(await gateway.send(ALICE, request(message)))
+  await world.settle()
+  t.is(slow.open.length, 1)
+  const left = ledger.kill()
+  gateway.stop()
+  await owner.core.close()
+  const again = new FakeAgent(once)
+  const after = await gatewayOf(t, await world.start(owner.actor, { agents: [again], ledger: left }))
+  await world.pass(2000)
+  const failed = (await after.get(ALICE, task.id)).task
+  t.is(failed.state, 'failed')
+  t.ok(failed.message?.parts[0]?.text?.includes('nobody can say whether it was done'))
+  t.is(taskOf(await after.send(ALICE, request(message, { wait: true }))).task.id, task.id, 'the same message is the same task')
+  t.is(again.tasks.length, 0)
+})
+
 test('a full disk holds news back, and loses none', async (t: Assert) => {
   const world = new World(t)
   const ledger = new MortalLedger()

@@ -3,7 +3,7 @@ import type { CertifiedPower } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
 import type { Artifact, Message } from './message.js'
 
-/** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known. */
+/** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known, and has failed when it never will be. */
 export type GatewayState = Exclude<TaskState, 'unknown'>
 
 /** States that a task never leaves. */
