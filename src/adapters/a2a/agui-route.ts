@@ -10,9 +10,6 @@ import { answerJson, checkType, type GatewayCall } from './gateway-route.js'
 import { parsedBody } from './json-rpc.js'
 import type { StreamItem } from './operations.js'
 
-/** How long a client that reads too slowly is waited for, in milliseconds: a run that was cut cannot be gone on with. */
-export const AGUI_WAIT_MS = 60_000
-
 /** What answering AG-UI clients needs. */
 export interface AguiRouteParts {
   readonly gateway: Gateway
@@ -46,8 +43,7 @@ export class AguiRoute {
         encodeFault: (error) => {
           const { kind, message } = faultOf(error)
           return errorEvent(message, kind)
-        },
-        waitMs: AGUI_WAIT_MS
+        }
       })
     } catch (error) {
       // What is refused before its run began has no stream.

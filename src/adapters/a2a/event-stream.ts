@@ -4,8 +4,10 @@ import type { StreamItem } from './operations.js'
 
 /** How often a stream on which nothing happens says that it is there, in milliseconds. */
 export const HEARTBEAT_MS = 15_000
-/** Bytes that a client may be behind; a stream of one that reads no faster is ended, and it may come again from where it was. */
+/** Bytes that a client may be behind; then nothing more is sent until it has read them. */
 export const MAX_BEHIND_BYTES = 1_048_576
+/** How long a client that is behind is waited for, in milliseconds; then its stream is cut. */
+export const BEHIND_WAIT_MS = 60_000
 
 /** What answering with a stream needs. */
 export interface EventStreamParts {
@@ -14,13 +16,11 @@ export interface EventStreamParts {
   encode(value: object): object
   /** The `data` that tells that the stream broke off. */
   encodeFault(error: unknown): object
-  /** How long a client that is behind is waited for, in milliseconds; default 0: its stream ends. */
-  readonly waitMs?: number
 }
 
 /** Answers with server-sent events. Resolves when the stream has ended; never rejects. */
 export async function answerStream(response: ServerResponse, items: AsyncIterable<StreamItem>, parts: EventStreamParts): Promise<void> {
-  const { clock, encode, encodeFault, waitMs = 0 } = parts
+  const { clock, encode, encodeFault } = parts
   response.writeHead(200, {
     'content-type': 'text/event-stream',
     'cache-control': 'no-store',
@@ -33,9 +33,8 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
     for await (const { id, event, value } of items) {
       if (response.destroyed) return
       response.write(textOf({ id, event, value: encode(value) }))
-      if (response.writableLength <= MAX_BEHIND_BYTES) continue
-      if (waitMs === 0) return
-      if (!(await drained(response, clock, waitMs))) return void response.destroy()
+      // One item alone may be larger, and what is told again comes all at once: also who reads fast is behind then.
+      if (response.writableLength > MAX_BEHIND_BYTES && !(await drained(response, clock))) return void response.destroy()
     }
   } catch (error) {
     response.write(`data: ${JSON.stringify(encodeFault(error))}\n\n`)
@@ -46,10 +45,10 @@ export async function answerStream(response: ServerResponse, items: AsyncIterabl
 }
 
 /** Resolves true when a client has read all, false when it has not in time or has hung up. */
-function drained(response: ServerResponse, clock: Clock, waitMs: number): Promise<boolean> {
+function drained(response: ServerResponse, clock: Clock): Promise<boolean> {
   return new Promise((resolve) => {
     if (response.destroyed) return resolve(false)
-    const timer = clock.after(waitMs, () => done(false))
+    const timer = clock.after(BEHIND_WAIT_MS, () => done(false))
     const onDrain = (): void => done(true)
     const onClose = (): void => done(false)
     response.on('drain', onDrain).on('close', onClose)
