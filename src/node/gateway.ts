@@ -2,6 +2,7 @@ import type { AbortSignalLike, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { bytesToText, utf8 } from '../kit/ids.js'
 import { AsyncQueue } from '../kit/queue.js'
+import { sizeOf } from '../kit/size.js'
 import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
@@ -38,6 +39,8 @@ export const MAX_TASKS = 100_000
 
 /** What a task that was answered comes to. */
 const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
+/** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
+export const MAX_PAGE_BYTES = 8_388_608
 
 /** Whom a message goes to. */
 interface Target {
@@ -100,9 +103,23 @@ export class GatewayTasks implements Gateway {
     const { agentName, ...rest } = filter
     const agent = agentName === undefined ? {} : { agent: addressText(await this.#agent(by, agentName)) }
     const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
-    const read = async (task: GatewayTask): Promise<GatewaySnapshot> =>
-      page.isWhole ? await this.#log.snapshot(task) : { task, history: [], artifacts: [] }
-    return { tasks: await Promise.all(tasks.map(read)), next, total }
+    if (!page.isWhole) return { tasks: tasks.map((task) => ({ task, history: [], artifacts: [] })), next, total }
+    const whole = await this.#whole(tasks)
+    const last = tasks[whole.length - 1]
+    return { tasks: whole, next: whole.length === tasks.length || last === undefined ? next : last, total }
+  }
+
+  /** Tasks with their contents, as many of the first as a page has room for. One by one: each may be large. */
+  async #whole(tasks: readonly GatewayTask[]): Promise<GatewaySnapshot[]> {
+    const whole: GatewaySnapshot[] = []
+    let bytes = 0
+    for (const task of tasks) {
+      const snapshot = await this.#log.snapshot(task)
+      bytes += sizeOf(snapshot)
+      whole.push(snapshot)
+      if (bytes > MAX_PAGE_BYTES) break
+    }
+    return whole
   }
 
   async cancel(by: Principal, id: string): Promise<GatewaySnapshot> {

@@ -1,8 +1,8 @@
 import test, { type Assert } from 'brittle'
 import type { Message } from '../../src/domain/gateway/message.js'
 import type { GatewayEvent, GatewaySnapshot } from '../../src/domain/gateway/task.js'
-import { GatewayTasks, RETENTION_MS } from '../../src/node/gateway.js'
-import type { GatewayReply, GatewaySend } from '../../src/ports/gateway.js'
+import { GatewayTasks, MAX_PAGE_BYTES, RETENTION_MS } from '../../src/node/gateway.js'
+import type { GatewayPaging, GatewayReply, GatewaySend } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { MortalLedger } from '../support/durable-scene.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
@@ -198,6 +198,26 @@ test('what an agent reports is told: words as its status, artifacts in chunks', 
     history.map(({ parts }) => parts[0]?.text),
     ['a', 'half way']
   )
+})
+
+test('a page of large tasks ends when it has enough, and the pages together have every task once', async (t: Assert) => {
+  const { world, gateway } = await scene(t)
+  const metadata = { large: 'x'.repeat(MAX_PAGE_BYTES / 4) }
+  const sent = new Set<string>()
+  for (let at = 0; at < 7; at++) sent.add(taskOf(await gateway.send(ALICE, request(says('a', { metadata })))).task.id)
+  await world.settle()
+  const sizes: number[] = []
+  const listed: string[] = []
+  for (let after: GatewayPaging['after'] | undefined = null; after !== undefined; ) {
+    const { tasks, next, total } = await gateway.list(ALICE, {}, { after, limit: 100, isWhole: true })
+    t.is(total, 7)
+    sizes.push(tasks.length)
+    listed.push(...tasks.map(({ task }) => task.id))
+    after = next ?? undefined
+  }
+  t.alike(sizes, [4, 3])
+  t.alike(new Set(listed), sent)
+  t.is((await gateway.list(ALICE, {}, { after: null, limit: 100, isWhole: false })).tasks.length, 7, 'without contents they are small')
 })
 
 test('what only reads is answered without a task, when its client waits', async (t: Assert) => {
