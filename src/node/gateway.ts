@@ -326,6 +326,19 @@ export class GatewayTasks implements Gateway {
   }
 
   async #remove(task: GatewayTask): Promise<void> {
+    // Its client may have answered it since it was looked at.
+    if (this.#index.get(task.id) !== task || this.#log.current(task) !== task) return
+    // Who answers it from here on finds none.
+    this.#index.remove(task)
+    try {
+      await this.#forget(task)
+    } catch (error) {
+      this.#index.put(task)
+      throw error
+    }
+  }
+
+  async #forget(task: GatewayTask): Promise<void> {
     const { hash } = this.#node.parts
     const { history } = await this.#log.snapshot(task)
     const said = history.filter(({ role }) => role === 'user').map(({ messageId }) => messageName({ owner: task.owner, messageId }, hash))
@@ -333,7 +346,6 @@ export class GatewayTasks implements Gateway {
       task,
       said.map((name) => ({ key: GATEWAY_KEYS.message(name), value: null }))
     )
-    this.#index.remove(task)
   }
 }
 
