@@ -138,7 +138,8 @@ export class GatewayTasks implements Gateway {
     const { generation, state } = this.#find(by, id)
     const queue = new AsyncQueue<GatewayNews | null>(FOLLOW_QUEUE, () => null, signal)
     const unlisten = this.#log.on(id, (news) => queue.push(news))
-    let last = after
+    // Who names what has not happened yet hears of it when it does.
+    let last = Math.min(after, generation)
     try {
       for (const event of await this.#log.events(id, after, generation)) {
         last = event.generation

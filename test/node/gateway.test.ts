@@ -74,6 +74,13 @@ test('a task is begun, worked at and completed; who waits hears of it when it is
     told.events.map(({ generation }) => generation),
     [1, 2, 3, 4]
   )
+  const ahead = await gateway.send(ALICE, request(says('more')))
+  const aheadOf = followed(gateway, taskOf(ahead).task.id, 999)
+  await world.settle()
+  slow.finish(null)
+  await world.settle()
+  await aheadOf.end
+  t.is(kinds(aheadOf.events).at(-1), 'completed', 'who names an event that has not happened waits for no later one')
   const again = followed(gateway, id ?? '', 2)
   await again.end
   t.alike(kinds(again.events), ['artifact result', 'completed'], 'who was there before hears what it missed, and nothing twice')

@@ -61,7 +61,8 @@ export function operationsOf(wire: Wire): Operations {
       const { message, skill, historyLength: length } = wire.readSend(params)
       const reply = await beginTask(caller, { message, skill, wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
-      return { items: streamOf(wire, reply, { caller, length }) }
+      // Where a client was before is of another stream: this one begins with its task.
+      return { items: streamOf(wire, reply, { caller: { ...caller, lastEventId: null }, length }) }
     },
     get: async (given, { gateway, by }) => {
       const params = recordOf(given)
