@@ -71,18 +71,21 @@ export interface HttpAnswer {
   readonly body: Record<string, unknown>
 }
 
+/** How a request is made; `json`: it is a POST of that. */
+export type GatewayRequest = RequestInit & { readonly json?: unknown }
+
 /** One request with the token, to a path of the node. */
-export async function ask(
-  { url, token }: GatewayNode,
-  place: string,
-  init: RequestInit & { readonly json?: unknown } = {}
-): Promise<HttpAnswer> {
-  const { json, headers, ...rest } = init
-  const response = await fetch(url + place, {
+export function request({ url, token }: GatewayNode, place: string, { json, headers, ...rest }: GatewayRequest = {}): Promise<Response> {
+  return fetch(url + place, {
     ...rest,
     ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(headers as Record<string, string>) }
   })
+}
+
+/** The same with its answer read. */
+export async function ask(node: GatewayNode, place: string, init: GatewayRequest = {}): Promise<HttpAnswer> {
+  const response = await request(node, place, init)
   const text = await response.text()
   return { status: response.status, type: response.headers.get('content-type') ?? '', body: JSON.parse(text) as Record<string, unknown> }
 }
@@ -94,17 +97,8 @@ export interface StreamEvent {
 }
 
 /** Reads a stream of server-sent events to its end, or until enough of it is there. */
-export async function* streamed(
-  { url, token }: GatewayNode,
-  place: string,
-  init: RequestInit & { readonly json?: unknown } = {}
-): AsyncGenerator<StreamEvent> {
-  const { json, headers, ...rest } = init
-  const response = await fetch(url + place, {
-    ...rest,
-    ...(json === undefined ? {} : { method: 'POST', body: JSON.stringify(json) }),
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...(headers as Record<string, string>) }
-  })
+export async function* streamed(node: GatewayNode, place: string, init: GatewayRequest = {}): AsyncGenerator<StreamEvent> {
+  const response = await request(node, place, init)
   if (response.headers.get('content-type') !== 'text/event-stream')
     throw new Error(`no stream: ${response.status} ${await response.text()}`)
   let text = ''

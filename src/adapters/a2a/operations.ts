@@ -55,7 +55,7 @@ export function operationsOf(wire: Wire): Operations {
     send: async (params, caller) => {
       const { message, skill, wait, historyLength: length } = wire.readSend(params)
       const reply = await beginTask(caller, { message, skill, wait, mayAnswer: true })
-      return { value: wire.sent(shownReply(wire, reply, length)) }
+      return { value: wire.reply(shownReply(wire, reply, length)) }
     },
     stream: async (params, caller) => {
       const { message, skill, historyLength: length } = wire.readSend(params)
@@ -123,7 +123,7 @@ async function* streamOf(
 ): AsyncIterable<StreamItem> {
   const { gateway, by, signal, lastEventId } = caller
   const { id, contextId, generation } = reply.snapshot.task
-  if (lastEventId === null) yield { id: generation, value: wire.begun(shownReply(wire, reply, length)) }
+  if (lastEventId === null) yield { id: generation, value: wire.reply(shownReply(wire, reply, length)) }
   for await (const event of gateway.follow(by, id, { after: lastEventId ?? generation, untilRest: true, signal })) {
     const value = wire.event(event, { id, contextId })
     if (value !== null) yield { id: event.generation, value }

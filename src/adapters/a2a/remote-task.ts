@@ -1,4 +1,5 @@
 import type { Artifact, Part } from '../../domain/gateway/message.js'
+import { type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
 import { canonicalJson, isRecord, JSON_LIMITS, jsonFault } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import type { AgentOutcome } from '../../ports/agent-runtime.js'
@@ -13,19 +14,10 @@ const MAX_REPORT_BYTES = 65_536
 const RESULT_LIMITS = { ...JSON_LIMITS, maxKeys: Number.POSITIVE_INFINITY, maxString: Number.POSITIVE_INFINITY }
 
 /** States of a remote task; `unknown` for what this node has no word for. */
-export type RemoteState =
-  | 'submitted'
-  | 'working'
-  | 'completed'
-  | 'failed'
-  | 'canceled'
-  | 'rejected'
-  | 'input-required'
-  | 'auth-required'
-  | 'unknown'
+export type RemoteState = GatewayState | 'unknown'
 
 /** In these nothing happens any more until somebody acts. */
-const RESTING: ReadonlySet<RemoteState> = new Set(['completed', 'failed', 'canceled', 'rejected', 'input-required', 'auth-required'])
+const RESTING: ReadonlySet<RemoteState> = RESTING_STATES
 
 /** In these its client is to say more. */
 const ASKING: ReadonlySet<RemoteState> = new Set(['input-required', 'auth-required'])

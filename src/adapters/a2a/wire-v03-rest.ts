@@ -1,8 +1,8 @@
 import { isRecord } from '../../kit/json.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
-import { type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
+import { type GatewayState, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
 import { recordOf } from './read-params.js'
-import { lastOf, partsFor, present, timeText, type Wire } from './wire.js'
+import { lastOf, present, statusJson, type Wire } from './wire.js'
 import { WIRE_V03 } from './wire-v03.js'
 
 /** States as the protocol buffers of 0.3 name them. */
@@ -38,8 +38,7 @@ export const WIRE_V03_REST: Wire = {
     history: lastOf(history, historyLength).map(messageJson)
   }),
   message: messageJson,
-  sent: (value) => value,
-  begun: (value) => value,
+  reply: (value) => value,
   event: (event, { id: taskId, contextId }) => {
     if (event.type === 'message') return null
     if (event.type === 'artifact') {
@@ -51,17 +50,16 @@ export const WIRE_V03_REST: Wire = {
   }
 }
 
-function statusOf(task: { readonly state: GatewayState; readonly message: Message | null; readonly since: number }): object {
-  const { state, message, since } = task
-  return { state: STATES[state], ...(message === null ? {} : { message: messageJson(message) }), timestamp: timeText(since) }
+function statusOf(task: Pick<GatewayTask, 'state' | 'message' | 'since'>): object {
+  return statusJson(task, { state: (state) => STATES[state], message: messageJson })
 }
 
 function messageJson({ role, parts, ...message }: Message): object {
-  return { ...message, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', content: partsFor({ parts }, partJson) }
+  return { ...message, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', content: parts.map(partJson) }
 }
 
 function artifactJson({ parts, ...artifact }: Artifact): object {
-  return { ...artifact, parts: partsFor({ parts }, partJson) }
+  return { ...artifact, parts: parts.map(partJson) }
 }
 
 function partJson({ text, raw, url, data, filename: name, mediaType: mimeType, metadata }: Part): object {

@@ -1,20 +1,9 @@
 import { isRecord } from '../../kit/json.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
-import { ENDED_STATES, type GatewayState } from '../../domain/gateway/task.js'
+import { GATEWAY_STATES, type GatewayState, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
 import { A2AFault } from './fault.js'
 import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
-import { lastOf, partsFor, present, timeText, type Wire } from './wire.js'
-
-const STATES: ReadonlySet<string> = new Set<GatewayState>([
-  'submitted',
-  'working',
-  'input-required',
-  'auth-required',
-  'completed',
-  'failed',
-  'canceled',
-  'rejected'
-])
+import { lastOf, present, statusJson, type Wire } from './wire.js'
 
 /** The JSON of protocol 0.3. */
 export const WIRE_V03: Wire = {
@@ -34,8 +23,7 @@ export const WIRE_V03: Wire = {
   },
   task: taskJson,
   message: messageJson,
-  sent: bare,
-  begun: bare,
+  reply: (value) => ('task' in value ? value.task : value.message),
   event: (event, { id: taskId, contextId }) => {
     if (event.type === 'message') return null
     if (event.type === 'artifact') {
@@ -44,7 +32,7 @@ export const WIRE_V03: Wire = {
     }
     const { state, message = null, at: since } = event
     // What waits for its client ends the stream as well.
-    const final = ENDED_STATES.has(state) || state === 'input-required' || state === 'auth-required'
+    const final = RESTING_STATES.has(state)
     return { kind: 'status-update', taskId, contextId, status: statusOf({ state, message, since }), final }
   }
 }
@@ -52,11 +40,7 @@ export const WIRE_V03: Wire = {
 /** A state as the node calls it (the gateway's specification writes them with `_`); null for a text that names none. */
 export function stateOfV03(text: string): GatewayState | null {
   const state = text.replace('_', '-')
-  return STATES.has(state) ? (state as GatewayState) : null
-}
-
-function bare(value: { readonly task: object } | { readonly message: object }): object {
-  return 'task' in value ? value.task : value.message
+  return GATEWAY_STATES.find((one) => one === state) ?? null
 }
 
 function taskJson(
@@ -73,17 +57,16 @@ function taskJson(
   }
 }
 
-function statusOf(task: { readonly state: GatewayState; readonly message: Message | null; readonly since: number }): object {
-  const { state, message, since } = task
-  return { state, ...(message === null ? {} : { message: messageJson(message) }), timestamp: timeText(since) }
+function statusOf(task: Pick<GatewayTask, 'state' | 'message' | 'since'>): object {
+  return statusJson(task, { state: (state) => state, message: messageJson })
 }
 
 function messageJson({ parts, ...message }: Message): object {
-  return { kind: 'message', ...message, parts: partsFor({ parts }, partJson) }
+  return { kind: 'message', ...message, parts: parts.map(partJson) }
 }
 
 function artifactJson({ parts, ...artifact }: Artifact): object {
-  return { ...artifact, parts: partsFor({ parts }, partJson) }
+  return { ...artifact, parts: parts.map(partJson) }
 }
 
 function partJson({ text, raw, url, data, filename: name, mediaType: mimeType, metadata }: Part): object {

@@ -1,9 +1,9 @@
 import { isRecord } from '../../kit/json.js'
-import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
-import type { GatewayState } from '../../domain/gateway/task.js'
+import type { Message } from '../../domain/gateway/message.js'
+import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
 import { A2AFault } from './fault.js'
 import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
-import { lastOf, partsFor, present, timeText, type Wire } from './wire.js'
+import { lastOf, present, statusJson, type Wire } from './wire.js'
 
 /** States by their names in protocol 1.0. */
 const STATES: Readonly<Record<GatewayState, string>> = {
@@ -20,7 +20,7 @@ const ROLES = { ROLE_USER: 'user', ROLE_AGENT: 'agent' } as const
 /** Contents of a part, of which there is exactly one. */
 const CONTENT = ['text', 'raw', 'url', 'data'] as const
 
-/** The JSON of protocol 1.0. */
+/** The JSON of protocol 1.0, in whose form this node has artifacts and parts. */
 export const WIRE_V1: Wire = {
   version: '1.0',
   readSend: (given) => {
@@ -42,18 +42,17 @@ export const WIRE_V1: Wire = {
       id: task.id,
       contextId: task.contextId,
       status: statusOf(task),
-      artifacts: hasArtifacts && artifacts.length > 0 ? artifacts.map(artifactJson) : undefined,
+      artifacts: hasArtifacts && artifacts.length > 0 ? artifacts : undefined,
       history: last.length > 0 ? last.map(messageJson) : undefined
     })
   },
   message: messageJson,
-  sent: (value) => value,
-  begun: (value) => value,
+  reply: (value) => value,
   event: (event, { id: taskId, contextId }) => {
     if (event.type === 'message') return null
     if (event.type === 'artifact') {
       const { artifact, append, lastChunk } = event
-      return { artifactUpdate: { taskId, contextId, artifact: artifactJson(artifact), append, lastChunk } }
+      return { artifactUpdate: { taskId, contextId, artifact, append, lastChunk } }
     }
     const { state, message = null, at: since } = event
     return { statusUpdate: { taskId, contextId, status: statusOf({ state, message, since }) } }
@@ -65,21 +64,12 @@ export function stateOfV1(text: string): GatewayState | null {
   return (Object.keys(STATES) as GatewayState[]).find((state) => STATES[state] === text) ?? null
 }
 
-function statusOf(task: { readonly state: GatewayState; readonly message: Message | null; readonly since: number }): object {
-  const { state, message, since } = task
-  return { state: STATES[state], ...(message === null ? {} : { message: messageJson(message) }), timestamp: timeText(since) }
+function statusOf(task: Pick<GatewayTask, 'state' | 'message' | 'since'>): object {
+  return statusJson(task, { state: (state) => STATES[state], message: messageJson })
 }
 
-function messageJson({ role, parts, ...message }: Message): object {
-  return { ...message, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', parts: partsFor({ parts }, partJson) }
-}
-
-function artifactJson({ parts, ...artifact }: Artifact): object {
-  return { ...artifact, parts: partsFor({ parts }, partJson) }
-}
-
-function partJson(part: Part): object {
-  return part
+function messageJson({ role, ...message }: Message): object {
+  return { ...message, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT' }
 }
 
 /** The message in the form of this node, in which empty members of the wire are left out. */

@@ -1,4 +1,5 @@
-import type { Artifact, Message } from '../../domain/gateway/message.js'
+import type { Message } from '../../domain/gateway/message.js'
+import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
 import type { GatewayEvent, GatewaySnapshot } from '../../ports/gateway.js'
 
 /** A message that a client sends, with what it says of the answer. */
@@ -37,10 +38,8 @@ export interface Wire {
   readSend(params: unknown): SendParams
   task(snapshot: GatewaySnapshot, shown: Shown): object
   message(message: Message): object
-  /** What a call that sends a message gives. */
-  sent(value: { readonly task: object } | { readonly message: object }): object
-  /** The same as the first item of a stream. */
-  begun(value: { readonly task: object } | { readonly message: object }): object
+  /** What a call that sends a message gives, and how a stream begins. */
+  reply(value: { readonly task: object } | { readonly message: object }): object
   /** An event of a stream; null for what this wire does not tell. */
   event(event: GatewayEvent, task: { readonly id: string; readonly contextId: string }): object | null
 }
@@ -56,12 +55,14 @@ export function present<T extends object>(value: T): T {
   return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as T
 }
 
-/** Parts of an artifact or message, one by one. */
-export function partsFor<T>(value: Pick<Message | Artifact, 'parts'>, part: (one: Message['parts'][number]) => T): T[] {
-  return value.parts.map(part)
-}
-
-/** A time as the wires have it. */
-export function timeText(at: number): string {
-  return new Date(at).toISOString()
+/** The status of a task, by what a wire calls its state and how it has messages. */
+export function statusJson(
+  { state, message, since }: Pick<GatewayTask, 'state' | 'message' | 'since'>,
+  words: { readonly state: (state: GatewayState) => string; readonly message: (message: Message) => object }
+): object {
+  return present({
+    state: words.state(state),
+    message: message === null ? undefined : words.message(message),
+    timestamp: new Date(since).toISOString()
+  })
 }

@@ -6,6 +6,18 @@ import type { Artifact, Message } from './message.js'
 /** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known, and has failed when it never will be. */
 export type GatewayState = Exclude<TaskState, 'unknown'>
 
+/** All of them. */
+export const GATEWAY_STATES: readonly GatewayState[] = [
+  'submitted',
+  'working',
+  'input-required',
+  'auth-required',
+  'completed',
+  'failed',
+  'canceled',
+  'rejected'
+]
+
 /** States that a task never leaves. */
 export const ENDED_STATES: ReadonlySet<GatewayState> = new Set(['completed', 'failed', 'canceled', 'rejected'])
 /** States in which nothing happens until its client acts, or ever again. */

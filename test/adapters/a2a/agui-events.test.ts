@@ -2,21 +2,10 @@ import test from 'brittle'
 import fc from 'fast-check'
 import { type AguiEvent, type AguiRunHead, breakOff, MAX_OPEN_TEXTS, startRun, translate } from '../../../src/adapters/a2a/agui-events.js'
 import type { Message, Part } from '../../../src/domain/gateway/message.js'
-import { ENDED_STATES, type GatewayEvent, type GatewayInput, type GatewayState } from '../../../src/domain/gateway/task.js'
+import { ENDED_STATES, GATEWAY_STATES, type GatewayEvent, type GatewayInput, type GatewayState } from '../../../src/domain/gateway/task.js'
 import { runFault, type WireEvent } from '../../support/agui.js'
 import { holds } from '../../support/holds.js'
 import { arbJson } from '../../support/mcp.js'
-
-const STATES: readonly GatewayState[] = [
-  'submitted',
-  'working',
-  'input-required',
-  'auth-required',
-  'completed',
-  'failed',
-  'canceled',
-  'rejected'
-]
 
 const part: fc.Arbitrary<Part> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ text: fc.string({ maxLength: 4 }) }) },
@@ -41,7 +30,7 @@ const status = (states: readonly GatewayState[]): fc.Arbitrary<GatewayInput> =>
 const input: fc.Arbitrary<GatewayInput> = fc.oneof(
   { weight: 6, arbitrary: artifact },
   { weight: 4, arbitrary: status(['submitted', 'working']) },
-  { weight: 1, arbitrary: status(STATES) },
+  { weight: 1, arbitrary: status(GATEWAY_STATES) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('message' as const), message: message('user') }) }
 )
 const log: fc.Arbitrary<GatewayEvent[]> = fc

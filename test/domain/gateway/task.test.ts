@@ -6,26 +6,15 @@ import { decodeRecord, encodeRecord } from '../../../src/domain/gateway/records.
 import {
   applyGateway,
   ENDED_STATES,
+  GATEWAY_STATES,
   type GatewayEvent,
   type GatewayInput,
-  type GatewayState,
   type GatewayTask,
   snapshotOf
 } from '../../../src/domain/gateway/task.js'
 import { leadsTo } from '../../../src/domain/task/machine.js'
 import { holds } from '../../support/holds.js'
 import { arbJson } from '../../support/mcp.js'
-
-const STATES: readonly GatewayState[] = [
-  'submitted',
-  'working',
-  'input-required',
-  'auth-required',
-  'completed',
-  'failed',
-  'canceled',
-  'rejected'
-]
 
 const fresh: GatewayTask = {
   id: 'task_1',
@@ -52,8 +41,8 @@ const message = (role: Message['role']): fc.Arbitrary<Message> =>
 
 const input: fc.Arbitrary<GatewayInput> = fc.oneof(
   fc.record({ type: fc.constant('message' as const), message: message('user') }),
-  fc.record({ type: fc.constant('status' as const), state: fc.constantFrom(...STATES), message: message('agent') }),
-  fc.record({ type: fc.constant('status' as const), state: fc.constantFrom(...STATES) }),
+  fc.record({ type: fc.constant('status' as const), state: fc.constantFrom(...GATEWAY_STATES), message: message('agent') }),
+  fc.record({ type: fc.constant('status' as const), state: fc.constantFrom(...GATEWAY_STATES) }),
   fc.record({
     type: fc.constant('artifact' as const),
     artifact: fc.record({
