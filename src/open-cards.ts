@@ -18,7 +18,7 @@ export interface CardsOpening {
 /** The A2A cards of a node, kept ready for as long as it runs. */
 export function openCards({ options, clock, telemetry, unwind }: StartParts, { base, node, apiFor }: CardsOpening): CardService {
   const { log, membership, sign, settings } = node.parts
-  const host = { base, pushNotifications: false, version: VERSION, clock }
+  const host = { base, pushNotifications: true, version: VERSION, clock }
   const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: `${base}/.well-known/jwks.json` })
   const book = new CardBook({
     ...host,

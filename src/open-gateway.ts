@@ -1,29 +1,41 @@
 import type { CardService } from './adapters/a2a/card-routes.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
+import { allowedHost } from './adapters/a2a/address-guard.js'
 import { AguiRoute } from './adapters/a2a/agui-route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY } from './adapters/a2a/gateway-route.js'
 import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
 import { CallLimit } from './adapters/a2a/rate-limit.js'
+import { createWebhooks } from './adapters/a2a/webhook-sender.js'
 import { metricsRoute } from './adapters/http/metrics-route.js'
 import { GatewayTasks } from './node/gateway.js'
 import type { NodeCore } from './node/node.js'
 import type { Gateway } from './ports/gateway.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
+import type { PushAdmin } from './ports/push-api.js'
+import type { Webhooks } from './ports/webhooks.js'
 import type { StartParts } from './open-home.js'
 
 /** What the gateway of a node needs of it. */
 export interface GatewayOpening {
   readonly node: NodeCore
   readonly cards: Pick<CardService, 'extended'>
+  /** URL of the HTTP listener. */
+  readonly base: string
   apiFor(principal: Principal): NodeApi
 }
 
+/** What a gateway adds to its node. */
+export interface OpenedGateway {
+  readonly routes: readonly HttpRoute[]
+  readonly push: PushAdmin | null
+}
+
 /** The A2A gateway of a node that serves HTTP: its tasks go on where they were. @throws NodeError STORE_DAMAGED */
-export async function openGateway(parts: StartParts, opening: GatewayOpening): Promise<readonly HttpRoute[]> {
+export async function openGateway(parts: StartParts, opening: GatewayOpening): Promise<OpenedGateway> {
   const { unwind, clock, options } = parts
   const { cards } = opening
-  const gateway = new GatewayTasks(opening.node)
+  const gateway = new GatewayTasks(opening.node, openWebhooks(parts, opening))
   await gateway.start()
   unwind.add('A2A gateway', async () => gateway.stop())
   const guardrails = new Guardrails(options.config.a2a.guardrails)
@@ -34,7 +46,17 @@ export async function openGateway(parts: StartParts, opening: GatewayOpening): P
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
   const facade = openFacade(parts, { ...opening, gateway, guardrails })
-  return [...routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) }), metricsRoute(opening)]
+  const routes = [...routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) }), metricsRoute(opening)]
+  return { routes, push: gateway.push?.admin ?? null }
+}
+
+function openWebhooks({ options, clock }: StartParts, { node, base }: Pick<GatewayOpening, 'node' | 'base'>): Webhooks {
+  const { sign, ids } = node.parts
+  return createWebhooks({
+    clock,
+    policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
+    signer: { sign, ids, nodeId: node.self, issuer: base }
+  })
 }
 
 interface Faces {

@@ -1,5 +1,6 @@
 import { type ErrorCode, NodeError } from './kit/errors.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
+import type { PushAdmin } from './ports/push-api.js'
 import { adHocFinder } from './ad-hoc.js'
 import { startControlServer } from './adapters/control/server.js'
 import { shownConfig } from './config/settings.js'
@@ -72,8 +73,9 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
     const [{ openCards }, { openGateway }] = await Promise.all([import('./open-cards.js'), import('./open-gateway.js')])
     const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
     const cards = openCards(parts, { base: served.http.url, node, apiFor })
-    const gateway = await openGateway(parts, { node, cards, apiFor })
-    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...cards.routes, ...gateway] })
+    const gateway = await openGateway(parts, { node, cards, base: served.http.url, apiFor })
+    running.push = gateway.push
+    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...cards.routes, ...gateway.routes] })
   }
   void mesh.expelled.then((error) => running.expelled(error))
   return running
@@ -84,6 +86,8 @@ class ComposedNode implements RunningNode {
   readonly info: NodeInfo
   readonly observability: A2AObservability
   readonly stopped: Promise<NodeError | null>
+  /** Of the gateway, once there is one. */
+  push: PushAdmin | null = null
   readonly #parts: StartParts
   readonly #mesh: Mesh
   readonly #host: ApiHost
@@ -108,7 +112,8 @@ class ComposedNode implements RunningNode {
       backup,
       stop: () => void parts.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,
-      http: () => http?.url ?? null
+      http: () => http?.url ?? null,
+      push: () => this.push
     }
     this.info = nodeInfo(this.#host)
   }

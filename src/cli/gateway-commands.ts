@@ -39,6 +39,24 @@ export const GATEWAY_COMMANDS: readonly CommandSpec[] = [
             load: async () => (await import('./commands/a2a.js')).revokeToken
           }
         ]
+      },
+      {
+        name: 'push',
+        about: 'push notifications to webhooks of A2A clients',
+        sub: [
+          {
+            name: 'ls',
+            about: 'who wants to be told, what waits to be sent, and what was given up',
+            load: async () => (await import('./commands/a2a-push.js')).listPush
+          },
+          {
+            name: 'retry',
+            args: '[id]',
+            about: 'try a notification again, now; it may wait or have been given up',
+            options: [{ flags: '--all', about: 'all that were given up' }],
+            load: async () => (await import('./commands/a2a-push.js')).retryPush
+          }
+        ]
       }
     ]
   }

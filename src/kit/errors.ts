@@ -23,6 +23,7 @@ export const ERROR_CODES = {
   CLIENT_NOT_FOUND: { retryable: false, next: ['a2a-node connect'] },
   INVITE_NOT_FOUND: { retryable: false, next: ['a2a-node invite ls'] },
   TOKEN_NOT_FOUND: { retryable: false, next: ['a2a-node a2a token ls'] },
+  NOTIFICATION_NOT_FOUND: { retryable: false, next: ['a2a-node a2a push ls'] },
   AMBIGUOUS_NAME: { retryable: false, next: ['a2a-node agents', 'a2a-node peers --all'] },
   TIER_VIOLATION: { retryable: false, next: ['a2a-node agents'] },
   SANDBOX_VIOLATION: { retryable: false, next: ['a2a-node agents'] },

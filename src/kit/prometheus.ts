@@ -18,6 +18,7 @@ export const METRICS = {
   frames_malformed: 'Frames that could not be read.',
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
   approvals: 'Messages that waited for a person, by what became of them.',
+  notifications: 'Tries of push notifications, by what became of them: delivered, again, dead.',
   errors: 'Things that went wrong within this node, by place.'
 } as const
 

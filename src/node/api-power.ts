@@ -21,6 +21,8 @@ const OF_THE_NODE: ReadonlySet<CallName | WatchName> = new Set<CallName | WatchN
   'token.create',
   'token.list',
   'token.revoke',
+  'push.list',
+  'push.retry',
   'tools.list',
   'tools.refresh'
 ])

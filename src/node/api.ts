@@ -6,6 +6,7 @@ import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
+import type { PushAdmin } from '../ports/push-api.js'
 import type { BackupInfo, BackupRequest, CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName } from '../ports/node-api.js'
 import { callCapability, listAgents, sendText, showAgent } from './api-messages.js'
 import { decideApproval, listApprovals, showApproval } from './api-approvals.js'
@@ -29,6 +30,7 @@ import { cancelTask, listTasks, showTask, watchTasks } from './api-tasks.js'
 import { setSettings, showSettings } from './mesh-settings.js'
 import { type End, type Push, type Watch, watchAgents, watchApprovals, watchEvents, watchPeers } from './api-watches.js'
 import { documentCalls, documentWatches } from './api-documents.js'
+import { pushCalls } from './api-push.js'
 import { toolCalls } from './api-tools.js'
 import { followMessage } from './followed-message.js'
 import type { NodeCore } from './node.js'
@@ -57,6 +59,8 @@ export interface ApiHost {
   isStopping(): boolean
   /** URL of the HTTP listener; null without one. */
   http(): string | null
+  /** Push notifications of the A2A gateway; null without one. */
+  push(): PushAdmin | null
 }
 
 /** Facts of this node as `start` prints them. */
@@ -139,7 +143,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     ...toolCalls(host.tools),
     ...swarmCalls(node, by),
     ...policyCalls(node, principal),
-    ...tokenCalls(node, principal),
+    ...clientCalls(host, principal),
     ...documentCalls(node, by)
   }
 }
@@ -157,10 +161,13 @@ function swarmCalls(node: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCa
   }
 }
 
-type TokenCall = Extract<CallName, `token.${string}`>
+type ClientCall = Extract<CallName, `token.${string}` | `push.${string}`>
 
-function tokenCalls({ tokens }: NodeCore, principal: Principal): Pick<CallTable, TokenCall> {
+/** Who calls over HTTP, and who is called. */
+function clientCalls(host: ApiHost, principal: Principal): Pick<CallTable, ClientCall> {
+  const { tokens } = host.node
   return {
+    ...pushCalls(host),
     'token.create': ['admin', (params) => tokens.create(params, principal)],
     'token.list': ['admin', () => ({ tokens: tokens.list() })],
     'token.revoke': ['admin', ({ id }) => tokens.revoke(id)]

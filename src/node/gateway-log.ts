@@ -31,6 +31,9 @@ export interface GatewayLogParts {
   readonly telemetry: Telemetry
 }
 
+/** What goes into the commit of events of a task that is there already, beside them. */
+export type Alongside = (task: GatewayTask, events: readonly GatewayEvent[]) => readonly LedgerChange[]
+
 /** A task whose events are being written. */
 interface Writing {
   /** Of the last event that is durable. */
@@ -58,12 +61,14 @@ export class GatewayLog {
   /** By task. */
   readonly #listeners = new Map<string, Set<(news: GatewayNews) => void>>()
   readonly #onTask: (task: GatewayTask) => void
+  readonly #alongside: Alongside
   readonly #stopped = new Abort()
 
   /** `onTask`: told of each task as it is durable, before anybody else. */
-  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask) => void) {
+  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask) => void, alongside: Alongside = () => []) {
     this.#parts = parts
     this.#onTask = onTask
+    this.#alongside = alongside
   }
 
   /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
@@ -170,7 +175,7 @@ export class GatewayLog {
       const more = [...writing.changes]
       const task = writing.task
       try {
-        await ledger.commit([...changesOf(task, events), ...more])
+        await ledger.commit([...changesOf(task, events), ...more, ...this.#alongside(task, events)])
       } catch (error) {
         telemetry.count('errors', 'ledger')
         telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: task.id, reason: messageOf(error) })

@@ -21,9 +21,11 @@ import type { TaskFilter } from '../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend } from '../ports/gateway.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
+import type { Webhooks } from '../ports/webhooks.js'
 import { OPERATOR } from './agents.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
+import { GatewayPush } from './gateway-push.js'
 import { askingOf, GatewayRuns } from './gateway-runs.js'
 import type { NodeCore } from './node.js'
 import { findAgent, pickCapable } from './targets.js'
@@ -50,6 +52,7 @@ interface Target {
 
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
 export class GatewayTasks implements Gateway {
+  readonly push: GatewayPush | null
   readonly #node: NodeCore
   readonly #index = new GatewayIndex()
   readonly #log: GatewayLog
@@ -59,9 +62,23 @@ export class GatewayTasks implements Gateway {
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
-  constructor(node: NodeCore) {
+  /** `webhooks`: the way to those who want to be told of their tasks; null: nobody is. */
+  constructor(node: NodeCore, webhooks: Webhooks | null = null) {
     this.#node = node
-    this.#log = new GatewayLog(node.parts, (task) => this.#index.put(task))
+    this.#log = new GatewayLog(
+      node.parts,
+      (task) => {
+        this.#index.put(task)
+        this.push?.look(task)
+      },
+      (task, events) => this.push?.noticesOf(task, events) ?? []
+    )
+    const find = (by: Principal, id: string, scope: 'read' | 'send'): GatewayTask => {
+      allow(by, scope)
+      return this.#find(by, id)
+    }
+    const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
+    this.push = webhooks === null ? null : new GatewayPush({ ...parts, webhooks })
     this.#runs = new GatewayRuns(node, this.#log, (id) => this.#index.get(id))
   }
 
@@ -70,6 +87,7 @@ export class GatewayTasks implements Gateway {
     const all: GatewayTask[] = []
     for await (const task of this.#log.tasks()) all.push(task)
     for (const task of all.sort((a, b) => a.updatedAt - b.updatedAt || (a.id < b.id ? -1 : 1))) this.#index.put(task)
+    await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
     this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#sweep())
     for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
@@ -79,12 +97,13 @@ export class GatewayTasks implements Gateway {
   stop(): void {
     this.#node.parts.clock.clear(this.#timer)
     this.#unlisten()
+    this.push?.stop()
     this.#log.stop()
   }
 
   async send(by: Principal, request: GatewaySend): Promise<GatewayReply> {
     allow(by, 'send')
-    if (request.mayAnswer && request.wait && request.message.taskId === undefined) {
+    if (request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined) {
       const target = await this.#target(by, request)
       if (onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
     }
@@ -269,14 +288,21 @@ export class GatewayTasks implements Gateway {
       run
     }
     const said: Message = { ...request.message, taskId: id, contextId }
-    const task = await this.#log.begin(fresh, [{ type: 'message', message: said }], [record(id)])
+    const push = this.push?.begin(fresh, request.push) ?? []
+    const task = await this.#log.begin(fresh, [{ type: 'message', message: said }], [record(id), ...push]).catch((error: unknown) => {
+      this.push?.notBegun(fresh)
+      throw error
+    })
     await this.#runs.ask(task, said.parts)
     return task
   }
 
-  async #goOn(by: Principal, { message }: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
+  async #goOn(by: Principal, { message, push }: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
     const { ids } = this.#node.parts
-    const before = this.#log.current(this.#find(by, message.taskId ?? ''))
+    const { taskId = '' } = message
+    // From the answer on it is to hear all.
+    if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)
+    const before = this.#log.current(this.#find(by, taskId))
     const { id, contextId } = before
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
@@ -318,6 +344,7 @@ export class GatewayTasks implements Gateway {
     const past = rests.filter(({ updatedAt }, place) => place < over || updatedAt < now - RETENTION_MS)
     try {
       for (const task of past) await this.#remove(task)
+      await this.push?.sweep()
       for (const task of this.#index.all())
         if (!RESTING_STATES.has(task.state) && task.updatedAt < now - 2 * settings.defaultTtlMs) this.#runs.giveUp(task)
     } catch (error) {
@@ -341,6 +368,7 @@ export class GatewayTasks implements Gateway {
 
   async #forget(task: GatewayTask): Promise<void> {
     const { hash } = this.#node.parts
+    await this.push?.forget(task)
     const { history } = await this.#log.snapshot(task)
     const said = history.filter(({ role }) => role === 'user').map(({ messageId }) => messageName({ owner: task.owner, messageId }, hash))
     await this.#log.remove(

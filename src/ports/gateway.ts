@@ -1,5 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import type { Message } from '../domain/gateway/message.js'
+import type { PushHook, PushTarget, PushVersion } from '../domain/gateway/push.js'
 import type { GatewayEvent, GatewaySnapshot } from '../domain/gateway/task.js'
 import type { PageCursor, TaskFilter } from '../domain/gateway/task-order.js'
 import type { Principal } from './node-api.js'
@@ -19,6 +20,26 @@ export interface GatewaySend {
   readonly wait: boolean
   /** Of a client that waits: when it hangs up the wait ends, and the task goes on. */
   readonly signal?: AbortSignalLike
+  /** Where its client wants to be told of the task. */
+  readonly push?: PushRequest
+}
+
+/** Where a client wants to be told, in the words of the version in which it says so. */
+export interface PushRequest {
+  readonly target: PushTarget
+  readonly version: PushVersion
+}
+
+/** Where clients are told of their tasks. Whoever asks sees its own tasks, as in {@link Gateway}. */
+export interface PushConfigs {
+  /** Takes the place of the one with its id. @throws NodeError TASK_NOT_FOUND, INVALID_INPUT, OVERLOADED */
+  set(by: Principal, task: string, request: PushRequest): Promise<PushHook>
+  /** @throws NodeError TASK_NOT_FOUND, of the config too */
+  get(by: Principal, task: string, id: string): Promise<PushHook>
+  /** @throws NodeError TASK_NOT_FOUND */
+  list(by: Principal, task: string): Promise<readonly PushHook[]>
+  /** Nothing more is begun to be sent to it; what waits for it is forgotten. It may be gone already. @throws NodeError TASK_NOT_FOUND */
+  remove(by: Principal, task: string, id: string): Promise<void>
 }
 
 /** What a message led to: a task, or the answer itself. */
@@ -47,6 +68,8 @@ export interface GatewayPage {
  * of what never was. Durable: what a call has told of is there after a kill.
  */
 export interface Gateway {
+  /** null: it tells nobody, and what a message says of that is nothing to it. */
+  readonly push: PushConfigs | null
   /**
    * Begins a task, or goes on with the one that the message names. The same message of the same caller is done once.
    * @throws NodeError TASK_NOT_FOUND, CONFLICT (the task waits for nothing; or another message had this id), AGENT_NOT_FOUND,

@@ -20,6 +20,7 @@ import type { ImportedServerInfo, RemoteCalls } from './imported-tools.js'
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
+import type { PushCalls } from './push-api.js'
 import type { TokenCalls } from './token-api.js'
 
 export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
@@ -239,7 +240,7 @@ export interface BackupInfo {
 }
 
 /** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
-export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
+export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, PushCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }

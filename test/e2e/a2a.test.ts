@@ -186,7 +186,11 @@ async function rpcFaults(t: Assert, node: GatewayNode): Promise<void> {
     [send({ pageToken: 'x' }, 'ListTasks'), [200, -32_602, 7], 'a bad cursor'],
     [send({ pageSize: 0 }, 'ListTasks'), [200, -32_602, 7], 'a page of nothing'],
     [send({ status: 'NONE' }, 'ListTasks'), [200, -32_602, 7], 'no state'],
-    [send({ ...v1('a'), configuration: { taskPushNotificationConfig: { url: 'http://127.0.0.1' } } }), [200, -32_003, 7], 'push'],
+    [
+      send({ ...v1('a'), configuration: { taskPushNotificationConfig: { url: 'http://127.0.0.1' } } }),
+      [200, -32_602, 7],
+      'a webhook inside'
+    ],
     [send({ ...v1('a'), configuration: { historyLength: -1 } }), [200, -32_602, 7], 'a negative length'],
     [send(v1('a')), [200, -32_009, null], 'a version that is not spoken', { 'a2a-version': '2.0' }],
     [send(v1('a')), [415, -32_005, null], 'another content type', { 'content-type': 'text/plain' }],
@@ -208,7 +212,7 @@ async function restFaults(t: Assert, node: GatewayNode): Promise<void> {
     ['/agents/talk/message:send', { method: 'POST', body: '{' }, 400, 'INVALID_ARGUMENT'],
     ['/agents/talk/tasks?pageSize=1e9', {}, 400, 'INVALID_ARGUMENT'],
     ['/agents/talk/tasks?pageToken=..', {}, 400, 'INVALID_ARGUMENT'],
-    ['/agents/talk/tasks/x/pushNotificationConfigs', {}, 400, 'FAILED_PRECONDITION'],
+    ['/agents/talk/tasks/x/pushNotificationConfigs', {}, 404, 'NOT_FOUND'],
     ['/a2a/message:send', { method: 'POST', body: JSON.stringify(v1('a')) }, 400, 'INVALID_ARGUMENT']
   ]
   for (const [place, init, status, name] of cases) {

@@ -95,6 +95,8 @@ test('what is about the whole node is not for a sandboxed caller, whatever its s
     ['approvals.allow', { id: 'app_1' }],
     ['token.list', {}],
     ['token.revoke', { id: 'tok_1' }],
+    ['push.list', {}],
+    ['push.retry', { all: true }],
     ['tools.list', {}],
     ['tools.refresh', {}]
   ]

@@ -215,6 +215,7 @@ export class World {
       config: { path: '/home/config.yaml', config: {} },
       stop: () => {},
       tools: NO_SERVERS,
+      push: () => null,
       findRemote: () => Promise.reject(new NodeError('INTERNAL', 'nobody to ask here')),
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
       isStopping: () => false,

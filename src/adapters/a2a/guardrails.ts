@@ -64,6 +64,7 @@ export class Guardrails {
 /** A gateway that refuses messages whose content breaks a rule. */
 export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gateway {
   return {
+    push: gateway.push,
     send: async (by, request) => {
       const broken = guardrails.inputViolation(request.message.parts)
       if (broken !== null) throw new NodeError('INVALID_INPUT', violationText(broken), { data: broken })

@@ -5,7 +5,9 @@ import type { Principal } from '../../ports/node-api.js'
 import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault, faultOf } from './fault.js'
 import { historyLength, invalid, readList, recordOf, textOf } from './read-params.js'
-import type { Wire } from './wire.js'
+import { type PushOperations, pushOperationsOf, pushRequestOf } from './push-operations.js'
+import { PUSH_V03, PUSH_V03_REST, PUSH_V1, type PushWire } from './push-wire.js'
+import type { SendParams, Wire } from './wire.js'
 import { stateOfV1, WIRE_V1 } from './wire-v1.js'
 import { WIRE_V03_REST } from './wire-v03-rest.js'
 import { stateOfV03, WIRE_V03 } from './wire-v03.js'
@@ -46,20 +48,20 @@ export interface Operations {
   readonly cancel: Operation
   readonly subscribe: Operation
   readonly card: Operation
-  readonly push: Operation
+  readonly push: PushOperations
 }
 
 /** Operations in the JSON of a version. */
-export function operationsOf(wire: Wire): Operations {
+export function operationsOf(wire: Wire, push: PushWire): Operations {
   return {
     send: async (params, caller) => {
-      const { message, skill, wait, historyLength: length } = wire.readSend(params)
-      const reply = await beginTask(caller, { message, skill, wait, mayAnswer: true })
+      const { historyLength: length, ...sent } = readSent(wire, params, caller)
+      const reply = await beginTask(caller, { ...sent, mayAnswer: true })
       return { value: wire.reply(shownReply(wire, reply, length)) }
     },
     stream: async (params, caller) => {
-      const { message, skill, historyLength: length } = wire.readSend(params)
-      const reply = await beginTask(caller, { message, skill, wait: false, mayAnswer: false })
+      const { historyLength: length, ...sent } = readSent(wire, params, caller)
+      const reply = await beginTask(caller, { ...sent, wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
       // Where a client was before is of another stream: this one begins with its task.
       return { items: streamOf(wire, reply, { caller: { ...caller, lastEventId: null }, length }) }
@@ -88,11 +90,16 @@ export function operationsOf(wire: Wire): Operations {
       return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null }) }
     },
     card: async (_params, { extendedCard }) => ({ value: await extendedCard(wire.version) }),
-    push: () => Promise.reject(new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications'))
+    push: pushOperationsOf(push)
   }
 }
 
-type Sent = Pick<Parameters<Gateway['send']>[1], 'message' | 'skill' | 'wait' | 'mayAnswer'>
+function readSent(wire: Wire, params: unknown, caller: Caller): Omit<Sent, 'mayAnswer'> & Pick<SendParams, 'historyLength'> {
+  const { push, ...sent } = wire.readSend(params)
+  return { ...sent, ...pushRequestOf(caller, { push, version: wire.version }) }
+}
+
+type Sent = Pick<Parameters<Gateway['send']>[1], 'message' | 'skill' | 'wait' | 'mayAnswer' | 'push'>
 
 /** Sends a message of a client. @throws A2AFault, NodeError */
 export async function beginTask(
@@ -156,8 +163,8 @@ function readState(text: string): GatewayState {
   return state
 }
 
-const V1 = operationsOf(WIRE_V1)
-const V03 = operationsOf(WIRE_V03)
+const V1 = operationsOf(WIRE_V1, PUSH_V1)
+const V03 = operationsOf(WIRE_V03, PUSH_V03)
 
 /** Operations by the names of methods: those of 1.0, of 0.3, and those that only the gateway's own specification knows. */
 export const METHODS: ReadonlyMap<string, Operation> = new Map([
@@ -168,10 +175,10 @@ export const METHODS: ReadonlyMap<string, Operation> = new Map([
   ['CancelTask', V1.cancel],
   ['SubscribeToTask', V1.subscribe],
   ['GetExtendedAgentCard', V1.card],
-  ['CreateTaskPushNotificationConfig', V1.push],
-  ['GetTaskPushNotificationConfig', V1.push],
-  ['ListTaskPushNotificationConfigs', V1.push],
-  ['DeleteTaskPushNotificationConfig', V1.push],
+  ['CreateTaskPushNotificationConfig', V1.push.set],
+  ['GetTaskPushNotificationConfig', V1.push.get],
+  ['ListTaskPushNotificationConfigs', V1.push.list],
+  ['DeleteTaskPushNotificationConfig', V1.push.remove],
   ['message/send', V03.send],
   ['message/stream', V03.stream],
   ['tasks/get', V03.get],
@@ -181,11 +188,11 @@ export const METHODS: ReadonlyMap<string, Operation> = new Map([
   ['tasks/subscribe', V03.subscribe],
   ['agent/getAuthenticatedExtendedCard', V03.card],
   ['agent/card', V03.card],
-  ['tasks/pushNotificationConfig/set', V03.push],
-  ['tasks/pushNotificationConfig/get', V03.push],
-  ['tasks/pushNotificationConfig/list', V03.push],
-  ['tasks/pushNotificationConfig/delete', V03.push]
+  ['tasks/pushNotificationConfig/set', V03.push.set],
+  ['tasks/pushNotificationConfig/get', V03.push.get],
+  ['tasks/pushNotificationConfig/list', V03.push.list],
+  ['tasks/pushNotificationConfig/delete', V03.push.remove]
 ])
 
 /** The operations of REST, by version. */
-export const REST = { '1.0': V1, '0.3': operationsOf(WIRE_V03_REST) } as const
+export const REST = { '1.0': V1, '0.3': operationsOf(WIRE_V03_REST, PUSH_V03_REST) } as const

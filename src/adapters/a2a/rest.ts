@@ -1,6 +1,7 @@
 import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault } from './fault.js'
 import { type Operation, REST } from './operations.js'
+import type { PushOperations } from './push-operations.js'
 
 /** What a REST request asks for. */
 export interface RestCall {
@@ -40,8 +41,22 @@ export function restCall(method: string, path: string, query: string): RestCall 
   if (verb === '' && method === 'GET') return call(operations.get, { ...paramsOf(query), id })
   if ((verb === ':cancel' || verb === '/cancel') && method === 'POST') return call(operations.cancel, { id })
   if ((verb === ':subscribe' || verb === '/subscribe') && (method === 'GET' || method === 'POST')) return call(operations.subscribe, { id })
-  if (verb.startsWith('/pushNotificationConfigs')) return call(operations.push)
+  if (verb.startsWith('/pushNotificationConfigs'))
+    return pushCall(operations.push, { method, place: verb.slice('/pushNotificationConfigs'.length), id })
   throw nothingThere()
+}
+
+/** `place`: what follows the configs of the task `id`, '' or `/` and the id of one. @throws A2AFault METHOD_NOT_FOUND */
+function pushCall(
+  { set, get, list, remove }: PushOperations,
+  { method, place, id: taskId }: { readonly method: string; readonly place: string; readonly id: string }
+): RestCall {
+  if (place === '' && method === 'POST') return { operation: set, params: { taskId }, hasBody: true }
+  if (place === '' && method === 'GET') return { operation: list, params: { taskId }, hasBody: false }
+  const id = place.startsWith('/') && !place.includes('/', 1) ? (pathIdFrom(place.slice(1)) ?? '') : ''
+  const operation = method === 'GET' ? get : method === 'DELETE' ? remove : null
+  if (id === '' || operation === null) throw nothingThere()
+  return { operation, params: { taskId, id }, hasBody: false }
 }
 
 function nothingThere(): A2AFault {

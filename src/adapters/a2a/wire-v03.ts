@@ -1,7 +1,7 @@
 import { isRecord } from '../../kit/json.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
 import { GATEWAY_STATES, type GatewayState, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
-import { A2AFault } from './fault.js'
+import { pushTargetV03 } from './push-wire.js'
 import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 
@@ -11,14 +11,14 @@ export const WIRE_V03: Wire = {
   readSend: (given) => {
     const params = recordOf(given)
     const configuration = params['configuration'] === undefined ? {} : recordOf(params['configuration'])
-    if (isRecord(configuration['pushNotificationConfig']))
-      throw new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications')
+    const push = configuration['pushNotificationConfig'] ?? null
     const message = messageOf(readMessage(params['message']))
     return {
       message,
       skill: skillOf(params, message),
       wait: configuration['blocking'] !== false,
-      historyLength: historyLength(configuration)
+      historyLength: historyLength(configuration),
+      push: push === null ? null : pushTargetV03(push)
     }
   },
   task: taskJson,

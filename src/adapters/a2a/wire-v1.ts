@@ -1,7 +1,7 @@
 import { isRecord } from '../../kit/json.js'
 import type { Message } from '../../domain/gateway/message.js'
 import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
-import { A2AFault } from './fault.js'
+import { pushTargetV1 } from './push-wire.js'
 import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 
@@ -26,14 +26,14 @@ export const WIRE_V1: Wire = {
   readSend: (given) => {
     const params = recordOf(given)
     const configuration = params['configuration'] === undefined ? {} : recordOf(params['configuration'])
-    if (isRecord(configuration['taskPushNotificationConfig']))
-      throw new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications')
+    const push = configuration['taskPushNotificationConfig'] ?? null
     const message = messageOf(readMessage(params['message']))
     return {
       message,
       skill: skillOf(params, message),
       wait: configuration['returnImmediately'] !== true,
-      historyLength: historyLength(configuration)
+      historyLength: historyLength(configuration),
+      push: push === null ? null : pushTargetV1(push)
     }
   },
   task: ({ task, history, artifacts }, { historyLength: length, hasArtifacts = true }) => {

@@ -1,4 +1,5 @@
 import type { Message } from '../../domain/gateway/message.js'
+import type { PushTarget } from '../../domain/gateway/push.js'
 import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
 import type { GatewayEvent, GatewaySnapshot } from '../../ports/gateway.js'
 
@@ -10,6 +11,8 @@ export interface SendParams {
   readonly wait: boolean
   /** Messages of the history that the answer may have; null: all. */
   readonly historyLength: number | null
+  /** Where its client wants to be told of the task. */
+  readonly push: PushTarget | null
 }
 
 /** What a list is asked for. */

@@ -144,6 +144,8 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   }),
   'token.list': none,
   'token.revoke': z.strictObject({ id: ref }),
+  'push.list': none,
+  'push.retry': z.strictObject({ id: ref.exactOptional(), all: z.boolean().exactOptional() }),
   'mesh.settings': none,
   'mesh.set': z.strictObject({
     tiers: z

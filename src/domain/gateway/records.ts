@@ -1,5 +1,6 @@
 import { bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
+import type { DeadLetter, PushHook, PushNotice } from './push.js'
 import type { GatewayEvent, GatewayTask } from './task.js'
 
 /** Digits of a generation in a key, so that keys are in the order of the numbers. */
@@ -35,13 +36,15 @@ export interface MessageRecord {
   readonly digest: string
 }
 
+type GatewayRecord = GatewayTask | GatewayEvent | MessageRecord | PushHook | PushNotice | DeadLetter
+
 /** A record as the ledger keeps it: JSON in UTF-8. */
-export function encodeRecord(value: GatewayTask | GatewayEvent | MessageRecord): Uint8Array {
+export function encodeRecord(value: GatewayRecord): Uint8Array {
   return utf8(JSON.stringify(value))
 }
 
 /** Reads a record that this node wrote; null for what is none. */
-export function decodeRecord<T extends GatewayTask | GatewayEvent | MessageRecord>(bytes: Uint8Array): T | null {
+export function decodeRecord<T extends GatewayRecord>(bytes: Uint8Array): T | null {
   try {
     const value = JSON.parse(fromUtf8(bytes)) as T | null
     return typeof value === 'object' ? value : null

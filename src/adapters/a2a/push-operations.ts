@@ -1,0 +1,51 @@
+import type { PushConfigs, PushRequest } from '../../ports/gateway.js'
+import type { PushTarget } from '../../domain/gateway/push.js'
+import { A2AFault } from './fault.js'
+import type { Caller, Operation } from './operations.js'
+import type { PushWire } from './push-wire.js'
+
+/** The operations on push configs of one version. */
+export interface PushOperations {
+  readonly set: Operation
+  readonly get: Operation
+  readonly list: Operation
+  readonly remove: Operation
+}
+
+/** Operations on push configs in the JSON of a version. */
+export function pushOperationsOf(wire: PushWire): PushOperations {
+  return {
+    set: async (params, caller) => {
+      const push = configsOf(caller)
+      const { task, target } = wire.readSet(params)
+      return { value: wire.config(await push.set(caller.by, task, { target, version: wire.version })) }
+    },
+    get: async (params, caller) => {
+      const push = configsOf(caller)
+      const { task, id } = wire.readName(params)
+      return { value: wire.config(await push.get(caller.by, task, id)) }
+    },
+    list: async (params, caller) => ({ value: wire.list(await configsOf(caller).list(caller.by, wire.readTask(params))) }),
+    remove: async (params, caller) => {
+      const push = configsOf(caller)
+      const { task, id } = wire.readName(params)
+      await push.remove(caller.by, task, id)
+      return { value: wire.deleted }
+    }
+  }
+}
+
+/** The push config that comes with a message, if one does. @throws A2AFault PUSH_NOTIFICATION_NOT_SUPPORTED */
+export function pushRequestOf(
+  { gateway }: Pick<Caller, 'gateway'>,
+  { push, version }: { readonly push: PushTarget | null; readonly version: PushWire['version'] }
+): { readonly push?: PushRequest } {
+  if (push === null) return {}
+  configsOf({ gateway })
+  return { push: { target: push, version } }
+}
+
+function configsOf({ gateway }: Pick<Caller, 'gateway'>): PushConfigs {
+  if (gateway.push === null) throw new A2AFault('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this node sends no push notifications')
+  return gateway.push
+}

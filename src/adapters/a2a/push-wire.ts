@@ -1,0 +1,122 @@
+import { isRecord } from '../../kit/json.js'
+import { type PushHook, type PushTarget, readPushTarget } from '../../domain/gateway/push.js'
+import { A2AFault } from './fault.js'
+import { invalid, optionalText, recordOf, textOf } from './read-params.js'
+import { present } from './wire.js'
+
+/** A config that a request names; without `id`: the one that clients mean who name none. */
+export interface ConfigName {
+  readonly task: string
+  readonly id: string
+}
+
+/** Push configs in the JSON of a version. All reading throws A2AFault INVALID_PARAMS. */
+export interface PushWire {
+  readonly version: '1.0' | '0.3'
+  readSet(params: unknown): { readonly task: string; readonly target: PushTarget }
+  readName(params: unknown): ConfigName
+  readTask(params: unknown): string
+  config(hook: PushHook): object
+  list(hooks: readonly PushHook[]): unknown
+  /** What a deletion gives. */
+  readonly deleted: unknown
+}
+
+/** Reads a config of 1.0, as it also stands in `configuration.taskPushNotificationConfig`. @throws A2AFault */
+export function pushTargetV1(value: unknown): PushTarget {
+  const given = recordOf(value)
+  const { authentication } = given
+  const scheme = isRecord(authentication) ? filled(authentication['scheme']) : undefined
+  return targetOf(given, scheme === undefined ? undefined : [scheme])
+}
+
+/** The same of 0.3, of both of its wires. @throws A2AFault */
+export function pushTargetV03(value: unknown): PushTarget {
+  const given = recordOf(value)
+  const { authentication } = given
+  const schemes = isRecord(authentication) ? authentication['schemes'] : undefined
+  return targetOf(given, Array.isArray(schemes) && schemes.length === 0 ? undefined : schemes)
+}
+
+/** JSON-RPC and REST of 1.0. */
+export const PUSH_V1: PushWire = {
+  version: '1.0',
+  readSet: (params) => ({ task: textOf(recordOf(params), 'taskId'), target: pushTargetV1(params) }),
+  readName: (params) => ({ task: textOf(recordOf(params), 'taskId'), id: textOf(recordOf(params), 'id') }),
+  readTask: (params) => textOf(recordOf(params), 'taskId'),
+  config: configV1,
+  list: (hooks) => ({ configs: hooks.map(configV1), nextPageToken: '' }),
+  deleted: {}
+}
+
+/** JSON-RPC of 0.3. */
+export const PUSH_V03: PushWire = {
+  version: '0.3',
+  readSet: (params) => {
+    const given = recordOf(params)
+    return { task: textOf(given, 'taskId'), target: pushTargetV03(given['pushNotificationConfig']) }
+  },
+  readName: (params) => {
+    const task = textOf(recordOf(params), 'id')
+    return { task, id: optionalText(recordOf(params), 'pushNotificationConfigId') ?? task }
+  },
+  readTask: (params) => textOf(recordOf(params), 'id'),
+  config: (hook) => ({ taskId: hook.task, pushNotificationConfig: configV03(hook) }),
+  list: (hooks) => hooks.map(PUSH_V03.config),
+  deleted: null
+}
+
+/** REST of 0.3, whose JSON is that of its protocol buffers: a config has a name, `tasks/{id}/pushNotificationConfigs/{id}`. */
+export const PUSH_V03_REST: PushWire = {
+  version: '0.3',
+  readSet: (params) => {
+    const given = recordOf(params)
+    // Some clients send the config itself, others a request that has it in it.
+    const inner = isRecord(given['config']) ? given['config'] : given
+    const target = pushTargetV03(inner['pushNotificationConfig'])
+    const name = typeof inner['name'] === 'string' ? /\/pushNotificationConfigs\/([^/]+)$/.exec(inner['name'])?.[1] : undefined
+    const id = optionalText(given, 'configId') ?? name
+    return { task: textOf(given, 'taskId'), target: target.id === undefined && id !== undefined ? { ...target, id } : target }
+  },
+  readName: PUSH_V1.readName,
+  readTask: PUSH_V1.readTask,
+  config: configV03Rest,
+  list: (hooks) => ({ configs: hooks.map(configV03Rest), nextPageToken: '' }),
+  deleted: {}
+}
+
+function targetOf(given: Record<string, unknown>, schemes: unknown): PushTarget {
+  const { authentication } = given
+  const credentials = isRecord(authentication) ? filled(authentication['credentials']) : undefined
+  if (schemes === undefined && credentials !== undefined) throw invalid('authentication', 'has credentials, and says not of which scheme')
+  const read = readPushTarget(
+    present({
+      id: filled(given['id']),
+      url: given['url'],
+      token: filled(given['token']),
+      authentication: schemes === undefined ? undefined : present({ schemes, credentials }),
+      events: filled(given['events'])
+    })
+  )
+  if (read.ok) return read.value
+  throw new A2AFault('INVALID_PARAMS', read.faults.map(({ path, message }) => `${path}: ${message}`).join('; '))
+}
+
+function configV1({ id, task, url, token, authentication, events }: PushHook): object {
+  const auth =
+    authentication === undefined ? undefined : present({ scheme: authentication.schemes[0], credentials: authentication.credentials })
+  return present({ id, taskId: task, url, token, authentication: auth, events })
+}
+
+function configV03({ id, url, token, authentication, events }: PushHook): object {
+  return present({ id, url, token, authentication, events })
+}
+
+function configV03Rest(hook: PushHook): object {
+  return { name: `tasks/${hook.task}/pushNotificationConfigs/${hook.id}`, pushNotificationConfig: configV03(hook) }
+}
+
+/** Clients of the wires send what they do not have as an empty text or list. */
+function filled(value: unknown): unknown {
+  return value === '' || value === null || (Array.isArray(value) && value.length === 0) ? undefined : value
+}

@@ -1,0 +1,139 @@
+import { z } from 'zod'
+import { isRecord } from '../../kit/json.js'
+import { MAX_CLIENT_ID, type Read } from './message.js'
+import type { GatewayEvent, GatewayTask } from './task.js'
+
+/** Push configs of one task. */
+export const MAX_PUSH_CONFIGS = 10
+/** Characters of the URL of a push config. */
+export const MAX_PUSH_URL = 2048
+/** Characters of its token. */
+export const MAX_PUSH_TOKEN = 1024
+/** Characters of its credentials, or of the secret of its signatures. */
+export const MAX_PUSH_CREDENTIALS = 4096
+/** Characters that the secret of signatures has at least. */
+export const MIN_PUSH_SECRET = 16
+/** Names of events, and schemes, that one config may have. */
+const MAX_NAMES = 16
+
+/** Scheme of `authentication` whose credentials are not sent: they are the secret by which notifications are signed. */
+export const HMAC_SCHEME = 'hmac-sha256'
+
+/** The version of the protocol in whose JSON a hook is told. */
+export type PushVersion = '1.0' | '0.3'
+
+/** Where a client wants to be told what happens to a task. */
+export interface PushTarget {
+  /** Chosen by the client; left out: by the node. */
+  readonly id?: string
+  readonly url: string
+  /** Sent along, so that its client knows whom it comes from. */
+  readonly token?: string
+  /** Of the schemes the first one counts. */
+  readonly authentication?: { readonly schemes: readonly string[]; readonly credentials?: string }
+  /** Names of events, `task.*` for all; left out: all. */
+  readonly events?: readonly string[]
+}
+
+/** A push config as it is kept. */
+export interface PushHook extends PushTarget {
+  readonly id: string
+  /** What the node calls it: another one that takes its id later is not it. */
+  readonly hook: string
+  readonly task: string
+  readonly version: PushVersion
+}
+
+/** A notification that waits. Which one it is stands in its key: hook and generation of the event. */
+export interface PushNotice {
+  readonly task: string
+  readonly event: string
+  /** When the event happened. */
+  readonly at: number
+  /** Tries that failed. */
+  readonly tries: number
+  /** Not before then. */
+  readonly dueAt: number
+  /** Why the last try failed. */
+  readonly reason?: string
+}
+
+/** A notification that nobody took. */
+export interface DeadLetter extends Omit<PushNotice, 'dueAt'> {
+  readonly reason: string
+  readonly deadAt: number
+}
+
+const visible = (max: number): z.ZodString =>
+  z
+    .string()
+    .max(max)
+    .regex(/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/, 'must be printable ASCII')
+
+const target = z.object({
+  id: z
+    .string()
+    .max(MAX_CLIENT_ID)
+    .regex(/^[^/\s\p{C}]+$/u, 'must be a text without spaces and slashes')
+    .optional(),
+  url: z.string().min(1).max(MAX_PUSH_URL),
+  token: visible(MAX_PUSH_TOKEN).optional(),
+  authentication: z
+    .object({
+      schemes: z
+        .array(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/, 'must be the name of a scheme'))
+        .min(1)
+        .max(MAX_NAMES),
+      credentials: visible(MAX_PUSH_CREDENTIALS).optional()
+    })
+    .refine(({ schemes, credentials = '' }) => !isSigned(schemes) || isSecret(credentials), {
+      message: `credentials: must be a secret of at least ${MIN_PUSH_SECRET} characters, or whsec_ and base64`
+    })
+    .optional(),
+  events: z
+    .array(z.string().regex(/^task\.(?:\*|[a-z-]{1,32})$/, 'must be task.* or the name of an event'))
+    .min(1)
+    .max(MAX_NAMES)
+    .optional()
+})
+
+/** Reads a push config that somebody sent. Total. */
+export function readPushTarget(value: unknown): Read<PushTarget> {
+  const parsed = target.safeParse(isRecord(value) ? value : {})
+  if (parsed.success) return { ok: true, value: parsed.data as PushTarget }
+  const faults = parsed.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
+  return { ok: false, faults }
+}
+
+/** Is the first scheme the one whose credentials sign? */
+export function isSigned(schemes: readonly string[]): boolean {
+  return schemes[0]?.toLowerCase() === HMAC_SCHEME
+}
+
+function isSecret(text: string): boolean {
+  return text.startsWith('whsec_') ? /^whsec_[A-Za-z0-9+/]{16,}={0,2}$/.test(text) : text.length >= MIN_PUSH_SECRET
+}
+
+/** What an event is called to a hook of a version; null: it is not told. Hooks of 0.3 get whole tasks, so of chunks they are told the last. */
+export function pushEventOf(event: GatewayEvent, version: PushVersion): string | null {
+  if (event.type === 'status') return `task.${event.state}`
+  return event.type === 'artifact' && (version === '1.0' || event.lastChunk) ? 'task.artifact' : null
+}
+
+/** Does a hook ask for an event? */
+export function asksFor({ events }: Pick<PushTarget, 'events'>, event: string): boolean {
+  return events === undefined || events.includes('task.*') || events.includes(event)
+}
+
+/** A task as it was after the first so many of its events. */
+export function taskAsOf(task: GatewayTask, events: readonly GatewayEvent[]): GatewayTask {
+  const last = events.at(-1)
+  const said = events.findLast((event) => event.type === 'status')
+  const status = said?.type === 'status' ? { state: said.state, message: said.message ?? null, since: said.at } : null
+  return {
+    ...task,
+    ...(status ?? { state: 'submitted', message: null, since: task.createdAt }),
+    generation: last?.generation ?? 0,
+    updatedAt: last?.at ?? task.createdAt
+  }
+}

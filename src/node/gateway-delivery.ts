@@ -1,0 +1,201 @@
+import { type Timer, wait } from '../kit/clock.js'
+import { messageOf } from '../kit/errors.js'
+import { type PushHook, type PushNotice, taskAsOf } from '../domain/gateway/push.js'
+import { emptyOutbox, isFuture, type PushEffect, type PushInput, stepPush } from '../domain/gateway/push-outbox.js'
+import { NOTICE_RANGE, type NoticeName, noticeId, noticeNameOf, noticeRange, PUSH_KEYS } from '../domain/gateway/push-records.js'
+import { judgePush, type PushVerdict } from '../domain/gateway/push-verdict.js'
+import { decodeRecord, encodeRecord } from '../domain/gateway/records.js'
+import { type GatewayTask, snapshotOf } from '../domain/gateway/task.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { Webhooks } from '../ports/webhooks.js'
+import { Abort } from './abort.js'
+import type { DeadLetters } from './gateway-dead-letters.js'
+import type { GatewayHooks } from './gateway-hooks.js'
+import type { GatewayLog } from './gateway-log.js'
+import type { NodeParts } from './parts.js'
+
+/** How long after something failed within this node it is tried again, in milliseconds. */
+const AGAIN_MS = 1000
+
+/** What delivering notifications needs. */
+export interface DeliveryParts {
+  readonly node: Pick<NodeParts, 'clock' | 'ledger' | 'telemetry' | 'chance'>
+  readonly webhooks: Webhooks
+  readonly hooks: GatewayHooks
+  readonly dead: DeadLetters
+  readonly log: Pick<GatewayLog, 'events'>
+  readonly taskOf: (id: string) => GatewayTask | undefined
+}
+
+/** The oldest notification of a hook. */
+interface Head extends NoticeName {
+  readonly notice: PushNotice
+}
+
+/** Takes notifications from the ledger to their hooks, each hook's in order, until they are taken or given up. */
+export class GatewayDelivery {
+  readonly #parts: DeliveryParts
+  readonly #outbox = emptyOutbox()
+  readonly #busy = new Map<string, { readonly stop: Abort; readonly done: Promise<void> }>()
+  readonly #stopped = new Abort()
+  #timer: Timer | null = null
+  /** Bodies are made one after the other: each may take much of the log into memory. */
+  #making: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: DeliveryParts) {
+    this.#parts = parts
+  }
+
+  /** Looks for what waits, hook by hook, and delivers it. Resolves when it has seen all hooks. Never rejects. */
+  async start(): Promise<void> {
+    const { ledger, telemetry } = this.#parts.node
+    for (let { from } = NOTICE_RANGE; !this.#stopped.aborted; ) {
+      try {
+        const [entry] = await ledger.list({ from, to: NOTICE_RANGE.to, limit: 1 })
+        const name = entry === undefined ? null : noticeNameOf(entry.key)
+        if (entry === undefined || name === null) return
+        const notice = decodeRecord<PushNotice>(entry.value)
+        this.queued(name.hook, this.#parts.taskOf(notice?.task ?? '')?.owner ?? '')
+        from = noticeRange(name.hook).to
+      } catch (error) {
+        telemetry.log('warn', 'notifications that wait could not be read yet', { reason: messageOf(error) })
+        await wait(this.#parts.node.clock, AGAIN_MS, this.#stopped)
+      }
+    }
+  }
+
+  /** Something waits for a hook, durably. */
+  queued(hook: string, owner: string): void {
+    this.#step({ type: 'queued', hook, owner })
+  }
+
+  /** A person wants what waits for a hook to be tried now. */
+  hurry(hook: string): void {
+    this.#step({ type: 'hurry', hook })
+  }
+
+  /** A hook gets nothing any more. Resolves when nothing is under way to it. */
+  async end(hook: string): Promise<void> {
+    const busy = this.#busy.get(hook)
+    this.#step({ type: 'removed', hook })
+    await busy?.done
+  }
+
+  /** Sends nothing any more. */
+  stop(): void {
+    this.#stopped.abort()
+    this.#parts.node.clock.clear(this.#timer)
+    for (const { stop } of this.#busy.values()) stop.abort()
+  }
+
+  #step(input: PushInput): void {
+    if (this.#stopped.aborted) return
+    for (const effect of stepPush(this.#outbox, input, this.#parts.node.clock.now())) this.#perform(effect)
+  }
+
+  #perform(effect: PushEffect): void {
+    const { clock } = this.#parts.node
+    if (effect.type === 'stop') return this.#busy.get(effect.hook)?.stop.abort()
+    if (effect.type === 'wake') {
+      clock.clear(this.#timer)
+      this.#timer = clock.after(effect.at - clock.now(), () => this.#step({ type: 'time' }))
+      return
+    }
+    const stop = new Abort()
+    this.#busy.set(effect.hook, { stop, done: this.#serve(effect, stop) })
+  }
+
+  async #serve({ hook, isHurried }: { readonly hook: string; readonly isHurried: boolean }, stop: Abort): Promise<void> {
+    const { clock, telemetry } = this.#parts.node
+    // Whoever begins it notes it first.
+    await Promise.resolve()
+    let dueAt: number | null
+    try {
+      dueAt = await this.#next(hook, { isHurried, stop })
+    } catch (error) {
+      telemetry.count('errors', 'push')
+      telemetry.log('warn', 'a notification could not be read or recorded yet', { hook, reason: messageOf(error) })
+      dueAt = clock.now() + AGAIN_MS
+    }
+    this.#busy.delete(hook)
+    this.#step({ type: 'served', hook, dueAt })
+  }
+
+  /** Tries the oldest notification of a hook; gives when to look again, null when nothing waits. */
+  async #next(hook: string, { isHurried, stop }: { readonly isHurried: boolean; readonly stop: Abort }): Promise<number | null> {
+    const { clock, ledger, chance } = this.#parts.node
+    const head = await this.#head(hook)
+    if (head === null) return null
+    const { dueAt, tries, task } = head.notice
+    if (isFuture(dueAt, clock.now()) && !isHurried) return dueAt
+    const config = await this.#parts.hooks.find(task, hook)
+    const body = config === null ? null : await this.#body(config, head.generation)
+    if (stop.aborted) return null
+    if (config === null || body === null) {
+      // Its config was deleted while this one was being written.
+      await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
+      return clock.now()
+    }
+    const answer = await this.#parts.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
+    if (stop.aborted) return null
+    const verdict = judgePush(answer, { tries, now: clock.now(), chance: chance() })
+    await this.#record(head, verdict)
+    return verdict.type === 'again' ? verdict.dueAt : clock.now()
+  }
+
+  async #head(hook: string): Promise<Head | null> {
+    const { ledger } = this.#parts.node
+    const [entry] = await ledger.list({ ...noticeRange(hook), limit: 1 })
+    const name = entry === undefined ? null : noticeNameOf(entry.key)
+    const notice = entry === undefined ? null : decodeRecord<PushNotice>(entry.value)
+    return name === null || notice === null ? null : { ...name, notice }
+  }
+
+  /** null: there is nothing to tell of any more. */
+  #body({ version, task: id }: PushHook, generation: number): Promise<string | null> {
+    const making = this.#making.then(async () => {
+      const { log, taskOf, webhooks } = this.#parts
+      const task = taskOf(id)
+      if (task === undefined) return null
+      const [event] = await log.events(id, generation - 1, generation)
+      if (event === undefined) return null
+      if (version === '1.0' && event.type !== 'message') return webhooks.bodyOf(version, { task, event })
+      const events = await log.events(id, 0, generation)
+      return webhooks.bodyOf(version, { snapshot: snapshotOf(taskAsOf(task, events), events) })
+    })
+    this.#making = making.catch(() => null)
+    return making
+  }
+
+  /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
+  async #record({ hook, generation, notice }: Head, verdict: PushVerdict): Promise<void> {
+    const { clock, telemetry } = this.#parts.node
+    const key = PUSH_KEYS.notice(hook, generation)
+    telemetry.count('notifications', verdict.type)
+    const { task, event, at } = notice
+    if (verdict.type === 'again') {
+      const { tries, dueAt, reason } = verdict
+      return await this.#commit([{ key, value: encodeRecord({ task, event, at, tries, dueAt, reason } satisfies PushNotice) }])
+    }
+    if (verdict.type === 'delivered') return await this.#commit([{ key, value: null }])
+    const { tries, reason } = verdict
+    telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
+    const letter = { task, event, at, tries, reason, deadAt: clock.now() }
+    const kept = this.#parts.dead.add({ hook, generation }, letter)
+    await this.#commit([{ key, value: null }, ...kept])
+  }
+
+  /** What happened is written once the ledger takes it. */
+  async #commit(changes: readonly LedgerChange[]): Promise<void> {
+    const { clock, ledger, telemetry } = this.#parts.node
+    while (!this.#stopped.aborted) {
+      try {
+        return await ledger.commit(changes)
+      } catch (error) {
+        telemetry.count('errors', 'ledger')
+        telemetry.log('warn', 'what became of a notification could not be recorded yet', { reason: messageOf(error) })
+        await wait(clock, AGAIN_MS, this.#stopped)
+      }
+    }
+  }
+}

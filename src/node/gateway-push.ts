@@ -1,0 +1,150 @@
+import { NodeError } from '../kit/errors.js'
+import type { PushHook } from '../domain/gateway/push.js'
+import { noticeRange, PUSH_KEYS } from '../domain/gateway/push-records.js'
+import { ENDED_STATES, type GatewayEvent, type GatewayTask } from '../domain/gateway/task.js'
+import type { PushConfigs, PushRequest } from '../ports/gateway.js'
+import type { LedgerChange } from '../ports/ledger.js'
+import type { Principal } from '../ports/node-api.js'
+import type { PushAdmin } from '../ports/push-api.js'
+import type { Webhooks } from '../ports/webhooks.js'
+import { DeadLetters } from './gateway-dead-letters.js'
+import { GatewayDelivery } from './gateway-delivery.js'
+import { GatewayHooks } from './gateway-hooks.js'
+import type { GatewayLog } from './gateway-log.js'
+import { GatewayPushAdmin, type InTurn } from './gateway-push-admin.js'
+import { ledgerEntries } from './ledger-entries.js'
+import type { NodeParts } from './parts.js'
+
+/** What push notifications need of the gateway. */
+export interface GatewayPushParts {
+  readonly node: NodeParts
+  readonly webhooks: Webhooks
+  readonly log: Pick<GatewayLog, 'events'>
+  readonly taskOf: (id: string) => GatewayTask | undefined
+  /** @throws NodeError TASK_NOT_FOUND, FORBIDDEN */
+  readonly find: (by: Principal, id: string, scope: 'read' | 'send') => GatewayTask
+}
+
+/** The push notifications of gateway tasks: who wants to be told, and that it is. */
+export class GatewayPush implements PushConfigs {
+  /** For people. */
+  readonly admin: PushAdmin
+  readonly #parts: GatewayPushParts
+  readonly #hooks: GatewayHooks
+  readonly #dead: DeadLetters
+  readonly #delivery: GatewayDelivery
+  /** Configs are changed one after the other. */
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(parts: GatewayPushParts) {
+    const { node, webhooks, log, taskOf } = parts
+    this.#parts = parts
+    this.#hooks = new GatewayHooks({ ledger: node.ledger, ids: node.ids, webhooks })
+    this.#dead = new DeadLetters(node.ledger)
+    this.#delivery = new GatewayDelivery({ node, webhooks, log, taskOf, hooks: this.#hooks, dead: this.#dead })
+    const inTurn: InTurn = (run) => this.#inTurn(run)
+    this.admin = new GatewayPushAdmin({ node, taskOf, inTurn, hooks: this.#hooks, dead: this.#dead, delivery: this.#delivery })
+  }
+
+  /** Reads what must be known before the first event, and begins to deliver what waits. @throws NodeError STORE_DAMAGED */
+  async start(tasks: Iterable<GatewayTask>): Promise<void> {
+    for (const { id, state } of tasks) if (!ENDED_STATES.has(state)) await this.#hooks.open(id)
+    await this.#dead.start()
+    void this.#delivery.start()
+  }
+
+  /** Sends nothing any more. */
+  stop(): void {
+    this.#delivery.stop()
+  }
+
+  /** The config of a task that is about to begin, if it has one, and what goes into the commit that begins it. @throws NodeError INVALID_INPUT, OVERLOADED */
+  begin({ id, createdAt }: GatewayTask, request: PushRequest | undefined): LedgerChange[] {
+    if (request === undefined) return []
+    const hook = this.#hooks.make(id, request)
+    this.#hooks.add(hook)
+    return [this.#hooks.changeOf(hook), ...this.#hooks.firstNotice(hook, createdAt)]
+  }
+
+  /** It did not begin. */
+  notBegun({ id }: GatewayTask): void {
+    this.#hooks.drop(id, null)
+  }
+
+  /** What tells of events of a task, to go into their commit. */
+  noticesOf(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
+    return this.#hooks.noticesOf(task, events)
+  }
+
+  /** What happened to a task is durable. */
+  look({ id, owner, state }: GatewayTask): void {
+    if (!this.#hooks.has(id)) return
+    for (const hook of this.#hooks.of(id)) this.#delivery.queued(hook, owner)
+    if (ENDED_STATES.has(state)) this.#hooks.drop(id, null)
+  }
+
+  /** A task is let go of: what is not delivered yet is not any more. @throws NodeError what the ledger refuses */
+  async forget({ id }: GatewayTask): Promise<void> {
+    await this.#inTurn(async () => {
+      for (const hook of await this.#hooks.list(id)) await this.#drop(hook)
+    })
+  }
+
+  /** Lets go of what nobody took long ago. @throws NodeError what the ledger refuses */
+  async sweep(): Promise<void> {
+    const { ledger, clock } = this.#parts.node
+    const past = this.#dead.past(clock.now())
+    if (past.length > 0) await ledger.commit(this.#dead.removal(past))
+    this.#dead.forget(past)
+  }
+
+  async set(by: Principal, task: string, request: PushRequest): Promise<PushHook> {
+    return await this.#inTurn(async () => {
+      this.#parts.find(by, task, 'send')
+      const hook = await this.#hooks.set(task, request)
+      // It may have ended meanwhile.
+      const { state } = this.#parts.find(by, task, 'send')
+      if (!ENDED_STATES.has(state)) this.#hooks.add(hook)
+      return hook
+    })
+  }
+
+  async get(by: Principal, task: string, id: string): Promise<PushHook> {
+    const found = (await this.list(by, task)).find((one) => one.id === id)
+    if (found === undefined) throw new NodeError('TASK_NOT_FOUND', 'the task has no such push config')
+    return found
+  }
+
+  async list(by: Principal, task: string): Promise<readonly PushHook[]> {
+    this.#parts.find(by, task, 'read')
+    return await this.#hooks.list(task)
+  }
+
+  async remove(by: Principal, task: string, id: string): Promise<void> {
+    this.#parts.find(by, task, 'send')
+    await this.#inTurn(async () => {
+      const found = (await this.#hooks.list(task)).find((one) => one.id === id)
+      if (found !== undefined) await this.#drop(found)
+    })
+  }
+
+  /** Its config goes first: whatever is being written for it meanwhile finds none. */
+  async #drop({ task, hook }: PushHook): Promise<void> {
+    const { ledger } = this.#parts.node
+    this.#hooks.drop(task, hook)
+    await this.#delivery.end(hook)
+    await ledger.commit([{ key: PUSH_KEYS.config(task, hook), value: null }])
+    const keys: string[] = []
+    for await (const { key } of ledgerEntries(ledger, noticeRange(hook))) keys.push(key)
+    const dead = this.#dead.of(hook)
+    const changes = [...keys.map((key) => ({ key, value: null })), ...this.#dead.removal(dead)]
+    if (changes.length > 0) await ledger.commit(changes)
+    this.#dead.forget(dead)
+  }
+
+  async #inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(run)
+    this.#turn = turn.catch(() => {})
+    return await turn
+  }
+}
