@@ -196,7 +196,7 @@ export function arbAgentCard(): Arbitrary<AgentCard> {
     origin: fc.constantFrom('local' as const, 'remote' as const),
     lastSeenAt: fc.nat(2_000_000_000)
   }
-  const fields = { ...required, sandboxId: fc.constantFrom('ci', 'lab', 'home') }
+  const fields = { ...required, sandboxId: fc.constantFrom('ci', 'lab', 'home'), external: fc.constant(true as const) }
   return fc.record(fields, { requiredKeys: Object.keys(required) as (keyof typeof required)[], noNullPrototype: true })
 }
 

@@ -33,6 +33,11 @@ export class AgentQueue {
     return this.#waiting.size
   }
 
+  /** Would who comes now be turned away? */
+  get isFull(): boolean {
+    return this.#waiting.size >= MAX_WAITING
+  }
+
   /** Waits for a place. `held` must be given back by {@link AgentQueue.release}; anything else holds nothing. */
   async take(signal: AbortSignalLike): Promise<Turn> {
     if (signal.aborted) return 'aborted'
@@ -41,7 +46,7 @@ export class AgentQueue {
       this.#running++
       return 'held'
     }
-    return this.#waiting.size >= MAX_WAITING ? 'full' : this.#wait(signal)
+    return this.isFull ? 'full' : this.#wait(signal)
   }
 
   /** Gives a place back; the first who waits gets it. */

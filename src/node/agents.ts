@@ -126,6 +126,11 @@ export class AgentHost {
       : { running: queue.running, waiting: queue.waiting, slots: queue.places }
   }
 
+  /** Would a task given now be refused, since too many wait? */
+  isFull(agentId: string): boolean {
+    return this.#agents.get(agentId)?.queue.isFull === true
+  }
+
   /** How long a task given now may take until it ends, in milliseconds: by the agent's own past runs, else by its timeout. */
   estimateMs(agentId: string): number {
     const hosting = this.#agents.get(agentId)

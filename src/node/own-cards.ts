@@ -24,6 +24,8 @@ const REVISIONS = 'cards'
 const LOG_TIMEOUT_MS = 30_000
 /** Protocols every agent of a node speaks. */
 const PROTOCOLS = ['a2a/1.0']
+/** Runtime of agents that are reached outside of the mesh. */
+const EXTERNAL_RUNTIME = 'a2a'
 
 /** What making cards needs. */
 export interface OwnCardsParts {
@@ -286,6 +288,7 @@ function cardOf(definition: AgentDefinition, certificate: Certificate): Unrevise
     protocols: definition.protocols.length > 0 ? definition.protocols : PROTOCOLS,
     endpoints: [{ transport: 'hyperswarm', address: certificate.nodeKey }],
     capabilities: definition.capabilities,
+    ...(definition.runtime === EXTERNAL_RUNTIME ? { external: true as const } : {}),
     ...sandboxOf(definition.sandboxId, certificate)
   }
 }

@@ -51,8 +51,8 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
 }
 
 /**
- * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, least busy, here first;
- * never the sender.
+ * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, never the sender.
+ * Those that can take work go before those that cannot now, agents of the mesh before those outside of it, then the least busy, here first.
  * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
  * are away.
  */
@@ -73,15 +73,26 @@ export function pickCapable(
     if (!allowed && (refused === null || (sees(card) && !sees(refused)))) refused = card
     return allowed
   })
-  const load = (card: RegisteredCard): number => (isHere(card) ? agents.load(card.id).running : 0)
-  const byReach = (a: RegisteredCard, b: RegisteredCard): number => Number(isAway(a)) - Number(isAway(b))
-  const [best] = usable.sort((a, b) => byReach(a, b) || load(a) - load(b) || Number(isHere(b)) - Number(isHere(a)))
-  if (best !== undefined) return { agentId: best.id, nodeId: best.nodeId }
+  const placeOf = (card: RegisteredCard): readonly number[] => [
+    Number(isAway(card)),
+    Number(isHere(card) && agents.isFull(card.id)),
+    Number(card.external === true),
+    isHere(card) ? agents.load(card.id).running : 0,
+    Number(!isHere(card))
+  ]
+  const [best] = usable.map((card) => ({ card, place: placeOf(card) })).sort((a, b) => compared(a.place, b.place))
+  if (best !== undefined) return { agentId: best.card.id, nodeId: best.card.nodeId }
   // What nobody may be sent is refused like what was sent to one, and stands on record.
   if (refused !== null && sees(refused)) parts.outbox.check(draftTo(refused))
   else if (refused !== null) parts.outbox.judge(draftTo(refused))
   if (!cards.some(sees)) throw new NodeError('CAPABILITY_NOT_FOUND', `no agent in the mesh has the capability ${capabilities.join(', ')}`)
   throw new NodeError('PEER_OFFLINE', `every agent that has ${capabilities.join(', ')} is offline`)
+}
+
+/** By the first number in which two differ. */
+function compared(one: readonly number[], other: readonly number[]): number {
+  const at = one.findIndex((value, i) => value !== other[i])
+  return at === -1 ? 0 : (one[at] ?? 0) - (other[at] ?? 0)
 }
 
 function hasAll(card: RegisteredCard, capabilities: readonly string[]): boolean {

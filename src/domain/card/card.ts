@@ -54,6 +54,8 @@ export interface CardBody {
   readonly sandboxId?: string
   /** What its node is marked with, e.g. `gpu` or `zone=eu`; absent without any. */
   readonly labels?: readonly string[]
+  /** Its node only passes work on to an agent outside of the mesh: others with the same capability go before it. */
+  readonly external?: true
 }
 
 /** The card as a reader holds it (spec a2a-mcp-mesh, AgentCard): the signed body and two fields of the reader's own. */

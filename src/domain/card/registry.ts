@@ -247,7 +247,8 @@ function registered(card: AgentCard, { nodeId, address }: Pick<RegisteredCard, '
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision, origin, lastSeenAt } = card
   const stored = { address, tier, capabilities, id, nodeId, revision, lastSeenAt, origin, name, version, description, protocols, endpoints }
   const placed = card.sandboxId === undefined ? stored : { ...stored, sandboxId: card.sandboxId }
-  return card.labels === undefined ? placed : { ...placed, labels: card.labels }
+  const labelled = card.labels === undefined ? placed : { ...placed, labels: card.labels }
+  return card.external === undefined ? labelled : { ...labelled, external: card.external }
 }
 
 /** A registered card as a plain AgentCard. */

@@ -100,7 +100,8 @@ const bodyShape = {
     .min(1)
     .max(CARD_MAX_LABELS)
     .refine((list) => new Set(list).size === list.length, 'has a label twice')
-    .exactOptional()
+    .exactOptional(),
+  external: z.literal(true).exactOptional()
 }
 
 /** The signed part of a card, bounded; unknown keys are refused. */
@@ -136,8 +137,9 @@ export function validateCard(value: unknown): CardCheck {
 export function cardBodyOf(card: CardBody): CardBody {
   const { id, name, version, description, tier, protocols, endpoints, capabilities, revision } = card
   const body = { id, name, version, description, tier, protocols, endpoints, capabilities, revision }
-  const { sandboxId, labels } = card
-  return { ...body, ...(sandboxId === undefined ? {} : { sandboxId }), ...(labels === undefined ? {} : { labels }) }
+  const { sandboxId, labels, external } = card
+  const marked = external === undefined ? body : { ...body, external }
+  return { ...marked, ...(sandboxId === undefined ? {} : { sandboxId }), ...(labels === undefined ? {} : { labels }) }
 }
 
 /** What {@link checkSignedCard} needs: the certificate in force of the node that should have signed. */
