@@ -5,11 +5,13 @@ import { type Part, readArtifact } from '../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
+import type { OutputRules, OutputViolation } from '../ports/gateway.js'
 import { OPERATOR } from './agents.js'
 import type { Asking } from './asking.js'
 import { parseAddress } from './directory.js'
 import { isNeverLearned } from './endings.js'
 import type { GatewayLog } from './gateway-log.js'
+import { isViolation, OutputWatch } from './gateway-output.js'
 import type { NodeCore } from './node.js'
 import { taskOfLedger } from './recovery.js'
 
@@ -30,13 +32,20 @@ export class GatewayRuns {
   readonly #node: NodeCore
   readonly #log: GatewayLog
   readonly #taskOf: (id: string) => GatewayTask | undefined
-  /** By the node's task of the run: the task it is a turn of, and its last event that was told. */
-  readonly #open = new Map<string, { readonly id: string; seen: number }>()
+  readonly #rules: OutputRules | null
+  /** By the node's task of the run: the task it is a turn of, its last event that was told, and what judges what its agent says. */
+  readonly #open = new Map<string, { readonly id: string; seen: number; readonly watch: OutputWatch | null }>()
 
-  constructor(node: NodeCore, log: GatewayLog, taskOf: (id: string) => GatewayTask | undefined) {
+  /** `rules`: of what agents may say; null: anything. */
+  constructor(
+    node: NodeCore,
+    log: GatewayLog,
+    { taskOf, rules }: { taskOf(id: string): GatewayTask | undefined; readonly rules: OutputRules | null }
+  ) {
     this.#node = node
     this.#log = log
     this.#taskOf = taskOf
+    this.#rules = rules
   }
 
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
@@ -45,7 +54,7 @@ export class GatewayRuns {
     const target = parseAddress(task.agent)
     // It may have been canceled before there was anything to stop.
     if (target === null || ENDED_STATES.has(this.#log.current(task).state)) return
-    this.#open.set(task.run.taskId, { id: task.id, seen: 0 })
+    this.#begin(task)
     try {
       await requests.ask({
         ...askingOf({ self, target, capability: task.capability, by: task.by }, parts),
@@ -68,7 +77,7 @@ export class GatewayRuns {
       return await this.ask(task, said?.parts ?? [])
     }
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
-    this.#open.set(taskId, { id: task.id, seen: 0 })
+    this.#begin(task)
     this.look(live)
   }
 
@@ -97,6 +106,10 @@ export class GatewayRuns {
     this.#end(task, 'failed', 'its outcome was never learned')
   }
 
+  #begin({ id, run }: GatewayTask): void {
+    this.#open.set(run.taskId, { id, seen: 0, watch: this.#rules === null ? null : new OutputWatch(this.#rules) })
+  }
+
   #tell(task: GatewayTask, event: TaskEvent): void {
     if (event.type === 'progress') return this.#report(task, event.data)
     if (event.type !== 'state') return
@@ -112,25 +125,52 @@ export class GatewayRuns {
     if (reported === null) {
       const parts = generation < MAX_REPORTS ? reportParts(data) : null
       this.#add(task, { type: 'status', state: 'working' })
-      if (parts !== null) this.#say(task, 'working', parts)
+      if (parts !== null) this.#hear(task, this.#saying(task, 'working', parts))
       return
     }
     const { artifact, append, lastChunk } = reported
     const read = readArtifact(artifact)
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
-    if (generation < MAX_TASK_EVENTS) return this.#add(task, { type: 'artifact', artifact: read.value, append, lastChunk })
+    if (generation < MAX_TASK_EVENTS) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
     this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things`)
   }
 
+  /** What an agent says on its way. */
+  #hear(task: GatewayTask, said: Exclude<GatewayInput, { readonly type: 'message' }>): void {
+    const watch = this.#open.get(task.run.taskId)?.watch ?? null
+    const given = watch === null ? [said] : watch.take(said)
+    if (isViolation(given)) return this.#hold(task, given)
+    for (const one of given) this.#add(task, one)
+  }
+
+  /** The last word of an agent, with what was held back before it. Is it held back itself? */
+  #heard(task: GatewayTask, last: unknown): boolean {
+    const given = this.#open.get(task.run.taskId)?.watch?.end(last) ?? []
+    if (isViolation(given)) {
+      this.#hold(task, given)
+      return true
+    }
+    for (const one of given) this.#add(task, one)
+    return false
+  }
+
+  /** Nobody hears any more of this run. */
+  #hold(task: GatewayTask, { words, details }: OutputViolation): void {
+    this.#open.delete(task.run.taskId)
+    this.#say(task, 'failed', [{ text: words, metadata: { guardrail: details } }])
+    this.cancel(task)
+  }
+
   #ended(task: GatewayTask, { id, state, result, error }: Task): void {
+    if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
+    if (this.#heard(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
       const why = error === null ? state : `${error.message} (${error.code})`
       return this.#end(task, state === 'canceled' ? 'canceled' : 'failed', why)
     }
     this.#open.delete(id)
-    this.#add(task, { type: 'status', state: 'working' })
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     if (result !== null && result !== undefined)
@@ -145,8 +185,16 @@ export class GatewayRuns {
   }
 
   #say(task: GatewayTask, state: GatewayState, parts: readonly Part[]): void {
+    this.#add(task, this.#saying(task, state, parts))
+  }
+
+  #saying(
+    { id: taskId, contextId }: GatewayTask,
+    state: GatewayState,
+    parts: readonly Part[]
+  ): Extract<GatewayInput, { readonly type: 'status' }> {
     const messageId = this.#node.parts.ids.next('msg')
-    this.#add(task, { type: 'status', state, message: { messageId, role: 'agent', parts, taskId: task.id, contextId: task.contextId } })
+    return { type: 'status', state, message: { messageId, role: 'agent', parts, taskId, contextId } }
   }
 
   /** What does not fit any more came too late. */

@@ -18,7 +18,7 @@ import {
   RESTING_STATES
 } from '../domain/gateway/task.js'
 import type { TaskFilter } from '../domain/gateway/task-order.js'
-import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend } from '../ports/gateway.js'
+import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../ports/gateway.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
@@ -54,6 +54,7 @@ interface Target {
 export class GatewayTasks implements Gateway {
   readonly push: GatewayPush | null
   readonly #node: NodeCore
+  readonly #rules: OutputRules | null
   readonly #index = new GatewayIndex()
   readonly #log: GatewayLog
   readonly #runs: GatewayRuns
@@ -62,9 +63,10 @@ export class GatewayTasks implements Gateway {
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
-  /** `webhooks`: the way to those who want to be told of their tasks; null: nobody is. */
-  constructor(node: NodeCore, webhooks: Webhooks | null = null) {
+  /** `webhooks`: the way to those who want to be told of their tasks; null: nobody is. `rules`: of what agents may say; null: anything. */
+  constructor(node: NodeCore, webhooks: Webhooks | null = null, rules: OutputRules | null = null) {
     this.#node = node
+    this.#rules = rules
     this.#log = new GatewayLog(
       node.parts,
       (task) => {
@@ -79,7 +81,7 @@ export class GatewayTasks implements Gateway {
     }
     const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = webhooks === null ? null : new GatewayPush({ ...parts, webhooks })
-    this.#runs = new GatewayRuns(node, this.#log, (id) => this.#index.get(id))
+    this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#index.get(id), rules })
   }
 
   /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
@@ -235,6 +237,8 @@ export class GatewayTasks implements Gateway {
     signal?.addEventListener('abort', cancel)
     if (signal?.aborted === true) cancel()
     const answer = await asked.answer.finally(() => signal?.removeEventListener('abort', cancel))
+    const broken = this.#rules?.violation(answer.outcome === 'COMPLETED' ? answer.result : (answer.error?.message ?? null)) ?? null
+    if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
     if (answer.outcome !== 'COMPLETED') throw NodeError.fromBody(answer.error)
     const contextId = message.contextId ?? ids.next('ctx')
     return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(answer.result) }

@@ -89,6 +89,23 @@ export interface Gateway {
   follow(by: Principal, id: string, options: GatewayFollow): AsyncIterable<GatewayEvent>
 }
 
+/** Why what an agent says is not told to its client. */
+export interface OutputViolation {
+  readonly words: string
+  /** Of the rule, never of what was said. JSON. */
+  readonly details: object
+}
+
+/** What agents may say to clients of the gateway. Total. */
+export interface OutputRules {
+  /** Must all of an output be known before any of it may be told? */
+  readonly holdsBack: boolean
+  /** Characters of a JSON value that count. */
+  lengthOf(value: unknown): number
+  tooLong(length: number): OutputViolation | null
+  violation(value: unknown): OutputViolation | null
+}
+
 /** How a task is followed. */
 export interface GatewayFollow {
   readonly after: number

@@ -1,4 +1,5 @@
 import { asNodeError } from '../../kit/errors.js'
+import type { Part } from '../../domain/gateway/message.js'
 import { A2AFault } from './fault.js'
 import { type Violation, violationText } from './guardrails.js'
 
@@ -106,7 +107,9 @@ export function facadeFaultOf(thrown: unknown): FacadeFault {
 }
 
 /** How a task failed: its last words end with the code, `... (TASK_FAILED)`, which the node puts there. */
-export function taskFault(words: string): FacadeFault {
+export function taskFault({ text: words = '', metadata }: Part): FacadeFault {
+  const details = metadata?.['guardrail']
+  if (details !== undefined) return new FacadeFault('guardrail_violation', words, { details })
   const [, message = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
   return new FacadeFault(Object.hasOwn(OF_NODE, code) ? (OF_NODE[code] ?? 'internal_error') : 'internal_error', message, { cause: words })
 }

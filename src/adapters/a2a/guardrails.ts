@@ -3,7 +3,7 @@ import { NodeError } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import { inputOf } from '../../domain/gateway/content.js'
 import type { Part } from '../../domain/gateway/message.js'
-import type { Gateway } from '../../ports/gateway.js'
+import type { Gateway, OutputRules, OutputViolation } from '../../ports/gateway.js'
 
 /** What goes to an agent, or comes back from it. */
 export type GuardedSide = 'input' | 'output'
@@ -43,6 +43,18 @@ export class Guardrails {
     const text = guardedText(value)
     const place = this.lengthViolation(on, text.length) === null ? deny.findIndex((pattern) => pattern.test(text)) : -1
     return place === -1 ? this.lengthViolation(on, text.length) : { on, rule: 'deny', place }
+  }
+
+  /** The rules of what comes back, for the tasks of the gateway. */
+  get output(): OutputRules {
+    const told = (broken: Violation | null): OutputViolation | null =>
+      broken === null ? null : { words: violationText(broken), details: broken }
+    return {
+      holdsBack: this.holdsOutputBack,
+      lengthOf: (value) => guardedText(value).length,
+      tooLong: (length) => told(this.lengthViolation('output', length)),
+      violation: (value) => told(this.violation('output', value))
+    }
   }
 
   /** The first rule that what is sent breaks: as it is, and, where its text is JSON, as an agent gets it. */

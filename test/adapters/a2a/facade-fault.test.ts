@@ -16,20 +16,20 @@ test('the four errors of the specification are told as it says', (t: Assert) => 
     400,
     { error: 'guardrail_violation', message: 'what is sent has 2 characters, more than the 1 that are allowed', details: broken }
   ])
-  t.alike(told(taskFault('no such endpoint (LLM_INIT_FAILED)')), [500, { error: 'llm_init_failed', message: 'no such endpoint' }])
+  t.alike(told(taskFault({ text: 'no such endpoint (LLM_INIT_FAILED)' })), [500, { error: 'llm_init_failed', message: 'no such endpoint' }])
   t.alike(told(facadeFaultOf(new TypeError('x is not a function'))), [500, { error: 'internal_error', message: 'Unexpected failure' }])
 })
 
 test('a task that failed is told by the code at its end; what has none that is meant for clients is unexpected', async (t: Assert) => {
-  t.is(taskFault('it is late (TIMEOUT)').status, 504)
-  t.is(taskFault('quoting (AGENT_NOT_FOUND) it broke (TASK_FAILED)').kind, 'internal_error')
-  t.is(taskFault('two\nlines (POLICY_DENIED)').message, 'two\nlines')
+  t.is(taskFault({ text: 'it is late (TIMEOUT)' }).status, 504)
+  t.is(taskFault({ text: 'quoting (AGENT_NOT_FOUND) it broke (TASK_FAILED)' }).kind, 'internal_error')
+  t.is(taskFault({ text: 'two\nlines (POLICY_DENIED)' }).message, 'two\nlines')
   for (const words of ['', 'failed', 'x (toString)', 'x (CONSTRUCTOR)', '(', 'x (AGENT_NOT_FOUND) '])
-    t.is(taskFault(words).kind, 'internal_error', words)
+    t.is(taskFault({ text: words }).kind, 'internal_error', words)
   await holds(
     t,
     fc.property(fc.string(), (secret) => {
-      const text = JSON.stringify(taskFault(`${secret} (TASK_FAILED)`).toBody())
+      const text = JSON.stringify(taskFault({ text: `${secret} (TASK_FAILED)` }).toBody())
       return text === '{"error":"internal_error","message":"Unexpected failure"}'
     })
   )
