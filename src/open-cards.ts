@@ -2,6 +2,7 @@ import { asNodeError } from './kit/errors.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
 import { CardBook } from './adapters/a2a/card-book.js'
 import { type CardService, createCardService } from './adapters/a2a/card-routes.js'
+import type { CallLimit } from './adapters/a2a/rate-limit.js'
 import { CardSigner } from './adapters/a2a/card-signature.js'
 import type { NodeCore } from './node/node.js'
 import type { StartParts } from './open-home.js'
@@ -12,11 +13,12 @@ export interface CardsOpening {
   /** URL of the HTTP listener. */
   readonly base: string
   readonly node: NodeCore
+  readonly limit: CallLimit
   apiFor(principal: Principal): NodeApi
 }
 
 /** The A2A cards of a node, kept ready for as long as it runs. */
-export function openCards({ options, clock, telemetry, unwind }: StartParts, { base, node, apiFor }: CardsOpening): CardService {
+export function openCards({ options, clock, telemetry, unwind }: StartParts, { base, node, limit, apiFor }: CardsOpening): CardService {
   const { log, membership, sign, settings } = node.parts
   const host = { base, pushNotifications: true, version: VERSION, clock }
   const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: `${base}/.well-known/jwks.json` })
@@ -32,10 +34,11 @@ export function openCards({ options, clock, telemetry, unwind }: StartParts, { b
       telemetry.log('warn', 'cards could not be made', { code: asNodeError(error).code, reason: asNodeError(error).message })
   })
   unwind.add('cards', () => Promise.resolve(book.close()))
-  // What bounds a caller today; both are of all callers together.
-  const limits = (): Record<string, number> => ({
+  // The first two are of all callers together, the others of the one that asks.
+  const limits = (by: Principal): Record<string, number> => ({
     maxConnections: options.config.http.maxConnections,
-    maxTasksInFlight: settings.maxInFlight
+    maxTasksInFlight: settings.maxInFlight,
+    ...limit.left(by)
   })
   return createCardService({ ...host, signer, book, apiFor, limits })
 }

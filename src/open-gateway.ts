@@ -1,13 +1,14 @@
 import type { CardService } from './adapters/a2a/card-routes.js'
+import type { CallLimit } from './adapters/a2a/rate-limit.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
 import { allowedHost } from './adapters/a2a/address-guard.js'
 import { AguiRoute } from './adapters/a2a/agui-route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY } from './adapters/a2a/gateway-route.js'
 import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
-import { CallLimit } from './adapters/a2a/rate-limit.js'
 import { createWebhooks } from './adapters/a2a/webhook-sender.js'
 import { metricsRoute } from './adapters/http/metrics-route.js'
+import { limitedRoutes } from './gateway-limits.js'
 import { GatewayTasks } from './node/gateway.js'
 import type { NodeCore } from './node/node.js'
 import type { Gateway } from './ports/gateway.js'
@@ -19,7 +20,9 @@ import type { StartParts } from './open-home.js'
 /** What the gateway of a node needs of it. */
 export interface GatewayOpening {
   readonly node: NodeCore
-  readonly cards: Pick<CardService, 'extended'>
+  readonly cards: Pick<CardService, 'extended' | 'routes'>
+  /** Of all calls of a token, whichever face of the gateway they come to. */
+  readonly limit: CallLimit
   /** URL of the HTTP listener. */
   readonly base: string
   apiFor(principal: Principal): NodeApi
@@ -35,10 +38,10 @@ export interface OpenedGateway {
 export async function openGateway(parts: StartParts, opening: GatewayOpening): Promise<OpenedGateway> {
   const { unwind, clock, options } = parts
   const { cards } = opening
-  const gateway = new GatewayTasks(opening.node, openWebhooks(parts, opening))
+  const guardrails = new Guardrails(options.config.a2a.guardrails)
+  const gateway = new GatewayTasks(opening.node, openWebhooks(parts, opening), guardrails.output)
   await gateway.start()
   unwind.add('A2A gateway', async () => gateway.stop())
-  const guardrails = new Guardrails(options.config.a2a.guardrails)
   const guarded = guardedGateway(gateway, guardrails)
   const route = new GatewayRoute({
     gateway: guarded,
@@ -46,8 +49,11 @@ export async function openGateway(parts: StartParts, opening: GatewayOpening): P
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
   const facade = openFacade(parts, { ...opening, gateway, guardrails })
-  const routes = [...routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) }), metricsRoute(opening)]
-  return { routes, push: gateway.push?.admin ?? null }
+  const routes = routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) })
+  return {
+    routes: [...limitedRoutes([...cards.routes, ...routes], opening.limit, parts), metricsRoute(opening)],
+    push: gateway.push?.admin ?? null
+  }
 }
 
 function openWebhooks({ options, clock }: StartParts, { node, base }: Pick<GatewayOpening, 'node' | 'base'>): Webhooks {
@@ -110,15 +116,19 @@ interface Facade {
 }
 
 function openFacade(
-  { clock, options, telemetry }: StartParts,
-  { node, apiFor, gateway, guardrails }: Omit<GatewayOpening, 'cards'> & { readonly gateway: Gateway; readonly guardrails: Guardrails }
+  { clock, telemetry }: StartParts,
+  {
+    node,
+    apiFor,
+    gateway,
+    guardrails
+  }: Omit<GatewayOpening, 'cards' | 'limit'> & { readonly gateway: Gateway; readonly guardrails: Guardrails }
 ): Facade {
   const route = new FacadeRoute({
     gateway,
     guardrails,
     clock,
     ids: node.parts.ids,
-    limit: new CallLimit(options.config.a2a.rateLimit, clock),
     apiFor,
     onUnexpected: ({ message }) => telemetry.log('error', 'a request to an agent over HTTP failed', { reason: message })
   })

@@ -70,12 +70,17 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
   })
   parts.unwind.add('control API', () => server.close())
   if (served.http !== null) {
-    const [{ openCards }, { openGateway }] = await Promise.all([import('./open-cards.js'), import('./open-gateway.js')])
+    const [{ openCards }, { openGateway }, { openLimit }] = await Promise.all([
+      import('./open-cards.js'),
+      import('./open-gateway.js'),
+      import('./gateway-limits.js')
+    ])
+    const limit = openLimit(parts)
     const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
-    const cards = openCards(parts, { base: served.http.url, node, apiFor })
-    const gateway = await openGateway(parts, { node, cards, base: served.http.url, apiFor })
+    const cards = openCards(parts, { base: served.http.url, node, limit, apiFor })
+    const gateway = await openGateway(parts, { node, cards, limit, base: served.http.url, apiFor })
     running.push = gateway.push
-    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...cards.routes, ...gateway.routes] })
+    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...gateway.routes] })
   }
   void mesh.expelled.then((error) => running.expelled(error))
   return running

@@ -37,8 +37,8 @@ export const GUARDRAILS: GuardrailSettings = {
   output: { maxLength: MAX_GUARDED, deny: [] }
 }
 
-/** As shipped: more than a person, or a program that waits for its answers, will ever do. */
-export const RATE_LIMIT: RateLimitSetting = { perMinute: 600, burst: 120 }
+/** As shipped: what no program that waits for its answers comes to, and a loop that went wrong does. */
+export const RATE_LIMIT: RateLimitSetting = { perMinute: 6000, burst: 1000 }
 
 const count = (fallback: number, max: number): z.ZodType<number> =>
   z.int('must be a whole number').min(1, 'must be at least 1').max(max, `must be at most ${max}`).default(fallback)

@@ -252,7 +252,7 @@ export const SETTINGS = {
       form: 'mapping',
       unit: null,
       allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
-      about: 'How often one token may call /agents; beyond it calls are answered with 429 and Retry-After.'
+      about: 'How often one token may call the gateway, over whatever protocol; beyond it calls are answered with 429 and Retry-After.'
     }),
     allowPrivate: define<readonly string[]>({
       schema: z.array(z.string().regex(/^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/)).max(64),

@@ -17,6 +17,8 @@ export const METRICS = {
   strangers_cut: 'Streams that were ended before or at the gate, by reason.',
   frames_malformed: 'Frames that could not be read.',
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
+  gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: rpc, rest, agui, facade, card.',
+  gateway_limited: 'Calls to the gateway over HTTP beyond the limit of their token, by its face.',
   approvals: 'Messages that waited for a person, by what became of them.',
   notifications: 'Tries of push notifications, by what became of them: delivered, again, dead.',
   errors: 'Things that went wrong within this node, by place.'

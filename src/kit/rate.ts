@@ -38,6 +38,12 @@ export class TokenBucket {
     return Math.max(0, Math.ceil(((cost - this.#tokens) / this.#limit.perSecond) * 1000))
   }
 
+  /** Tokens that are there now. */
+  get left(): number {
+    this.#fill()
+    return this.#tokens
+  }
+
   /** Has nothing been taken for a while? */
   get isFull(): boolean {
     this.#fill()
@@ -74,6 +80,11 @@ export class RateTable {
   /** After how many milliseconds the key's bucket will have as many tokens; 0 when it has. */
   waitMs(key: string, cost = 1): number {
     return this.#buckets.get(key)?.waitMs(cost) ?? 0
+  }
+
+  /** Tokens in the key's bucket now. */
+  left(key: string): number {
+    return this.#buckets.get(key)?.left ?? this.#limit.burst
   }
 
   /** Keys that are remembered. */

@@ -41,7 +41,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'a2a.agents': {},
   'llm.providers': {},
   'a2a.guardrails': { input: { maxLength: 100_000, deny: [] }, output: { maxLength: 1_000_000, deny: [] } },
-  'a2a.rateLimit': { perMinute: 600, burst: 120 },
+  'a2a.rateLimit': { perMinute: 6000, burst: 1000 },
   'tools.defaultTimeoutMs': 30_000,
   'tools.maxPayloadBytes': 1_048_576,
   'tools.maxStateBytes': 262_144,

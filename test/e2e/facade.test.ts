@@ -61,7 +61,7 @@ test('the config binds what is said and how often; metrics are for tokens', asyn
   const file = path.join(home, 'config.yaml')
   await fs.writeFile(
     file,
-    'a2a:\n  guardrails:\n    input: { maxLength: 20, deny: ["(?i)secret"] }\n  rateLimit: { perMinute: 1, burst: 4 }\n'
+    'a2a:\n  guardrails:\n    input: { maxLength: 20, deny: ["(?i)secret"] }\n  rateLimit: { perMinute: 1, burst: 6 }\n'
   )
   const node = await mesh.start('a', { home, args: ['--http', '0'] })
   const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
@@ -75,7 +75,12 @@ test('the config binds what is said and how often; metrics are for tokens', asyn
   t.is(refused.status, 400, 'a message of the protocol as well')
   t.is((await run('fine words')).status, 200)
   t.is((await ask(at, '/v1/agents')).status, 200)
+  const card = await ask(at, '/a2a/v1/card')
+  const usage = (card.body['capabilities'] as { extensions: { uri: string; params: { limits: object } }[] }).extensions.at(-1)
+  t.alike({ ...usage?.params.limits, callsPerMinute: 1, callsAtOnce: 6, callsLeft: 0 }, usage?.params.limits, JSON.stringify(usage))
   t.is((await ask(at, '/agents')).status, 429)
+  const call = await ask(at, '/agents/text', { json: { jsonrpc: '2.0', id: 7, method: 'ListTasks', params: {} } })
+  t.alike([call.status, call.body['id'], (call.body['error'] as { code: number }).code], [429, 7, -32603], 'one limit for all')
   const metrics = await fetch(`${at.url}/metrics`, { headers: { authorization: `Bearer ${token}` } })
   const { samples } = parsePrometheus((await metrics.text()).trimEnd())
   t.is(samples.get('a2a_node_tasks_completed_total'), 1)

@@ -1,10 +1,12 @@
+import type { IncomingMessage } from 'node:http'
 import type { Assert } from 'brittle'
 import type { FacadeFault } from '../../src/adapters/a2a/facade-fault.js'
 import { facadeCall, FacadeRoute } from '../../src/adapters/a2a/facade-route.js'
 import { Guardrails } from '../../src/adapters/a2a/guardrails.js'
+import { limited } from '../../src/adapters/a2a/limited-routes.js'
 import { CallLimit, type CallRate } from '../../src/adapters/a2a/rate-limit.js'
 import { metricsRoute } from '../../src/adapters/http/metrics-route.js'
-import type { HttpRoute } from '../../src/adapters/http/route.js'
+import type { HttpRoute, TokenCall } from '../../src/adapters/http/route.js'
 import { type GuardrailSettings, GUARDRAILS, RATE_LIMIT } from '../../src/config/guardrails.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
@@ -63,21 +65,21 @@ export async function facadeScene(
     guardrails: new Guardrails({ ...GUARDRAILS, ...guardrails }),
     clock,
     ids: node.core.parts.ids,
-    limit: new CallLimit(rate, clock),
     apiFor: (one) => node.api(one),
     onUnexpected: (fault) => unexpected.push(fault)
   })
+  const counting = { limit: new CallLimit(rate, clock), onCall: () => {} }
   const places = [{ path: '/agents' }, { path: '/v1/agents' }, { prefix: '/agents/' }, { prefix: '/v1/agents/' }] as const
   const routes = places.map(
     (place): HttpRoute => ({
       ...place,
       methods: ['GET', 'POST', 'DELETE'],
-      handle: async (request, response, call) => {
+      handle: limited<IncomingMessage, TokenCall>(async (request, response, call) => {
         const { path, query, signal } = call
         const asked = facadeCall(request.method ?? '', path)
         if (asked === null) return void response.writeHead(418).end()
         await route.handle({ request, response }, { principal: by, query, signal, readBody: () => call.readBody() }, asked)
-      }
+      }, counting)
     })
   )
   const { port } = await listening(t, [...routes, metricsRoute({ apiFor: () => node.api(by) })])

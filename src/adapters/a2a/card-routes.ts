@@ -22,8 +22,8 @@ export interface CardRouteParts extends CardHost {
   readonly clock: Clock
   readonly version: string
   apiFor(principal: Principal): NodeApi
-  /** What a caller may ask of this node now. */
-  limits(): CallerLimits
+  /** What this caller may ask of this node now. */
+  limits(by: Principal): CallerLimits
 }
 
 type PublicHandler = (request: IncomingMessage, response: ServerResponse, call: { readonly path: string }) => unknown
@@ -134,7 +134,7 @@ async function extendedCard(
     known === null ? null : api.call('agents.show', { agent: `${known.id}@${known.node.id}` })
   ])
   const subject = agent === null ? await nodeOf(api, host) : agentSubject(agent, original, host)
-  const extensions = [...subject.extensions, usageExtension(tasks, { agent, limits: limits() })]
+  const extensions = [...subject.extensions, usageExtension(tasks, { agent, limits: limits(principal) })]
   return signer.cards({ ...subject, extensions })[form]
 }
 

@@ -6,7 +6,6 @@ import { FacadeFault, facadeFaultOf } from './facade-fault.js'
 import { type FacadeRequest, readFacadeBody, readFacadeQuery } from './facade-request.js'
 import { FacadeRuns, type FacadeRunParts } from './facade-run.js'
 import { agentPath, checkType, type GatewayCall } from './gateway-route.js'
-import type { CallLimit } from './rate-limit.js'
 
 /** What a request asks of the facade. */
 export type FacadeCall =
@@ -17,7 +16,6 @@ export type FacadeCall =
 
 /** What answering at `/agents` needs. */
 export interface FacadeParts extends FacadeRunParts {
-  readonly limit: CallLimit
   apiFor(principal: Principal): NodeApi
 }
 
@@ -61,7 +59,6 @@ export class FacadeRoute {
   ): Promise<void> {
     const body = request.method === 'POST' ? await call.readBody() : null
     try {
-      this.#admit(call.principal)
       if (asked.kind === 'nothing') throw new FacadeFault('not_found', 'there is nothing at this path')
       if (asked.kind === 'wrong-method')
         throw new FacadeFault('method_not_allowed', `only ${asked.allow} may be used here`, { headers: { allow: asked.allow } })
@@ -92,12 +89,6 @@ export class FacadeRoute {
       encode: (value) => value,
       encodeFault: (error) => facadeFaultOf(error).toBody()
     })
-  }
-
-  #admit(by: Principal): void {
-    const seconds = this.#parts.limit.take(by)
-    if (seconds === 0) return
-    throw new FacadeFault('rate_limited', `too many requests: try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
   }
 }
 

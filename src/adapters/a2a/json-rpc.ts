@@ -48,6 +48,16 @@ export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readon
   return 'fault' in given ? { jsonrpc: '2.0', id, error: given.fault.toRpc() } : { jsonrpc: '2.0', id, result: given.value }
 }
 
+/** The id of the request in a body, for who answers without reading the rest; null where none can be told. */
+export function rpcIdIn(body: Uint8Array): RpcId {
+  try {
+    const request = parsedBody(body)
+    return isRecord(request) ? idOf(request) : null
+  } catch {
+    return null
+  }
+}
+
 function idOf({ id }: Record<string, unknown>): RpcId {
   if (typeof id === 'string' && id.length <= 256) return id
   if (typeof id === 'number' && Number.isSafeInteger(id)) return id

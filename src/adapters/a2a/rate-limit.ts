@@ -12,14 +12,28 @@ export interface CallRate {
 /** Counts the calls of each caller: a token has a bucket of its own. */
 export class CallLimit {
   readonly #table: RateTable
+  readonly #rate: CallRate
 
-  constructor({ perMinute, burst }: CallRate, clock: Clock) {
-    this.#table = new RateTable({ perSecond: perMinute / 60, burst }, clock)
+  constructor(rate: CallRate, clock: Clock) {
+    this.#rate = rate
+    this.#table = new RateTable({ perSecond: rate.perMinute / 60, burst: rate.burst }, clock)
   }
 
   /** Counts a call: 0 when it may go on, else the whole seconds after which the next one may (`Retry-After`). */
-  take({ kind, name, id }: Pick<Principal, 'kind' | 'name' | 'id'>): number {
-    const key = `${kind} ${id ?? name}`
+  take(by: Caller): number {
+    const key = keyOf(by)
     return this.#table.take(key) ? 0 : Math.max(1, Math.ceil(this.#table.waitMs(key) / 1000))
   }
+
+  /** What a caller may do: the limit, and how many calls it has left of it now. */
+  left(by: Caller): { readonly callsPerMinute: number; readonly callsAtOnce: number; readonly callsLeft: number } {
+    const { perMinute, burst } = this.#rate
+    return { callsPerMinute: perMinute, callsAtOnce: burst, callsLeft: Math.floor(this.#table.left(keyOf(by))) }
+  }
+}
+
+type Caller = Pick<Principal, 'kind' | 'name' | 'id'>
+
+function keyOf({ kind, name, id }: Caller): string {
+  return `${kind} ${id ?? name}`
 }

@@ -1,0 +1,18 @@
+import type { IncomingMessage } from 'node:http'
+import { type GatewayFace, limited } from './adapters/a2a/limited-routes.js'
+import { CallLimit } from './adapters/a2a/rate-limit.js'
+import type { HttpRoute, TokenCall } from './adapters/http/route.js'
+import type { StartParts } from './open-home.js'
+
+/** Counts the calls of each token, as the config has it. */
+export function openLimit({ options, clock }: StartParts): CallLimit {
+  return new CallLimit(options.config.a2a.rateLimit, clock)
+}
+
+/** Routes of the gateway with their calls counted; what anybody may read is not: there is nobody to count it for. */
+export function limitedRoutes(routes: readonly HttpRoute[], limit: CallLimit, { telemetry }: StartParts): readonly HttpRoute[] {
+  const onCall = (face: GatewayFace, isRefused: boolean): void => telemetry.count(isRefused ? 'gateway_limited' : 'gateway_calls', face)
+  return routes.map((route) =>
+    route.isPublic === true ? route : { ...route, handle: limited<IncomingMessage, TokenCall>(route.handle, { limit, onCall }) }
+  )
+}
