@@ -19,6 +19,9 @@ export const METRICS = {
   log_entries_submitted: 'Entries that this node brought into the log of the mesh, by kind.',
   gateway_calls: 'Calls to the gateway over HTTP that were let through, by its face: rpc, rest, agui, facade, card.',
   gateway_limited: 'Calls to the gateway over HTTP beyond the limit of their token, by its face.',
+  agent_checks: 'Looks at agents of this node, by what they were found to be.',
+  agent_reloads: 'Agents whose changed version was swapped in.',
+  agent_file_faults: 'Faults found in agent files while the last good version went on.',
   approvals: 'Messages that waited for a person, by what became of them.',
   notifications: 'Tries of push notifications, by what became of them: delivered, again, dead.',
   errors: 'Things that went wrong within this node, by place.'
@@ -28,6 +31,57 @@ export const METRICS = {
 export interface Measured {
   readonly counters: readonly { readonly name: string; readonly label: string | null; readonly value: number }[]
   readonly timings: readonly { readonly name: string; readonly count: number; readonly sumMs: number; readonly maxMs: number }[]
+  /** Of the agents of a node. */
+  readonly agents?: readonly AgentMeasured[]
+}
+
+/** Upper bounds of the times of runs that are counted apart, in seconds. */
+export const RUN_BOUNDS = [0.01, 0.1, 1, 10, 60] as const
+
+/** What is counted of one agent of a node. */
+export interface AgentMeasured {
+  readonly id: string
+  /** null: nobody has looked, or nothing can be said of it. */
+  readonly health: 'healthy' | 'degraded' | 'unhealthy' | null
+  readonly running: number
+  readonly waiting: number
+  readonly runs: number
+  readonly failures: number
+  readonly spentMs: number
+  /** Runs within each of {@link RUN_BOUNDS}, those within a smaller one too. */
+  readonly within: readonly number[]
+}
+
+const STATES = ['healthy', 'degraded', 'unhealthy'] as const
+
+/** The samples of agents: how each was found, what it does, and how long its runs took. */
+function agentLines(agents: readonly AgentMeasured[]): string[] {
+  if (agents.length === 0) return []
+  const of = (id: string): string => `agent="${escapeLabel(id)}"`
+  const gauge = (name: string, help: string, value: (one: AgentMeasured) => number): string[] => [
+    ...headOf(name, 'gauge', help),
+    ...agents.map((one) => `${name}{${of(one.id)}} ${value(one)}`)
+  ]
+  const found = agents.flatMap(({ id, health }) =>
+    health === null ? [] : STATES.map((state) => `a2a_node_agent_health{${of(id)},state="${state}"} ${Number(health === state)}`)
+  )
+  const times = agents.flatMap(({ id, runs, spentMs, within }) => [
+    ...RUN_BOUNDS.map((bound, i) => `a2a_node_agent_run_seconds_bucket{${of(id)},le="${bound}"} ${within[i] ?? 0}`),
+    `a2a_node_agent_run_seconds_bucket{${of(id)},le="+Inf"} ${runs}`,
+    `a2a_node_agent_run_seconds_sum{${of(id)}} ${spentMs / 1000}`,
+    `a2a_node_agent_run_seconds_count{${of(id)}} ${runs}`
+  ])
+  return [
+    ...(found.length === 0
+      ? []
+      : [...headOf('a2a_node_agent_health', 'gauge', 'What an agent was found to be: 1 for that state.'), ...found]),
+    ...gauge('a2a_node_agent_running', 'Runs of an agent under way.', (one) => one.running),
+    ...gauge('a2a_node_agent_waiting', 'Tasks that wait for an agent.', (one) => one.waiting),
+    ...headOf('a2a_node_agent_failures_total', 'counter', 'Runs of an agent that gave no result.'),
+    ...agents.map(({ id, failures }) => `a2a_node_agent_failures_total{${of(id)}} ${failures}`),
+    ...headOf('a2a_node_agent_run_seconds', 'histogram', 'Time of the ended runs of an agent.'),
+    ...times
+  ]
 }
 
 /** The text format of Prometheus, version 0.0.4: counters with an optional `label`, timings as summaries in seconds. */
@@ -45,10 +99,10 @@ export function prometheusLines(snapshot: Measured): string[] {
     lines.push(...headOf(metric, 'summary', helpOf(name)), `${metric}_sum ${sumMs / 1000}`, `${metric}_count ${count}`)
     lines.push(...headOf(`${metric}_max`, 'gauge', `Longest: ${helpOf(name)}`), `${metric}_max ${maxMs / 1000}`)
   }
-  return lines
+  return [...lines, ...agentLines(snapshot.agents ?? [])]
 }
 
-function headOf(metric: string, type: 'counter' | 'summary' | 'gauge', help: string): string[] {
+function headOf(metric: string, type: 'counter' | 'summary' | 'gauge' | 'histogram', help: string): string[] {
   return [`# HELP ${metric} ${help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')}`, `# TYPE ${metric} ${type}`]
 }
 

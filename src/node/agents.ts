@@ -3,13 +3,19 @@ import { NodeError } from '../kit/errors.js'
 import { boundedCheck } from '../kit/schema-cost.js'
 import { faultText, shapeText } from '../kit/schema-text.js'
 import type { Check, CompileSchema } from '../kit/sign.js'
-import type { AgentDefinition, AgentFault, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
+import type { AgentDefinition, AgentFault, AgentHealth, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import type { AgentMeasured } from '../kit/prometheus.js'
+import { AgentChecks } from './agent-checks.js'
+import { RunMeter } from './run-meter.js'
 import { AgentQueue } from './agent-queue.js'
 import type { Turn } from './agent-queue.js'
 
 /** Id of the built-in agent that people and swarms send as. */
 export const OPERATOR = 'operator'
+
+/** Agents of which metrics are told. */
+export const MAX_MEASURED = 256
 
 /** Runtime of the agents of imported MCP servers. */
 const IMPORTED_RUNTIME = 'mcp'
@@ -51,15 +57,15 @@ interface Hosting {
   readonly queue: AgentQueue
   /** Of the version in service, by capability. */
   checks: Map<string, Checks>
-  /** Ended runs and the time they took together. */
-  runs: number
-  spentMs: number
+  /** Of its ended runs. */
+  readonly meter: RunMeter
 }
 
 /** The agents of this node and their queues: strictly serial an agent unless its file says otherwise. */
 export class AgentHost {
   readonly #parts: AgentHostParts
   readonly #agents = new Map<string, Hosting>()
+  readonly #checks: AgentChecks
   /** Queues of removed agents whose runs have not ended: one that comes back goes on with its own. */
   readonly #leftovers = new Map<string, AgentQueue>()
   /** Agents of programs in this process; those of files come from the source. */
@@ -70,6 +76,7 @@ export class AgentHost {
 
   constructor(parts: AgentHostParts) {
     this.#parts = parts
+    this.#checks = new AgentChecks({ ...parts, agents: () => [...this.#agents.values()].map(({ agent }) => agent) })
   }
 
   /** Loads the agents and follows their files; `onChange` is called after each change of the set. */
@@ -79,6 +86,7 @@ export class AgentHost {
     this.#take(agents, faults)
     this.#onChange = onChange
     source.watch((next, nextFaults) => this.#take(next, nextFaults))
+    this.#checks.start()
   }
 
   /** Hosts an agent of a program. @throws NodeError USAGE when the id is taken; INVALID_CARD for a schema that is none. */
@@ -126,16 +134,36 @@ export class AgentHost {
       : { running: queue.running, waiting: queue.waiting, slots: queue.places }
   }
 
-  /** Would a task given now be refused, since too many wait? */
-  isFull(agentId: string): boolean {
-    return this.#agents.get(agentId)?.queue.isFull === true
+  /** Could it take a task now: is there room, and was it found well, as far as anybody looked? */
+  isAble(agentId: string): boolean {
+    const hosting = this.#agents.get(agentId)
+    return hosting !== undefined && !hosting.queue.isFull && this.#checks.of(hosting.agent)?.state !== 'unhealthy'
+  }
+
+  /** How it was found last; null: nobody has looked, or nothing can be said of it. */
+  health(agentId: string): AgentHealth | null {
+    const agent = this.#agents.get(agentId)?.agent
+    return agent === undefined ? null : this.#checks.of(agent)
+  }
+
+  /** What is counted of each agent, those with the most runs first; at most {@link MAX_MEASURED}. */
+  measured(): AgentMeasured[] {
+    const all = [...this.#agents].sort(([, one], [, other]) => other.meter.runs - one.meter.runs).slice(0, MAX_MEASURED)
+    return all.map(([id, { meter, queue, agent }]) => ({
+      id,
+      health: this.#checks.of(agent)?.state ?? null,
+      running: queue.running,
+      waiting: queue.waiting,
+      ...meter.snapshot()
+    }))
   }
 
   /** How long a task given now may take until it ends, in milliseconds: by the agent's own past runs, else by its timeout. */
   estimateMs(agentId: string): number {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return 1
-    const { agent, queue, runs, spentMs } = hosting
+    const { agent, queue, meter } = hosting
+    const { runs, spentMs } = meter
     const each = runs === 0 ? agent.definition.limits.timeoutMs : spentMs / runs
     return Math.max(1, Math.round(each * (1 + queue.waiting / queue.places)))
   }
@@ -170,6 +198,7 @@ export class AgentHost {
 
   /** Ends every agent. */
   async close(): Promise<void> {
+    this.#checks.stop()
     for (const { queue } of this.#agents.values()) queue.close()
     await Promise.all([this.#parts.source.close(), ...[...this.#attached.values()].map((agent) => agent.close())])
   }
@@ -188,8 +217,8 @@ export class AgentHost {
     // It may have been told to stop while its beginning was recorded.
     if (options.signal.aborted) return noTurn(hosting.agent.definition.id, 'aborted')
     const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
-    this.#spent(hosting, clock.monotonic() - from)
     const faults = outcome.ok ? output(outcome.result) : []
+    this.#spent(hosting, clock.monotonic() - from, outcome.ok && faults.length === 0)
     if (faults.length === 0) return outcome
     return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
   }
@@ -210,9 +239,8 @@ export class AgentHost {
     return { ok: false, code: 'TASK_FAILED', message: 'the agent runtime failed' }
   }
 
-  #spent(hosting: Hosting, durationMs: number): void {
-    hosting.runs++
-    hosting.spentMs += durationMs
+  #spent({ meter }: Hosting, durationMs: number, isDone: boolean): void {
+    meter.add(durationMs, isDone)
     this.#parts.telemetry.time('task_ms', durationMs)
   }
 
@@ -241,6 +269,9 @@ export class AgentHost {
 
   #take(agents: readonly HostedAgent[], faults: readonly AgentFault[]): void {
     this.#ofSource = agents
+    const told = new Set(this.#faults.map((one) => JSON.stringify(one)))
+    const fresh = faults.filter((one) => !told.has(JSON.stringify(one))).length
+    if (fresh > 0) this.#parts.telemetry.count('agent_file_faults', undefined, fresh)
     this.#faults = faults
     this.#replace()
   }
@@ -266,10 +297,11 @@ export class AgentHost {
       const queue = this.#leftovers.get(id) ?? new AgentQueue(concurrency)
       this.#leftovers.delete(id)
       queue.reopen(concurrency)
-      this.#agents.set(id, { agent, queue, checks: new Map(), runs: 0, spentMs: 0 })
+      this.#agents.set(id, { agent, queue, checks: new Map(), meter: new RunMeter() })
     } else if (known.agent !== agent) {
       // The queue goes on with the new version; what runs ends with the old one.
       known.agent = agent
+      this.#parts.telemetry.count('agent_reloads')
       known.checks = new Map()
       known.queue.resize(concurrency)
     }

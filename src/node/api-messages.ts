@@ -66,8 +66,14 @@ function agentInfo(node: NodeCore, card: RegisteredCard): Omit<AgentInfo, 'capab
     sandboxId: party?.sandboxId ?? card.sandboxId ?? null,
     labels: card.labels ?? [],
     revision: card.revision,
+    ...(isHere ? healthOf(node, card.id) : {}),
     status: !isOnline ? 'offline' : load !== null && load.running >= load.slots ? 'busy' : 'ready'
   }
+}
+
+function healthOf(node: NodeCore, agentId: string): Pick<AgentInfo, 'health'> {
+  const health = node.agents.health(agentId)
+  return health === null ? {} : { health: { ...health, since: new Date(health.since).toISOString() } }
 }
 
 /** `send`: text to an agent's default capability, or to everybody. */

@@ -117,7 +117,7 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'node.status': ['read', () => statusInfo(host)],
     'node.id': ['read', () => showId(node)],
     'node.stop': ['admin', () => stop(host)],
-    'node.metrics': ['read', () => node.parts.telemetry.snapshot()],
+    'node.metrics': ['read', () => ({ ...node.parts.telemetry.snapshot(), agents: node.agents.measured() })],
     'audit.flush': ['read', () => flushAudit(node)],
     'node.backup': ['admin', (params) => host.backup(params)],
     'node.config': ['read', () => host.config],

@@ -19,7 +19,17 @@ export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost
     message: `${source}: a2a.sandbox: agent ${id} is not offered: ${reason}`,
     next: `a2a-node agents check ${shellWord(source)}`
   }))
-  return [...faults, ...misplaced, ...surplusProblem(ownCards)]
+  const unwell = agents.definitions().flatMap(({ id, runtime }) => {
+    const health = agents.health(id)
+    // Those of elsewhere have problems of their own.
+    if (health?.state !== 'unhealthy' || runtime === 'a2a') return []
+    return {
+      code: 'AGENT_UNHEALTHY',
+      message: `agent ${id} cannot work: ${health.reason ?? 'it does not say why'}`,
+      next: `a2a-node agents show ${id}`
+    }
+  })
+  return [...faults, ...unwell, ...misplaced, ...surplusProblem(ownCards)]
 }
 
 /** Why the mesh takes no more agents of this node, and what to do: there are too many, or their cards are too large together. */

@@ -75,7 +75,7 @@ export function pickCapable(
   })
   const placeOf = (card: RegisteredCard): readonly number[] => [
     Number(isAway(card)),
-    Number(isHere(card) && agents.isFull(card.id)),
+    Number(isHere(card) && !agents.isAble(card.id)),
     Number(card.external === true),
     isHere(card) ? agents.load(card.id).running : 0,
     Number(!isHere(card))

@@ -47,6 +47,18 @@ export interface AgentRun {
   progress(data: unknown): void
 }
 
+/** Could an agent take work now? `degraded`: maybe not all of it. */
+export interface HealthFinding {
+  readonly state: 'healthy' | 'degraded' | 'unhealthy'
+  /** For people; null for a healthy one. */
+  readonly reason: string | null
+}
+
+/** What was found last, and since when it is so, unix milliseconds. */
+export interface AgentHealth extends HealthFinding {
+  readonly since: number
+}
+
 /**
  * An agent as the node hosts it. `run` never rejects and resolves only when the agent's work has really ended
  * (its process group is gone); at most `limits.concurrency` runs overlap (the caller sees to that).
@@ -54,6 +66,8 @@ export interface AgentRun {
 export interface HostedAgent {
   readonly definition: AgentDefinition
   run(task: AgentTask, run: AgentRun): Promise<AgentOutcome>
+  /** Looks whether it could take work, at a small and bounded cost; absent where nothing can be said of it. */
+  check?(signal: AbortSignalLike): Promise<HealthFinding>
   /** Ends children and frees what it holds. Idempotent. */
   close(): Promise<void>
 }

@@ -3,7 +3,7 @@ import type { ErrorBody } from '../kit/errors.js'
 import type { MeshId, NodeId } from '../kit/ids.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
-import type { AgentPrompt } from './agent-runtime.js'
+import type { AgentPrompt, HealthFinding } from './agent-runtime.js'
 import type { DocumentCalls, DocumentWatches } from './document-api.js'
 import type { LinkPath } from './mesh.js'
 import type {
@@ -145,6 +145,8 @@ export interface AgentInfo {
   readonly capabilities: readonly string[]
   readonly revision: number
   readonly status: 'ready' | 'busy' | 'offline'
+  /** Could it take work when it was looked at last, and since when it is so; only of agents of this node of which it can be said. */
+  readonly health?: HealthFinding & { readonly since: string }
 }
 
 /** `agents show`. */

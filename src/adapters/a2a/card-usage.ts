@@ -47,6 +47,8 @@ export function usageExtension(
 ): CardExtension {
   const params = {
     ...(agent === null ? {} : { status: agent.status }),
+    // Why is for people at the node.
+    ...(agent?.health === undefined ? {} : { health: agent.health.state, healthSince: agent.health.since }),
     tasks: countTasks(tasks, agent),
     counted: tasks.length,
     // Older ones, which are not counted.

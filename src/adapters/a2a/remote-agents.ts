@@ -1,6 +1,14 @@
 import { NodeError } from '../../kit/errors.js'
 import { shown } from '../../kit/text.js'
-import type { AgentDefinition, AgentFault, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../../ports/agent-runtime.js'
+import type {
+  AgentDefinition,
+  AgentFault,
+  AgentOutcome,
+  AgentSource,
+  AgentTask,
+  HealthFinding,
+  HostedAgent
+} from '../../ports/agent-runtime.js'
 import type { ImportedServerInfo, ImportedTools } from '../../ports/imported-tools.js'
 import type { Problem } from '../../ports/node-api.js'
 import { RemoteAgent, type RemoteAgentParts } from './remote-agent.js'
@@ -12,6 +20,7 @@ export type HostAgent = (parts: {
   readonly definition: AgentDefinition
   readonly runtime: {
     run(task: AgentTask, context: RemoteRun): Promise<AgentOutcome>
+    check(): HealthFinding
     end(): Promise<void>
   }
 }) => HostedAgent & { retire(): Promise<void> }
@@ -95,7 +104,11 @@ export class RemoteAgents implements AgentSource, ImportedTools {
       if (known !== undefined) this.#retire(known)
       this.#agents.delete(remote)
       if (definition === undefined || definition.capabilities.length === 0) return []
-      const runtime = { run: (task: AgentTask, run: RemoteRun) => remote.call(task, run), end: () => Promise.resolve() }
+      const runtime = {
+        run: (task: AgentTask, run: RemoteRun) => remote.call(task, run),
+        check: () => healthOf(remote.info()),
+        end: () => Promise.resolve()
+      }
       const hosted = this.#hostAgent({ definition, runtime })
       this.#agents.set(remote, hosted)
       return [hosted]
@@ -106,6 +119,13 @@ export class RemoteAgents implements AgentSource, ImportedTools {
     const retired = agent.retire().finally(() => this.#retiring.delete(retired))
     this.#retiring.add(retired)
   }
+}
+
+/** By its card, which is asked for again all the time: nothing is asked of it for this. */
+function healthOf({ state, lastError }: ImportedServerInfo): HealthFinding {
+  if (state === 'ready') return { state: 'healthy', reason: null }
+  if (state === 'failed') return { state: 'unhealthy', reason: lastError ?? 'its card cannot be had' }
+  return { state: 'degraded', reason: 'its card was not had yet since the start' }
 }
 
 function problemsOf(remote: RemoteAgent): Problem[] {

@@ -2,7 +2,7 @@ import fs from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { messageOf } from '../../kit/errors.js'
 import { isRecord, jsonFault } from '../../kit/json.js'
-import type { AgentOutcome, AgentTask } from '../../ports/agent-runtime.js'
+import type { AgentOutcome, AgentTask, HealthFinding } from '../../ports/agent-runtime.js'
 import type { CommandSpec } from './agent-file.js'
 import { fillArguments } from './command-arguments.js'
 import { findProgram, type Launched, launch } from './command-launch.js'
@@ -59,6 +59,16 @@ export class CommandRuntime implements Runtime {
       return failure('TASK_FAILED', `the agent's program ${name} could not be started: ${messageOf(error)}`)
     }
     return this.#follow(launched, task, context)
+  }
+
+  /** Is its program there, and may it be run? A program that stands in the input of a task is not known before. */
+  check(): HealthFinding {
+    const { spec, env } = this.#parts
+    const [name = ''] = spec.command
+    if (!fs.existsSync(spec.cwd)) return { state: 'unhealthy', reason: `its working directory ${spec.cwd} does not exist` }
+    if (name.includes('{') || findProgram(name, agentEnvironment(env, spec.env), spec.cwd) !== null)
+      return { state: 'healthy', reason: null }
+    return { state: 'unhealthy', reason: `its program ${name} was not found or may not be executed` }
   }
 
   end(): Promise<void> {

@@ -1,7 +1,16 @@
 import type { Clock } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import { formatDuration } from '../../kit/units.js'
-import type { AgentDefinition, AgentOutcome, AgentRun, AgentTask, FailureCode, HostedAgent } from '../../ports/agent-runtime.js'
+import type { AbortSignalLike } from '../../kit/clock.js'
+import type {
+  AgentDefinition,
+  AgentOutcome,
+  AgentRun,
+  AgentTask,
+  FailureCode,
+  HealthFinding,
+  HostedAgent
+} from '../../ports/agent-runtime.js'
 
 /** Most progress reports of one run; later ones are dropped. */
 const MAX_PROGRESS = 10_000
@@ -17,6 +26,8 @@ export interface RuntimeContext {
 export interface Runtime {
   /** Does one task and resolves when it is really over, soon after an abort too. A rejection becomes TASK_FAILED. */
   run(task: AgentTask, context: RuntimeContext): Promise<AgentOutcome>
+  /** Could it take a task now? Absent where nothing can be said of it. */
+  check?(signal: AbortSignal): HealthFinding | Promise<HealthFinding>
   /** Ends children. Called once, when no run is under way. */
   end(): Promise<void>
 }
@@ -78,6 +89,17 @@ class Host implements LocalAgent {
     run.signal.removeEventListener('abort', onAbort)
     this.#clock.clear(timer)
     return stopped ?? outcome
+  }
+
+  async check(signal: AbortSignalLike): Promise<HealthFinding> {
+    const stop = new AbortController()
+    const onAbort = (): void => stop.abort()
+    signal.addEventListener('abort', onAbort)
+    try {
+      return (await this.#runtime.check?.(stop.signal)) ?? { state: 'healthy', reason: null }
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
   }
 
   close(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kit/clock.js'
-import type { AgentDefinition, AgentOutcome, AgentTask } from '../../ports/agent-runtime.js'
+import type { AgentDefinition, AgentOutcome, AgentTask, HealthFinding } from '../../ports/agent-runtime.js'
 import type { LlmSpec } from './agent-file.js'
 import type { AgentLog } from './build-agent.js'
 import { failure, type Runtime, type RuntimeContext } from './hosted-agent.js'
@@ -30,6 +30,11 @@ export class LlmRuntime implements Runtime {
     if (llm === undefined) return failure('LLM_INIT_FAILED', `there is no LLM provider ${spec.provider}: nothing was configured`)
     const { runModel } = await import('./llm-run.js')
     return await runModel({ ...this.#parts, llm }, task, context)
+  }
+
+  async check(signal: AbortSignal): Promise<HealthFinding> {
+    const { checkProvider } = await import('./llm-check.js')
+    return await checkProvider(this.#parts.llm, this.#parts.spec.provider, signal)
   }
 
   end(): Promise<void> {

@@ -79,6 +79,11 @@ export class ModuleChild {
     this.#hold(false)
   }
 
+  /** Has the module been loaded? */
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
   /** It takes no more tasks: it has ended or is being killed. */
   get isEnding(): boolean {
     return this.#isEnding

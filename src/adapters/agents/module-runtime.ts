@@ -1,6 +1,7 @@
+import { access, constants } from 'node:fs/promises'
 import type { Clock } from '../../kit/clock.js'
 import { formatDuration } from '../../kit/units.js'
-import type { AgentOutcome, AgentTask } from '../../ports/agent-runtime.js'
+import type { AgentOutcome, AgentTask, HealthFinding } from '../../ports/agent-runtime.js'
 import { failure, type Runtime, type RuntimeContext } from './hosted-agent.js'
 import { ModuleChild, type ModuleEnd, type ModuleParts } from './module-child.js'
 
@@ -34,6 +35,18 @@ export class ModuleRuntime implements Runtime {
     return this.#child.run(task, context)
   }
 
+  /** Is its file there, and did it load the last time? */
+  async check(): Promise<HealthFinding> {
+    const { path } = this.#parts.spec
+    const isThere = await access(path, constants.R_OK).then(
+      () => true,
+      () => false
+    )
+    if (!isThere) return { state: 'unhealthy', reason: `its module ${path} cannot be read` }
+    if (this.#failedLoads === 0 || this.#child?.isReady === true) return { state: 'healthy', reason: null }
+    return { state: this.#failedLoads === 1 ? 'degraded' : 'unhealthy', reason: this.#lastFault }
+  }
+
   #start(): ModuleChild {
     let started: ModuleChild | null = null
     started = new ModuleChild(this.#parts, (end) => this.#onGone(started, end))
@@ -49,8 +62,8 @@ export class ModuleRuntime implements Runtime {
     if (child !== this.#child) return
     this.#child = null
     this.#failedLoads = wasReady ? 0 : this.#failedLoads + 1
-    if (this.#failedLoads < 2) return
     this.#lastFault = reason
+    if (this.#failedLoads < 2) return
     this.#notBefore = this.#parts.clock.monotonic() + Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#failedLoads - 2))
   }
 }

@@ -38,6 +38,10 @@ function agentRow(agent: AgentInfo): Cell[] {
   ]
 }
 
+function healthText({ state, reason, since }: NonNullable<AgentInfo['health']>): string {
+  return `${state} since ${since}${reason === null ? '' : `: ${shown(reason, 1000)}`}`
+}
+
 /** `agents show <agent>`. */
 export const showAgent: Action = async ({ output, api }, [agent = '']) => {
   const detail = await api().call('agents.show', { agent })
@@ -55,6 +59,7 @@ function printAgent(output: Output, agent: AgentDetail): void {
     ['node', `${agent.node.name} (${shortId(agent.node.id)})`],
     agent.sandboxId === null ? null : ['sandbox', agent.sandboxId],
     agent.labels.length === 0 ? null : ['labels', agent.labels.join(', ')],
+    agent.health === undefined ? null : ['health', healthText(agent.health)],
     agent.source === null ? null : ['source', agent.source]
   ])
   for (const one of agent.capabilities) {
