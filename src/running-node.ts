@@ -1,6 +1,7 @@
 import { type ErrorCode, NodeError } from './kit/errors.js'
 import type { NodeApi, NodeInfo, Principal } from './ports/node-api.js'
 import type { PushAdmin } from './ports/push-api.js'
+import type { OAuthDesk } from './ports/oauth-api.js'
 import { adHocFinder } from './ad-hoc.js'
 import { startControlServer } from './adapters/control/server.js'
 import { shownConfig } from './config/settings.js'
@@ -17,7 +18,7 @@ import type { StoredRecord } from './node-record.js'
 import type { OpenedAgents } from './open-agents.js'
 import type { StartParts } from './open-home.js'
 import { openMcp } from './open-mcp.js'
-import { openHttp } from './serve-http.js'
+import { loadOAuth, openHttp } from './serve-http.js'
 
 /** A node that runs in this process. */
 export interface RunningNode {
@@ -77,10 +78,12 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
     ])
     const limit = openLimit(parts)
     const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
+    const oauth = await loadOAuth(parts, { node, listener: served.http })
+    running.oauth = oauth?.desk ?? null
     const cards = openCards(parts, { base: served.http.url, node, limit, apiFor })
     const gateway = await openGateway(parts, { node, cards, limit, base: served.http.url, apiFor })
     running.push = gateway.push
-    openHttp(parts, { listener: served.http, node, routes: [mcp.route, ...gateway.routes] })
+    openHttp(parts, { listener: served.http, node, oauth, routes: [mcp.route, ...gateway.routes, ...(oauth?.routes ?? [])] })
   }
   void mesh.expelled.then((error) => running.expelled(error))
   return running
@@ -93,6 +96,8 @@ class ComposedNode implements RunningNode {
   readonly stopped: Promise<NodeError | null>
   /** Of the gateway, once there is one. */
   push: PushAdmin | null = null
+  /** Set once HTTP is served. */
+  oauth: OAuthDesk | null = null
   readonly #parts: StartParts
   readonly #mesh: Mesh
   readonly #host: ApiHost
@@ -115,6 +120,7 @@ class ComposedNode implements RunningNode {
       tools: agents.tools,
       findRemote: adHocFinder({ node, ...agents }),
       backup,
+      oauth: () => this.oauth,
       stop: () => void parts.clock.after(0, () => void this.close()),
       isStopping: () => this.#closing !== null,
       http: () => http?.url ?? null,

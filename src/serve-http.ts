@@ -3,6 +3,7 @@ import { type HttpListener, startHttpListener } from './adapters/http/listener.j
 import { healthRoute, type HttpRoute } from './adapters/http/route.js'
 import { listenAddress } from './config/settings.js'
 import type { NodeCore } from './node/node.js'
+import type { OpenedOAuth } from './open-oauth.js'
 import type { StartParts } from './open-home.js'
 
 /**
@@ -18,18 +19,34 @@ export async function bindHttp({ options, unwind }: StartParts): Promise<HttpLis
   return listener
 }
 
+/** The OAuth server, where the config wants one. Loaded only then: it costs more than all the rest of the gateway. */
+export async function loadOAuth(
+  parts: StartParts,
+  { node, listener }: Pick<HttpOpening, 'node' | 'listener'>
+): Promise<OpenedOAuth | null> {
+  if (!parts.options.config.a2a.oauth.enabled) return null
+  const { openOAuth } = await import('./open-oauth.js')
+  return await openOAuth(parts, { node, base: listener.url, isExposed: listener.isExposed })
+}
+
+/** What is served over HTTP. */
+interface HttpOpening {
+  readonly listener: HttpListener
+  readonly node: NodeCore
+  readonly routes: readonly HttpRoute[]
+  readonly oauth: OpenedOAuth | null
+}
+
 /** Begins to serve over HTTP. `routes`: what is mounted beside `/health`. */
-export function openHttp(
-  { telemetry, unwind }: StartParts,
-  { listener, node, routes }: { readonly listener: HttpListener; readonly node: NodeCore; readonly routes: readonly HttpRoute[] }
-): void {
+export function openHttp({ telemetry, unwind }: StartParts, { listener, node, routes, oauth }: HttpOpening): void {
   // What it serves needs the node: it closes first.
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
     telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', { url: listener.url })
   listener.open({
     routes: [healthRoute(), ...routes],
-    admit: (token) => node.tokens.admit(token),
+    admit: (token) => node.tokens.admit(token) ?? oauth?.admit(token) ?? null,
+    ...(oauth === null ? {} : { resourceMetadata: oauth.resourceMetadata }),
     onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason }),
     onFault: (error) => telemetry.log('error', 'an HTTP request failed', { reason: messageOf(error) })
   })

@@ -1,5 +1,63 @@
 import type { CommandSpec } from './table.js'
 
+const CLIENT: CommandSpec = {
+  name: 'client',
+  about: 'programs of others that get tokens by OAuth 2.0 (docs/OAUTH.md)',
+  sub: [
+    {
+      name: 'create',
+      about: 'register a client; its secret is shown this once',
+      options: [
+        { flags: '--name <name>', about: 'what people know it by' },
+        { flags: '--public', about: 'it can keep no secret: a program on a device or in a browser' },
+        { flags: '--tier <tier>', about: 'its tokens have at most this tier, L0..L3 (default: L3)' },
+        { flags: '--scope <list>', about: 'what it may ask for (default: a2a:read,a2a:send and that of its tier)', repeat: true },
+        { flags: '--redirect-uri <uri>', about: 'where a browser may be sent with the answer, exactly', repeat: true }
+      ],
+      more: [
+        'Without a redirect URI it has client credentials (unless --public) and the device flow.',
+        '',
+        'Example: a2a-node a2a client create --name ci --tier L2 --scope a2a:send --scope a2a:tier:L2 --scope skill:test.run'
+      ],
+      load: async () => (await import('./commands/oauth.js')).createOAuthClient
+    },
+    { name: 'ls', about: 'the clients of this node', load: async () => (await import('./commands/oauth.js')).listOAuthClients },
+    {
+      name: 'revoke',
+      args: '<id>',
+      about: 'end a client at once, with all its tokens and what is open under them',
+      load: async () => (await import('./commands/oauth.js')).revokeOAuthClient
+    }
+  ]
+}
+
+const OAUTH: CommandSpec = {
+  name: 'oauth',
+  about: 'who asks for access, in a browser or on a device',
+  sub: [
+    { name: 'ls', about: 'who waits for you to decide', load: async () => (await import('./commands/oauth.js')).listOAuthRequests },
+    {
+      name: 'show',
+      args: '<code>',
+      about: 'who asks with this code, and for what',
+      load: async () => (await import('./commands/oauth.js')).showOAuth
+    },
+    {
+      name: 'approve',
+      args: '<code>',
+      about: 'allow it; a terminal asks once more',
+      options: [{ flags: '--yes', about: 'do not ask' }],
+      load: async () => (await import('./commands/oauth.js')).approveOAuth
+    },
+    { name: 'deny', args: '<code>', about: 'refuse it', load: async () => (await import('./commands/oauth.js')).denyOAuth },
+    {
+      name: 'rotate-key',
+      about: 'sign with a new key from now on',
+      load: async () => (await import('./commands/oauth.js')).rotateOAuthKey
+    }
+  ]
+}
+
 /** Commands about what the node offers to programs that are no nodes. */
 export const GATEWAY_COMMANDS: readonly CommandSpec[] = [
   {
@@ -57,7 +115,9 @@ export const GATEWAY_COMMANDS: readonly CommandSpec[] = [
             load: async () => (await import('./commands/a2a-push.js')).retryPush
           }
         ]
-      }
+      },
+      CLIENT,
+      OAUTH
     ]
   }
 ]

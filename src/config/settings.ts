@@ -12,6 +12,7 @@ import {
   rateLimitSchema
 } from './guardrails.js'
 import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
+import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
 
 /**
@@ -253,6 +254,14 @@ export const SETTINGS = {
       unit: null,
       allowed: 'a mapping of perMinute (1 to 1000000) and burst (1 to 100000); in the config file only',
       about: 'How often one token may call the gateway, over whatever protocol; beyond it calls are answered with 429 and Retry-After.'
+    }),
+    oauth: define<OAuthSetting>({
+      schema: oauthSchema,
+      fallback: OAUTH,
+      form: 'mapping',
+      unit: null,
+      allowed: `a mapping of enabled, issuer (the URL by which clients reach this node), accessTokenSeconds (60 to 3600), refreshTokenDays and keyDays (1 to 365) and scopes (at most ${MAX_OAUTH_SCOPES}, each with may, tier and capabilities); in the config file only`,
+      about: 'Give tokens to registered clients by OAuth 2.0 (docs/OAUTH.md). Off by default.'
     }),
     allowPrivate: define<readonly string[]>({
       schema: z.array(z.string().regex(/^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/)).max(64),

@@ -5,6 +5,7 @@ import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { OAuthCalls, OAuthDesk } from '../ports/oauth-api.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { PushAdmin } from '../ports/push-api.js'
 import type { BackupInfo, BackupRequest, CallName, Calls, NodeApi, NodeInfo, Principal, StatusInfo, WatchName } from '../ports/node-api.js'
@@ -52,6 +53,8 @@ export interface ApiHost {
   readonly tools: ImportedTools
   /** Whom to ask for the A2A agent of a card. @throws NodeError CAPABILITY_NOT_FOUND; USAGE when there is no room for its agent */
   findRemote(params: Calls['a2a.find']['params']): Promise<Calls['a2a.find']['result']>
+  /** The OAuth server; null when it is off. */
+  oauth(): OAuthDesk | null
   /** Writes a backup of this node. */
   backup(request: BackupRequest): Promise<BackupInfo>
   /** Begins a clean stop; it must not wait for the call that asked for it. */
@@ -164,13 +167,37 @@ function swarmCalls(node: NodeCore, by: CertifiedPower): Pick<CallTable, SwarmCa
 type ClientCall = Extract<CallName, `token.${string}` | `push.${string}`>
 
 /** Who calls over HTTP, and who is called. */
-function clientCalls(host: ApiHost, principal: Principal): Pick<CallTable, ClientCall> {
+function clientCalls(host: ApiHost, principal: Principal): Pick<CallTable, ClientCall | keyof OAuthCalls> {
   const { tokens } = host.node
   return {
     ...pushCalls(host),
+    ...oauthCalls(host, principal),
     'token.create': ['admin', (params) => tokens.create(params, principal)],
     'token.list': ['admin', () => ({ tokens: tokens.list() })],
     'token.revoke': ['admin', ({ id }) => tokens.revoke(id)]
+  }
+}
+
+/** All are the operator's: a client that could make clients, or approve itself, would be no client. */
+function oauthCalls({ oauth }: ApiHost, { kind }: Principal): Pick<CallTable, keyof OAuthCalls> {
+  const desk = (): OAuthDesk => {
+    if (kind !== 'operator' && kind !== 'page') throw new NodeError('FORBIDDEN', 'only the operator of the node decides about clients')
+    const found = oauth()
+    if (found === null) {
+      const next = ['a2a-node config path   # a2a: { oauth: { enabled: true } }', 'a2a-node start --http <[host:]port>']
+      throw new NodeError('USAGE', 'this node gives no tokens by OAuth: set a2a.oauth.enabled, and serve HTTP', { next })
+    }
+    return found
+  }
+  return {
+    'oauth.client.create': ['admin', (params) => desk()['oauth.client.create'](params)],
+    'oauth.client.list': ['admin', (params) => desk()['oauth.client.list'](params)],
+    'oauth.client.revoke': ['admin', (params) => desk()['oauth.client.revoke'](params)],
+    'oauth.requests': ['admin', (params) => desk()['oauth.requests'](params)],
+    'oauth.show': ['admin', (params) => desk()['oauth.show'](params)],
+    'oauth.approve': ['admin', (params) => desk()['oauth.approve'](params)],
+    'oauth.deny': ['admin', (params) => desk()['oauth.deny'](params)],
+    'oauth.rotate': ['admin', (params) => desk()['oauth.rotate'](params)]
   }
 }
 

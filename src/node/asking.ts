@@ -7,7 +7,7 @@ import type { NodeId } from '../kit/ids.js'
 import type { EnvelopeHeader } from '../domain/envelope/codec.js'
 import { REQUEST_POLICY } from '../domain/reliable/request.js'
 import { retryDelay } from '../domain/reliable/retry-policy.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower } from '../domain/routing/effective.js'
 import { errorBodySchema, MAX_TTL_MS, progressPayloadSchema, readResponse, waitingPayloadSchema } from '../domain/task/payloads.js'
 import type { RequestPayload, WaitingPayload } from '../domain/task/payloads.js'
 import type { Clock } from '../kit/clock.js'
@@ -56,7 +56,7 @@ export interface Asking {
   readonly description: string
   readonly justification?: string
   /** Who asks, when that may be weaker than the sender. */
-  readonly onBehalfOf?: CertifiedPower
+  readonly onBehalfOf?: CallerPower
   /** Is it one of those of a broadcast? */
   readonly isBroadcast?: boolean
   /** How long the answer may take; past it the outcome is unknown, and a late answer still counts. */

@@ -3,7 +3,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import { artifactOf, inputOf, questionOf, reportParts, resultArtifact } from '../domain/gateway/content.js'
 import { type Part, readArtifact } from '../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
 import { OPERATOR } from './agents.js'
@@ -208,7 +208,7 @@ export interface TurnHead {
   readonly self: string
   readonly target: AgentAddress
   readonly capability: string
-  readonly by: CertifiedPower
+  readonly by: CallerPower
 }
 
 /** A turn as the node asks for it. */

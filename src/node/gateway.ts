@@ -5,7 +5,6 @@ import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
 import { digestText, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
@@ -23,6 +22,7 @@ import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
 import { OPERATOR } from './agents.js'
+import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush } from './gateway-push.js'
@@ -308,6 +308,7 @@ export class GatewayTasks implements Gateway {
     if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)
     const before = this.#log.current(this.#find(by, taskId))
     const { id, contextId } = before
+    refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
     const run = { requestId: ids.next('req'), taskId: ids.next('task') }
@@ -384,17 +385,4 @@ export class GatewayTasks implements Gateway {
 
 function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boolean {
   return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
-}
-
-function ownerOf({ kind, name, id }: Principal): string {
-  return `${kind}:${id ?? name}`
-}
-
-function powerOf({ tier, sandboxId }: Principal): CertifiedPower {
-  return { maxTier: tier, sandboxId }
-}
-
-/** @throws NodeError FORBIDDEN */
-function allow({ scopes }: Principal, scope: 'read' | 'send'): void {
-  if (!scopes.includes(scope)) throw new NodeError('FORBIDDEN', `this needs the scope ${scope}, which this caller does not have`)
 }

@@ -8,7 +8,7 @@ import { OPENING_TYPES, SCHEMA_VERSION } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envelope/envelope.js'
 import { askedWork } from '../domain/policy/asked.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower } from '../domain/routing/effective.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
@@ -59,7 +59,7 @@ export interface Draft {
   /** Its sender keeps it and sends it again by itself, so a channel that fails is told at once. */
   readonly isKept?: boolean
   /** Who has it sent, when that may be weaker than the sender: the message is as weak as the weaker of the two. */
-  readonly onBehalfOf?: CertifiedPower
+  readonly onBehalfOf?: CallerPower
   /** Set for what must not be lost. */
   readonly reliable?: Reliability
   /** For opening messages: who gets the replies, and for how long they may come. */
@@ -198,7 +198,8 @@ export class Outbox {
       sideEffect: work.sideEffect,
       justification: justification ?? null,
       isReply,
-      isArriving: recipient.nodeId === self
+      isArriving: recipient.nodeId === self,
+      ...(draft.onBehalfOf?.capabilities === undefined ? {} : { confinedTo: draft.onBehalfOf.capabilities })
     }
   }
 

@@ -25,9 +25,9 @@ import type { TokenCalls } from './token-api.js'
 
 export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
 
-/** Who calls. The node decides by it, never by what a call says of itself. */
+/** Who calls. The node decides by it, never by what a call says of itself. A `client` is one of the OAuth server. */
 export interface Principal {
-  readonly kind: 'operator' | 'page' | 'token' | 'mcp' | 'peer' | 'agent'
+  readonly kind: 'operator' | 'page' | 'token' | 'client' | 'mcp' | 'peer' | 'agent'
   readonly name: string
   /** Which one it is of several that may share a name: a token's id. */
   readonly id?: string
@@ -38,6 +38,8 @@ export interface Principal {
   readonly sandboxId: string | null
   /** `read` (look), `send` (send, call, swarm), `admin` (membership, stop). */
   readonly scopes: readonly ('read' | 'send' | 'admin')[]
+  /** It may ask for these capabilities alone; absent: for any. */
+  readonly capabilities?: readonly string[]
 }
 
 /** Names of a node for people and scripts. */

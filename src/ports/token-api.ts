@@ -1,5 +1,6 @@
 import type { Unsubscribe } from '../kit/events.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
+import type { OAuthCalls } from './oauth-api.js'
 import type { Principal } from './node-api.js'
 
 /** What a token may do: `read` (look), `send` (send, call, swarm), `admin` (membership, stop, approvals). */
@@ -31,8 +32,8 @@ export interface TokenRequest {
   readonly ttlMs?: number
 }
 
-/** Calls about the tokens of this node's HTTP listener. */
-export interface TokenCalls {
+/** Calls about the tokens of this node's HTTP listener, its own and those of its OAuth server. */
+export interface TokenCalls extends OAuthCalls {
   /** `token` is told this once. */
   'token.create': { params: TokenRequest; result: TokenInfo & { readonly token: string } }
   'token.list': { params: Record<string, never>; result: { readonly tokens: readonly TokenInfo[] } }

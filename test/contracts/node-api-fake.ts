@@ -21,6 +21,7 @@ import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { SwarmEvent, SwarmInfo } from '../../src/ports/swarm-api.js'
 import type { ApprovalInfo, MessageEvent, RenamedInPolicy } from '../../src/ports/policy-api.js'
 import type { TaskList, TaskQuery } from '../../src/ports/task-api.js'
+import type { OAuthClientInfo } from '../../src/ports/oauth-api.js'
 import type { TokenInfo } from '../../src/ports/token-api.js'
 
 const KEY = 'y'.repeat(52)
@@ -63,6 +64,7 @@ export class FakeNodeApi implements NodeApi {
   readonly #state: FakeState
   readonly #invites: InviteInfo[] = []
   readonly #tokens: TokenInfo[] = []
+  readonly #clients: OAuthClientInfo[] = []
   readonly #handlers: Handlers
 
   constructor(state: FakeState = {}) {
@@ -170,6 +172,7 @@ export class FakeNodeApi implements NodeApi {
       }),
       ...this.#inviteCalls(),
       ...this.#tokenCalls(),
+      ...this.#oauthCalls(),
       'agents.list': ({ origin }) => ({
         agents: (state.agents ?? [])
           .filter((one) => origin === undefined || one.origin === origin)
@@ -229,6 +232,39 @@ export class FakeNodeApi implements NodeApi {
         const index = this.#invites.indexOf(found(this.#invites, id, 'INVITE_NOT_FOUND'))
         return (this.#invites[index] = { ...this.#invites[index], state: 'revoked' })
       }
+    }
+  }
+
+  #oauthCalls(): Handlers {
+    const request = {
+      flow: 'device',
+      client: { id: 'cli_0', name: 'ci' },
+      scopes: ['a2a:send'],
+      redirectUri: null,
+      expiresAt: AT
+    } as const
+    const asked = ({ code }: { readonly code: string }): typeof request => {
+      if (code !== 'BCDF-GHJK') throw new NodeError('APPROVAL_NOT_FOUND', 'nobody waits with this code')
+      return request
+    }
+    return {
+      'oauth.client.create': ({ name = 'client', isPublic = false, tier = 3, scopes = ['a2a:read'], redirectUris = [] }) => {
+        const type = isPublic ? ('public' as const) : ('confidential' as const)
+        const made = { id: `cli_${this.#clients.length}`, name, type, tier: `L${tier}` as const, scopes, redirectUris, createdAt: AT }
+        this.#clients.push(made)
+        return { ...made, secret: isPublic ? null : 'S'.repeat(43), issuer: 'http://127.0.0.1:7420' }
+      },
+      'oauth.client.list': () => ({ clients: this.#clients }),
+      'oauth.client.revoke': ({ id }) => {
+        const one = found(this.#clients, id, 'CLIENT_NOT_FOUND')
+        this.#clients.splice(this.#clients.indexOf(one), 1)
+        return one
+      },
+      'oauth.requests': () => ({ requests: [request] }),
+      'oauth.show': asked,
+      'oauth.approve': asked,
+      'oauth.deny': asked,
+      'oauth.rotate': () => ({ kid: 'kid', keys: 2 })
     }
   }
 

@@ -219,6 +219,7 @@ export class World {
       findRemote: () => Promise.reject(new NodeError('INTERNAL', 'nobody to ask here')),
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
       isStopping: () => false,
+      oauth: () => null,
       http: () => null
     }
     return {

@@ -146,6 +146,20 @@ export const CALLS: { readonly [N in CallName]: z.ZodType<Calls[N]['params']> } 
   'token.revoke': z.strictObject({ id: ref }),
   'push.list': none,
   'push.retry': z.strictObject({ id: ref.exactOptional(), all: z.boolean().exactOptional() }),
+  'oauth.client.create': z.strictObject({
+    name: z.string().min(1).max(64).exactOptional(),
+    isPublic: z.boolean().exactOptional(),
+    tier: tier.exactOptional(),
+    scopes: z.array(z.string().min(1).max(136)).min(1).max(64).exactOptional(),
+    redirectUris: z.array(z.string().min(1).max(1024)).max(16).exactOptional()
+  }),
+  'oauth.client.list': none,
+  'oauth.client.revoke': z.strictObject({ id: ref }),
+  'oauth.requests': none,
+  'oauth.show': z.strictObject({ code: ref }),
+  'oauth.approve': z.strictObject({ code: ref }),
+  'oauth.deny': z.strictObject({ code: ref }),
+  'oauth.rotate': none,
   'mesh.settings': none,
   'mesh.set': z.strictObject({
     tiers: z

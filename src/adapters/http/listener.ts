@@ -50,7 +50,9 @@ export interface HttpListenerOptions {
 export interface HttpService {
   readonly routes: readonly HttpRoute[]
   /** Who holds a token; null for nobody. */
-  admit(token: string): TokenGrant | null
+  admit(token: string): TokenGrant | null | Promise<TokenGrant | null>
+  /** Where clients learn how to get a token (RFC 9728); absent: from the operator alone. */
+  readonly resourceMetadata?: string
   /** Told of every request that was refused for who sent it or how, for the audit log. */
   onRefusal(refusal: HttpRefusal): void
   /** Told of what a handler threw that was no answer. */
@@ -68,7 +70,7 @@ export interface HttpListener {
   close(): Promise<void>
 }
 
-const BEARER = /^bearer ([A-Za-z0-9._~+/-]{1,512}=*)$/i
+const BEARER = /^bearer ([A-Za-z0-9._~+/-]{1,4096}=*)$/i
 
 /**
  * Binds the one HTTP listener of a node.
@@ -177,7 +179,9 @@ class Listener implements HttpListener {
     const { path, query } = targetOf(url)
     const route = service.table.find(path)
     if (admission.isForeign && answerPreflight(request, response, route)) return
-    const { grant, reason } = route?.isPublic === true ? PUBLIC : authorize(service, headers.authorizations)
+    const found = route?.isPublic === true ? PUBLIC : authorize(service, headers.authorizations)
+    const { grant, reason } = found instanceof Promise ? await found : found
+    if (this.#refused.has(socket)) return
     if (reason !== null) throw this.#refusal(request, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
     if (!route.methods.includes(method)) throw wrongMethod(route)
@@ -194,9 +198,14 @@ class Listener implements HttpListener {
     // What it sent behind this is not worth reading either.
     this.#refused.add(request.socket)
     const { status, reason } = refusal
-    const challenge =
-      status === 401 ? { 'www-authenticate': `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}` } : null
+    const challenge = status === 401 ? { 'www-authenticate': this.#challenge(reason) } : null
     return new HttpError(status, { code, message: `refused: ${reason}`, headers: { connection: 'close', ...challenge } })
+  }
+
+  #challenge(reason: string): string {
+    const metadata = this.#service?.resourceMetadata
+    const where = metadata === undefined ? '' : `, resource_metadata="${metadata}"`
+    return `Bearer realm="a2a-node"${reason === NO_TOKEN ? '' : ', error="invalid_token"'}${where}`
   }
 
   async #close(): Promise<void> {
@@ -212,10 +221,15 @@ class Listener implements HttpListener {
 const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
 const PUBLIC: Authorized = { grant: null, reason: null }
 
-function authorize({ admit }: Pick<HttpService, 'admit'>, [header, ...more]: readonly string[]): Authorized {
+/** At once, so that what came behind a refused request is not done, unless the token takes time to be checked. */
+function authorize({ admit }: Pick<HttpService, 'admit'>, [header, ...more]: readonly string[]): Authorized | Promise<Authorized> {
   if (header === undefined) return { grant: null, reason: NO_TOKEN }
   const token = BEARER.exec(header)?.[1]
-  const grant = token === undefined || more.length > 0 ? null : admit(token)
+  const found = token === undefined || more.length > 0 ? null : admit(token)
+  return found instanceof Promise ? found.then(authorized) : authorized(found)
+}
+
+function authorized(grant: TokenGrant | null): Authorized {
   return grant === null ? { grant, reason: 'the token is not one of this node, or not any more' } : { grant, reason: null }
 }
 

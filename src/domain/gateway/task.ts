@@ -1,5 +1,5 @@
 import type { TaskState } from '../task/task.js'
-import type { CertifiedPower } from '../routing/effective.js'
+import type { CallerPower } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
 import type { Artifact, Message } from './message.js'
 
@@ -40,7 +40,7 @@ export interface GatewayTask {
   readonly agent: string
   readonly capability: string
   /** What the caller might, for whom it is done. */
-  readonly by: CertifiedPower
+  readonly by: CallerPower
   readonly state: GatewayState
   /** What was said with that state. */
   readonly message: Message | null

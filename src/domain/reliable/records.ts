@@ -70,7 +70,7 @@ export interface RequestRecord {
 export interface AskingRecord {
   readonly justification?: string
   /** Who asks, when that may be weaker than the sender. */
-  readonly onBehalfOf?: { readonly maxTier: Tier; readonly sandboxId?: string | null }
+  readonly onBehalfOf?: { readonly maxTier: Tier; readonly sandboxId?: string | null; readonly capabilities?: readonly string[] }
   /** It waits for an agent that is away or has no room. */
   readonly mayQueue: boolean
   /** It may be run again, though its capability says that it may not. */

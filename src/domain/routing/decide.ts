@@ -44,6 +44,8 @@ export interface RoutingQuestion extends PolicyQuestion {
   readonly justification: string | null
   /** An exchange that this node let in or sent out matches (see Exchanges). Counts for types that are replies. */
   readonly isReply: boolean
+  /** Whoever has it sent may ask for these capabilities alone; absent: for any. */
+  readonly confinedTo?: readonly string[]
   /** Is the target an agent of the deciding node? Only then a person of it may be asked; see {@link decide}. */
   readonly isArriving: boolean
 }
@@ -71,7 +73,7 @@ export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_R
  *
  * 1. The reply rule. A reply passes along an exchange that is open, whatever the rules say of its direction: otherwise an L1
  *    agent could never answer an L2, nor a sandboxed agent whoever gave it work. A reply without an exchange is refused.
- * 2. Sandboxes, which no policy opens. A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender
+ * 2. What the caller of this node is confined to, then sandboxes, which no policy opens. A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender
  *    without a sandbox reaches into any sandbox: sandboxes hold what is inside, and the owner's operator must be able to
  *    give it work.
  * 3. The policy: its first rule that matches. `allow` stands for itself, also where the tier table refuses; `deny` refuses;
@@ -86,6 +88,8 @@ export function decide(rules: RoutingRules, question: RoutingQuestion): Verdict 
     if (!question.isReply) return NO_EXCHANGE
     if (rules.replies === 'exchange') return IN_EXCHANGE
   }
+  const confined = confinement(question)
+  if (confined !== null) return confined
   const boxed = sandboxRefusal(rules.sandbox, question)
   if (boxed !== null) return boxed
   const found = isOpening ? policyVerdict(rules.policy ?? null, question, mayAsk(question)) : null
@@ -133,6 +137,16 @@ const NO_EXCHANGE: Verdict = {
   code: 'TIER_VIOLATION',
   rule: 'reply: no open exchange',
   reason: 'a reply passes only along an exchange that this node let in or sent out and that has not ended'
+}
+
+function confinement({ confinedTo, capability }: RoutingQuestion): Verdict | null {
+  if (confinedTo === undefined || (capability !== null && confinedTo.includes(capability))) return null
+  return {
+    allowed: false,
+    code: 'POLICY_DENIED',
+    rule: 'token: it is limited to some capabilities',
+    reason: 'the token of the caller is not good for this capability'
+  }
 }
 
 function sandboxRefusal({ enforced, crossSandboxAllowList }: SandboxRules, { sender, target }: RoutingQuestion): Verdict | null {

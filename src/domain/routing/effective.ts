@@ -9,6 +9,12 @@ export interface CertifiedPower {
   readonly sandboxId?: string | null
 }
 
+/** What a caller of this node may: as a certificate says it, and perhaps less. */
+export interface CallerPower extends CertifiedPower {
+  /** It may ask for these capabilities alone; absent: for any. */
+  readonly capabilities?: readonly string[]
+}
+
 /** What is verified about the sender (or target) of a message. */
 export interface PartyFacts {
   /** Of the node whose key the stream has. */

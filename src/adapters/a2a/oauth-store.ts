@@ -1,0 +1,266 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../kit/clock.js'
+import { NodeError } from '../../kit/errors.js'
+import type { Tier } from '../../domain/routing/tier.js'
+import type { NodeStore } from '../../ports/storage.js'
+
+/** Clients at once. */
+export const MAX_OAUTH_CLIENTS = 128
+/** Sign-ins that wait, of each kind; anybody can begin one, so beyond it the oldest goes. */
+export const MAX_OAUTH_WAITING = 256
+/** Codes, grants and refresh tokens, of each kind; beyond it nothing is issued until some expire. */
+export const MAX_OAUTH_RECORDS = 2048
+/** Refresh tokens of one grant that were used already and are still known: an older one is refused, and ends nothing else. */
+export const MAX_USED_REFRESH_TOKENS = 32
+/** Tokens and grants that are refused before they expire; beyond it nothing more is issued until some expire. */
+export const MAX_OAUTH_DENIED = 4096
+
+/** Longest life that the config may give to an access token, in milliseconds, and what clocks may differ. */
+const MAX_ACCESS_TOKEN_MS = 3_660_000
+
+/** Names of the documents of the home. */
+const CLIENTS = 'oauth-clients'
+const STATE = 'oauth-state'
+/** Made by whoever comes; all other kinds need a client that has shown who it is, or the operator. */
+const WAITING: ReadonlySet<string> = new Set(['Session', 'Interaction', 'DeviceCode'])
+/** Stands in a record for the id, which is the secret itself. */
+const HIDDEN = '\uE000'
+
+/** A client as the home keeps it. */
+export interface StoredClient {
+  readonly id: string
+  readonly name: string
+  readonly isPublic: boolean
+  /** SHA-256 of its secret, as base64url; it has 256 bits of chance, so no slower hash protects it better. Null: public. */
+  readonly secret: string | null
+  readonly tier: Tier
+  readonly scopes: readonly string[]
+  readonly redirectUris: readonly string[]
+  readonly createdAt: number
+}
+
+/** A private key (JWK) that signs, or signed. */
+export interface StoredKey {
+  readonly jwk: Readonly<Record<string, string>>
+  readonly createdAt: number
+  /** Null: it is the one that signs. */
+  readonly retiredAt: number | null
+}
+
+/** One thing that oidc-provider remembers. Its id is known by its hash alone. */
+export interface OAuthRecord {
+  readonly key: string
+  readonly model: string
+  /** JSON, in which the id is hidden. */
+  readonly body: string
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+  readonly clientId: string | null
+  readonly grantId: string | null
+  /** Hash of the code by which the operator finds it. */
+  readonly userCode: string | null
+  /** Unix seconds. */
+  readonly consumed: number | null
+  readonly decision: 'allowed' | 'denied' | null
+}
+
+interface ClientsDocument {
+  readonly clients: readonly StoredClient[]
+  readonly keys: readonly StoredKey[]
+  readonly cookieKey: string
+}
+
+interface StateDocument {
+  readonly records: readonly OAuthRecord[]
+  /** What is refused until then. */
+  readonly denied: readonly (readonly [string, number])[]
+}
+
+/** What the OAuth server keeps in the home of its node. */
+export class OAuthStore {
+  readonly clients = new Map<string, StoredClient>()
+  /** Revoked ones that the disk still has: until it takes that, a restart would bring them back. */
+  readonly unwritten = new Map<string, StoredClient>()
+  keys: readonly StoredKey[] = []
+  cookieKey = ''
+  readonly #store: Pick<NodeStore, 'read' | 'write'>
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #records = new Map<string, OAuthRecord>()
+  readonly #denied = new Map<string, number>()
+  #writing: Promise<void> = Promise.resolve()
+  #next: Promise<void> | null = null
+
+  constructor(store: Pick<NodeStore, 'read' | 'write'>, clock: Pick<Clock, 'now'>) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  /** Reads what earlier starts left. @throws NodeError STORE_DAMAGED */
+  async open(): Promise<void> {
+    const kept = await this.#store.read<ClientsDocument>(CLIENTS)
+    for (const one of kept?.clients ?? []) this.clients.set(one.id, one)
+    this.keys = kept?.keys ?? []
+    this.cookieKey = kept?.cookieKey ?? ''
+    const state = await this.#store.read<StateDocument>(STATE)
+    for (const one of state?.records ?? []) this.#records.set(one.key, one)
+    for (const [id, until] of state?.denied ?? []) this.#denied.set(id, until)
+  }
+
+  /** Writes clients and keys. @throws NodeError DISK_FULL, NO_PERMISSION */
+  async saveClients(): Promise<void> {
+    await this.#store.write(CLIENTS, { clients: [...this.clients.values()], keys: this.keys, cookieKey: this.cookieKey })
+    this.unwritten.clear()
+  }
+
+  /** Resolves when all that was changed before is on disk. Changes of one moment are one write. @throws NodeError DISK_FULL, NO_PERMISSION */
+  save(): Promise<void> {
+    if (this.#next !== null) return this.#next
+    const next = this.#writing
+      .catch(() => {})
+      .then(async () => {
+        this.#next = null
+        this.#tidy()
+        await this.#store.write(STATE, { records: [...this.#records.values()], denied: [...this.#denied] } satisfies StateDocument)
+      })
+    this.#next = next
+    this.#writing = next
+    return next
+  }
+
+  /** Null for none, and for one that has expired. */
+  find(model: string, id: string): { readonly record: OAuthRecord; readonly payload: Record<string, unknown> } | null {
+    const record = this.#records.get(keyOf(model, id))
+    if (record === undefined || record.expiresAt <= this.#clock.now()) return null
+    const payload = JSON.parse(record.body.replaceAll(HIDDEN, id)) as Record<string, unknown>
+    return { record, payload: record.consumed === null ? payload : { ...payload, consumed: record.consumed } }
+  }
+
+  /** The session of which something else knows but this. */
+  sessionOf(uid: string): Record<string, unknown> | null {
+    for (const { model, body } of this.#records.values()) {
+      const payload = model === 'Session' ? (JSON.parse(body) as Record<string, unknown>) : null
+      if (payload?.['uid'] === uid) return payload
+    }
+    return null
+  }
+
+  /** The waiting sign-in of a code that a person was shown. */
+  byCode(code: string): OAuthRecord | null {
+    const userCode = hashText(normalCode(code))
+    return this.waiting().find((one) => one.userCode === userCode) ?? null
+  }
+
+  /** Sign-ins about which the operator has not decided. */
+  waiting(): readonly OAuthRecord[] {
+    const now = this.#clock.now()
+    return [...this.#records.values()].filter((one) => one.userCode !== null && one.decision === null && one.expiresAt > now)
+  }
+
+  /** @throws NodeError OVERLOADED when there are too many of its kind */
+  put(model: string, id: string, { payload, ttlMs }: { readonly payload: Record<string, unknown>; readonly ttlMs: number }): void {
+    const key = keyOf(model, id)
+    const before = this.#records.get(key)
+    if (before === undefined) this.#makeRoom(model)
+    const { userCode, ...rest } = payload
+    const code = typeof userCode === 'string' ? hashText(normalCode(userCode)) : (before?.userCode ?? null)
+    const params = rest['params'] as Record<string, unknown> | undefined
+    this.#records.set(key, {
+      key,
+      model,
+      body: JSON.stringify(rest).replaceAll(HIDDEN, '').replaceAll(id, HIDDEN),
+      expiresAt: this.#clock.now() + ttlMs,
+      clientId: textOf(rest['clientId']) ?? textOf(params?.['client_id']),
+      grantId: model === 'Grant' ? id : textOf(rest['grantId']),
+      userCode: code,
+      consumed: before?.consumed ?? null,
+      decision: before?.decision ?? null
+    })
+  }
+
+  /** Puts another one in its place, of the same key. */
+  replace(record: OAuthRecord): void {
+    this.#records.set(record.key, record)
+  }
+
+  /** Forgets one. */
+  remove(model: string, id: string): void {
+    this.#records.delete(keyOf(model, id))
+  }
+
+  /** False when it was consumed before. */
+  consume(model: string, id: string): boolean {
+    const record = this.#records.get(keyOf(model, id))
+    if (record === undefined || record.consumed !== null) return false
+    this.#records.set(record.key, { ...record, consumed: Math.floor(this.#clock.now() / 1000) })
+    if (model === 'RefreshToken') this.#forgetUsed(record.grantId)
+    return true
+  }
+
+  /** Forgets all of which this is true. */
+  removeWhere(isGone: (record: OAuthRecord) => boolean): void {
+    for (const record of [...this.#records.values()]) if (isGone(record)) this.#records.delete(record.key)
+  }
+
+  /** Refuses a token (`jti:...`) or all of a grant (`grant:...`) from now on. */
+  deny(what: string, until: number): void {
+    this.#denied.set(what, until)
+  }
+
+  /** Refuses every access token of a grant that may be out. */
+  denyGrant(grantId: string): void {
+    this.deny(`grant:${grantId}`, this.#clock.now() + MAX_ACCESS_TOKEN_MS)
+  }
+
+  /** Is it refused now? */
+  isDenied(what: string): boolean {
+    return (this.#denied.get(what) ?? 0) > this.#clock.now()
+  }
+
+  /** Is there no room left for what must be refused? Then nothing is issued that might have to be. */
+  get isFull(): boolean {
+    if (this.#denied.size >= MAX_OAUTH_DENIED) this.#tidy()
+    return this.#denied.size >= MAX_OAUTH_DENIED
+  }
+
+  #makeRoom(model: string): void {
+    const max = WAITING.has(model) ? MAX_OAUTH_WAITING : MAX_OAUTH_RECORDS
+    const all = (): OAuthRecord[] => [...this.#records.values()].filter((one) => one.model === model)
+    if (all().length < max) return
+    this.#tidy()
+    const [oldest, ...others] = all()
+    if (oldest === undefined || others.length + 1 < max) return
+    if (!WAITING.has(model)) throw new NodeError('OVERLOADED', 'there are too many tokens at once', { retryable: true })
+    this.#records.delete(oldest.key)
+  }
+
+  #forgetUsed(grantId: string | null): void {
+    const used = [...this.#records.values()].filter(
+      (one) => one.model === 'RefreshToken' && one.grantId === grantId && one.consumed !== null
+    )
+    for (const one of used.slice(0, -MAX_USED_REFRESH_TOKENS)) this.#records.delete(one.key)
+  }
+
+  #tidy(): void {
+    const now = this.#clock.now()
+    this.removeWhere(({ expiresAt }) => expiresAt <= now)
+    for (const [what, until] of this.#denied) if (until <= now) this.#denied.delete(what)
+  }
+}
+
+/** SHA-256 as base64url. */
+export function hashText(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+function keyOf(model: string, id: string): string {
+  return `${model}:${hashText(`${model} ${id}`)}`
+}
+
+/** A code as people type it: small letters, blanks and dashes do not count. */
+function normalCode(code: string): string {
+  return code.toUpperCase().replace(/[^A-Z0-9]/g, '')
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
