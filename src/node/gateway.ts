@@ -7,6 +7,7 @@ import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapab
 import type { RegisteredCard } from '../domain/card/registry.js'
 import { digestText, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
+import { letGo } from '../domain/gateway/shares.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
 import {
   ENDED_STATES,
@@ -36,7 +37,7 @@ const FOLLOW_QUEUE = 1024
 const SWEEP_MS = 60_000
 /** How long a task that rests is kept, in milliseconds. */
 export const RETENTION_MS = 604_800_000
-/** Tasks that are kept; beyond it those that rest go, the oldest first, and new ones are refused when none does. */
+/** Tasks that are kept; beyond it those that rest go, the oldest of whoever has the most first, and new ones are refused when none does. */
 export const MAX_TASKS = 100_000
 
 /** What a task that was answered comes to. */
@@ -271,7 +272,7 @@ export class GatewayTasks implements Gateway {
   async #begin(by: Principal, request: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
     const { ids, clock } = this.#node.parts
     const { address, capability } = await this.#target(by, request)
-    if (this.#index.size >= MAX_TASKS && (await this.#sweep()) === 0)
+    if (this.#index.size >= MAX_TASKS && (await this.#sweep(ownerOf(by))) === 0)
       throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
     const run = { requestId: ids.next('req'), taskId: ids.next('task') }
     const [id, now] = [run.taskId, clock.now()]
@@ -340,22 +341,21 @@ export class GatewayTasks implements Gateway {
     })
   }
 
-  /** Lets go of what is past its time; says how many. */
-  async #sweep(): Promise<number> {
+  /** Lets go of what is past its time, and of what makes room for `newcomer`; says how many. */
+  async #sweep(newcomer: string | null = null): Promise<number> {
     const { clock, settings, telemetry } = this.#node.parts
-    const now = clock.now()
-    const rests = [...this.#index.all()].filter(({ state }) => RESTING_STATES.has(state)).sort((a, b) => a.updatedAt - b.updatedAt)
     const over = Math.max(0, this.#index.size - MAX_TASKS + (this.#index.size >= MAX_TASKS ? MAX_TASKS / 100 : 0))
-    const past = rests.filter(({ updatedAt }, place) => place < over || updatedAt < now - RETENTION_MS)
+    const old = [...this.#index.all()].filter(({ state, updatedAt }) => RESTING_STATES.has(state) && updatedAt < clock.now() - RETENTION_MS)
+    const past = new Set([...old, ...letGo(this.#index.all(), over - old.length, newcomer)])
     try {
       for (const task of past) await this.#remove(task)
       await this.push?.sweep()
       for (const task of this.#index.all())
-        if (!RESTING_STATES.has(task.state) && task.updatedAt < now - 2 * settings.defaultTtlMs) this.#runs.giveUp(task)
+        if (!RESTING_STATES.has(task.state) && task.updatedAt < clock.now() - 2 * settings.defaultTtlMs) this.#runs.giveUp(task)
     } catch (error) {
       telemetry.log('warn', 'old tasks could not be removed', { reason: messageOf(error) })
     }
-    return past.length
+    return past.size
   }
 
   async #remove(task: GatewayTask): Promise<void> {
