@@ -1,4 +1,6 @@
 import path from 'node:path'
+import type { Clock } from './kit/clock.js'
+import { messageOf } from './kit/errors.js'
 import type { CompileSchema } from './kit/sign.js'
 import { tierFromText } from './domain/routing/tier.js'
 import type { AgentDefinition, AgentSource, HostedAgent } from './ports/agent-runtime.js'
@@ -57,7 +59,7 @@ export function openAgents(
     starters: config.agents.starters,
     groups,
     env,
-    llm: openLlm({ providers: () => config.llm.providers, env, clock, tools: toolsOfMesh(apis, { clock, compileSchema }) }),
+    llm: llmOf(config, apis, { env, clock, compileSchema, store, log }),
     clock,
     compileSchema,
     log
@@ -81,6 +83,26 @@ export function openAgents(
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
   const caller = hosting({ definition: callerDefinition, runtime })
   return { source, tools, caller, apis, problems: () => [...tools.problems(), ...taken.map(takenProblem)] }
+}
+
+interface LlmNeeds {
+  readonly env: Environment
+  readonly clock: Clock
+  readonly compileSchema: CompileSchema
+  readonly store: NodeStore
+  readonly log: ImportedLog
+}
+
+function llmOf({ llm }: Config, apis: AgentApis, { env, clock, compileSchema, store, log }: LlmNeeds): ReturnType<typeof openLlm> {
+  const onFault = (error: unknown): void =>
+    log('warn', 'what agents of language models used today could not be kept', { reason: messageOf(error) })
+  return openLlm({
+    providers: () => llm.providers,
+    env,
+    clock,
+    tools: toolsOfMesh(apis, { clock, compileSchema }),
+    kept: { store, onFault }
+  })
 }
 
 type Hosting = Pick<ConstructorParameters<typeof RemoteAgents>[0], 'store' | 'clock' | 'log' | 'hostAgent'>

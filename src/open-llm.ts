@@ -4,7 +4,7 @@ import type { CompileSchema } from './kit/sign.js'
 import type { AgentTools } from './ports/agent-tools.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
-import { TokenDays } from './adapters/agents/llm-days.js'
+import { TokenDays, type TokenDaysParts } from './adapters/agents/llm-days.js'
 import type { LlmParts, LlmProvider } from './adapters/agents/llm-parts.js'
 import type { LlmProviderSetting } from './config/llm-providers.js'
 import { type Environment, resolvedValue } from './env-values.js'
@@ -17,10 +17,12 @@ export interface LlmOpening {
   readonly clock: Clock
   /** null: there is no mesh. */
   readonly tools: AgentTools | null
+  /** Where what agents used of their day is kept. Default: nowhere. */
+  readonly kept?: Omit<TokenDaysParts, 'clock'>
 }
 
 /** What the agents of language models share. Nothing is loaded or asked before one of them has a task. */
-export function openLlm({ providers, env, clock, tools }: LlmOpening): LlmParts {
+export function openLlm({ providers, env, clock, tools, kept = { store: null, onFault: () => {} } }: LlmOpening): LlmParts {
   return {
     async provider(name) {
       const all = await providers()
@@ -28,7 +30,7 @@ export function openLlm({ providers, env, clock, tools }: LlmOpening): LlmParts 
       return setting === undefined ? null : providerOf(name, setting, env)
     },
     tools,
-    days: new TokenDays(clock),
+    days: new TokenDays({ clock, ...kept }),
     fetch
   }
 }

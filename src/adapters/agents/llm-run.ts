@@ -84,12 +84,13 @@ class Run {
     const { definition, spec, llm } = this.#parts
     const turnParts = this.#turnParts()
     const limits = { maxTurns: spec.maxTurns, maxTokens: spec.maxTokens, run: spec.budget.run }
+    await llm.days.ready()
     for (;;) {
       const next = nextTurn(this.#course, limits, llm.days.left(definition.id, spec.budget.day))
       if (next.kind === 'over') return this.#over(next.why)
       const asked = await askModel(turnParts, this.#messages, next)
       this.#reports.flush()
-      llm.days.spend(definition.id, sumOf(asked.tokens))
+      await llm.days.spend(definition.id, sumOf(asked.tokens))
       const isBegun = this.#course.turns > 0
       this.#course = afterTurn(this.#course, asked.tokens)
       if (turnParts.signal.aborted) return failure('CANCELED', 'canceled')

@@ -49,7 +49,7 @@ test('a provider of language models is asked for its models, never a question, a
   const at = (answer: number | Error): LlmParts => ({
     provider: (name) => (name === 'local' ? provider : null),
     tools: null,
-    days: new TokenDays(realClock),
+    days: new TokenDays({ clock: realClock, store: null, onFault: () => {} }),
     fetch: (url, init) => {
       asked.push(`${init?.method ?? 'GET'} ${url as string} ${JSON.stringify(init?.headers)}`)
       return typeof answer === 'number' ? Promise.resolve(new Response(null, { status: answer })) : Promise.reject(answer)

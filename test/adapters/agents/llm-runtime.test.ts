@@ -347,7 +347,7 @@ test('a run has so many tokens, an answer no more than what is left of them', as
 test('the tokens of a day are for all runs of the agent, and come back with the next day', async (t: Assert) => {
   const server = await llmServer(t, streaming([...OLLAMA.text(['yes']), OLLAMA.usage(60, 10)]))
   const clock = new ManualClock(Date.parse('2026-01-01T23:00:00Z'))
-  const days = new TokenDays(clock)
+  const days = new TokenDays({ clock, store: null, onFault: () => {} })
   const options = { days, clock, spec: { budget: { run: 1000, day: 130 } } }
   t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes')
   t.is(resultOf(await llmAgent(t, server.url, options).run(HELLO, recordedRun())), 'yes', 'what has begun is paid whole')

@@ -27,7 +27,7 @@ export interface LlmAgentOptions {
 
 /** Makes an agent of a language model that is served at a URL. */
 export function llmAgent(t: Assert, url: string, options: LlmAgentOptions = {}): LocalAgent {
-  const { clock = realClock, days = new TokenDays(clock), lines = [] } = options
+  const { clock = realClock, days = new TokenDays({ clock, store: null, onFault: () => {} }), lines = [] } = options
   const provider = { url, model: 'qwen3:8b', apiKey: null, headers: {}, stallTimeoutMs: 60_000, ...options.provider }
   const runtime: LlmSpec = {
     type: 'llm',
