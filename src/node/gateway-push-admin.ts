@@ -14,8 +14,8 @@ import type { NodeParts } from './parts.js'
 export const MAX_PUSH_ROWS = 1000
 /** Candidates that an ambiguous beginning is told of. */
 const MAX_CANDIDATES = 8
-/** An id of a notification, or the beginning of one that is long enough to mean something. */
-const NAME = /^hook_[A-Za-z0-9]{4,35}(?:\.\d{0,8})?$/
+/** An id of a notification, or the beginning of one. */
+const NAME = /^[A-Za-z0-9_-]{4,40}(?:\.\d{0,8})?$/
 
 /** Runs what must not happen at the same time as something else of the kind. */
 export type InTurn = <T>(run: () => Promise<T>) => Promise<T>

@@ -130,3 +130,55 @@ test('the official clients of both versions use an agent that is a hop away', as
   await useOne(t, await clientOf(here, 'talk@far', 'JSONRPC'))
   await useOld(t, await oldClientOf(here, 'talk@far', 'JSONRPC'))
 })
+
+const HOOK = 'https://hooks.example.com/a?b=c'
+
+async function pushOne(t: Assert, client: Client): Promise<void> {
+  const { id: taskId } = (await client.sendMessage(request('hello'))) as Task
+  const authentication = { scheme: 'Bearer', credentials: 'secret' }
+  const config = { tenant: '', taskId, id: 'mine', url: HOOK, token: 'tok', authentication }
+  t.alike(await client.createTaskPushNotificationConfig(config), config)
+  const named = await client.createTaskPushNotificationConfig({ ...config, id: '', token: '', authentication: undefined })
+  t.ok(named.id !== '' && named.url === HOOK && named.authentication === undefined)
+  t.alike(await client.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' }), config)
+  const listed = async (): Promise<string[]> =>
+    (await client.listTaskPushNotificationConfig({ tenant: '', taskId, pageSize: 0, pageToken: '' })).configs.map(({ id }) => id).sort()
+  t.alike(await listed(), ['mine', named.id].sort())
+  await client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' })
+  await client.deleteTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' })
+  t.alike(await listed(), [named.id])
+  await rejects(t, client.getTaskPushNotificationConfig({ tenant: '', taskId, id: 'mine' }), 'TaskNotFoundError')
+  await rejects(t, client.createTaskPushNotificationConfig({ ...config, taskId: 'task_none' }), 'TaskNotFoundError')
+  const inside = client.createTaskPushNotificationConfig({ ...config, url: 'http://169.254.169.254/' })
+  await inside.then(
+    () => t.fail('it leads inside'),
+    (error: Error) => t.ok(/not an address of a host|linkLocal/.test(error.message), error.message)
+  )
+}
+
+async function pushOld(t: Assert, client: old.Client): Promise<void> {
+  const { id } = (await client.sendMessage(oldRequest('hello'))) as OldTask
+  const mine = { id: 'mine', url: HOOK, token: 'tok', authentication: { schemes: ['Bearer'], credentials: 'secret' } }
+  const config = { taskId: id, pushNotificationConfig: mine }
+  const name = { id, pushNotificationConfigId: 'mine' }
+  t.alike(await client.setTaskPushNotificationConfig(config), config)
+  const bare = await client.setTaskPushNotificationConfig({ taskId: id, pushNotificationConfig: { url: HOOK } })
+  t.alike([bare.pushNotificationConfig.id, bare.pushNotificationConfig.url], [id, HOOK], 'one without an id is called like its task')
+  t.alike(await client.getTaskPushNotificationConfig(name), config)
+  const listed = async (): Promise<string[]> =>
+    (await client.listTaskPushNotificationConfig({ id })).map((one) => one.pushNotificationConfig.id ?? '').sort()
+  t.alike(await listed(), ['mine', id].sort())
+  await client.deleteTaskPushNotificationConfig(name)
+  t.alike(await listed(), [id])
+  await rejects(t, client.getTaskPushNotificationConfig(name), 'TaskNotFoundError')
+}
+
+test('the official clients of both versions set, get, list and delete push configs, by JSON-RPC and by REST', async (t) => {
+  const node = await gatewayNode(await testMesh(t), 'a')
+  for (const transport of ['JSONRPC', 'HTTP+JSON'] as const) {
+    const client = await clientOf(node, 'talk', transport)
+    t.is((await client.getAgentCard()).capabilities?.pushNotifications, true)
+    await pushOne(t, client)
+    await pushOld(t, await oldClientOf(node, 'talk', transport))
+  }
+})

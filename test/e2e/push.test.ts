@@ -1,8 +1,10 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import { createRemoteJWKSet } from 'jose'
+import type { PushList } from '../../src/ports/push-api.js'
 import { ask, type GatewayNode, gatewayNode } from '../support/a2a.js'
-import { type TestMesh, testMesh } from '../support/nodes.js'
+import { ROOT, type TestMesh, testMesh } from '../support/nodes.js'
 import { type Received, type Receiver, receiver, stateOf } from '../support/webhook.js'
 
 /** Nodes that may send to receivers of this machine. */
@@ -33,7 +35,9 @@ async function begin(node: GatewayNode, hook: Receiver, input: object, more: obj
 test('a webhook is told each event of a task, in order, in the JSON of the version in which it was registered', async (t: Assert) => {
   const node = await gatewayNode(await pushMesh(t), 'a')
   const hook = await receiver(t)
-  const task = await begin(node, hook, { chunks: ['one', 'two'] }, { token: 'so it is me' })
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+  const more = { token: 'so it is me', authentication: { scheme: 'HMAC-SHA256', credentials: secret } }
+  const task = await begin(node, hook, { chunks: ['one', 'two'] }, more)
   const got = await hook.until((all) => all.some(({ headers }) => headers['x-a2a-event'] === 'task.completed'))
   t.alike(events(got), ['task.submitted', 'task.working', 'task.artifact', 'task.artifact', 'task.completed'])
   t.ok(
@@ -43,6 +47,76 @@ test('a webhook is told each event of a task, in order, in the JSON of the versi
   t.is(at(got[2]?.json, 'artifactUpdate', 'artifact', 'artifactId'), 'out')
   t.is(stateOf(got[4]), 'TASK_STATE_COMPLETED')
   t.is(new Set(ids(got)).size, 5)
+  const { isSigned, isOfNode } = await exampleOfDocs(t)
+  const keys = createRemoteJWKSet(new URL('/.well-known/jwks.json', node.url))
+  for (const { headers, body } of got) {
+    t.ok(isSigned(headers, body, secret), 'its secret signed it')
+    t.ok(await isOfNode(headers, body, { node: node.url, url: hook.url, keys }), 'its node signed it')
+    t.absent(isSigned(headers, `${body} `, secret) || (await isOfNode(headers, `${body} `, { node: node.url, url: hook.url, keys })))
+  }
+  const old = await receiver(t)
+  const params = { message: { kind: 'message', messageId: 'old', role: 'user', parts: [{ kind: 'text', text: 'hello' }] } }
+  await rpc(node, 'message/send', { ...params, configuration: { blocking: false, pushNotificationConfig: { url: old.url } } })
+  const told = await old.until((all) => all.some(({ headers }) => headers['x-a2a-event'] === 'task.completed'))
+  t.alike(events(told), ['task.submitted', 'task.working', 'task.artifact', 'task.completed'])
+  t.alike(
+    told.map((one) => [one.json['kind'], stateOf(one), one.headers['content-type']]),
+    ['submitted', 'working', 'working', 'completed'].map((state) => ['task', state, 'application/json'])
+  )
+})
+
+interface Example {
+  isSigned(headers: Received['headers'], body: string, secret: string): boolean
+  isOfNode(headers: Received['headers'], body: string, of: { node: string; url: string; keys: unknown }): Promise<boolean>
+}
+
+/** The example of docs/GATEWAY.md as a module. */
+async function exampleOfDocs(t: Assert): Promise<Example> {
+  const text = await fs.readFile(path.join(ROOT, 'docs/GATEWAY.md'), 'utf8')
+  const [, code = ''] = /## Webhooks.*?```js\n(.*?)```/s.exec(text) ?? []
+  // Where its packages are found.
+  const file = path.join(ROOT, 'build', `webhook-example-${process.pid}.mjs`)
+  await fs.writeFile(file, code)
+  t.teardown(() => fs.rm(file))
+  return (await import(file)) as Example
+}
+
+test('what a webhook does not take is listed as given up with the reason, and retried by the command line', async (t: Assert) => {
+  const node = await gatewayNode(await pushMesh(t), 'a')
+  const { cli, json } = node.node
+  t.is((await cli(['a2a', 'push', 'ls'])).stdout, 'no client wants push notifications\n')
+  const hook = await receiver(t)
+  hook.answer(({ headers }) => ({ status: headers['x-a2a-event'] === 'task.artifact' ? 404 : 200 }))
+  const task = await begin(node, { ...hook, url: `${hook.url}?secret=1` }, { text: 'x' })
+  await hook.until((all) => all.some(({ headers }) => headers['x-a2a-event'] === 'task.completed'))
+  const [missed] = hook.got.filter(({ headers }) => headers['x-a2a-event'] === 'task.artifact')
+  const listed = await json<PushList & { schema: string }>(['a2a', 'push', 'ls'])
+  t.is(listed.schema, 'a2a-node/push@1')
+  t.alike(
+    listed.configs.map((one) => [one.task, one.id, one.url, one.version]),
+    [[task, 'mine', hook.url, '1.0']]
+  )
+  const id = missed?.headers['webhook-id'] ?? ''
+  t.alike(
+    listed.dead.map((one) => [one.id, one.task, one.event, one.tries, one.reason]),
+    [[id, task, 'task.artifact', 1, 'HTTP 404']]
+  )
+  const shown = await cli(['a2a', 'push', 'ls'])
+  t.ok(shown.stdout.includes(id) && /given up +1 .*HTTP 404/.test(shown.stdout) && !shown.stdout.includes('secret'), shown.stdout)
+  const unknown = await cli(['a2a', 'push', 'retry', 'hook_none.1'])
+  t.ok(unknown.code === 4 && /\[NOTIFICATION_NOT_FOUND\]\n {2}try: a2a-node .*a2a push ls/.test(unknown.stderr), unknown.stderr)
+  t.is((await cli(['a2a', 'push', 'retry'])).code, 2)
+  hook.answer(() => ({ status: 200 }))
+  t.alike((await json(['a2a', 'push', 'retry', id]))['ids'], [id])
+  const all = await hook.until((got) => got.filter(({ headers }) => headers['webhook-id'] === id).length === 2)
+  t.is(all.at(-1)?.body, missed?.body)
+  t.is((await cli(['a2a', 'push', 'retry', '--all'])).stdout, 'no notification was given up\n')
+})
+
+test('a node that serves no HTTP says so of its push notifications, and what to do', async (t: Assert) => {
+  const node = await (await testMesh(t)).start('a')
+  const ran = await node.cli(['a2a', 'push', 'ls'])
+  t.ok(ran.code === 9 && ran.stderr.includes('start --http <[host:]port>'), ran.stderr)
 })
 
 test('restart mid-push: what a killed node was sending is sent again, under the same id, and in order', async (t: Assert) => {
