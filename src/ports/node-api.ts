@@ -20,7 +20,6 @@ import type { ImportedServerInfo, RemoteCalls } from './imported-tools.js'
 import type { SwarmEvent, SwarmInfo, SwarmPreview, SwarmRequest, SwarmResults } from './swarm-api.js'
 import type { TaskEventInfo, TaskInfo, TaskList, TaskQuery } from './task-api.js'
 import type { MetricsSnapshot } from './telemetry.js'
-import type { PushCalls } from './push-api.js'
 import type { TokenCalls } from './token-api.js'
 
 export type { SwarmEvent, SwarmInfo, SwarmRequest, SwarmResults, TaskInfo }
@@ -182,8 +181,7 @@ export interface Reply {
   /** `id@node name`, or `*` for a broadcast. */
   readonly agent: string
   readonly taskId: string | null
-  /** A broadcast is `FAILED` when it failed at any target, or none took it; those whom a rule leaves out do not count otherwise. */
-  /** Of a notification, which nobody answers, COMPLETED says that it was handed to the link (or to the agent here). */
+  /** FAILED: a broadcast failed at a target that no rule left out, or none took it. COMPLETED: a notification was handed to link or agent. */
   readonly outcome: 'COMPLETED' | 'FAILED' | 'UNKNOWN' | 'QUEUED'
   readonly payload: unknown
   readonly error: ErrorBody | null
@@ -244,7 +242,7 @@ export interface BackupInfo {
 }
 
 /** Every call: what goes in, what comes out. Parameters that name a node or agent take ids, names and unique prefixes. */
-export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls, PushCalls {
+export interface Calls extends DocumentCalls, TokenCalls, RemoteCalls {
   'node.info': { params: Record<string, never>; result: NodeInfo }
   'node.status': { params: Record<string, never>; result: StatusInfo }
   'node.id': { params: Record<string, never>; result: IdInfo }

@@ -1,5 +1,6 @@
 import type { Unsubscribe } from '../kit/events.js'
 import type { Tier, TierText } from '../domain/routing/tier.js'
+import type { PushCalls } from './push-api.js'
 import type { OAuthCalls } from './oauth-api.js'
 import type { Principal } from './node-api.js'
 
@@ -32,8 +33,8 @@ export interface TokenRequest {
   readonly ttlMs?: number
 }
 
-/** Calls about the tokens of this node's HTTP listener, its own and those of its OAuth server. */
-export interface TokenCalls extends OAuthCalls {
+/** Calls about the tokens of this node's HTTP listener, its own and those of its OAuth server, and the webhooks of who comes with them. */
+export interface TokenCalls extends OAuthCalls, PushCalls {
   /** `token` is told this once. */
   'token.create': { params: TokenRequest; result: TokenInfo & { readonly token: string } }
   'token.list': { params: Record<string, never>; result: { readonly tokens: readonly TokenInfo[] } }

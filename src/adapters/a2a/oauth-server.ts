@@ -121,6 +121,10 @@ export class OAuthServer {
       response.setHeader('retry-after', '1')
       return answerJson(response, 429, { error: 'temporarily_unavailable', error_description: 'too many sign-ins at once' })
     }
+    // The library would tell even that it does not do this by a form or a fragment.
+    if (new URLSearchParams(call.query).getAll('response_mode').some((mode) => mode !== 'query')) {
+      return refuse(response, 'the one response_mode is query')
+    }
     if (call.path === OAUTH_PATHS.revocation) return await this.#revoke(request, response, { call, body })
     await this.#provide(this.#asked(request, call, body), response)
   }
