@@ -4,8 +4,9 @@ import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
 import { allowedHost } from './adapters/a2a/address-guard.js'
 import { AguiRoute } from './adapters/a2a/agui-route.js'
-import { agentPath, GatewayRoute, MAX_GATEWAY_BODY } from './adapters/a2a/gateway-route.js'
+import { agentPath, GatewayRoute, MAX_GATEWAY_BODY, nodePath } from './adapters/a2a/gateway-route.js'
 import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
+import { listenerFault } from './adapters/a2a/listener-fault.js'
 import { createWebhooks } from './adapters/a2a/webhook-sender.js'
 import { metricsRoute } from './adapters/http/metrics-route.js'
 import { limitedRoutes } from './gateway-limits.js'
@@ -20,7 +21,7 @@ import type { StartParts } from './open-home.js'
 /** What the gateway of a node needs of it. */
 export interface GatewayOpening {
   readonly node: NodeCore
-  readonly cards: Pick<CardService, 'extended' | 'routes'>
+  readonly cards: Pick<CardService, 'extended' | 'extensions' | 'routes'>
   /** Of all calls of a token, whichever face of the gateway they come to. */
   readonly limit: CallLimit
   /** URL of the HTTP listener. */
@@ -46,6 +47,7 @@ export async function openGateway(parts: StartParts, opening: GatewayOpening): P
   const route = new GatewayRoute({
     gateway: guarded,
     clock,
+    extensions: (agent) => cards.extensions(agent),
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
   const facade = openFacade(parts, { ...opening, gateway, guardrails })
@@ -79,6 +81,7 @@ function routesOf({ route, facade, agui }: Faces): readonly HttpRoute[] {
       prefix: '/agents/',
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
+      errorBody: agentError,
       handle: (request, response, call) => {
         const target = agentPath(call.path, '/agents/')
         if (target?.path === '/agui') return agui.handle({ request, response }, call, target.agent)
@@ -97,15 +100,24 @@ function routesOf({ route, facade, agui }: Faces): readonly HttpRoute[] {
       path: '/a2a',
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
+      errorBody: (error, { method }) => listenerFault(error, { method, path: '' }),
       handle: (request, response, call) => route.handle({ request, response }, call, { agent: null, path: '' })
     },
     {
       prefix: '/a2a/',
       methods,
       maxBodyBytes: MAX_GATEWAY_BODY,
-      handle: (request, response, call) => route.handle({ request, response }, call, { agent: null, path: call.path.slice('/a2a'.length) })
+      errorBody: (error, { method, path }) => listenerFault(error, { method, path: nodePath(path).path }),
+      handle: (request, response, call) => route.handle({ request, response }, call, nodePath(call.path))
     }
   ]
+}
+
+/** Not of the facade and of AG-UI, which stand below the same URL. */
+const agentError: NonNullable<HttpRoute['errorBody']> = (error, { method, path }) => {
+  const target = agentPath(path, '/agents/')
+  const isOurs = target !== null && target.path !== '/agui' && facadeCall(method, path) === null
+  return isOurs ? listenerFault(error, { method, path: target.path }) : null
 }
 
 interface Facade {

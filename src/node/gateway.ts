@@ -5,7 +5,7 @@ import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
-import { digestText, partsOf } from '../domain/gateway/content.js'
+import { checkModes, digestText, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
 import { letGo } from '../domain/gateway/shares.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
@@ -39,7 +39,6 @@ const SWEEP_MS = 60_000
 export const RETENTION_MS = 604_800_000
 /** Tasks that are kept; beyond it those that rest go, the oldest of whoever has the most first, and new ones are refused when none does. */
 export const MAX_TASKS = 100_000
-
 /** What a task that was answered comes to. */
 const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
 /** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
@@ -89,7 +88,7 @@ export class GatewayTasks implements Gateway {
   async start(): Promise<void> {
     const all: GatewayTask[] = []
     for await (const task of this.#log.tasks()) all.push(task)
-    for (const task of all.sort((a, b) => a.updatedAt - b.updatedAt || (a.id < b.id ? -1 : 1))) this.#index.put(task)
+    for (const task of all.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))) this.#index.put(task)
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
     this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#sweep())
@@ -206,7 +205,7 @@ export class GatewayTasks implements Gateway {
     return address
   }
 
-  async #target(by: Principal, { agent, skill }: Pick<GatewaySend, 'agent' | 'skill'>): Promise<Target> {
+  async #target(by: Principal, { agent, skill, message }: GatewaySend): Promise<Target> {
     const { directory, visibility, self } = this.#node
     const onBehalfOf = powerOf(by)
     const sees = (card: RegisteredCard): boolean => visibility.toCaller(card, onBehalfOf)
@@ -221,6 +220,7 @@ export class GatewayTasks implements Gateway {
       card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
     if (capability === undefined || capability === null)
       throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
+    checkModes(message.parts, capability)
     return { address, capability }
   }
 

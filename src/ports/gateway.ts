@@ -78,7 +78,7 @@ export interface Gateway {
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */
   get(by: Principal, id: string): Promise<GatewaySnapshot>
-  /** The newest change first. */
+  /** The newest change of state first. */
   list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage>
   /** Resolves when it is canceled. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
   cancel(by: Principal, id: string): Promise<GatewaySnapshot>

@@ -8,6 +8,7 @@ import { type PreparedDocument, prepare } from './card-answer.js'
 import { pathIdOf } from './card-interfaces.js'
 import type { CardSigner } from './card-signature.js'
 import { agentSubject, type CardHost, type CardSubject, nodeSubject } from './card-subject.js'
+import type { OfferedExtension } from './service-params.js'
 
 /** How often a watch that broke off is opened again at most, in milliseconds. */
 const AGAIN_MS = 1000
@@ -42,6 +43,8 @@ export interface CardEntry {
   readonly original: SignedCard | null
   readonly one: PreparedDocument
   readonly hybrid: PreparedDocument
+  /** Those on it. */
+  readonly extensions: readonly OfferedExtension[]
 }
 
 /** What is served now: it is replaced as a whole. */
@@ -173,10 +176,10 @@ export class CardBook {
     return { agent: null, original: null, ...this.#prepared(subject, this.#cards?.root) }
   }
 
-  #prepared(subject: CardSubject, former: CardEntry | undefined): Pick<CardEntry, 'one' | 'hybrid'> {
+  #prepared(subject: CardSubject, former: CardEntry | undefined): Pick<CardEntry, 'one' | 'hybrid' | 'extensions'> {
     const { signer, clock } = this.#parts
     const { one, hybrid } = signer.cards(subject)
     const now = clock.now()
-    return { one: prepare(one, now, former?.one), hybrid: prepare(hybrid, now, former?.hybrid) }
+    return { one: prepare(one, now, former?.one), hybrid: prepare(hybrid, now, former?.hybrid), extensions: subject.extensions }
   }
 }

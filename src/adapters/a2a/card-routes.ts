@@ -11,6 +11,7 @@ import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
 import { type CallerLimits, USAGE_MAX_TASKS, usageExtension } from './card-usage.js'
 import type { HybridCard } from './card-v03.js'
 import type { CardV1 } from './card-v1.js'
+import { type OfferedExtension, versionText } from './service-params.js'
 
 /** Which form of a card a client reads: that of 1.0, or the one for all others. */
 export type CardForm = 'one' | 'hybrid'
@@ -26,11 +27,15 @@ export interface CardRouteParts extends CardHost {
   limits(by: Principal): CallerLimits
 }
 
-type PublicHandler = (request: IncomingMessage, response: ServerResponse, call: { readonly path: string }) => unknown
+type PublicHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  call: { readonly path: string; readonly query: string }
+) => unknown
 type TokenHandler = (
   request: IncomingMessage,
   response: ServerResponse,
-  call: { readonly path: string; readonly principal: Principal }
+  call: { readonly path: string; readonly query: string; readonly principal: Principal }
 ) => unknown
 
 type Place = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
@@ -49,6 +54,8 @@ export interface CardService {
    * @throws NodeError AGENT_NOT_FOUND, FORBIDDEN
    */
   extended(pathId: string | null, asked: { readonly form: CardForm; readonly principal: Principal }): Promise<CardV1 | HybridCard>
+  /** The extensions on the public card; none for an agent that has no card here. */
+  extensions(pathId: string | null): readonly OfferedExtension[]
 }
 
 const METHODS: readonly string[] = ['GET', 'HEAD']
@@ -57,9 +64,9 @@ const STATUS: Readonly<Record<string, number>> = { AGENT_NOT_FOUND: 404, FORBIDD
 /** Names of HTTP statuses in error bodies (google.rpc.Code). */
 const STATUS_NAMES: Readonly<Record<number, string>> = { 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 503: 'UNAVAILABLE' }
 
-/** The form that a value of the header `A2A-Version` asks for: clients before 1.0 send none. */
-export function cardForm(header: string | string[] | undefined): CardForm {
-  const major = /^\s*(\d{1,3})(?![\d])/.exec(typeof header === 'string' ? header : '')?.[1]
+/** The form that a text of a version asks for: clients before 1.0 name none. */
+export function cardForm(text: string): CardForm {
+  const major = /^\s*(\d{1,3})(?!\d)/.exec(text)?.[1]
   return major === undefined || Number(major) === 0 ? 'hybrid' : 'one'
 }
 
@@ -69,8 +76,11 @@ export function createCardService(parts: CardRouteParts): CardService {
   const extended: CardService['extended'] = (pathId, asked) => extendedCard(parts, { pathId, ...asked })
   const publicCard =
     (idOf: (path: string) => string | null | undefined): PublicHandler =>
-    (request, response, { path }) =>
-      guarded(response, async () => answerDocument(request, response, await preparedOf(parts.book, { pathId: idOf(path), request })))
+    (request, response, { path, query }) =>
+      guarded(response, async () => {
+        const form = cardForm(versionText({ headers: request.headers, query }))
+        answerDocument(request, response, await preparedOf(parts.book, { pathId: idOf(path), form }))
+      })
   const agentRoute = (prefix: string, suffix: string): CardRoute => {
     const handle = publicCard((path) => idIn(path, { prefix, suffix }))
     return { prefix, suffix, methods: METHODS, isPublic: true, handle }
@@ -78,14 +88,15 @@ export function createCardService(parts: CardRouteParts): CardService {
   const extendedPlace = { prefix: '/a2a/', suffix: '/card' }
   const extendedAt =
     (idOf: (path: string) => string | null | undefined): TokenHandler =>
-    (request, response, { path, principal }) =>
+    (request, response, { path, query, principal }) =>
       guarded(response, async () => {
         const pathId = idOf(path)
         if (pathId === undefined) throw unknownAgent('')
-        answerFresh(response, 200, await extended(pathId, { form: cardForm(request.headers['a2a-version']), principal }))
+        answerFresh(response, 200, await extended(pathId, { form: cardForm(versionText({ headers: request.headers, query })), principal }))
       })
   return {
     extended,
+    extensions: (pathId) => parts.book.find(pathId)?.extensions ?? [],
     routes: [
       ...NAMES.map((path): CardRoute => ({ path, methods: METHODS, isPublic: true, handle: publicCard(() => null) })),
       ...NAMES.flatMap((suffix) => [agentRoute('/agents/', suffix), agentRoute('/a2a/', suffix)]),
@@ -109,10 +120,10 @@ function idIn(path: string, { prefix, suffix }: { readonly prefix: string; reado
 
 async function preparedOf(
   book: CardBook,
-  { pathId, request }: { readonly pathId: string | null | undefined; readonly request: IncomingMessage }
+  { pathId, form }: { readonly pathId: string | null | undefined; readonly form: CardForm }
 ): Promise<PreparedDocument> {
   if (pathId === undefined) throw unknownAgent('')
-  return (await entryOf(book, pathId))[cardForm(request.headers['a2a-version'])]
+  return (await entryOf(book, pathId))[form]
 }
 
 async function entryOf(book: CardBook, pathId: string | null): Promise<CardEntry> {

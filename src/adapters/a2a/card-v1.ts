@@ -1,9 +1,10 @@
+import { DEFAULT_INPUT_MODES } from '../../domain/gateway/content.js'
 import type { CardInterface } from './card-interfaces.js'
 import type { CardSignature } from './card-signature.js'
 import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
 
 /** Media types that agents take where a skill names none: an input is an object, and text becomes one. */
-export const DEFAULT_MODES: readonly string[] = ['application/json', 'text/plain']
+export const DEFAULT_MODES = DEFAULT_INPUT_MODES
 /** Name of the one security scheme: a token of this node. */
 export const SCHEME = 'bearer'
 

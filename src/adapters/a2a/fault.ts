@@ -1,3 +1,4 @@
+import { isRecord } from '../../kit/json.js'
 import { asNodeError, type ErrorCode, type NodeError } from '../../kit/errors.js'
 
 /** How the published protocol numbers what fails, on each wire. */
@@ -6,6 +7,8 @@ interface Number {
   readonly http: number
   /** Name of the HTTP status in the JSON of REST answers. */
   readonly status: string
+  /** Its reason in error details, where that is not its name. */
+  readonly reason?: string
 }
 
 const PRECONDITION = { http: 400, status: 'FAILED_PRECONDITION' } as const
@@ -22,7 +25,11 @@ const KINDS = {
   TASK_NOT_CANCELABLE: { rpc: -32_002, ...PRECONDITION },
   PUSH_NOTIFICATION_NOT_SUPPORTED: { rpc: -32_003, ...PRECONDITION },
   UNSUPPORTED_OPERATION: { rpc: -32_004, ...PRECONDITION },
-  CONTENT_TYPE_NOT_SUPPORTED: { rpc: -32_005, http: 415, status: 'INVALID_ARGUMENT' },
+  CONTENT_TYPE_NOT_SUPPORTED: { rpc: -32_005, ...ARGUMENT },
+  /** The body itself is of a wrong type, which HTTP has a status for. */
+  MEDIA_TYPE: { rpc: -32_005, http: 415, status: 'INVALID_ARGUMENT', reason: 'CONTENT_TYPE_NOT_SUPPORTED' },
+  INVALID_AGENT_RESPONSE: { rpc: -32_006, http: 500, status: 'INTERNAL' },
+  EXTENSION_SUPPORT_REQUIRED: { rpc: -32_008, ...PRECONDITION },
   VERSION_NOT_SUPPORTED: { rpc: -32_009, ...PRECONDITION },
   FORBIDDEN: { rpc: -32_603, http: 403, status: 'PERMISSION_DENIED' },
   OVERLOADED: { rpc: -32_603, http: 429, status: 'RESOURCE_EXHAUSTED' },
@@ -46,6 +53,7 @@ const OF_NODE: Readonly<Partial<Record<ErrorCode, FaultKind>>> = {
   TIER_VIOLATION: 'FORBIDDEN',
   ESCALATION_REQUIRED: 'FORBIDDEN',
   POLICY_DENIED: 'FORBIDDEN',
+  INVALID_OUTPUT: 'INVALID_AGENT_RESPONSE',
   SANDBOX_VIOLATION: 'FORBIDDEN',
   OVERLOADED: 'OVERLOADED',
   PEER_OFFLINE: 'UNAVAILABLE',
@@ -63,19 +71,33 @@ const SPEC_NAMES: Readonly<Partial<Record<ErrorCode | FaultKind, string>>> = {
 }
 
 const INFO_TYPE = 'type.googleapis.com/google.rpc.ErrorInfo'
+const BAD_REQUEST_TYPE = 'type.googleapis.com/google.rpc.BadRequest'
 const DOMAIN = 'a2a-protocol.org'
 const TITLES = { INTERNAL: 'the node failed at this request' } as const
+
+/** What is wrong with one member of a request. */
+export interface FieldViolation {
+  /** `message.parts[0].text`. */
+  readonly field: string
+  readonly description: string
+}
+
+/** What is told of a failure beside its kind and message. */
+export interface FaultDetails {
+  readonly metadata?: Readonly<Record<string, string>>
+  readonly violations?: readonly FieldViolation[]
+}
 
 /** A request that fails, in the words of the protocol. */
 export class A2AFault extends Error {
   readonly kind: FaultKind
-  readonly metadata: Readonly<Record<string, string>>
+  readonly #details: FaultDetails
 
-  constructor(kind: FaultKind, message: string, metadata: Readonly<Record<string, string>> = {}) {
+  constructor(kind: FaultKind, message: string, details: FaultDetails = {}) {
     super(message)
     this.name = 'A2AFault'
     this.kind = kind
-    this.metadata = metadata
+    this.#details = details
   }
 
   /** HTTP status of REST answers. */
@@ -85,23 +107,26 @@ export class A2AFault extends Error {
 
   /** The `error` of a JSON-RPC answer. */
   toRpc(): { readonly code: number; readonly message: string; readonly data: readonly object[] } {
-    return { code: KINDS[this.kind].rpc, message: this.message, data: [this.#info()] }
+    return { code: KINDS[this.kind].rpc, message: this.message, data: this.#any() }
   }
 
   /** The body of a REST answer. */
   toRest(): { readonly error: object } {
     const { http: code, status } = KINDS[this.kind]
-    return { error: { code, status, message: this.message, details: [this.#info()] } }
+    return { error: { code, status, message: this.message, details: this.#any() } }
   }
 
-  #info(): object {
-    return {
-      '@type': INFO_TYPE,
-      reason: this.kind,
-      domain: DOMAIN,
-      ...(Object.keys(this.metadata).length > 0 ? { metadata: this.metadata } : {})
-    }
+  #any(): readonly object[] {
+    const { metadata = {}, violations = [] } = this.#details
+    const { reason = this.kind }: Number = KINDS[this.kind]
+    const info = errorInfo(reason, metadata)
+    return violations.length === 0 ? [info] : [info, { '@type': BAD_REQUEST_TYPE, fieldViolations: violations }]
   }
+}
+
+/** What tells the kind of a failure in all error details. */
+export function errorInfo(reason: string, metadata: Readonly<Record<string, string>> = {}): object {
+  return { '@type': INFO_TYPE, reason, domain: DOMAIN, ...(Object.keys(metadata).length > 0 ? { metadata } : {}) }
 }
 
 /** What was thrown as a failure of the protocol. Nothing of what the node did not mean to say gets out. */
@@ -111,10 +136,15 @@ export function faultOf(
 ): A2AFault {
   if (thrown instanceof A2AFault) return thrown
   const error = asNodeError(thrown)
-  const kind = isCancel && error.code === 'CONFLICT' ? 'TASK_NOT_CANCELABLE' : OF_NODE[error.code]
-  if (kind === undefined) return new A2AFault('INTERNAL', isMeant(error) ? error.message : TITLES.INTERNAL, metadataOf(error))
+  const kind = kindOf(error, isCancel)
+  if (kind === undefined) return new A2AFault('INTERNAL', isMeant(error) ? error.message : TITLES.INTERNAL, { metadata: metadataOf(error) })
   const isNobody = skill !== undefined && skill !== null && (error.code === 'CAPABILITY_NOT_FOUND' || error.code === 'PEER_OFFLINE')
-  return new A2AFault(kind, isNobody ? `No agents available for skill: ${skill}` : error.message, metadataOf(error))
+  return new A2AFault(kind, isNobody ? `No agents available for skill: ${skill}` : error.message, { metadata: metadataOf(error) })
+}
+
+function kindOf({ code, data }: NodeError, isCancel: boolean): FaultKind | undefined {
+  if (isCancel && code === 'CONFLICT') return 'TASK_NOT_CANCELABLE'
+  return code === 'INVALID_INPUT' && isRecord(data) && data['reason'] === 'CONTENT_TYPE' ? 'CONTENT_TYPE_NOT_SUPPORTED' : OF_NODE[code]
 }
 
 /** Errors of agents and of the mesh say what their caller is to know; INTERNAL ones do not. */

@@ -6,13 +6,20 @@ import type { Principal } from '../../ports/node-api.js'
 import { pathIdFrom } from './card-interfaces.js'
 import { answerStream } from './event-stream.js'
 import { A2AFault, faultOf } from './fault.js'
-import { callRpc, parsedBody, rpcJson } from './json-rpc.js'
-import type { Caller, Given } from './operations.js'
-import { isOldPath, restCall } from './rest.js'
+import { callRpc, parsedBody, rpcJson, rpcOperation } from './json-rpc.js'
+import { atTenant, type Caller, type Given, type Operation } from './operations.js'
+import { pathVersion, restCall } from './rest.js'
+import {
+  activatedExtensions,
+  checkRequired,
+  type OfferedExtension,
+  type ProtocolVersion,
+  requestedVersion,
+  type ServiceSource
+} from './service-params.js'
 
 /** Largest body of a request, in bytes. One text in it has 1 MiB at most: a file of 768 KiB, as base64. */
 export const MAX_GATEWAY_BODY = 10_485_760
-const VERSIONS: ReadonlySet<string> = new Set(['1.0', '0.3'])
 const JSON_TYPES: ReadonlySet<string> = new Set(['application/json', 'application/a2a+json'])
 
 /** What answering A2A clients needs. */
@@ -20,7 +27,9 @@ export interface GatewayRouteParts {
   readonly gateway: Gateway
   readonly clock: Clock
   /** The extended card of an agent, or of the node, as a version has it. */
-  extendedCard(by: Principal, agent: string | null, version: '1.0' | '0.3'): Promise<object>
+  extendedCard(by: Principal, agent: string | null, version: ProtocolVersion): Promise<object>
+  /** The extensions on the card of an agent, or of the node. */
+  extensions(agent: string | null): readonly OfferedExtension[]
 }
 
 /** One request whose token was good. */
@@ -45,25 +54,28 @@ export class GatewayRoute {
     call: GatewayCall,
     { agent, path }: { readonly agent: string | null; readonly path: string }
   ): Promise<void> {
-    const isRpc = path === '' && request.method === 'POST'
     const body = request.method === 'POST' ? await call.readBody() : null
-    try {
-      checkVersion(request)
-      if (body !== null && body.length > 0) checkType(request)
-      const caller = this.#caller(request, call, agent)
-      if (isRpc) return await this.#rpc(response, body ?? Buffer.alloc(0), caller)
-      const { operation, params, hasBody } = restCall(request.method ?? '', path, call.query)
-      const given = await operation(hasBody ? { ...bodyOf(body), ...params } : params, caller)
-      await this.#answerRest(response, given, isOldPath(path))
-    } catch (error) {
-      const fault = faultOf(error)
-      if (isRpc) answerJson(response, fault.kind === 'CONTENT_TYPE_NOT_SUPPORTED' ? 415 : 200, rpcJson(null, { fault }))
-      else answerJson(response, fault.status, restFault(fault, isOldPath(path)))
+    const asking: Asking = {
+      response,
+      body,
+      source: { headers: request.headers, query: call.query },
+      caller: this.#caller(request, call, agent)
     }
+    if (body !== null && path === '') await this.#rpc(asking)
+    else await this.#rest(asking, request.method ?? '', path)
   }
 
-  async #rpc(response: ServerResponse, body: Buffer, caller: Caller): Promise<void> {
-    const { id, given } = await callRpc(body, caller)
+  async #rpc({ response, body, source, caller }: Asking): Promise<void> {
+    try {
+      checkBodyType(source, body)
+    } catch (error) {
+      const fault = faultOf(error)
+      return answerJson(response, fault.status, rpcJson(null, { fault }))
+    }
+    const { id, given } = await callRpc(body ?? Buffer.alloc(0), (method, params) => {
+      const operation = rpcOperation(method, requestedVersion(source))
+      return this.#perform({ operation, params, response, source }, caller)
+    })
     if (!('items' in given)) return answerJson(response, 200, rpcJson(id, given))
     await answerStream(response, given.items, {
       clock: this.#parts.clock,
@@ -72,13 +84,35 @@ export class GatewayRoute {
     })
   }
 
-  async #answerRest(response: ServerResponse, given: Given, isOld: boolean): Promise<void> {
-    if ('value' in given) return answerJson(response, 200, given.value)
-    await answerStream(response, given.items, {
-      clock: this.#parts.clock,
-      encode: (value) => value,
-      encodeFault: (error) => restFault(faultOf(error), isOld)
-    })
+  async #rest({ response, body, source, caller }: Asking, method: string, path: string): Promise<void> {
+    let version = pathVersion(path, null)
+    try {
+      checkBodyType(source, body)
+      const asked = requestedVersion(source)
+      version = pathVersion(path, asked)
+      const { operation, params, hasBody } = restCall({ method, path, query: source.query, asked })
+      const all = hasBody ? { ...bodyOf(body), ...params } : params
+      const given = await this.#perform({ operation, params: all, response, source }, caller)
+      if ('value' in given) return answerJson(response, 200, given.value, REST_TYPES[version])
+      await answerStream(response, given.items, {
+        clock: this.#parts.clock,
+        encode: (value) => value,
+        encodeFault: (error) => restFault(faultOf(error), version)
+      })
+    } catch (error) {
+      const fault = faultOf(error)
+      answerJson(response, fault.status, restFault(fault, version))
+    }
+  }
+
+  /** Runs an operation once it is known whom it is for, and that its client speaks what that agent requires. */
+  #perform({ operation, params, response, source }: Performance, given: Caller): Promise<Given> {
+    const caller = atTenant(given, params)
+    const offered = this.#parts.extensions(caller.agent)
+    const activated = activatedExtensions(source, offered)
+    checkRequired(offered, activated?.uris ?? [])
+    if (activated !== null && activated.uris.length > 0) response.setHeader(activated.header, activated.uris.join(', '))
+    return operation(params, caller)
   }
 
   #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {
@@ -89,10 +123,27 @@ export class GatewayRoute {
       agent,
       signal,
       lastEventId: lastEventId(request),
-      extendedCard: (version) => extendedCard(principal, agent, version)
+      extendedCard: (of, version) => extendedCard(principal, of, version)
     }
   }
 }
+
+/** A request as it came. */
+interface Asking {
+  readonly response: ServerResponse
+  /** null: it has none. */
+  readonly body: Buffer | null
+  readonly source: ServiceSource
+  readonly caller: Caller
+}
+
+interface Performance extends Pick<Asking, 'response' | 'source'> {
+  readonly operation: Operation
+  readonly params: unknown
+}
+
+/** Media types of REST answers. */
+const REST_TYPES: Readonly<Record<ProtocolVersion, string>> = { '1.0': 'application/a2a+json', '0.3': 'application/json' }
 
 /** The agent and the rest of a path below a prefix: `/agents/text/tasks` is `text` and `/tasks`. Null for no agent's. */
 export function agentPath(path: string, prefix: string): { readonly agent: string; readonly path: string } | null {
@@ -102,16 +153,27 @@ export function agentPath(path: string, prefix: string): { readonly agent: strin
   return agent === '' || agent.length > 256 ? null : { agent, path: at === -1 ? '' : rest.slice(at) }
 }
 
-/** Answers with JSON. */
-export function answerJson(response: ServerResponse, status: number, value: unknown): void {
-  if (response.headersSent || response.destroyed) return void response.destroy()
-  const body = Buffer.from(JSON.stringify(value))
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length, 'cache-control': 'no-store' }).end(body)
+/** The agent and the rest of a path below `/a2a/`: a name of the protocol or of the gateway's specification is the node's own. */
+export function nodePath(path: string): { readonly agent: string | null; readonly path: string } {
+  const target = agentPath(path, '/a2a/')
+  return target === null || OWN_NAMES.has(target.agent) ? { agent: null, path: path.slice('/a2a'.length) } : target
 }
 
+/** An agent that is called so is reached below `/agents/`. */
+const OWN_NAMES: ReadonlySet<string> = new Set(['tasks', 'message:send', 'message:stream', 'extendedAgentCard', 'card', 'v1'])
+
+/** Answers with JSON. */
+export function answerJson(...[response, status, value, type = 'application/json']: JsonAnswer): void {
+  if (response.headersSent || response.destroyed) return void response.destroy()
+  const body = Buffer.from(JSON.stringify(value))
+  response.writeHead(status, { 'content-type': type, 'content-length': body.length, 'cache-control': 'no-store' }).end(body)
+}
+
+type JsonAnswer = readonly [response: ServerResponse, status: number, value: unknown, type?: string]
+
 /** Errors of REST in 0.3 are those of its JSON-RPC, bare. */
-function restFault(fault: A2AFault, isOld: boolean): object {
-  return isOld ? fault.toRpc() : fault.toRest()
+function restFault(fault: A2AFault, version: ProtocolVersion): object {
+  return version === '0.3' ? fault.toRpc() : fault.toRest()
 }
 
 function bodyOf(body: Buffer | null): Record<string, unknown> {
@@ -120,16 +182,14 @@ function bodyOf(body: Buffer | null): Record<string, unknown> {
   return value
 }
 
-function checkVersion({ headers }: IncomingMessage): void {
-  const version = headers['a2a-version']
-  if (version === undefined || version === '' || (typeof version === 'string' && VERSIONS.has(version))) return
-  throw new A2AFault('VERSION_NOT_SUPPORTED', `this node speaks A2A ${[...VERSIONS].join(' and ')}`)
+function checkBodyType(source: Pick<IncomingMessage, 'headers'>, body: Buffer | null): void {
+  if (body !== null && body.length > 0) checkType(source)
 }
 
-/** Is the body JSON, as its client says? @throws A2AFault CONTENT_TYPE_NOT_SUPPORTED */
-export function checkType({ headers }: IncomingMessage): void {
+/** Is the body JSON, as its client says? @throws A2AFault MEDIA_TYPE */
+export function checkType({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (!JSON_TYPES.has(type)) throw new A2AFault('CONTENT_TYPE_NOT_SUPPORTED', 'the body must be application/json')
+  if (!JSON_TYPES.has(type)) throw new A2AFault('MEDIA_TYPE', 'the body must be application/json')
 }
 
 function lastEventId({ headers }: IncomingMessage): number | null {

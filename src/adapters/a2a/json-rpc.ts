@@ -1,6 +1,7 @@
 import { isRecord, jsonFault } from '../../kit/json.js'
 import { A2AFault, faultOf } from './fault.js'
-import { type Caller, type Given, METHODS } from './operations.js'
+import { type Given, METHODS, type Operation } from './operations.js'
+import type { ProtocolVersion } from './service-params.js'
 
 /** The id of a request; null where none can be told. */
 export type RpcId = string | number | null
@@ -11,8 +12,8 @@ export interface RpcAnswer {
   readonly given: Given | { readonly fault: A2AFault }
 }
 
-/** Reads and runs one JSON-RPC request. Never rejects. */
-export async function callRpc(body: Uint8Array, caller: Caller): Promise<RpcAnswer> {
+/** Reads one JSON-RPC request and runs it by `perform`, which is given its method. Never rejects. */
+export async function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<Given>): Promise<RpcAnswer> {
   let id: RpcId = null
   try {
     const request = parsedBody(body)
@@ -22,12 +23,20 @@ export async function callRpc(body: Uint8Array, caller: Caller): Promise<RpcAnsw
     const { jsonrpc, method, params } = request
     if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
     if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
-    const operation = METHODS.get(method)
-    if (operation === undefined) throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
-    return { id, given: await operation(params ?? {}, caller) }
+    return { id, given: await perform(method, params ?? {}) }
   } catch (error) {
     return { id, given: { fault: faultOf(error) } }
   }
+}
+
+/** The operation of a method; its name tells of which version it is. `asked`: by the client. @throws A2AFault METHOD_NOT_FOUND */
+export function rpcOperation(method: string, asked: ProtocolVersion | null): Operation {
+  const operation = METHODS.get(method)
+  if (operation === undefined) throw new A2AFault('METHOD_NOT_FOUND', `there is no method ${JSON.stringify(method.slice(0, 100))}`)
+  const version = /^[A-Z]/.test(method) ? '1.0' : '0.3'
+  if (asked !== null && asked !== version)
+    throw new A2AFault('METHOD_NOT_FOUND', `${method} is a method of A2A ${version}, and the request is of ${asked}`)
+  return operation
 }
 
 /** A body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */

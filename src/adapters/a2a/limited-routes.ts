@@ -5,7 +5,7 @@ import { A2AFault } from './fault.js'
 import { agentPath } from './gateway-route.js'
 import { type RpcId, rpcIdIn, rpcJson } from './json-rpc.js'
 import type { CallLimit } from './rate-limit.js'
-import { isOldPath } from './rest.js'
+import { pathVersion } from './rest.js'
 
 /** Faces of the gateway that answer in forms of their own. */
 export type GatewayFace = 'facade' | 'rpc' | 'rest' | 'rest-old' | 'agui' | 'card'
@@ -29,7 +29,7 @@ export function faceOf(method: string, path: string): GatewayFace {
   if (path === '/agui' || below === '/agui') return 'agui'
   if (path.startsWith('/a2a/') && path.endsWith('/card')) return 'card'
   if (below === '') return 'rpc'
-  return isOldPath(below) ? 'rest-old' : 'rest'
+  return pathVersion(below, null) === '0.3' ? 'rest-old' : 'rest'
 }
 
 /**
@@ -75,9 +75,6 @@ function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {
 /** The published protocol has no number of its own for it; the gateway's specification has. */
 function tooMany(seconds: number): A2AFault {
   return new A2AFault('OVERLOADED', `too many requests: try again in ${seconds} s`, {
-    code: 'RATE_LIMITED',
-    name: 'RATE_LIMIT_EXCEEDED',
-    number: '-32030',
-    retryAfter: String(seconds)
+    metadata: { code: 'RATE_LIMITED', name: 'RATE_LIMIT_EXCEEDED', number: '-32030', retryAfter: String(seconds) }
   })
 }

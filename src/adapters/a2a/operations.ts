@@ -1,10 +1,11 @@
+import { isRecord } from '../../kit/json.js'
 import { cursorText, readCursor } from '../../domain/gateway/task-order.js'
 import { ENDED_STATES, type GatewayState } from '../../domain/gateway/task.js'
 import type { Gateway, GatewayReply } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault, faultOf } from './fault.js'
-import { historyLength, invalid, readList, recordOf, textOf } from './read-params.js'
+import { historyLength, invalid, optionalText, readList, recordOf, textOf } from './read-params.js'
 import { type PushOperations, pushOperationsOf, pushRequestOf } from './push-operations.js'
 import { PUSH_V03, PUSH_V03_REST, PUSH_V1, type PushWire } from './push-wire.js'
 import type { SendParams, Wire } from './wire.js'
@@ -33,7 +34,7 @@ export interface Caller {
   readonly signal: AbortSignal
   /** `Last-Event-ID` of a client that was there before. */
   readonly lastEventId: number | null
-  extendedCard(version: Wire['version']): Promise<object>
+  extendedCard(agent: string | null, version: Wire['version']): Promise<object>
 }
 
 /** One operation of the protocol. @throws A2AFault, NodeError */
@@ -89,9 +90,20 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
         throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
       return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null }) }
     },
-    card: async (_params, { extendedCard }) => ({ value: await extendedCard(wire.version) }),
+    card: async (_params, { agent, extendedCard }) => ({ value: await extendedCard(agent, wire.version) }),
     push: pushOperationsOf(push)
   }
+}
+
+/**
+ * Whom a request is for: a `tenant` at the URL of the node is one of its agents, by the name that paths have it by.
+ * @throws A2AFault INVALID_PARAMS for another tenant than the agent of the URL
+ */
+export function atTenant(caller: Caller, params: unknown): Caller {
+  const tenant = isRecord(params) ? optionalText(params, 'tenant') : undefined
+  if (tenant === undefined || tenant === caller.agent) return caller
+  if (caller.agent !== null) throw invalid('tenant', 'is not the agent of this URL')
+  return { ...caller, agent: tenant }
 }
 
 function readSent(wire: Wire, params: unknown, caller: Caller): Omit<Sent, 'mayAnswer'> & Pick<SendParams, 'historyLength'> {
@@ -141,7 +153,7 @@ async function listOf(wire: Wire, params: Record<string, unknown>, { gateway, by
   const { contextId, state: stateText, since, pageSize, pageToken, historyLength: length, includeArtifacts } = readList(params)
   const after = pageToken === '' ? null : readCursor(pageToken)
   if (pageToken !== '' && after === null) throw invalid('pageToken', 'is none that this node gave')
-  const state = stateText === undefined ? undefined : readState(stateText)
+  const state = stateText === undefined || stateText === 'TASK_STATE_UNSPECIFIED' ? undefined : readState(stateText)
   const filter = {
     ...(contextId === undefined ? {} : { contextId }),
     ...(state === undefined ? {} : { state }),

@@ -1,7 +1,7 @@
 import { isRecord } from '../../kit/json.js'
 import type { Message } from '../../domain/gateway/message.js'
 import { readMessage } from '../../domain/gateway/message.js'
-import { A2AFault } from './fault.js'
+import { A2AFault, type FieldViolation } from './fault.js'
 import type { ListParams } from './wire.js'
 
 /** Tasks of a page when the client names no number, and at most. */
@@ -46,7 +46,7 @@ export function historyLength(params: Record<string, unknown>): number | null {
 /** A message in the form of this node. @throws A2AFault with all that is wrong */
 export function messageOf(value: unknown): Message {
   const read = readMessage(value)
-  if (!read.ok) throw new A2AFault('INVALID_PARAMS', read.faults.map(({ path, message }) => `${path}: ${message}`).join('; '))
+  if (!read.ok) throw invalidAll(read.faults.map(({ path, message }) => ({ field: path, description: message })))
   if (read.value.role !== 'user') throw invalid('message.role', 'must be that of a user')
   return read.value
 }
@@ -79,5 +79,9 @@ export function readList(params: Record<string, unknown>): ListParams {
 
 /** A parameter that cannot be taken. */
 export function invalid(name: string, why: string): A2AFault {
-  return new A2AFault('INVALID_PARAMS', `${name}: ${why}`)
+  return invalidAll([{ field: name, description: why }])
+}
+
+function invalidAll(violations: readonly FieldViolation[]): A2AFault {
+  return new A2AFault('INVALID_PARAMS', violations.map(({ field, description }) => `${field}: ${description}`).join('; '), { violations })
 }

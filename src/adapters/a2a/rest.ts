@@ -2,6 +2,7 @@ import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault } from './fault.js'
 import { type Operation, REST } from './operations.js'
 import type { PushOperations } from './push-operations.js'
+import type { ProtocolVersion } from './service-params.js'
 
 /** What a REST request asks for. */
 export interface RestCall {
@@ -11,9 +12,20 @@ export interface RestCall {
   readonly hasBody: boolean
 }
 
-/** Is a path below an agent's URL one of protocol 0.3? */
-export function isOldPath(path: string): boolean {
-  return path === '/v1' || path.startsWith('/v1/')
+const OLD = /^\/v1(?=\/|$)/
+
+/** The version of a path below an agent's URL. `asked`: by the client, who may leave the `/v1` of 0.3 out. */
+export function pathVersion(path: string, asked: ProtocolVersion | null): ProtocolVersion {
+  return OLD.test(path) ? '0.3' : (asked ?? '1.0')
+}
+
+/** What tells the operation of a REST request. */
+export interface RestRequest {
+  readonly method: string
+  /** Below the URL of the agent. */
+  readonly path: string
+  readonly query: string
+  readonly asked: ProtocolVersion | null
 }
 
 /** Query parameters that are numbers or truth values in the JSON of the protocol. */
@@ -21,14 +33,15 @@ const NUMBERS: ReadonlySet<string> = new Set(['historyLength', 'pageSize'])
 const FLAGS: ReadonlySet<string> = new Set(['includeArtifacts'])
 
 /**
- * The operation of a method and a path below an agent's URL, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of 0.3.
+ * The operation of a request below an agent's URL, e.g. `GET` and `/tasks/task_1`. Below `/v1` the JSON is that of 0.3.
  * `/tasks/{id}/cancel` and `/tasks/{id}/subscribe`, and `POST /tasks` to send, are the gateway's specification's own.
  * @throws A2AFault METHOD_NOT_FOUND, INVALID_PARAMS
  */
-export function restCall(method: string, path: string, query: string): RestCall {
-  const isOld = isOldPath(path)
-  const operations = REST[isOld ? '0.3' : '1.0']
-  const rest = isOld ? path.slice('/v1'.length) : path
+export function restCall({ method, path, query, asked }: RestRequest): RestCall {
+  const version = pathVersion(path, asked)
+  if (asked !== null && asked !== version) throw new A2AFault('METHOD_NOT_FOUND', 'this path is of A2A 0.3, and the request is of 1.0')
+  const operations = REST[version]
+  const rest = path.replace(OLD, '')
   const call = (operation: Operation, params: Record<string, unknown> = {}, hasBody = false): RestCall => ({ operation, params, hasBody })
   const route = `${method} ${rest}`
   if (route === 'POST /message:send' || route === 'POST /tasks') return call(operations.send, {}, true)

@@ -34,7 +34,7 @@ export const WIRE_V03_REST: Wire = {
     id: task.id,
     contextId: task.contextId,
     status: statusOf(task),
-    artifacts: hasArtifacts ? artifacts.map(artifactJson) : [],
+    ...(hasArtifacts ? { artifacts: artifacts.map(artifactJson) } : {}),
     history: lastOf(history, historyLength).map(messageJson)
   }),
   message: messageJson,

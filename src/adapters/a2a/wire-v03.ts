@@ -10,7 +10,7 @@ export const WIRE_V03: Wire = {
   version: '0.3',
   readSend: (given) => {
     const params = recordOf(given)
-    const configuration = params['configuration'] === undefined ? {} : recordOf(params['configuration'])
+    const configuration = recordOf(params['configuration'] ?? {})
     const push = configuration['pushNotificationConfig'] ?? null
     const message = messageOf(readMessage(params['message']))
     return {

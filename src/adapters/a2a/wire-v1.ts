@@ -25,7 +25,7 @@ export const WIRE_V1: Wire = {
   version: '1.0',
   readSend: (given) => {
     const params = recordOf(given)
-    const configuration = params['configuration'] === undefined ? {} : recordOf(params['configuration'])
+    const configuration = recordOf(params['configuration'] ?? {})
     const push = configuration['taskPushNotificationConfig'] ?? null
     const message = messageOf(readMessage(params['message']))
     return {
@@ -36,13 +36,14 @@ export const WIRE_V1: Wire = {
       push: push === null ? null : pushTargetV1(push)
     }
   },
-  task: ({ task, history, artifacts }, { historyLength: length, hasArtifacts = true }) => {
+  task: ({ task, history, artifacts }, { historyLength: length, hasArtifacts }) => {
     const last = lastOf(history, length)
     return present({
       id: task.id,
       contextId: task.contextId,
       status: statusOf(task),
-      artifacts: hasArtifacts && artifacts.length > 0 ? artifacts : undefined,
+      // A list that is asked for them has them, also none.
+      artifacts: hasArtifacts === true || (hasArtifacts === undefined && artifacts.length > 0) ? artifacts : undefined,
       history: last.length > 0 ? last.map(messageJson) : undefined
     })
   },

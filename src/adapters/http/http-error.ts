@@ -7,6 +7,8 @@ export class HttpError extends Error {
   /** For programs, in capitals. */
   readonly code: string
   readonly headers: HttpHeaders
+  /** Its body in the words of a protocol, where it is not that of the listener. */
+  shape: object | null = null
 
   /** `message` is shown to the client as it is: in the node's own words, nothing secret. */
   constructor(status: number, { code, message, headers = {} }: { code: string; message: string; headers?: HttpHeaders }) {
@@ -19,7 +21,7 @@ export class HttpError extends Error {
 
   /** The body of its answer. */
   get body(): Buffer {
-    return Buffer.from(JSON.stringify({ error: { code: this.code, message: this.message } }))
+    return Buffer.from(JSON.stringify(this.shape ?? { error: { code: this.code, message: this.message } }))
   }
 }
 

@@ -156,6 +156,7 @@ class Listener implements HttpListener {
       if (!(error instanceof HttpError)) this.#service?.onFault(error)
       const known = error instanceof HttpError ? error : internalError()
       if (isSending(request)) this.#refused.add(socket)
+      this.#shape(request, known)
       answerError(request, response, { error: known, limits: this.#limits })
     }
   }
@@ -191,6 +192,11 @@ class Listener implements HttpListener {
     this.#open.set(exchange, socket)
     response.once('close', () => this.#open.delete(exchange))
     await route.handle(request, response, exchange)
+  }
+
+  #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError): void {
+    const { path } = targetOf(url)
+    error.shape = this.#service?.table.find(path)?.errorBody?.(error, { method, path }) ?? null
   }
 
   #refusal(request: http.IncomingMessage, refusal: HttpRefusal, code: string): HttpError {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { Principal } from '../../ports/node-api.js'
+import type { HttpError } from './http-error.js'
 
 /** What a handler is told of a request beside Node's own objects. */
 export interface HttpCall {
@@ -31,6 +32,8 @@ interface RouteShape {
   readonly methods: readonly string[]
   /** Largest body in bytes; default {@link BODY_MAX}. */
   readonly maxBodyBytes?: number
+  /** The body of an error that the listener answers with here, in the words of the protocol of the place; null: as everywhere. */
+  readonly errorBody?: (error: HttpError, request: { readonly method: string; readonly path: string }) => object | null
 }
 
 /**

@@ -1,4 +1,6 @@
 import { canonicalJson, isRecord, parseJson } from '../../kit/json.js'
+import { NodeError } from '../../kit/errors.js'
+import type { CapabilityDescriptor } from '../card/card.js'
 import type { Artifact, Message, Part } from './message.js'
 
 /** What an agent gives back that needs an answer of its client first: `{"a2a": {"state": "input-required", "message": "Which one?"}}`. */
@@ -30,6 +32,26 @@ export function inputOf(parts: readonly Part[]): unknown {
 function textInput(text: string): unknown {
   const parsed = text.trimStart().startsWith('{') ? parseJson(text) : null
   return parsed?.ok === true && isRecord(parsed.value) ? parsed.value : { text }
+}
+
+/** Media types of files that a capability takes which names none: what its card says. */
+export const DEFAULT_INPUT_MODES: readonly string[] = ['application/json', 'text/plain']
+
+/**
+ * May a capability be given these files? `image/*` among its modes is all of that kind.
+ * @throws NodeError INVALID_INPUT with the reason CONTENT_TYPE
+ */
+export function checkModes(
+  parts: readonly Part[],
+  { id, inputModes = DEFAULT_INPUT_MODES }: Pick<CapabilityDescriptor, 'id' | 'inputModes'>
+): void {
+  for (const { raw, url, mediaType } of parts) {
+    const type = mediaType?.split(';')[0]?.trim().toLowerCase() ?? ''
+    if ((raw === undefined && url === undefined) || type === '') continue
+    const kinds = new Set([type, `${type.split('/')[0] ?? ''}/*`, '*/*'])
+    if (inputModes.some((mode) => kinds.has(mode.toLowerCase()))) continue
+    throw new NodeError('INVALID_INPUT', `${id} takes no ${type}, only ${inputModes.join(', ')}`, { data: { reason: 'CONTENT_TYPE' } })
+  }
 }
 
 function fileOf({ raw, url, filename, mediaType }: Part): object[] {

@@ -38,6 +38,8 @@ export interface Artifact {
   readonly description?: string
   readonly parts: readonly Part[]
   readonly metadata?: Readonly<Record<string, unknown>>
+  /** URIs of extensions that it uses. */
+  readonly extensions?: readonly string[]
 }
 
 /** What is wrong with a value, and where: `message.parts[0].text`. */
@@ -49,11 +51,14 @@ export interface MessageFault {
 const metadata = z.record(z.string(), z.unknown()).optional()
 const id = z.string().min(1).max(MAX_CLIENT_ID)
 const CONTENT = ['text', 'raw', 'url', 'data'] as const
+const extensions = z.array(z.string().max(2048)).max(32).optional()
+/** Base64, of either alphabet. */
+const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 
 const part = z
   .looseObject({
     text: z.string().optional(),
-    raw: z.string().optional(),
+    raw: z.string().regex(BASE64, 'must be base64').optional(),
     url: z.string().max(2048).optional(),
     data: z.unknown().optional(),
     filename: z.string().max(1024).optional(),
@@ -67,7 +72,8 @@ const artifact = z.object({
   name: z.string().max(1024).optional(),
   description: z.string().max(4096).optional(),
   parts: z.array(part).min(1).max(MAX_PARTS),
-  metadata
+  metadata,
+  extensions
 })
 
 const message = z.object({
@@ -77,7 +83,7 @@ const message = z.object({
   role: z.enum(['user', 'agent']),
   parts: z.array(part).min(1).max(MAX_PARTS),
   metadata,
-  extensions: z.array(z.string().max(2048)).max(32).optional(),
+  extensions,
   referenceTaskIds: z.array(id).max(32).optional()
 })
 

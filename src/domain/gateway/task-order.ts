@@ -4,19 +4,19 @@ import type { GatewayState, GatewayTask } from './task.js'
 export interface TaskFilter {
   readonly contextId?: string
   readonly state?: GatewayState
-  /** Only tasks that changed then or later, unix milliseconds. */
+  /** Only tasks that came to their state then or later, unix milliseconds. */
   readonly since?: number
   /** Only tasks of this agent, `agentId@nodeId`. */
   readonly agent?: string
 }
 
-/** Where a page begins: behind the task of that time and id. */
+/** Where a page begins: behind the task that came to its state at that time, and of that id. */
 export interface PageCursor {
-  readonly updatedAt: number
+  readonly since: number
   readonly id: string
 }
 
-/** One page, the newest change first. */
+/** One page, the newest change of state first (A2A 1.0, section 3.1.4). */
 export interface TaskPage {
   readonly tasks: readonly GatewayTask[]
   readonly next: PageCursor | null
@@ -25,19 +25,19 @@ export interface TaskPage {
 }
 
 /** A cursor as clients carry it. */
-export function cursorText({ updatedAt, id }: PageCursor): string {
-  return `${updatedAt.toString(36)}.${id}`
+export function cursorText({ since, id }: PageCursor): string {
+  return `${since.toString(36)}.${id}`
 }
 
 /** Reads a cursor; null for a text that is none. */
 export function readCursor(text: string): PageCursor | null {
   const parts = /^([0-9a-z]{1,10})\.([A-Za-z0-9_-]{1,64})$/.exec(text)
-  return parts === null ? null : { updatedAt: Number.parseInt(parts[1] ?? '', 36), id: parts[2] ?? '' }
+  return parts === null ? null : { since: Number.parseInt(parts[1] ?? '', 36), id: parts[2] ?? '' }
 }
 
-/** Does one task stand before another one in lists, i.e. did it change later? Of the same moment the larger id is first. */
+/** Does one task stand before another one in lists, i.e. did it come to its state later? Of the same moment the larger id is first. */
 export function isBefore(one: PageCursor, other: PageCursor): boolean {
-  return one.updatedAt !== other.updatedAt ? one.updatedAt > other.updatedAt : one.id > other.id
+  return one.since !== other.since ? one.since > other.since : one.id > other.id
 }
 
 /** Does a task fit a filter? */
@@ -45,7 +45,7 @@ export function fits(task: GatewayTask, { contextId, state, since, agent }: Task
   return (
     (contextId === undefined || task.contextId === contextId) &&
     (state === undefined || task.state === state) &&
-    (since === undefined || task.updatedAt >= since) &&
+    (since === undefined || task.since >= since) &&
     (agent === undefined || task.agent === agent)
   )
 }
@@ -132,6 +132,6 @@ export class TaskOrder {
   }
 }
 
-function placeOf({ updatedAt, id }: GatewayTask): PageCursor {
-  return { updatedAt, id }
+function placeOf({ since, id }: GatewayTask): PageCursor {
+  return { since, id }
 }

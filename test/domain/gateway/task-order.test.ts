@@ -75,9 +75,9 @@ test('a text that is no cursor of this node is none', async (t: Assert) => {
     t,
     fc.property(fc.string(), (text) => {
       const cursor = readCursor(text)
-      return cursor === null || (Number.isSafeInteger(cursor.updatedAt) && cursor.id !== '')
+      return cursor === null || (Number.isSafeInteger(cursor.since) && cursor.id !== '')
     })
   )
   for (const text of ['', '.', 'a.', '.a', 'A.b', '1.a/b', `${'9'.repeat(11)}.a`]) t.is(readCursor(text), null, text)
-  t.alike(readCursor(cursorText({ updatedAt: 1_700_000_000_000, id: 'task_a-b' })), { updatedAt: 1_700_000_000_000, id: 'task_a-b' })
+  t.alike(readCursor(cursorText({ since: 1_700_000_000_000, id: 'task_a-b' })), { since: 1_700_000_000_000, id: 'task_a-b' })
 })

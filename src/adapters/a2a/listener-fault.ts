@@ -1,0 +1,34 @@
+import { errorInfo } from './fault.js'
+import { pathVersion } from './rest.js'
+
+/** Names of HTTP statuses in error bodies (google.rpc.Code). */
+const NAMES: Readonly<Record<number, string>> = {
+  401: 'UNAUTHENTICATED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  405: 'UNIMPLEMENTED',
+  500: 'INTERNAL',
+  503: 'UNAVAILABLE'
+}
+/** Numbers of JSON-RPC by HTTP status; there is none for who may not ask. */
+const INVALID_REQUEST = -32_600
+const INTERNAL = -32_603
+
+/** What the listener answers with. */
+export interface ListenerError {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+}
+
+/** What the listener refuses below the URL of an agent, or of the node, in the words of the binding that is used there. */
+export function listenerFault(
+  { status, code, message }: ListenerError,
+  { method, path }: { readonly method: string; readonly path: string }
+): object {
+  const details = [errorInfo(code)]
+  const rpc = { code: [400, 405, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: details }
+  if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: null, error: rpc }
+  if (pathVersion(path, null) === '0.3') return rpc
+  return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details } }
+}

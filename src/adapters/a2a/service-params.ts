@@ -1,0 +1,70 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { A2AFault } from './fault.js'
+
+/** A version of the protocol that this node speaks. */
+export type ProtocolVersion = '1.0' | '0.3'
+
+const VERSIONS: readonly ProtocolVersion[] = ['1.0', '0.3']
+/** Names of the headers by which clients ask for extensions: that of 1.0, and that of 0.3. */
+const EXTENSION_HEADERS = ['a2a-extensions', 'x-a2a-extensions'] as const
+
+/** What of a request carries service parameters. */
+export interface ServiceSource {
+  readonly headers: IncomingHttpHeaders
+  /** Without the `?`. */
+  readonly query: string
+}
+
+/** An extension as a card names it. */
+export interface OfferedExtension {
+  readonly uri: string
+  readonly required?: boolean
+}
+
+/**
+ * The version that a request names, by header or else by query (A2A 1.0, section 3.6). Null: it names none, which means 0.3
+ * where neither method nor path tells.
+ * @throws A2AFault VERSION_NOT_SUPPORTED
+ */
+export function requestedVersion(source: ServiceSource): ProtocolVersion | null {
+  const text = versionText(source)
+  if (text === '') return null
+  const [, major = '', minor = ''] = /^(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?$/.exec(text) ?? []
+  const version = VERSIONS.find((one) => one === `${major}.${minor}`)
+  if (version !== undefined) return version
+  throw new A2AFault('VERSION_NOT_SUPPORTED', `this node speaks A2A ${VERSIONS.join(' and ')}`, {
+    metadata: { supportedVersions: VERSIONS.join(',') }
+  })
+}
+
+/** The text of the version that a request names; '' for none. */
+export function versionText({ headers, query }: ServiceSource): string {
+  const header = headers['a2a-version']
+  if (typeof header === 'string' && header.trim() !== '') return header.trim()
+  if (!/a2a-version/i.test(query)) return ''
+  const [, value = ''] = [...new URLSearchParams(query)].find(([name]) => name.toLowerCase() === 'a2a-version') ?? []
+  return value.trim()
+}
+
+/**
+ * Which of the extensions that are offered a request asks for, with the header that is to tell so. Others that it names are as
+ * if it had not (A2A 1.0, section 4.6.3); the size of headers bounds them.
+ */
+export function activatedExtensions(
+  { headers }: Pick<ServiceSource, 'headers'>,
+  offered: readonly OfferedExtension[]
+): { readonly header: string; readonly uris: readonly string[] } | null {
+  const header = EXTENSION_HEADERS.find((name) => headers[name] !== undefined)
+  if (header === undefined) return null
+  const named = new Set(EXTENSION_HEADERS.flatMap((name) => String(headers[name] ?? '').split(',')).map((uri) => uri.trim()))
+  return { header, uris: offered.map(({ uri }) => uri).filter((uri) => named.has(uri)) }
+}
+
+/** @throws A2AFault EXTENSION_SUPPORT_REQUIRED when one that must be used is not asked for */
+export function checkRequired(offered: readonly OfferedExtension[], activated: readonly string[]): void {
+  const missing = offered.filter(({ uri, required }) => required === true && !activated.includes(uri)).map(({ uri }) => uri)
+  if (missing.length === 0) return
+  throw new A2AFault('EXTENSION_SUPPORT_REQUIRED', `the agent requires ${missing.join(', ')}: name it in the header A2A-Extensions`, {
+    metadata: { extensions: missing.join(',') }
+  })
+}
