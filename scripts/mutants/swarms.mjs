@@ -62,7 +62,7 @@ export const SWARM_MUTANTS = [
   },
   {
     name: 'a worker stops what may not be repeated when its launcher is away',
-    file: 'src/node/work.ts',
+    file: 'src/node/work-beat.ts',
     find: 'piece.payload.swarm !== null && piece.record?.isRepeatable !== false',
     put: 'piece.payload.swarm !== null',
     test,

@@ -141,9 +141,10 @@ export class GatewayLog {
     const recent = this.#recent.of(id, to)
     if (recent !== null) return recent.slice(after, to)
     for await (const { value } of this.#all(eventRange(id, after))) {
-      const event = decodeRecord<GatewayEvent>(value)
-      if (event !== null && event.generation <= to) events.push(event)
-      if (event === null || event.generation >= to) break
+      const some = decodeRecord<readonly GatewayEvent[]>(value)
+      if (some === null) break
+      for (const event of some) if (event.generation > after && event.generation <= to) events.push(event)
+      if (events.length >= to - after) break
     }
     return events
   }
@@ -236,6 +237,6 @@ class RecentEvents {
 function changesOf(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
   return [
     { key: GATEWAY_KEYS.task(task.id), value: encodeRecord(task) },
-    ...events.map((event) => ({ key: GATEWAY_KEYS.event(task.id, event.generation), value: encodeRecord(event), isNew: true }))
+    { key: GATEWAY_KEYS.events(task.id, task.generation), value: encodeRecord(events), isNew: true }
   ]
 }

@@ -55,9 +55,13 @@ export class GatewayRuns {
     // It may have been canceled before there was anything to stop.
     if (target === null || ENDED_STATES.has(this.#log.current(task).state)) return
     this.#begin(task)
+    const head = { self, target, capability: task.capability, by: task.by }
+    const asking = askingOf(head, parts)
+    // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
+    if (this.#node.direct.begin({ ...head, input: asking.input, names: task.run }) !== null) return
     try {
       await requests.ask({
-        ...askingOf({ self, target, capability: task.capability, by: task.by }, parts),
+        ...asking,
         timeoutMs: node.settings.defaultTtlMs,
         mayQueue: true,
         names: task.run
@@ -83,7 +87,8 @@ export class GatewayRuns {
 
   /** Stops what a task has under way; false when nothing is. */
   cancel({ run }: GatewayTask): boolean {
-    return this.#node.requests.cancelTask(run.taskId)
+    const { requests, work } = this.#node
+    return requests.cancelTask(run.taskId) || work.cancelTask(run.taskId)
   }
 
   /** A task of the node has changed. */

@@ -12,6 +12,7 @@ import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageReco
 import {
   ENDED_STATES,
   type GatewayEvent,
+  type GatewayInput,
   type GatewaySnapshot,
   type GatewayState,
   type GatewayTask,
@@ -27,7 +28,8 @@ import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush } from './gateway-push.js'
-import { askingOf, GatewayRuns } from './gateway-runs.js'
+import { readNow } from './gateway-reads.js'
+import { GatewayRuns } from './gateway-runs.js'
 import type { NodeCore } from './node.js'
 import { findAgent, pickCapable } from './targets.js'
 
@@ -226,23 +228,12 @@ export class GatewayTasks implements Gateway {
 
   /** An answer without a task, of what only reads. @throws NodeError what it failed with */
   async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: Target): Promise<Message> {
-    const { ids, settings } = this.#node.parts
+    const { ids } = this.#node.parts
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by) }
-    const asked = await this.#node.requests.ask({
-      ...askingOf(head, message.parts),
-      timeoutMs: settings.requestTimeoutMs,
-      mayQueue: false,
-      mayGoUnrecorded: true
-    })
-    const cancel = (): void => asked.cancel()
-    signal?.addEventListener('abort', cancel)
-    if (signal?.aborted === true) cancel()
-    const answer = await asked.answer.finally(() => signal?.removeEventListener('abort', cancel))
-    const broken = this.#rules?.violation(answer.outcome === 'COMPLETED' ? answer.result : (answer.error?.message ?? null)) ?? null
-    if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
-    if (answer.outcome !== 'COMPLETED') throw NodeError.fromBody(answer.error)
+    const reading = { parts: message.parts, rules: this.#rules, ...(signal === undefined ? {} : { signal }) }
+    const result = await readNow(this.#node, head, reading)
     const contextId = message.contextId ?? ids.next('ctx')
-    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(answer.result) }
+    return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
   }
 
   /** The task of a message: that of the same message before, if there was one. */
@@ -294,7 +285,11 @@ export class GatewayTasks implements Gateway {
     }
     const said: Message = { ...request.message, taskId: id, contextId }
     const push = this.push?.begin(fresh, request.push) ?? []
-    const task = await this.#log.begin(fresh, [{ type: 'message', message: said }], [record(id), ...push]).catch((error: unknown) => {
+    const inputs: GatewayInput[] = [{ type: 'message', message: said }]
+    // Most begin at once: that they do is the same commit, where nobody follows each step.
+    if (request.wait && request.push === undefined && this.#node.direct.fits({ target: address, capability: capability.id, by: fresh.by }))
+      inputs.push({ type: 'status', state: 'working' })
+    const task = await this.#log.begin(fresh, inputs, [record(id), ...push]).catch((error: unknown) => {
       this.push?.notBegun(fresh)
       throw error
     })

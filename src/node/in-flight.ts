@@ -6,6 +6,7 @@ import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { AgentTask } from '../ports/agent-runtime.js'
 import type { Abort } from './abort.js'
+import type { HostOutcome } from './agents.js'
 import type { Incoming, Thread } from './incoming.js'
 
 /** Threads that get the answer of one run: a request may be sent again while it is worked on. */
@@ -41,6 +42,21 @@ export interface Piece {
   ending: Promise<void> | null
   /** When its caller went away, on the monotonic clock. */
   lostAt: number | null
+}
+
+/** Work for somebody in this process. */
+export interface HereWork {
+  readonly recipient: Incoming['recipient']
+  readonly capability: string
+  readonly input: unknown
+  readonly names: { readonly requestId: string; readonly taskId: string }
+}
+
+/** Such work under way. */
+export interface HereRun {
+  /** Never rejects. */
+  readonly outcome: Promise<HostOutcome>
+  cancel(): void
 }
 
 /** A request that is about to be in flight, or to be answered without that. */

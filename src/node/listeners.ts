@@ -53,6 +53,11 @@ export class Listeners {
     return this.#byAgent.has(agentId)
   }
 
+  /** Is anything done with the messages of this agent? */
+  isListening(agentId: string): boolean {
+    return this.#threads !== null || this.has(agentId)
+  }
+
   /** A message was let in for an agent. */
   received(agentId: string, header: EnvelopeHeader, payload: unknown): void {
     this.#threads?.add(header)

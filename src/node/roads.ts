@@ -5,6 +5,7 @@ import { Approvals } from './approvals.js'
 import { Attached } from './attached.js'
 import { CalleeRequests } from './callee-requests.js'
 import { Channels } from './channels.js'
+import { Direct } from './direct.js'
 import { Inbox } from './inbox.js'
 import { threadOf } from './incoming.js'
 import type { Incoming } from './incoming.js'
@@ -35,6 +36,7 @@ export interface Roads {
   readonly outbox: Outbox
   readonly requests: Requests
   readonly work: Work
+  readonly direct: Direct
   readonly swarms: Swarms
   readonly attached: Attached
   readonly approvals: Approvals
@@ -81,7 +83,8 @@ export function createRoads(parts: NodeParts, tables: Tables): Roads {
   })
   const approvals: Approvals = new Approvals({ ...common, inbox, outbox, work, requests, swarms, limits: settings })
   const swarmDocuments = new SwarmDocuments({ ...common, outbox, streams: parts.documents, swarms, work })
-  const roads: Roads = { inbox, lanes, outbox, requests, work, swarms, swarmDocuments, attached, approvals, channels, negotiations }
+  const direct = new Direct({ ...common, attached, work })
+  const roads: Roads = { inbox, lanes, outbox, requests, work, direct, swarms, swarmDocuments, attached, approvals, channels, negotiations }
   return roads
 }
 

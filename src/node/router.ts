@@ -112,6 +112,17 @@ export class Router {
     return { verdict, at }
   }
 
+  /** The rule that lets a message pass, and when; null, and nothing is counted, for one that they refuse or ask about. */
+  allows(question: RoutingQuestion, since: number): { readonly rule: string; readonly at: number } | null {
+    const verdict = this.ask(question)
+    if (!verdict.allowed) return null
+    const { clock, telemetry } = this.#parts
+    const at = clock.monotonic()
+    telemetry.count('routing_decisions', 'allowed')
+    telemetry.time('routing_decision_ms', at - since)
+    return { rule: verdict.rule, at }
+  }
+
   /** What the rules would say. */
   ask(question: RoutingQuestion): Verdict {
     return decide(this.rules(), question)

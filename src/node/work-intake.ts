@@ -32,8 +32,12 @@ const ONE_WAY = requestPayloadSchema.omit({ requestId: true, input: true }).pars
 
 /** What a notification asks: the agent's default capability, for nobody who waits. */
 export function oneWay({ header, payload }: Pick<Incoming, 'header' | 'payload'>): RequestPayload {
-  const input = isRecord(payload) && 'input' in payload ? payload.input : payload
-  return { ...ONE_WAY, requestId: header.id, input }
+  return oneWayPayload(header.id, isRecord(payload) && 'input' in payload ? payload.input : payload)
+}
+
+/** What is asked for without a message to be answered. */
+export function oneWayPayload(requestId: string, input: unknown): RequestPayload {
+  return { ...ONE_WAY, requestId, input }
 }
 
 /** Which work this node takes: what there is room for, and what its agent can begin with. */

@@ -3,7 +3,6 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import type { ErrorBody } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
 import { addressText } from '../domain/card/card.js'
-import { MAX_HEARTBEAT_KEYS } from '../domain/channel/control.js'
 import type { ControlBody } from '../domain/channel/control.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { readRequest, workKey } from '../domain/task/payloads.js'
@@ -20,13 +19,14 @@ import type { Incoming, Thread } from './incoming.js'
 import { ENDINGS, failedBy, notBegun, responseOf } from './endings.js'
 import type { Ending } from './endings.js'
 import { giveUp, InFlight, keyOf, nameOf, taskOf } from './in-flight.js'
-import type { Claim, Piece } from './in-flight.js'
+import type { Claim, HereRun, HereWork, Piece } from './in-flight.js'
 import type { Peers } from './peers.js'
 import { Replies } from './replies.js'
 import type { RepliesParts } from './replies.js'
 import { sizeOf } from '../kit/size.js'
 import type { Tasks } from './tasks.js'
-import { oneWay, WorkIntake, type WorkIntakeParts } from './work-intake.js'
+import { beat } from './work-beat.js'
+import { oneWay, oneWayPayload, WorkIntake, type WorkIntakeParts } from './work-intake.js'
 
 /** What doing others' work needs. */
 export interface WorkParts extends Omit<RepliesParts, 'answerTtlMs'>, Pick<WorkIntakeParts, 'isPast'>, Omit<AskedBeforeParts, 'book'> {
@@ -67,7 +67,10 @@ export class Work {
   /** Begins to heartbeat. */
   start(): void {
     const { clock, limits } = this.#parts
-    this.#timer = clock.every(limits.heartbeatMs, () => this.#beat())
+    this.#timer = clock.every(limits.heartbeatMs, () => {
+      beat(this.#parts, this.#inFlight)
+      this.#replies.tick()
+    })
   }
 
   /**
@@ -207,6 +210,19 @@ export class Work {
     return true
   }
 
+  /**
+   * Has an agent do what somebody in this process waits for, whom the rules have let: of a message it has nothing, and its outcome is
+   * told to nobody else. Gives why it is not taken instead.
+   */
+  here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
+    const { self } = this.#parts
+    const payload = this.#intake.check({ peer: self, recipient }, { ...oneWayPayload(names.requestId, input), capability })
+    if (payload instanceof NodeError) return payload
+    const key = `here ${names.requestId}`
+    const piece = this.#open({ peer: self, recipient }, { key, payload, isNotification: true, threads: [], record: null }, names.taskId)
+    return { outcome: this.#run(piece), cancel: () => piece.abort.abort() }
+  }
+
   /** A peer asks to stop its request. Only its own: the key is looked up under the peer. What is not in flight yet is not begun. */
   onCancel(peer: NodeId, key: string): void {
     const pieces = this.#inFlight.heardBy(peer).filter((piece) => !piece.isNotification && nameOf(piece) === key)
@@ -277,15 +293,15 @@ export class Work {
 
   /** Puts work in flight and opens its task. */
   #open(
-    incoming: Incoming,
-    { key, payload, isNotification, threads, record }: Pick<Piece, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>
+    { peer, recipient }: Pick<Incoming, 'peer' | 'recipient'>,
+    { key, payload, isNotification, threads, record }: Pick<Piece, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
+    name?: string
   ): Piece {
     const { agents, tasks } = this.#parts
-    const { peer, recipient } = incoming
     const { capability, description } = payload
     const agent = addressText(recipient)
     const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description } as const
-    const taskId = tasks.open(opening, record?.taskId ?? undefined)
+    const taskId = tasks.open(opening, record?.taskId ?? name)
     const load = agents.load(recipient.agentId)
     if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
     const piece: Piece = {
@@ -312,7 +328,7 @@ export class Work {
     return piece
   }
 
-  async #run(piece: Piece): Promise<void> {
+  async #run(piece: Piece): Promise<HostOutcome> {
     const { agents, tasks, telemetry } = this.#parts
     const outcome = await agents.run(piece.recipient.agentId, taskOf(piece), {
       signal: piece.abort,
@@ -332,6 +348,7 @@ export class Work {
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else tasks.fail(piece.taskId, failedBy(outcome).error)
     this.#inFlight.remove(piece)
+    return outcome
   }
 
   /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
@@ -361,35 +378,6 @@ export class Work {
     if (isAwaited) return await this.#answer(threads, response, changes)
     await this.#replies.note(changes)
     for (const thread of threads) this.#parts.conversations.end(thread)
-  }
-
-  /** Tells every caller which of its requests live here, and ends leases whose launcher is gone. */
-  #beat(): void {
-    const { clock, limits } = this.#parts
-    const now = clock.monotonic()
-    for (const piece of this.#inFlight.all()) {
-      // What may not be repeated is done to its end: nobody else will be given it.
-      const isLease = piece.payload.swarm !== null && piece.record?.isRepeatable !== false
-      if (isLease && piece.lostAt !== null && now - piece.lostAt > limits.leaseMs) giveUp(piece)
-    }
-    for (const [node, pieces] of this.#inFlight.byListener()) {
-      const live = pieces.filter((piece) => piece.isAwaited).slice(0, MAX_HEARTBEAT_KEYS)
-      const waiting = live.filter((piece) => !piece.isRunning)
-      this.#heartbeat(node, { requests: live.map(nameOf), waiting: waiting.map(nameOf) })
-    }
-    this.#replies.tick()
-  }
-
-  #heartbeat(peer: NodeId, body: ControlBody<'heartbeat'>): void {
-    const { peers, self, onHeartbeatHere, telemetry } = this.#parts
-    if (body.requests.length === 0) return
-    if (peer === self) return onHeartbeatHere(body)
-    if (!peers.isOnline(peer)) return
-    try {
-      peers.send(peer, { kind: 'control', name: 'heartbeat', body })
-    } catch (error) {
-      telemetry.log('debug', 'a heartbeat could not be sent', { peer, reason: messageOf(error) })
-    }
   }
 }
 

@@ -19,8 +19,8 @@ const PAGE_BYTES = 4 * 1024 * 1024
 /** The number of the last commit in the store; before every key of a ledger. */
 const NUMBER_KEY = Buffer.from(' commits')
 
-/** Most of these are asked for only once, before they are there: every request that comes is looked up. */
-const LOOKED_UP = rangeOf('request')
+/** Most of these are asked for only once, before they are there: every request and every message of a client is looked up. */
+const LOOKED_UP = [rangeOf('request'), rangeOf('a2a-message')]
 
 /** What changed since the store was last written. */
 interface Waiting {
@@ -45,7 +45,7 @@ export class LedgerStore {
   /** Is being written. */
   #leaving: Waiting | null = null
   #writing: Promise<void> | null = null
-  readonly #lookedUp = new KnownKeys(() => this.#keys(LOOKED_UP))
+  readonly #lookedUp = LOOKED_UP.map((range) => ({ ...range, keys: new KnownKeys(() => this.#keys(range)) }))
   /** Gathers the reads of a turn. */
   #reading: RocksReadBatch | null = null
 
@@ -135,13 +135,20 @@ export class LedgerStore {
   get(key: string): Promise<Uint8Array | null> {
     const waiting = this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
     if (waiting !== undefined) return Promise.resolve(waiting)
-    return isLookedUp(key) && !this.#lookedUp.mayHave(key) ? Promise.resolve(null) : this.#fetch(key)
+    const known = this.#known(key)
+    return known?.mayHave(key) === false ? Promise.resolve(null) : this.#fetch(key, known)
   }
 
-  async #fetch(key: string): Promise<Uint8Array | null> {
+  async #fetch(key: string, known: KnownKeys | null): Promise<Uint8Array | null> {
     const value = await this.#read(key)
-    if (value === null && isLookedUp(key)) this.#lookedUp.missed()
+    if (value === null) known?.missed()
     return value
+  }
+
+  /** Knows which keys like this one there are; null for those of which nobody does. */
+  #known(key: string): KnownKeys | null {
+    for (const { from, to, keys } of this.#lookedUp) if (key >= from && key < to) return keys
+    return null
   }
 
   /** The entries of a range. */
@@ -195,7 +202,7 @@ export class LedgerStore {
 
   /** Ends it. What waits and was not written is in the journal. */
   async close(): Promise<void> {
-    await this.#lookedUp.close()
+    for (const { keys } of this.#lookedUp) await keys.close()
     await this.#rocks.close({ force: true })
   }
 
@@ -226,7 +233,7 @@ export class LedgerStore {
     try {
       const batch = this.#rocks.write({ autoDestroy: true, capacity: leaving.values.size + 1 })
       for (const [key, value] of leaving.values) {
-        if (value !== null && isLookedUp(key)) this.#lookedUp.add(key)
+        if (value !== null) this.#known(key)?.add(key)
         if (value === null) batch.tryDelete(Buffer.from(key, 'latin1'))
         else batch.tryPut(Buffer.from(key, 'latin1'), value)
       }
@@ -240,10 +247,6 @@ export class LedgerStore {
       this.#leaving = null
     }
   }
-}
-
-function isLookedUp(key: string): boolean {
-  return key >= LOOKED_UP.from && key < LOOKED_UP.to
 }
 
 function nothing(last: number): Waiting {

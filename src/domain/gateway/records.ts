@@ -11,8 +11,8 @@ const NAME_BYTES = 16
 /** Keys of the records of the A2A gateway in a ledger. */
 export const GATEWAY_KEYS = {
   task: (id: string): string => `a2a-task/${id}`,
-  /** An event of a task's log. */
-  event: (id: string, generation: number): string => `a2a-event/${id}/${String(generation).padStart(DIGITS, '0')}`,
+  /** Events of a task's log that came with one commit, under the generation of the last one. */
+  events: (id: string, generation: number): string => `a2a-event/${id}/${String(generation).padStart(DIGITS, '0')}`,
   /** Which task a message of a caller went to; see {@link messageName}. */
   message: (name: string): string => `a2a-message/${name}`
 } as const
@@ -20,9 +20,9 @@ export const GATEWAY_KEYS = {
 /** The range of all tasks. */
 export const TASK_RANGE = { from: 'a2a-task/', to: 'a2a-task0' } as const
 
-/** The range of a task's events behind a generation. */
+/** The range of a task's events behind a generation; the first record may hold some before it. */
 export function eventRange(id: string, after: number): { readonly from: string; readonly to: string } {
-  return { from: GATEWAY_KEYS.event(id, after + 1), to: `a2a-event/${id}0` }
+  return { from: GATEWAY_KEYS.events(id, after + 1), to: `a2a-event/${id}0` }
 }
 
 /** What a message is called in the ledger: a caller that says the same thing twice means it once. */
@@ -36,7 +36,7 @@ export interface MessageRecord {
   readonly digest: string
 }
 
-type GatewayRecord = GatewayTask | GatewayEvent | MessageRecord | PushHook | PushNotice | DeadLetter
+type GatewayRecord = GatewayTask | readonly GatewayEvent[] | MessageRecord | PushHook | PushNotice | DeadLetter
 
 /** A record as the ledger keeps it: JSON in UTF-8. */
 export function encodeRecord(value: GatewayRecord): Uint8Array {

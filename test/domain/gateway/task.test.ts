@@ -94,8 +94,8 @@ test('a log that is read back gives the task that was written: its history, its 
     t,
     fc.property(steps, (inputs) => {
       const { task, events } = run(inputs)
-      const read = events.map((event) => decodeRecord<GatewayEvent>(encodeRecord(event)))
-      const snapshot = snapshotOf(decodeRecord<GatewayTask>(encodeRecord(task)) ?? fresh, read as GatewayEvent[])
+      const read = decodeRecord<readonly GatewayEvent[]>(encodeRecord(events))
+      const snapshot = snapshotOf(decodeRecord<GatewayTask>(encodeRecord(task)) ?? fresh, read ?? [])
       const said = events.filter((event) => event.type === 'message').length
       // What was said with the last status is that of the task, unless its client has answered.
       const isAnswered = events.findLastIndex(({ type }) => type === 'message') > events.findLastIndex(({ type }) => type === 'status')

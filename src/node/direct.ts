@@ -1,0 +1,107 @@
+import type { Clock } from '../kit/clock.js'
+import { NodeError } from '../kit/errors.js'
+import type { NodeId } from '../kit/ids.js'
+import type { AgentAddress } from '../domain/card/card.js'
+import { askedWork } from '../domain/policy/asked.js'
+import type { RoutingQuestion } from '../domain/routing/decide.js'
+import type { CertifiedPower } from '../domain/routing/effective.js'
+import { type AgentHost, OPERATOR } from './agents.js'
+import type { Attached } from './attached.js'
+import { isIdempotent } from './callee-requests.js'
+import type { Directory } from './directory.js'
+import type { Listeners } from './listeners.js'
+import type { Router } from './router.js'
+import type { Traffic } from './traffic.js'
+import type { HereRun } from './in-flight.js'
+import type { Work } from './work.js'
+
+/** What doing work without a message needs. */
+export interface DirectParts {
+  readonly self: NodeId
+  readonly clock: Clock
+  readonly directory: Directory
+  readonly router: Router
+  readonly traffic: Traffic
+  readonly listeners: Pick<Listeners, 'isListening'>
+  readonly attached: Pick<Attached, 'isInPerson'>
+  readonly agents: Pick<AgentHost, 'load'>
+  readonly work: Pick<Work, 'here'>
+}
+
+/** What is asked of an agent, in whose name. */
+export interface DirectAsking {
+  readonly target: AgentAddress
+  readonly capability: string
+  readonly by: CertifiedPower
+  readonly input: unknown
+  readonly justification?: string
+  readonly names: { readonly requestId: string; readonly taskId: string }
+}
+
+/**
+ * Work of an agent of this node for somebody who waits in this process: by the rules, the checks and the places that a request has,
+ * counted and on record as one, but no message is written, kept and answered. Only for what may be repeated, while its agent has a
+ * free place and nobody has to be asked: all else goes as a request.
+ */
+export class Direct {
+  readonly #parts: DirectParts
+
+  constructor(parts: DirectParts) {
+    this.#parts = parts
+  }
+
+  /** Would {@link Direct.begin} begin it, as things are now? */
+  fits(asking: Omit<DirectAsking, 'input' | 'names'>): boolean {
+    const question = this.#question(asking)
+    return question !== null && this.#parts.router.ask(question).allowed
+  }
+
+  /** Begins it. Null: it has to go as a request, which is told what speaks against it. */
+  begin(asking: DirectAsking): HereRun | null {
+    const { clock, router, traffic, work } = this.#parts
+    const since = clock.monotonic()
+    const question = this.#question(asking)
+    const decision = question === null ? null : router.allows(question, since)
+    if (question === null || decision === null) return null
+    const { target, capability, input, names } = asking
+    const run = work.here({ recipient: target, capability, input, names })
+    if (run instanceof NodeError) return null
+    const header = { id: names.requestId, sender: question.sender.address, recipient: question.target.address, type: question.type }
+    const passage = {
+      peer: null,
+      header,
+      from: question.sender.tier,
+      to: question.target.tier,
+      rule: decision.rule,
+      since,
+      at: decision.at
+    }
+    traffic.received(header, since)
+    traffic.delivered(passage)
+    traffic.sent(passage, 'local')
+    return run
+  }
+
+  /** What the rules are asked; null for what goes as a request whatever they say. */
+  #question({ target, capability, by, justification }: Omit<DirectAsking, 'input' | 'names'>): RoutingQuestion | null {
+    const { self, directory, listeners, attached, agents } = this.#parts
+    if (target.nodeId !== self || attached.isInPerson(target.agentId) || listeners.isListening(target.agentId)) return null
+    const { running, waiting, slots } = agents.load(target.agentId)
+    if (running + waiting >= slots || !isIdempotent(directory, target, capability)) return null
+    const operator = { agentId: OPERATOR, nodeId: self }
+    const [sender, certified, party] = [directory.party(operator, by), directory.party(operator), directory.party(target)]
+    if (sender === null || certified === null || party === null) return null
+    const asked = askedWork(directory.card(target), capability)
+    return {
+      sender,
+      certified,
+      target: party,
+      type: 'request',
+      capability: asked.capability,
+      sideEffect: asked.sideEffect,
+      justification: justification ?? null,
+      isReply: false,
+      isArriving: true
+    }
+  }
+}
