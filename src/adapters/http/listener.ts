@@ -8,6 +8,7 @@ import { answerPreflight, allowOrigin } from './cors.js'
 import { Exchange } from './exchange.js'
 import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
+import { UnreadAnswers } from './unread.js'
 import { BODY_MAX, type HttpRoute, RouteTable } from './route.js'
 
 /** What one client may cost. Milliseconds and bytes. */
@@ -26,6 +27,10 @@ export const HTTP_LIMITS = {
   /** A client that sends on after its answer is heard out for so long, and so much is read of it. */
   drainMs: 2000,
   drainBytes: 4_194_304,
+  /** A client that takes nothing of its answer for so long is cut. */
+  unreadMs: 30_000,
+  /** Bytes of answers that may wait for their clients, of all connections together; beyond it the one that is behind longest is cut. */
+  unreadBytes: 134_217_728,
   /** What is under way when the listener closes has this long. */
   closeGraceMs: 1000
 }
@@ -104,6 +109,9 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
   return listener
 }
 
+/** Bytes of one answer beyond which it is looked at what waits in all. */
+const LARGE_BYTES = 65_536
+
 /** Where a wrong token is told from none. */
 type Authorized = { readonly grant: TokenGrant | null; readonly reason: string | null }
 
@@ -117,6 +125,8 @@ class Listener implements HttpListener {
   /** The answer under way on each connection. */
   readonly #answers = new WeakMap<Socket, http.ServerResponse>()
   readonly #refused = new WeakSet<Socket>()
+  readonly #unread: UnreadAnswers
+  readonly #timer: NodeJS.Timeout
   #service: (HttpService & { readonly table: RouteTable }) | null = null
   #closed: Promise<void> | null = null
 
@@ -127,6 +137,8 @@ class Listener implements HttpListener {
     const { host, hosts, origins } = options
     this.#server = server
     this.#limits = limits
+    this.#unread = new UnreadAnswers(limits)
+    this.#timer = setInterval(() => this.#unread.check(), limits.checkMs).unref()
     this.#authority = new Authority({ port: address.port, bound: [host, address.address], hosts, origins })
     const isWildcard = address.address === '0.0.0.0' || address.address === '::'
     this.url = `http://${isWildcard ? '127.0.0.1' : bracketed(address.address)}:${address.port}`
@@ -191,7 +203,9 @@ class Listener implements HttpListener {
     const exchange = new Exchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
     this.#open.set(exchange, socket)
     response.once('close', () => this.#open.delete(exchange))
+    this.#unread.watch(response)
     await route.handle(request, response, exchange)
+    if (response.writableLength > LARGE_BYTES) this.#unread.check()
   }
 
   #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError): void {
@@ -221,6 +235,7 @@ class Listener implements HttpListener {
     const cut = setTimeout(() => this.#server.closeAllConnections(), this.#limits.closeGraceMs)
     await ended
     clearTimeout(cut)
+    clearInterval(this.#timer)
   }
 }
 

@@ -3,7 +3,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import net from 'node:net'
 import test, { type Assert } from 'brittle'
-import { answerStream, BEHIND_WAIT_MS, MAX_BEHIND_BYTES } from '../../../src/adapters/a2a/event-stream.js'
+import { answerStream, BEHIND_WAIT_MS, HEARTBEAT_MS, MAX_BEHIND_BYTES } from '../../../src/adapters/a2a/event-stream.js'
 import { ManualClock } from '../../support/manual-clock.js'
 
 /** More than the buffers of both sides of a connection take. */
@@ -76,4 +76,36 @@ test('a client that reads nothing in that time is hung up on', async (t) => {
   client.on('error', () => {}).resume()
   await closed
   t.pass('its connection ended')
+})
+
+test('a stream on which nothing happens says every 15 s that it is there, and no more once it has ended', async (t) => {
+  const clock = new ManualClock()
+  let end = (): void => {}
+  const ended = new Promise<void>((resolve) => (end = resolve))
+  async function* values(): AsyncGenerator<{ id: number; value: object }> {
+    yield { id: 1, value: {} }
+    await ended
+  }
+  const server = http.createServer((_request, response) => {
+    void answerStream(response, values(), { clock, encode: (value) => value, encodeFault: () => ({}) })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => new Promise((resolve) => server.close(resolve)))
+  const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  const chunks = (response.body as unknown as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]()
+  let text = ''
+  const until = async (wanted: string): Promise<void> => {
+    while (!text.endsWith(wanted)) text += Buffer.from(((await chunks.next()) as { value: Uint8Array }).value).toString('utf8')
+  }
+  await until('data: {}\n\n')
+  clock.advance(HEARTBEAT_MS - 1)
+  for (const beats of [1, 2, 3]) {
+    clock.advance(beats === 1 ? 1 : HEARTBEAT_MS)
+    await until(`data: {}\n\n${': still here\n\n'.repeat(beats)}`)
+  }
+  end()
+  t.ok((await chunks.next()).done, 'nothing else came')
+  clock.advance(10 * HEARTBEAT_MS)
+  t.is(text.split('still here').length - 1, 3)
 })
