@@ -1,10 +1,13 @@
 import { asNodeError } from './kit/errors.js'
+import { tierText } from './domain/routing/tier.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
 import { CardBook } from './adapters/a2a/card-book.js'
 import { type CardService, createCardService } from './adapters/a2a/card-routes.js'
 import type { CallLimit } from './adapters/a2a/rate-limit.js'
+import type { CardOAuth } from './adapters/a2a/card-subject.js'
 import { CardSigner } from './adapters/a2a/card-signature.js'
 import type { NodeCore } from './node/node.js'
+import type { OpenedOAuth } from './open-oauth.js'
 import type { StartParts } from './open-home.js'
 import { VERSION } from './version.js'
 
@@ -13,14 +16,18 @@ export interface CardsOpening {
   /** URL of the HTTP listener. */
   readonly base: string
   readonly node: NodeCore
+  readonly oauth: OpenedOAuth | null
   readonly limit: CallLimit
   apiFor(principal: Principal): NodeApi
 }
 
 /** The A2A cards of a node, kept ready for as long as it runs. */
-export function openCards({ options, clock, telemetry, unwind }: StartParts, { base, node, limit, apiFor }: CardsOpening): CardService {
+export function openCards(
+  { options, clock, telemetry, unwind }: StartParts,
+  { base, node, oauth, limit, apiFor }: CardsOpening
+): CardService {
   const { log, membership, sign, settings } = node.parts
-  const host = { base, pushNotifications: true, version: VERSION, clock }
+  const host = { base, pushNotifications: true, version: VERSION, clock, ...(oauth === null ? {} : { oauth: cardOAuth(oauth) }) }
   const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: `${base}/.well-known/jwks.json` })
   const book = new CardBook({
     ...host,
@@ -41,6 +48,19 @@ export function openCards({ options, clock, telemetry, unwind }: StartParts, { b
     ...limit.left(by)
   })
   return createCardService({ ...host, signer, book, apiFor, limits })
+}
+
+/** What cards tell of the OAuth server: which scopes there are, and what each gives. */
+function cardOAuth({ issuer, scopes }: OpenedOAuth): CardOAuth {
+  const words = Object.entries(scopes).map(([name, { may, tier, capabilities }]) => [
+    name,
+    [
+      ...may,
+      ...(tier === null ? [] : [`at most ${tierText(tier)}`]),
+      ...(capabilities === null ? [] : [`only ${capabilities.join(', ')}`])
+    ].join('; ')
+  ])
+  return { issuer, scopes: Object.fromEntries(words) }
 }
 
 /** Who comes without a token: sees what the weakest member may see, and does nothing. */

@@ -4,6 +4,7 @@ import type { ImportedTools } from './ports/imported-tools.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
 import { toAgentJson } from './adapters/agents/agent-json.js'
 import { createSchemaCompiler } from './adapters/agents/compile-schema.js'
+import { HttpError } from './adapters/http/http-error.js'
 import type { HttpRoute } from './adapters/http/route.js'
 import { maxMessageBytes } from './adapters/mcp/message-bytes.js'
 import type { McpService } from './adapters/mcp/service.js'
@@ -47,7 +48,11 @@ export function openMcp(parts: StartParts, opening: McpOpening): McpPlaces {
       path: '/mcp',
       methods: ['POST', 'GET', 'DELETE'],
       maxBodyBytes: maxMessageBytes(config.tools.maxPayloadBytes),
-      handle: async (request, response, call) => await (await load()).handle(request, response, call)
+      handle: async (request, response, call) => {
+        if (call.principal.kind === 'client')
+          throw new HttpError(403, { code: 'FORBIDDEN', message: 'clients of the OAuth server have the A2A gateway alone' })
+        await (await load()).handle(request, response, call)
+      }
     }
   }
 }

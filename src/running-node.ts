@@ -80,7 +80,7 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
     const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
     const oauth = await loadOAuth(parts, { node, listener: served.http })
     running.oauth = oauth?.desk ?? null
-    const cards = openCards(parts, { base: served.http.url, node, limit, apiFor })
+    const cards = openCards(parts, { base: served.http.url, node, oauth, limit, apiFor })
     const gateway = await openGateway(parts, { node, cards, limit, base: served.http.url, apiFor })
     running.push = gateway.push
     openHttp(parts, { listener: served.http, node, oauth, routes: [mcp.route, ...gateway.routes, ...(oauth?.routes ?? [])] })

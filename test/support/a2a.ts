@@ -48,18 +48,21 @@ export interface GatewayNode {
   readonly dir: string
 }
 
-/** Starts it. `home`: that of one that ran before, with its token. */
+/** Starts it. `home`: that of one that ran before, with its token. `http`: its port. */
 export async function gatewayNode(
   mesh: TestMesh,
   name: string,
-  again?: { readonly home: string; readonly dir: string; readonly token: string }
+  again?: { readonly home: string; readonly dir?: string; readonly token?: string; readonly http?: string }
 ): Promise<GatewayNode> {
   const dir = again?.dir ?? path.join(await mesh.dir(), name)
   const agents = path.join(dir, 'agents')
   await fs.mkdir(agents, { recursive: true })
   await fs.writeFile(path.join(agents, 'talk.md'), TALK)
   await fs.writeFile(path.join(agents, 'talk.mjs'), MODULE)
-  const node = await mesh.start(name, { args: ['--http', '0', '--agents', agents], ...(again === undefined ? {} : { home: again.home }) })
+  const node = await mesh.start(name, {
+    args: ['--http', again?.http ?? '0', '--agents', agents],
+    ...(again === undefined ? {} : { home: again.home })
+  })
   const token = again?.token ?? (await node.json<{ token: string }>(['a2a', 'token', 'create'])).token
   return { node, url: node.info.http ?? '', token, dir }
 }

@@ -39,6 +39,16 @@ export interface CardSubject {
   readonly skills: readonly CardSkill[]
   readonly pushNotifications: boolean
   readonly extensions: readonly CardExtension[]
+  /** How clients get tokens by OAuth; absent: they do not. */
+  readonly oauth?: CardOAuth
+}
+
+/** What a card says of the OAuth server of its node. */
+export interface CardOAuth {
+  /** Its URL. */
+  readonly issuer: string
+  /** Names of scopes, and what each gives. */
+  readonly scopes: Readonly<Record<string, string>>
 }
 
 /** Where and how a node serves. */
@@ -46,10 +56,12 @@ export interface CardHost {
   /** URL of its listener, without a slash at the end. */
   readonly base: string
   readonly pushNotifications: boolean
+  /** Of the node's OAuth server, where it has one. */
+  readonly oauth?: CardOAuth
 }
 
 /** What one agent's card is about. `original`: the card that its own node signed, when it is on another one. */
-export function agentSubject(detail: AgentDetail, original: SignedCard | null, { base, pushNotifications }: CardHost): CardSubject {
+export function agentSubject(detail: AgentDetail, original: SignedCard | null, { base, pushNotifications, oauth }: CardHost): CardSubject {
   const { id, name, description, version, node, tier, sandboxId, revision } = detail
   const claims = { agentId: id, nodeId: node.id, nodeName: node.name, tier, ...(sandboxId === null ? {} : { sandboxId }), revision }
   return {
@@ -59,6 +71,7 @@ export function agentSubject(detail: AgentDetail, original: SignedCard | null, {
     interfaces: interfacesOf(base, pathIdOf(detail)),
     skills: detail.capabilities.map((capability) => skillOf(capability, [id])),
     pushNotifications,
+    ...(oauth === undefined ? {} : { oauth }),
     extensions: [meshExtension('Where this agent is in its mesh.', original === null ? claims : { ...claims, original })]
   }
 }
@@ -67,7 +80,7 @@ export function agentSubject(detail: AgentDetail, original: SignedCard | null, {
 export function nodeSubject(
   { node }: Pick<NodeInfo, 'node'>,
   agents: readonly AgentDetail[],
-  { base, pushNotifications, version }: CardHost & { readonly version: string }
+  { base, pushNotifications, oauth, version }: CardHost & { readonly version: string }
 ): CardSubject {
   const all = agents.flatMap((agent) => {
     const segment = segmentOf(pathIdOf(agent))
@@ -87,6 +100,7 @@ export function nodeSubject(
     interfaces: interfacesOf(base, null),
     skills,
     pushNotifications,
+    ...(oauth === undefined ? {} : { oauth }),
     extensions: [meshExtension('The node of a mesh that serves these agents.', left === 0 ? claims : { ...claims, skillsLeftOut: left })]
   }
 }

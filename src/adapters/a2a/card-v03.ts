@@ -1,6 +1,7 @@
+import { hybridSecurity, type SecurityV03, securityV03 } from './card-security.js'
 import type { CardSignature } from './card-signature.js'
 import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
-import { type CardV1, DEFAULT_MODES, SCHEME, toCardV1 } from './card-v1.js'
+import { type CardV1, DEFAULT_MODES, toCardV1 } from './card-v1.js'
 
 /** The card of A2A 0.3 as this node makes it (specification 0.3.0, section 5.5). */
 export interface CardV03 {
@@ -17,8 +18,8 @@ export interface CardV03 {
     readonly stateTransitionHistory: boolean
     readonly extensions: readonly CardExtension[]
   }
-  readonly securitySchemes: Readonly<Record<string, { readonly type: 'http'; readonly scheme: string }>>
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[]
+  readonly securitySchemes: SecurityV03['securitySchemes']
+  readonly security: SecurityV03['security']
   readonly defaultInputModes: readonly string[]
   readonly defaultOutputModes: readonly string[]
   readonly skills: readonly CardSkill[]
@@ -30,7 +31,7 @@ export interface CardV03 {
 export type HybridCard = CardV03 & CardV1
 
 /** The card in the words of 0.3. */
-export function toCardV03({ name, description, version, interfaces, skills, pushNotifications, extensions }: CardSubject): CardV03 {
+export function toCardV03({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV03 {
   const spoken = interfaces
     .filter(({ protocolVersion }) => protocolVersion === '0.3')
     .map(({ url, protocolBinding }) => ({ url, transport: protocolBinding }))
@@ -43,8 +44,7 @@ export function toCardV03({ name, description, version, interfaces, skills, push
     additionalInterfaces: spoken,
     version,
     capabilities: { streaming: true, pushNotifications, stateTransitionHistory: false, extensions },
-    securitySchemes: { [SCHEME]: { type: 'http', scheme: 'bearer' } },
-    security: [{ [SCHEME]: [] }],
+    ...securityV03({ oauth }),
     defaultInputModes: DEFAULT_MODES,
     defaultOutputModes: DEFAULT_MODES,
     skills,
@@ -55,11 +55,10 @@ export function toCardV03({ name, description, version, interfaces, skills, push
 /** The card for clients that do not say which version they read. */
 export function toHybridCard(subject: CardSubject): HybridCard {
   const [old, one] = [toCardV03(subject), toCardV1(subject)]
-  const scheme = { type: 'http', scheme: 'bearer', httpAuthSecurityScheme: { scheme: 'Bearer' } } as const
   return {
     ...old,
     ...one,
     capabilities: { ...old.capabilities, ...one.capabilities },
-    securitySchemes: { [SCHEME]: scheme }
+    ...hybridSecurity(subject)
   }
 }

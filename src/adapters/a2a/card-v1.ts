@@ -1,12 +1,11 @@
 import { DEFAULT_INPUT_MODES } from '../../domain/gateway/content.js'
 import type { CardInterface } from './card-interfaces.js'
+import { type SecurityV1, securityV1 } from './card-security.js'
 import type { CardSignature } from './card-signature.js'
 import type { CardExtension, CardSkill, CardSubject } from './card-subject.js'
 
 /** Media types that agents take where a skill names none: an input is an object, and text becomes one. */
 export const DEFAULT_MODES = DEFAULT_INPUT_MODES
-/** Name of the one security scheme: a token of this node. */
-export const SCHEME = 'bearer'
 
 /** The card of A2A 1.0 as this node makes it (specification, section 4.4.1, in the JSON form of its a2a.proto). */
 export interface CardV1 {
@@ -20,9 +19,8 @@ export interface CardV1 {
     readonly extensions: readonly CardExtension[]
     readonly extendedAgentCard: boolean
   }
-  readonly securitySchemes: Readonly<Record<string, { readonly httpAuthSecurityScheme: { readonly scheme: string } }>>
-  /** `schemes` by name; no scopes are an empty StringList. */
-  readonly securityRequirements: readonly { readonly schemes: Readonly<Record<string, object>> }[]
+  readonly securitySchemes: SecurityV1['securitySchemes']
+  readonly securityRequirements: SecurityV1['securityRequirements']
   readonly defaultInputModes: readonly string[]
   readonly defaultOutputModes: readonly string[]
   readonly skills: readonly CardSkill[]
@@ -33,15 +31,14 @@ export interface CardV1 {
  * The card in the words of 1.0. What equals a default of the protocol is left out where it may be, as what is signed must
  * have it (section 8.4.1).
  */
-export function toCardV1({ name, description, version, interfaces, skills, pushNotifications, extensions }: CardSubject): CardV1 {
+export function toCardV1({ name, description, version, interfaces, skills, pushNotifications, extensions, oauth }: CardSubject): CardV1 {
   return {
     name,
     description,
     supportedInterfaces: interfaces,
     version,
     capabilities: { streaming: true, pushNotifications, extensions, extendedAgentCard: true },
-    securitySchemes: { [SCHEME]: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
-    securityRequirements: [{ schemes: { [SCHEME]: {} } }],
+    ...securityV1({ oauth }),
     defaultInputModes: DEFAULT_MODES,
     defaultOutputModes: DEFAULT_MODES,
     skills

@@ -1,0 +1,147 @@
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import test, { type Assert } from 'brittle'
+import { ask, type GatewayNode, gatewayNode, type HttpAnswer } from '../support/a2a.js'
+import { freePort, testMesh, type TestMesh } from '../support/nodes.js'
+import { basic, pkce } from '../support/oauth.js'
+
+interface Client {
+  readonly id: string
+  readonly secret: string
+}
+
+/** A node with OAuth on a port of its own, so that it is the same issuer after a restart. */
+async function oauthNode(mesh: TestMesh): Promise<{ readonly node: GatewayNode; readonly http: string }> {
+  const home = path.join(await mesh.dir(), 'home')
+  await fs.mkdir(home, { recursive: true })
+  await fs.writeFile(path.join(home, 'config.yaml'), 'a2a: { oauth: { enabled: true } }\n')
+  const http = String(await freePort())
+  return { node: await gatewayNode(mesh, 'a', { home, http }), http }
+}
+
+async function client({ node }: GatewayNode, ...options: readonly string[]): Promise<Client> {
+  return await node.json<Client>(['a2a', 'client', 'create', ...options])
+}
+
+async function post(url: string, form: Record<string, string>, headers: Record<string, string> = {}): Promise<Record<string, string>> {
+  const response = await fetch(url, { method: 'POST', body: new URLSearchParams(form), headers: { ...headers, connection: 'close' } })
+  const text = await response.text()
+  return text === '' ? {} : (JSON.parse(text) as Record<string, string>)
+}
+
+async function ownToken({ url }: GatewayNode, { id, secret }: Client, scope?: string): Promise<string> {
+  const form = { grant_type: 'client_credentials', ...(scope === undefined ? {} : { scope }) }
+  return (await post(`${url}/oauth/token`, form, { authorization: basic(id, secret) }))['access_token'] ?? ''
+}
+
+let said = 0
+async function send(node: GatewayNode, token: string, skill = 'talk.once'): Promise<HttpAnswer> {
+  const message = { messageId: `m${++said}`, role: 'ROLE_USER', parts: [{ text: 'hello' }], metadata: { skillId: skill } }
+  return await ask({ ...node, token }, '/agents/talk/message:send', { json: { message }, headers: { connection: 'close' } })
+}
+
+function taskOf({ body }: HttpAnswer): { readonly id: string; readonly state: string; readonly why: string } {
+  const task = body['task'] as { id: string; status: { state: string; message?: unknown } } | undefined
+  return { id: task?.id ?? '', state: task?.status.state ?? '', why: JSON.stringify(body) }
+}
+
+async function statusOf(node: GatewayNode, token: string, place = '/agents/talk/tasks'): Promise<number> {
+  return (await fetch(node.url + place, { headers: { authorization: `Bearer ${token}`, connection: 'close' } })).status
+}
+
+test('a client gets a token by its secret and sends; its tasks are its own, and the router holds it to its tier and capabilities', async (t) => {
+  const { node } = await oauthNode(await testMesh(t))
+  const strong = await client(node, '--name', 'strong', '--tier', 'L0')
+  const token = await ownToken(node, strong)
+  const done = taskOf(await send(node, token))
+  t.is(done.state, 'TASK_STATE_COMPLETED', done.why)
+  t.is(await statusOf(node, await ownToken(node, strong), `/agents/talk/tasks/${done.id}`), 200, 'also with another token of it')
+  const other = await client(node, '--name', 'other', '--tier', 'L0')
+  t.is(await statusOf(node, await ownToken(node, other), `/agents/talk/tasks/${done.id}`), 404)
+  const weak = taskOf(await send(node, await ownToken(node, await client(node, '--name', 'weak'))))
+  t.ok(weak.state !== 'TASK_STATE_COMPLETED' && weak.why.includes('ESCALATION_REQUIRED'), weak.why)
+  const narrow = await ownToken(node, strong, 'a2a:send a2a:tier:L0 skill:talk.say')
+  t.absent((await send(node, narrow, 'talk.say')).body['error'])
+  const refused = taskOf(await send(node, narrow))
+  t.ok(refused.state !== 'TASK_STATE_COMPLETED' && refused.why.includes('POLICY_DENIED'), refused.why)
+  const audit = (await node.node.cli(['audit', '--json'])).stdout
+  t.ok(audit.includes('token: it is limited to some capabilities'), 'the router put it on record')
+  t.is((await send(node, await ownToken(node, strong, 'a2a:read'))).status, 403, 'who may only read sends nothing')
+  t.is(await statusOf(node, token, '/extendedAgentCard'), await statusOf(node, node.token, '/extendedAgentCard'))
+  t.is(await statusOf(node, node.token), 200, 'tokens of the node go on working')
+  t.not(await statusOf(node, token, '/metrics'), 200, 'the node itself is not for clients')
+  const tools = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }
+  t.is((await ask({ ...node, token }, '/mcp', { json: tools, headers: { accept: 'application/json, text/event-stream' } })).status, 403)
+})
+
+test('a revoked token and a revoked client are refused at once; a restart keeps clients, tokens and what was revoked', async (t) => {
+  const mesh = await testMesh(t)
+  const { node, http } = await oauthNode(mesh)
+  const [one, two] = [await client(node, '--tier', 'L0'), await client(node, '--tier', 'L0')]
+  const [lasting, revoked, ended] = [await ownToken(node, one), await ownToken(node, one), await ownToken(node, two)]
+  await post(`${node.url}/oauth/revoke`, { token: revoked }, { authorization: basic(one.id, one.secret) })
+  t.is((await node.node.cli(['a2a', 'client', 'revoke', two.id])).code, 0)
+  const statuses = async (of: GatewayNode): Promise<number[]> =>
+    await Promise.all([lasting, revoked, ended].map((token) => statusOf(of, token)))
+  t.alike(await statuses(node), [200, 401, 401])
+  await node.node.stop()
+  const again = await gatewayNode(mesh, 'a', { http, home: node.node.home, dir: node.dir, token: node.token })
+  t.alike(await statuses(again), [200, 401, 401])
+  t.is(taskOf(await send(again, await ownToken(again, one))).state, 'TASK_STATE_COMPLETED')
+  const log = node.node.errors() + again.node.errors()
+  for (const secret of [one.secret, two.secret, lasting, revoked]) t.absent(log.includes(secret))
+  t.absent(log.includes('Unsupported runtime'))
+})
+
+test('a device and a browser wait for the operator, who allows them at the command line', async (t) => {
+  const { node } = await oauthNode(await testMesh(t))
+  const redirect = 'http://127.0.0.1:9/cb'
+  const { id } = await client(node, '--public', '--tier', 'L0', '--redirect-uri', redirect)
+  const begun = await post(`${node.url}/oauth/device_authorization`, { client_id: id })
+  const form = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', client_id: id, device_code: begun['device_code'] ?? '' }
+  t.is((await post(`${node.url}/oauth/token`, form))['error'], 'authorization_pending')
+  const { requests } = await node.node.json<{ requests: { flow: string }[] }>(['a2a', 'oauth', 'ls'])
+  t.alike(
+    requests.map(({ flow }) => flow),
+    ['device']
+  )
+  const unknown = await node.node.cli(['a2a', 'oauth', 'approve', 'BCDF-GHJK'])
+  t.is(unknown.code, 4)
+  t.is((await node.node.cli(['a2a', 'oauth', 'approve', begun['user_code'] ?? ''])).code, 0)
+  t.is(taskOf(await send(node, (await post(`${node.url}/oauth/token`, form))['access_token'] ?? '')).state, 'TASK_STATE_COMPLETED')
+  const { verifier, challenge } = pkce()
+  const query = new URLSearchParams({
+    client_id: id,
+    response_type: 'code',
+    redirect_uri: redirect,
+    code_challenge: challenge,
+    code_challenge_method: 'S256'
+  })
+  const begin = await fetch(`${node.url}/oauth/authorize?${query.toString()}`, { redirect: 'manual' })
+  const cookie = begin.headers
+    .getSetCookie()
+    .map((line) => line.split(';')[0])
+    .join('; ')
+  const visit = (place: string): Promise<Response> => fetch(new URL(place, node.url), { redirect: 'manual', headers: { cookie } })
+  const page = begin.headers.get('location') ?? ''
+  const code = /approve ([A-Z-]+)/.exec(await (await visit(page)).text())?.[1] ?? ''
+  t.is((await node.node.cli(['a2a', 'oauth', 'approve', code])).code, 0)
+  const back = await visit((await visit(page)).headers.get('location') ?? '')
+  const answer = new URL(back.headers.get('location') ?? 'about:blank')
+  const tokens = await post(`${node.url}/oauth/token`, {
+    grant_type: 'authorization_code',
+    client_id: id,
+    code: answer.searchParams.get('code') ?? '',
+    redirect_uri: redirect,
+    code_verifier: verifier
+  })
+  t.is(await statusOf(node, tokens['access_token'] ?? ''), 200)
+})
+
+test('without OAuth in the config nobody gets a token by it, and the commands say what to do', async (t: Assert) => {
+  const node = await gatewayNode(await testMesh(t), 'a')
+  for (const place of ['/oauth/token', '/.well-known/oauth-authorization-server']) t.is((await fetch(node.url + place)).status, 401)
+  const refused = await node.node.cli(['a2a', 'client', 'ls'])
+  t.is(refused.code, 2)
+  t.ok(refused.stderr.includes('a2a.oauth.enabled'), refused.stderr)
+})
