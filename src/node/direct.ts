@@ -4,7 +4,7 @@ import type { NodeId } from '../kit/ids.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import { askedWork } from '../domain/policy/asked.js'
 import type { RoutingQuestion } from '../domain/routing/decide.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import { type CallerPower, confinement } from '../domain/routing/effective.js'
 import { type AgentHost, OPERATOR } from './agents.js'
 import type { Attached } from './attached.js'
 import { isIdempotent } from './callee-requests.js'
@@ -32,7 +32,7 @@ export interface DirectParts {
 export interface DirectAsking {
   readonly target: AgentAddress
   readonly capability: string
-  readonly by: CertifiedPower
+  readonly by: CallerPower
   readonly input: unknown
   readonly justification?: string
   readonly names: { readonly requestId: string; readonly taskId: string }
@@ -101,7 +101,8 @@ export class Direct {
       sideEffect: asked.sideEffect,
       justification: justification ?? null,
       isReply: false,
-      isArriving: true
+      isArriving: true,
+      ...confinement(by)
     }
   }
 }

@@ -8,7 +8,7 @@ import { OPENING_TYPES, SCHEMA_VERSION } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, EnvelopeMetadata, MessageType } from '../domain/envelope/envelope.js'
 import { askedWork } from '../domain/policy/asked.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
-import type { CallerPower } from '../domain/routing/effective.js'
+import { type CallerPower, confinement } from '../domain/routing/effective.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
@@ -199,7 +199,7 @@ export class Outbox {
       justification: justification ?? null,
       isReply,
       isArriving: recipient.nodeId === self,
-      ...(draft.onBehalfOf?.capabilities === undefined ? {} : { confinedTo: draft.onBehalfOf.capabilities })
+      ...confinement(draft.onBehalfOf)
     }
   }
 

@@ -34,9 +34,9 @@ async function ownToken({ url }: GatewayNode, { id, secret }: Client, scope?: st
   return (await post(`${url}/oauth/token`, form, { authorization: basic(id, secret) }))['access_token'] ?? ''
 }
 
-let said = 0
+let count = 0
 async function send(node: GatewayNode, token: string, skill = 'talk.once'): Promise<HttpAnswer> {
-  const message = { messageId: `m${++said}`, role: 'ROLE_USER', parts: [{ text: 'hello' }], metadata: { skillId: skill } }
+  const message = { messageId: `m${++count}`, role: 'ROLE_USER', parts: [{ text: 'hello' }], metadata: { skillId: skill } }
   return await ask({ ...node, token }, '/agents/talk/message:send', { json: { message }, headers: { connection: 'close' } })
 }
 
@@ -64,6 +64,9 @@ test('a client gets a token by its secret and sends; its tasks are its own, and 
   t.absent((await send(node, narrow, 'talk.say')).body['error'])
   const refused = taskOf(await send(node, narrow))
   t.ok(refused.state !== 'TASK_STATE_COMPLETED' && refused.why.includes('POLICY_DENIED'), refused.why)
+  const onceOnly = await ownToken(node, strong, 'a2a:send a2a:tier:L0 skill:talk.once')
+  const said = await send(node, onceOnly, 'talk.say')
+  t.ok(JSON.stringify(said.body).includes('POLICY_DENIED'), 'nor what may be answered at once')
   const audit = (await node.node.cli(['audit', '--json'])).stdout
   t.ok(audit.includes('token: it is limited to some capabilities'), 'the router put it on record')
   t.is((await send(node, await ownToken(node, strong, 'a2a:read'))).status, 403, 'who may only read sends nothing')

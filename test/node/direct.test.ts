@@ -29,7 +29,10 @@ test('what is begun directly is what a request would have begun, for any caller,
     t,
     fc.asyncProperty(
       fc.record({
-        by: fc.record({ maxTier: tier, sandboxId: sandbox }),
+        by: fc.record(
+          { maxTier: tier, sandboxId: sandbox, capabilities: fc.constantFrom(['one.do'], ['other.do'], []) },
+          { requiredKeys: ['maxTier', 'sandboxId'] }
+        ),
         agent: fc.record({ tier, sandboxId: sandbox }),
         sideEffect: fc.constantFrom('none', 'read', 'write', 'exec'),
         idempotent: fc.boolean(),

@@ -15,6 +15,11 @@ export interface CallerPower extends CertifiedPower {
   readonly capabilities?: readonly string[]
 }
 
+/** The part of a question to the rules that says what its caller may ask for alone. */
+export function confinement(by: CallerPower | undefined): { readonly confinedTo?: readonly string[] } {
+  return by?.capabilities === undefined ? {} : { confinedTo: by.capabilities }
+}
+
 /** What is verified about the sender (or target) of a message. */
 export interface PartyFacts {
   /** Of the node whose key the stream has. */
