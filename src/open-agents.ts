@@ -27,6 +27,7 @@ import type { Config } from './config/settings.js'
 import { joinAgents } from './joined-agents.js'
 import { joinTools } from './joined-tools.js'
 import type { StartParts } from './open-home.js'
+import { LateMesh } from './late-mesh.js'
 import { AgentApis, openLlm, toolsOfMesh } from './open-llm.js'
 import { VERSION } from './version.js'
 
@@ -36,6 +37,8 @@ export interface OpenedAgents {
   readonly tools: ImportedTools
   /** How agents reach the mesh, once it is told that the node is up. */
   readonly apis: AgentApis
+  /** How A2A agents of other members are reached, likewise. */
+  readonly mesh: LateMesh
   /** Asks A2A agents that the config does not name. */
   readonly caller: HostedAgent
   /** What is wrong with what is imported. */
@@ -50,7 +53,7 @@ export function openAgents(
   const { config, home, extraAgentDirs } = options
   const env: Environment = { ...process.env, A2A_NODE_HOME: home.home }
   const groups = new ProcessGroups(home.run)
-  const apis = new AgentApis()
+  const [apis, mesh] = [new AgentApis(), new LateMesh(clock)]
   const log: ImportedLog = (level, message, fields) => telemetry.log(level, message, fields)
   const files = new AgentFiles({
     dirs: [home.agents, ...config.agents.dirs, ...extraAgentDirs],
@@ -74,7 +77,7 @@ export function openAgents(
   })
   const hosting = (parts: Omit<Parameters<typeof hostAgent>[0], 'clock'>): ReturnType<typeof hostAgent> => hostAgent({ ...parts, clock })
   const imported = new ImportedServers({ servers, store, compileSchema, clock, chance: Math.random, log, hostAgent: hosting })
-  const { remote, net } = openRemotes({ config, source: home.configFile, env }, { store, clock, log, hostAgent: hosting })
+  const { remote, net } = openRemotes({ config, source: home.configFile, env, mesh }, { store, clock, log, hostAgent: hosting })
   let taken: readonly HostedAgent[] = []
   const source = joinAgents([files, imported, remote], (agents) => {
     taken = agents
@@ -82,7 +85,7 @@ export function openAgents(
   const tools = withTaken(joinTools(imported, remote), () => taken)
   const runtime = { run: callOnce.bind(null, net), end: () => Promise.resolve() }
   const caller = hosting({ definition: callerDefinition, runtime })
-  return { source, tools, caller, apis, problems: () => [...tools.problems(), ...taken.map(takenProblem)] }
+  return { source, tools, caller, apis, mesh, problems: () => [...tools.problems(), ...taken.map(takenProblem)] }
 }
 
 interface LlmNeeds {
@@ -109,10 +112,15 @@ type Hosting = Pick<ConstructorParameters<typeof RemoteAgents>[0], 'store' | 'cl
 
 /** The A2A agents of the config, and where requests for others may go. */
 function openRemotes(
-  { config: { a2a }, source, env }: { readonly config: Config; readonly source: string; readonly env: Environment },
+  {
+    config: { a2a },
+    source,
+    env,
+    mesh
+  }: { readonly config: Config; readonly source: string; readonly env: Environment; readonly mesh: LateMesh },
   hosting: Hosting
 ): { readonly remote: RemoteAgents; readonly net: RemoteNet } {
-  const net: RemoteNet = { clock: hosting.clock, policy: { allowed: a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
+  const net: RemoteNet = { clock: hosting.clock, mesh, policy: { allowed: a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) } }
   const agents = Object.entries(a2a.agents).map(([name, setting]) => ({
     spec: remoteSpec(name, setting, source),
     secret: setting.auth === null ? null : secretOf(name, setting.auth, env)

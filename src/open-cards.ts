@@ -13,8 +13,8 @@ import { VERSION } from './version.js'
 
 /** What the cards of a node need of it. */
 export interface CardsOpening {
-  /** URL of the HTTP listener. */
-  readonly base: string
+  /** URL of the HTTP listener; null: there is none. */
+  readonly base: string | null
   readonly node: NodeCore
   readonly oauth: OpenedOAuth | null
   readonly limit: CallLimit
@@ -27,8 +27,15 @@ export function openCards(
   { base, node, oauth, limit, apiFor }: CardsOpening
 ): CardService {
   const { log, membership, sign, settings } = node.parts
-  const host = { base, pushNotifications: true, version: VERSION, clock, ...(oauth === null ? {} : { oauth: cardOAuth(oauth) }) }
-  const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: `${base}/.well-known/jwks.json` })
+  const host = {
+    base,
+    ...(options.config.a2a.mesh ? { meshNode: membership.nodeId } : {}),
+    pushNotifications: true,
+    version: VERSION,
+    clock,
+    ...(oauth === null ? {} : { oauth: cardOAuth(oauth) })
+  }
+  const signer = new CardSigner({ sign, nodeId: membership.nodeId, keysUrl: base === null ? null : `${base}/.well-known/jwks.json` })
   const book = new CardBook({
     ...host,
     signer,

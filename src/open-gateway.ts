@@ -2,21 +2,15 @@ import type { CardService } from './adapters/a2a/card-routes.js'
 import type { CallLimit } from './adapters/a2a/rate-limit.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
-import { allowedHost } from './adapters/a2a/address-guard.js'
 import { AguiRoute } from './adapters/a2a/agui-route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY, nodePath } from './adapters/a2a/gateway-route.js'
-import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
 import { listenerFault } from './adapters/a2a/listener-fault.js'
-import { createWebhooks } from './adapters/a2a/webhook-sender.js'
 import { metricsRoute } from './adapters/http/metrics-route.js'
 import { limitedRoutes } from './gateway-limits.js'
-import { GatewayTasks } from './node/gateway.js'
 import type { NodeCore } from './node/node.js'
-import type { Gateway } from './ports/gateway.js'
 import type { NodeApi, Principal } from './ports/node-api.js'
-import type { PushAdmin } from './ports/push-api.js'
-import type { Webhooks } from './ports/webhooks.js'
 import type { StartParts } from './open-home.js'
+import type { OpenedTasks } from './open-tasks.js'
 
 /** What the gateway of a node needs of it. */
 export interface GatewayOpening {
@@ -24,47 +18,24 @@ export interface GatewayOpening {
   readonly cards: Pick<CardService, 'extended' | 'extensions' | 'routes'>
   /** Of all calls of a token, whichever face of the gateway they come to. */
   readonly limit: CallLimit
-  /** URL of the HTTP listener. */
-  readonly base: string
+  readonly tasks: OpenedTasks
   apiFor(principal: Principal): NodeApi
 }
 
-/** What a gateway adds to its node. */
-export interface OpenedGateway {
-  readonly routes: readonly HttpRoute[]
-  readonly push: PushAdmin | null
-}
-
-/** The A2A gateway of a node that serves HTTP: its tasks go on where they were. @throws NodeError STORE_DAMAGED */
-export async function openGateway(parts: StartParts, opening: GatewayOpening): Promise<OpenedGateway> {
-  const { unwind, clock, options } = parts
-  const { cards } = opening
-  const guardrails = new Guardrails(options.config.a2a.guardrails)
-  const gateway = new GatewayTasks(opening.node, openWebhooks(parts, opening), guardrails.output)
-  await gateway.start()
-  unwind.add('A2A gateway', async () => gateway.stop())
-  const guarded = guardedGateway(gateway, guardrails)
+/** The A2A gateway of a node over HTTP. */
+export function openGateway(parts: StartParts, opening: GatewayOpening): readonly HttpRoute[] {
+  const { clock } = parts
+  const { cards, tasks } = opening
+  const { guarded } = tasks
   const route = new GatewayRoute({
     gateway: guarded,
     clock,
     extensions: (agent) => cards.extensions(agent),
     extendedCard: (principal, agent, version) => cards.extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
   })
-  const facade = openFacade(parts, { ...opening, gateway, guardrails })
+  const facade = openFacade(parts, opening)
   const routes = routesOf({ route, facade, agui: new AguiRoute({ gateway: guarded, clock }) })
-  return {
-    routes: [...limitedRoutes([...cards.routes, ...routes], opening.limit, parts), metricsRoute(opening)],
-    push: gateway.push?.admin ?? null
-  }
-}
-
-function openWebhooks({ options, clock }: StartParts, { node, base }: Pick<GatewayOpening, 'node' | 'base'>): Webhooks {
-  const { sign, ids } = node.parts
-  return createWebhooks({
-    clock,
-    policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
-    signer: { sign, ids, nodeId: node.self, issuer: base }
-  })
+  return [...limitedRoutes([...cards.routes, ...routes], opening.limit, parts), metricsRoute(opening)]
 }
 
 interface Faces {
@@ -129,12 +100,7 @@ interface Facade {
 
 function openFacade(
   { clock, telemetry }: StartParts,
-  {
-    node,
-    apiFor,
-    gateway,
-    guardrails
-  }: Omit<GatewayOpening, 'cards' | 'limit'> & { readonly gateway: Gateway; readonly guardrails: Guardrails }
+  { node, apiFor, tasks: { gateway, guardrails } }: Omit<GatewayOpening, 'cards' | 'limit'>
 ): Facade {
   const route = new FacadeRoute({
     gateway,

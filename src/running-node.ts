@@ -5,7 +5,9 @@ import type { OAuthDesk } from './ports/oauth-api.js'
 import { adHocFinder } from './ad-hoc.js'
 import { startControlServer } from './adapters/control/server.js'
 import { shownConfig } from './config/settings.js'
+import type { CardService } from './adapters/a2a/card-routes.js'
 import type { HttpListener } from './adapters/http/listener.js'
+import type { HttpRoute } from './adapters/http/route.js'
 import type { Mesh } from './adapters/mesh/mesh-node.js'
 import { createApi, nodeInfo } from './node/api.js'
 import type { ApiHost } from './node/api.js'
@@ -57,6 +59,7 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
   const { node, mesh } = served
   const running = new ComposedNode(parts, served)
   served.agents.apis.serve(node, running)
+  served.agents.mesh.serve(node)
   const mcp = openMcp(parts, {
     apiFor: (principal) => running.apiFor(principal),
     observability: node.observability,
@@ -70,23 +73,40 @@ export async function serveNode(parts: StartParts, served: Served): Promise<Runn
     onRefusal: ({ rule, reason }) => node.parts.audit.append({ kind: 'control', code: 'FORBIDDEN', rule, reason })
   })
   parts.unwind.add('control API', () => server.close())
-  if (served.http !== null) {
-    const [{ openCards }, { openGateway }, { openLimit }] = await Promise.all([
-      import('./open-cards.js'),
-      import('./open-gateway.js'),
-      import('./gateway-limits.js')
-    ])
-    const limit = openLimit(parts)
-    const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
-    const oauth = await loadOAuth(parts, { node, listener: served.http })
-    running.oauth = oauth?.desk ?? null
-    const cards = openCards(parts, { base: served.http.url, node, oauth, limit, apiFor })
-    const gateway = await openGateway(parts, { node, cards, limit, base: served.http.url, apiFor })
-    running.push = gateway.push
-    openHttp(parts, { listener: served.http, node, oauth, routes: [mcp.route, ...gateway.routes, ...(oauth?.routes ?? [])] })
-  }
+  await serveA2A(parts, served, { running, mcp: mcp.route })
   void mesh.expelled.then((error) => running.expelled(error))
   return running
+}
+
+/** The A2A gateway, over HTTP and over the links to members, as far as the config wants it. */
+async function serveA2A(
+  parts: StartParts,
+  { node, http }: Served,
+  { running, mcp }: { readonly running: ComposedNode; readonly mcp: HttpRoute }
+): Promise<void> {
+  const { mesh: isOverMesh } = parts.options.config.a2a
+  if (!isOverMesh) node.memberCalls.serve(null)
+  if (http === null && !isOverMesh) return
+  const [{ openCards }, { openGateway }, { openLimit }, { openMeshBinding, openTasks }] = await Promise.all([
+    import('./open-cards.js'),
+    import('./open-gateway.js'),
+    import('./gateway-limits.js'),
+    import('./open-tasks.js')
+  ])
+  const base = http?.url ?? null
+  const limit = openLimit(parts)
+  const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
+  const oauth = http === null ? null : await loadOAuth(parts, { node, listener: http })
+  running.oauth = oauth?.desk ?? null
+  const tasks = await openTasks(parts, { node, base })
+  running.push = tasks.push
+  // Without HTTP cards are made once a member asks for one.
+  let made: CardService | null = null
+  const cards = (): CardService => (made ??= openCards(parts, { base, node, oauth, limit, apiFor }))
+  if (isOverMesh) openMeshBinding(parts, { node, tasks, cards })
+  if (http === null) return
+  const routes = openGateway(parts, { node, tasks, cards: cards(), limit, apiFor })
+  openHttp(parts, { listener: http, node, oauth, routes: [mcp, ...routes, ...(oauth?.routes ?? [])] })
 }
 
 /** The node of a process that is up. */

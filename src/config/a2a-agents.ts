@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isRecord } from '../kit/json.js'
-import { httpUrl, text } from './entry-values.js'
+import { agentUrl, text } from './entry-values.js'
 import { bounds, pin, power, serverName } from './mcp-servers.js'
 
 /** Remote A2A agents of one config. */
@@ -62,7 +62,7 @@ const key = z.record(z.string().max(32), z.unknown()).refine((one) => typeof one
 
 const entry = z
   .strictObject({
-    card: httpUrl,
+    card: agentUrl,
     auth: auth.nullable().default(null),
     key: key.nullable().default(null),
     skills: z.array(text(256)).min(1, 'must name a skill').max(512).nullable().default(null),

@@ -30,10 +30,21 @@ export const headerValue: z.ZodType<string> = z
 export const headers = z.record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, 'is no name of a header'), headerValue).default({})
 
 /** An http or https address without a password. */
-export const httpUrl = text(2048).superRefine((value, context) => {
+export const httpUrl = text(2048).superRefine(checkWebUrl)
+
+function checkWebUrl(value: string, context: { addIssue(message: string): void }): void {
   const parsed = URL.canParse(value) ? new URL(value) : null
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) context.addIssue('must be an http or https address')
   else if (parsed.username !== '' || parsed.password !== '') context.addIssue('must not hold a password: use headers')
+}
+
+/** A URL of an agent of another member of the mesh. */
+const MESH_URL = /^a2a-mesh:\/\/[^/?#@:\s]{1,256}(?:\/agents\/[^/?#\s]+|\/a2a)?\/?$/i
+
+/** A URL that names an A2A agent: over the web, or an agent of another member. */
+export const agentUrl = text(2048).superRefine((value, context) => {
+  if (!/^a2a-mesh:/i.test(value)) checkWebUrl(value, context)
+  else if (!MESH_URL.test(value)) context.addIssue('must be a2a-mesh://<node>/agents/<id>, with the key or the name of the node')
 })
 
 /** A URL as it may be shown: its query may hold a secret. */

@@ -239,6 +239,7 @@ export const SETTINGS = {
     })
   },
   a2a: {
+    mesh: flag(true, 'Take A2A calls of members over their links: the same tasks and rules as over HTTP, for agents of this node alone.'),
     guardrails: define<GuardrailSettings>({
       schema: guardrailsSchema,
       fallback: GUARDRAILS,

@@ -1,10 +1,13 @@
 import type { GatewayTask } from '../domain/gateway/task.js'
+import { RESTING_STATES } from '../domain/gateway/task.js'
 import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../domain/gateway/task-order.js'
 
 /** Gateway tasks without their contents, as they are durable: by id, and in the order of lists by owner. */
 export class GatewayIndex {
   readonly #orders = new Map<string, TaskOrder>()
   readonly #byId = new Map<string, GatewayTask>()
+  /** How many of an owner do not rest. */
+  readonly #underWay = new Map<string, number>()
   /** Texts that many tasks share: each is there once. */
   readonly #texts = new Map<string, string>()
 
@@ -22,6 +25,7 @@ export class GatewayIndex {
   put(task: GatewayTask): void {
     const { owner, agent, capability } = task
     const kept = { ...task, owner: this.#shared(owner), agent: this.#shared(agent), capability: this.#shared(capability) }
+    this.#count(owner, weightOf(task) - weightOf(this.#byId.get(task.id)))
     this.#byId.set(task.id, kept)
     const order = this.#orders.get(owner) ?? new TaskOrder()
     this.#orders.set(owner, order)
@@ -30,10 +34,16 @@ export class GatewayIndex {
 
   /** Forgets a task. */
   remove({ id, owner }: GatewayTask): void {
+    this.#count(owner, -weightOf(this.#byId.get(id)))
     this.#byId.delete(id)
     const order = this.#orders.get(owner)
     order?.remove(id)
     if (order?.size === 0) this.#orders.delete(owner)
+  }
+
+  /** How many tasks of an owner do not rest. */
+  underWay(owner: string): number {
+    return this.#underWay.get(owner) ?? 0
   }
 
   /** One page of an owner's tasks. */
@@ -46,10 +56,20 @@ export class GatewayIndex {
     return this.#byId.values()
   }
 
+  #count(owner: string, change: number): void {
+    const count = this.underWay(owner) + change
+    if (count === 0) this.#underWay.delete(owner)
+    else if (change !== 0) this.#underWay.set(this.#shared(owner), count)
+  }
+
   #shared(text: string): string {
     const known = this.#texts.get(text)
     if (known !== undefined) return known
     this.#texts.set(text, text)
     return text
   }
+}
+
+function weightOf(task: GatewayTask | undefined): 0 | 1 {
+  return task === undefined || RESTING_STATES.has(task.state) ? 0 : 1
 }

@@ -3,9 +3,8 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import { bytesToText, utf8 } from '../kit/ids.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
-import { addressText, type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
-import type { RegisteredCard } from '../domain/card/registry.js'
-import { checkModes, digestText, partsOf } from '../domain/gateway/content.js'
+import { addressText, type CapabilityDescriptor } from '../domain/card/card.js'
+import { digestText, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
 import { letGo } from '../domain/gateway/shares.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
@@ -23,15 +22,16 @@ import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, 
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
 import type { Webhooks } from '../ports/webhooks.js'
-import { OPERATOR } from './agents.js'
+import { parseAddress } from './directory.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush } from './gateway-push.js'
 import { readNow } from './gateway-reads.js'
 import { GatewayRuns } from './gateway-runs.js'
+import { gatewayAgent, type GatewayTarget, gatewayTarget } from './gateway-targets.js'
+import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
-import { findAgent, pickCapable } from './targets.js'
 
 /** Events that a follower may be behind before it is given those that it missed from the log. */
 const FOLLOW_QUEUE = 1024
@@ -41,16 +41,13 @@ const SWEEP_MS = 60_000
 export const RETENTION_MS = 604_800_000
 /** Tasks that are kept; beyond it those that rest go, the oldest of whoever has the most first, and new ones are refused when none does. */
 export const MAX_TASKS = 100_000
+/** Tasks of one member of the mesh that may be under way; beyond it the member begins none. */
+export const MAX_MEMBER_TASKS = 256
+
 /** What a task that was answered comes to. */
 const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ...ENDED_STATES])
 /** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
 export const MAX_PAGE_BYTES = 8_388_608
-
-/** Whom a message goes to. */
-interface Target {
-  readonly address: AgentAddress
-  readonly capability: CapabilityDescriptor
-}
 
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
 export class GatewayTasks implements Gateway {
@@ -108,7 +105,7 @@ export class GatewayTasks implements Gateway {
   async send(by: Principal, request: GatewaySend): Promise<GatewayReply> {
     allow(by, 'send')
     if (request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined) {
-      const target = await this.#target(by, request)
+      const target = await gatewayTarget(this.#node, by, request)
       if (onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
     }
     const task = await this.#once(by, request)
@@ -124,7 +121,7 @@ export class GatewayTasks implements Gateway {
   async list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage> {
     allow(by, 'read')
     const { agentName, ...rest } = filter
-    const agent = agentName === undefined ? {} : { agent: addressText(await this.#agent(by, agentName)) }
+    const agent = agentName === undefined ? {} : { agent: addressText(await gatewayAgent(this.#node, by, agentName)) }
     const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
     if (!page.isWhole) return { tasks: tasks.map((task) => ({ task, history: [], artifacts: [] })), next, total }
     const whole = await this.#whole(tasks)
@@ -201,33 +198,8 @@ export class GatewayTasks implements Gateway {
     return task
   }
 
-  async #agent(by: Principal, name: string): Promise<AgentAddress> {
-    const address = await findAgent(this.#node, name, (card) => this.#node.visibility.toCaller(card, powerOf(by)))
-    if (address.agentId === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
-    return address
-  }
-
-  async #target(by: Principal, { agent, skill, message }: GatewaySend): Promise<Target> {
-    const { directory, visibility, self } = this.#node
-    const onBehalfOf = powerOf(by)
-    const sees = (card: RegisteredCard): boolean => visibility.toCaller(card, onBehalfOf)
-    const sender = { agentId: OPERATOR, nodeId: self }
-    if (agent === null && skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
-    const address =
-      agent === null
-        ? pickCapable(this.#node, { sender, type: 'request', onBehalfOf, capabilities: [skill ?? ''], sees })
-        : await this.#agent(by, agent)
-    const card = directory.card(address)
-    const capability =
-      card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
-    if (capability === undefined || capability === null)
-      throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
-    checkModes(message.parts, capability)
-    return { address, capability }
-  }
-
   /** An answer without a task, of what only reads. @throws NodeError what it failed with */
-  async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: Target): Promise<Message> {
+  async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: GatewayTarget): Promise<Message> {
     const { ids } = this.#node.parts
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by) }
     const reading = { parts: message.parts, rules: this.#rules, ...(signal === undefined ? {} : { signal }) }
@@ -262,9 +234,11 @@ export class GatewayTasks implements Gateway {
 
   async #begin(by: Principal, request: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
     const { ids, clock } = this.#node.parts
-    const { address, capability } = await this.#target(by, request)
+    const { address, capability } = await gatewayTarget(this.#node, by, request)
     if (this.#index.size >= MAX_TASKS && (await this.#sweep(ownerOf(by))) === 0)
       throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
+    if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
+      throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
     const run = { requestId: ids.next('req'), taskId: ids.next('task') }
     const [id, now] = [run.taskId, clock.now()]
     const contextId = request.message.contextId ?? ids.next('ctx')
@@ -307,6 +281,8 @@ export class GatewayTasks implements Gateway {
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
+    const address = parseAddress(before.agent)
+    if (address !== null) checkMember(this.#node, by, { address, capability: before.capability })
     const run = { requestId: ids.next('req'), taskId: ids.next('task') }
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run }, [record(id)])
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })

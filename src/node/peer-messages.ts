@@ -13,6 +13,7 @@ import type { NodeEvents } from './events.js'
 import type { Inbox } from './inbox.js'
 import type { Lanes } from './lanes.js'
 import type { Lookups } from './lookups.js'
+import type { LinkCalls } from './member-calls.js'
 import type { OwnCards } from './own-cards.js'
 import type { PeerCards } from './peer-cards.js'
 import type { PeersHandlers } from './peers.js'
@@ -34,6 +35,7 @@ export interface PeerMessagesParts {
   readonly peerCards: PeerCards
   readonly news: CardNews
   readonly lookups: Lookups
+  readonly memberCalls: LinkCalls
   readonly inbox: Inbox
   readonly lanes: Lanes
   readonly requests: Requests
@@ -60,9 +62,10 @@ export class PeerMessages implements PeersHandlers {
     this.#parts = parts
   }
 
-  /** Nothing is passed on any more. */
+  /** Nothing is passed on any more, and calls are over. */
   stop(): void {
     this.#isStopped = true
+    this.#parts.memberCalls.stop()
   }
 
   onOnline(peer: NodeId): void {
@@ -85,11 +88,17 @@ export class PeerMessages implements PeersHandlers {
     this.#parts.ownCards.publish()
     // What went over the other link may be lost.
     this.#parts.lanes.onLink(peer)
+    this.#parts.memberCalls.onLinks(peer)
+  }
+
+  onLinkLost(peer: NodeId): void {
+    if (!this.#isStopped) this.#parts.memberCalls.onLinks(peer)
   }
 
   onOffline(peer: NodeId, isRest: boolean): void {
     if (this.#isStopped) return
     this.#parts.presence.onOffline(peer, isRest)
+    this.#parts.memberCalls.onLinks(peer)
     this.#parts.lanes.onOffline(peer)
     this.#note(peer, isRest ? 'online without a link' : 'offline')
     this.#parts.routes.onOffline(peer)
@@ -102,9 +111,9 @@ export class PeerMessages implements PeersHandlers {
   }
 
   isInUse(peer: NodeId): boolean {
-    const { channels, conversations, lanes, passing, requests, swarms } = this.#parts
+    const { channels, conversations, lanes, memberCalls, passing, requests, swarms } = this.#parts
     const isAsked = lanes.load(peer).count > 0 || conversations.isOpenWith(peer) || requests.has(peer)
-    return isAsked || channels.has(peer) || passing.isOpenWith(peer) || swarms.seats.has(peer)
+    return isAsked || memberCalls.has(peer) || channels.has(peer) || passing.isOpenWith(peer) || swarms.seats.has(peer)
   }
 
   onGivenUp(peer: NodeId, lost: number): void {
@@ -122,6 +131,7 @@ export class PeerMessages implements PeersHandlers {
     if (this.#isStopped) return null
     if (message.kind === 'envelope') this.#parts.inbox.receive(peer, message.bytes)
     if (message.kind === 'reliable') this.#parts.lanes.onMessage(peer, message.frame)
+    if (message.kind === 'call') return this.#parts.memberCalls.onPart(peer, message.bytes)
     if (message.kind !== 'control') return null
     const control = decodeControl(message.name, message.body)
     if (!control.ok) return control.reason

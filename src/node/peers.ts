@@ -34,6 +34,8 @@ export interface PeersHandlers {
   onOnline(peer: NodeId): void
   /** A further link to a peer that has one: the same process again, or one that has just started anew. */
   onRelinked(peer: NodeId): void
+  /** One of its links is gone, and it has another. */
+  onLinkLost(peer: NodeId): void
   /** Its last link is gone. `isRest`: nobody used it, and it made room for another. */
   onOffline(peer: NodeId, isRest: boolean): void
   /** Is something under way with it? */
@@ -192,7 +194,7 @@ export class Peers {
     if (wasLast === null) return
     this.#generation++
     this.#lastSeen.set(peer, this.#parts.clock.now())
-    if (!wasLast) return
+    if (!wasLast) return this.#handlers?.onLinkLost(peer)
     this.#handlers?.onOffline(peer, isRest)
     // Its other end could not know, and nobody else looks for the peer now.
     if (isRest && this.#isInUse(peer)) this.reach(peer).catch(() => {})
@@ -226,7 +228,7 @@ export class Peers {
 
 /** Cards, searches and heartbeats keep no link; what a heartbeat is about is an open exchange, which does. */
 function isUse({ kind }: ChannelMessage): boolean {
-  return kind === 'envelope' || kind === 'reliable'
+  return kind === 'envelope' || kind === 'reliable' || kind === 'call'
 }
 
 /** A peer answers its own pings only. */

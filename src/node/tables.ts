@@ -12,6 +12,7 @@ import { LedgerRoom } from './ledger-room.js'
 import { Listeners } from './listeners.js'
 import { Lookups } from './lookups.js'
 import { rulesInForce } from './mesh-settings.js'
+import { LinkCalls } from './member-calls.js'
 import { OwnCards } from './own-cards.js'
 import type { NodeParts } from './parts.js'
 import { Passing } from './passing.js'
@@ -42,6 +43,7 @@ export interface Tables {
   readonly directory: Directory
   readonly visibility: Visibility
   readonly lookups: Lookups
+  readonly memberCalls: LinkCalls
   readonly agents: AgentHost
   readonly news: CardNews
   readonly tasks: Tasks
@@ -92,6 +94,7 @@ export function createTables(parts: NodeParts): Tables {
     ...createWays(parts, { self, peers, directory, conversations, events, router, traffic }),
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),
     news: new CardNews({ clock, telemetry, agents, ownCards, peers, visibility }),
+    memberCalls: new LinkCalls({ clock, telemetry, peers }),
     tasks: new Tasks({ clock, ids, telemetry }),
     router,
     policy: new PolicyBook({ ...parts, router, directory, events, self }),

@@ -30,7 +30,7 @@ export interface Principal {
   readonly name: string
   /** Which one it is of several that may share a name: a token's id. */
   readonly id?: string
-  /** The agent of this node that sends; absent: its messages are the operator's. */
+  /** The agent of this node (of a peer: of its own) that sends; absent: its messages are the operator's. */
   readonly agentId?: string | undefined
   /** Effective tier; never more powerful than the node's certificate. */
   readonly tier: Tier

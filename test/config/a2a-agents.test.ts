@@ -23,6 +23,8 @@ test('what cannot be is refused at its place, and a secret is never written down
   t.ok(/auth/.test(faultOf({ far: { card: CARD, auth: { header: 'X-Key', value: 'abc' } } })))
   t.ok(/auth/.test(faultOf({ far: { card: CARD, auth: { bearer: 'env:T', origins: ['https://a.example.com/path'] } } })))
   t.ok(/far.card: must be an http/.test(faultOf({ far: { card: 'file:///etc/passwd' } })))
+  t.ok(/far.card: must be a2a-mesh/.test(faultOf({ far: { card: 'a2a-mesh://node/elsewhere' } })))
+  t.is(faultOf({ far: { card: 'a2a-mesh://laptop/agents/text' } }), '')
   t.ok(/password/.test(faultOf({ far: { card: 'https://u:p@far.example.com/' } })))
   t.ok(/far.card/.test(faultOf({ far: {} })))
   t.ok(/far.key: must be the public key/.test(faultOf({ far: { card: CARD, key: { kty: 'OKP', d: 'private' } } })))

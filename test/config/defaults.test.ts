@@ -40,6 +40,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'a2a.oauth': { enabled: false, issuer: null, accessTokenSeconds: 600, refreshTokenDays: 30, keyDays: 90, scopes: {} },
   'a2a.allowPrivate': [],
   'a2a.agents': {},
+  'a2a.mesh': true,
   'llm.providers': {},
   'a2a.guardrails': { input: { maxLength: 100_000, deny: [] }, output: { maxLength: 1_000_000, deny: [] } },
   'a2a.rateLimit': { perMinute: 6000, burst: 1000 },

@@ -53,6 +53,7 @@ function scene(t: Assert, others = 0): Scene {
       await peers.start({
         onOnline: () => told.push('online'),
         onRelinked: () => told.push('relinked'),
+        onLinkLost: () => told.push('link lost'),
         onOffline: () => told.push('offline'),
         isInUse: (peer) => inUse.has(peer),
         onGivenUp: (_peer, lost) => told.push(`given up: ${lost}`),
@@ -100,9 +101,9 @@ test('a reconnect before the old link has closed keeps the peer online, on the n
   here.peers.send(b.id, hello)
   await net.idle()
   t.is(there.messages.length, 2)
-  t.alike(here.told, ['online', 'relinked'])
+  t.alike(here.told, ['online', 'relinked', 'link lost'])
   net.cut(young)
-  t.alike(here.told, ['online', 'relinked', 'offline'])
+  t.alike(here.told, ['online', 'relinked', 'link lost', 'offline'])
 })
 
 test('when the newer link goes first, the older one serves on', async (t) => {
@@ -115,7 +116,7 @@ test('when the newer link goes first, the older one serves on', async (t) => {
   here.peers.send(b.id, hello)
   await net.idle()
   t.is(there.messages.length, 1)
-  t.alike(here.told, ['online', 'relinked'])
+  t.alike(here.told, ['online', 'relinked', 'link lost'])
 })
 
 test('half a message on one link does not disturb another', async (t) => {

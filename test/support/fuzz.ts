@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { OpenChannels } from '../../src/adapters/mesh/open-channels.js'
 import { decodeGateMessage, encodeGateMessage } from '../../src/adapters/mesh/hello.js'
 import { checkSignedCard } from '../../src/domain/card/schema.js'
+import { decodeCall, encodeCall } from '../../src/domain/channel/call.js'
 import { decodeControl } from '../../src/domain/channel/control.js'
 import { encodeMessage, FRESH_READER, type FrameReader, readFrame } from '../../src/domain/channel/frames.js'
 import { decodeEnvelope, encodeEnvelope } from '../../src/domain/envelope/codec.js'
@@ -88,12 +89,33 @@ function demand(holds: boolean, what: string): void {
   if (!holds) throw new Error(`broken: ${what}`)
 }
 
+function calls(): FuzzTarget {
+  const body = json({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id: 'task_1' } })
+  const samples: Uint8Array[] = [
+    encodeCall({ type: 'request', id: 1, path: '/agents/text', parameters: { 'a2a-version': '1.0' }, body }),
+    encodeCall({ type: 'answer', id: 1, body }),
+    encodeCall({ type: 'item', id: 2, generation: 7, body }),
+    encodeCall({ type: 'end', id: 2, how: 'cut' }),
+    encodeCall({ type: 'credit', id: 2, bytes: 300_000 }),
+    encodeCall({ type: 'hangup', id: 2 })
+  ]
+  const take = (bytes: Uint8Array): boolean => {
+    const part = decodeCall(bytes)
+    if (part === null) return false
+    const again = decodeCall(encodeCall(part))
+    demand(again !== null && again.type === part.type && again.id === part.id, 'what is read can be written and read')
+    return true
+  }
+  return { name: 'parts of a call', samples, take }
+}
+
 function frames(): FuzzTarget {
   let state: FrameReader = FRESH_READER
   const ofLane = { source: 'text', target: 'text', seq: 7, base: 5, messageId: 'msg_1', requestId: 'req_1' }
   const samples = [
     ...encodeMessage({ kind: 'envelope', bytes: encodeEnvelope(envelope) }, () => 1),
     ...encodeMessage({ kind: 'envelope', bytes: new Uint8Array(70_000) }, () => 7),
+    ...encodeMessage({ kind: 'call', bytes: new Uint8Array(70_000) }, () => 8),
     ...encodeMessage({ kind: 'ping', nonce: 12 }, () => 1),
     ...encodeMessage({ kind: 'reliable', frame: { ...ofLane, envelope: encodeEnvelope(envelope) } }, () => 1),
     ...encodeMessage({ kind: 'reliable', frame: { ...ofLane, envelope: new Uint8Array(70_000) } }, () => 9),
@@ -276,6 +298,7 @@ function payloads(): FuzzTarget {
 export function fuzzTargets(): readonly FuzzTarget[] {
   return [
     frames(),
+    calls(),
     multiplexed(),
     envelopes(),
     carriedEnvelopes(),

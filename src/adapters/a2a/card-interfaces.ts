@@ -1,9 +1,10 @@
 import { flat } from '../../kit/ids.js'
 import type { AgentInfo } from '../../ports/node-api.js'
+import { MESH_BINDING, meshUrl } from './mesh-uri.js'
 
 /** One way to reach an agent, as cards name it. */
 export interface CardInterface {
-  readonly protocolBinding: 'JSONRPC' | 'HTTP+JSON'
+  readonly protocolBinding: 'JSONRPC' | 'HTTP+JSON' | typeof MESH_BINDING
   readonly protocolVersion: '1.0' | '0.3'
   readonly url: string
 }
@@ -16,13 +17,30 @@ const SPOKEN: readonly Omit<CardInterface, 'url'>[] = [
   { protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' }
 ]
 
+/** Where a node is reached. */
+export interface Reached {
+  /** URL of its listener (`http://127.0.0.1:7420`); null: it has none. */
+  readonly base: string | null
+  /** Its key, when it takes calls of members over their links; absent when it does not. */
+  readonly meshNode?: string
+}
+
 /**
- * Where an agent, or with null the node as a whole, is reached below `base` (`http://127.0.0.1:7420`). All bindings share a
- * URL: JSON-RPC is told by its method name, REST by the path below it (in 0.3 that begins with `/v1/`).
+ * Where an agent, or with null the node as a whole, is reached. The bindings over HTTP share a URL: JSON-RPC is told by its
+ * method name, REST by the path below it (in 0.3 that begins with `/v1/`). Over the mesh the same JSON-RPC is spoken.
  */
-export function interfacesOf(base: string, pathId: string | null): readonly CardInterface[] {
-  const url = pathId === null ? `${base}/a2a` : `${base}/agents/${segmentOf(pathId)}`
-  return SPOKEN.map((spoken) => ({ ...spoken, url }))
+export function interfacesOf({ base, meshNode }: Reached, pathId: string | null): readonly CardInterface[] {
+  const path = pathId === null ? '/a2a' : `/agents/${segmentOf(pathId)}`
+  const overHttp = base === null ? [] : SPOKEN.map((spoken) => ({ ...spoken, url: `${base}${path}` }))
+  if (meshNode === undefined) return overHttp
+  const overMesh = (['1.0', '0.3'] as const).map(
+    (protocolVersion): CardInterface => ({
+      protocolBinding: MESH_BINDING,
+      protocolVersion,
+      url: meshUrl(meshNode, path)
+    })
+  )
+  return [...overHttp, ...overMesh]
 }
 
 /** What an agent is called in paths: its id on its own node, `id@node name` on others. */

@@ -139,6 +139,8 @@ async function extendedCard(
   { pathId, form, principal }: { readonly pathId: string | null; readonly form: CardForm; readonly principal: Principal }
 ): Promise<CardV1 | HybridCard> {
   const { agent: known, original } = await entryOf(book, pathId)
+  // A member asks the other node itself.
+  if (principal.kind === 'peer' && known !== null && known.node.id !== host.meshNode) throw unknownAgent(pathId ?? '')
   const api = apiFor(principal)
   const [tasks, agent] = await Promise.all([
     api.call('tasks.list', { limit: USAGE_MAX_TASKS }),

@@ -17,8 +17,8 @@ export interface CardSignerParts {
   /** By the node's key. */
   readonly sign: Sign
   readonly nodeId: NodeId
-  /** Where the key is published. */
-  readonly keysUrl: string
+  /** Where the key is published; null: nowhere. */
+  readonly keysUrl: string | null
 }
 
 /** A card in both forms that are served, signed. */
@@ -46,7 +46,7 @@ export class CardSigner {
   constructor({ sign, nodeId, keysUrl }: CardSignerParts) {
     this.#sign = sign
     this.#nodeId = nodeId
-    this.#header = base64url(canonicalJson({ alg: 'EdDSA', kid: nodeId, typ: 'JOSE', jku: keysUrl }))
+    this.#header = base64url(canonicalJson({ alg: 'EdDSA', kid: nodeId, typ: 'JOSE', ...(keysUrl === null ? {} : { jku: keysUrl }) }))
   }
 
   /** The cards of a subject. @throws TypeError for what has no JSON form */

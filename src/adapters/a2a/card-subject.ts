@@ -1,7 +1,7 @@
 import type { CapabilityDescriptor } from '../../domain/card/card.js'
 import type { SignedCard } from '../../domain/membership/types.js'
 import type { AgentDetail, NodeInfo } from '../../ports/node-api.js'
-import { type CardInterface, interfacesOf, pathIdOf, segmentOf } from './card-interfaces.js'
+import { type CardInterface, interfacesOf, pathIdOf, type Reached, segmentOf } from './card-interfaces.js'
 
 /** URI of the extension whose params are what the mesh says of an agent or node. */
 export const MESH_EXTENSION = 'urn:a2a-node:extension:mesh:1'
@@ -52,23 +52,26 @@ export interface CardOAuth {
 }
 
 /** Where and how a node serves. */
-export interface CardHost {
-  /** URL of its listener, without a slash at the end. */
-  readonly base: string
+export interface CardHost extends Reached {
   readonly pushNotifications: boolean
   /** Of the node's OAuth server, where it has one. */
   readonly oauth?: CardOAuth
 }
 
 /** What one agent's card is about. `original`: the card that its own node signed, when it is on another one. */
-export function agentSubject(detail: AgentDetail, original: SignedCard | null, { base, pushNotifications, oauth }: CardHost): CardSubject {
+export function agentSubject(
+  detail: AgentDetail,
+  original: SignedCard | null,
+  { base, meshNode, pushNotifications, oauth }: CardHost
+): CardSubject {
   const { id, name, description, version, node, tier, sandboxId, revision } = detail
   const claims = { agentId: id, nodeId: node.id, nodeName: node.name, tier, ...(sandboxId === null ? {} : { sandboxId }), revision }
   return {
     name,
     description: filled(description, name),
     version,
-    interfaces: interfacesOf(base, pathIdOf(detail)),
+    // Over the mesh an agent is reached at its own node.
+    interfaces: interfacesOf(node.id === meshNode ? { base, meshNode } : { base }, pathIdOf(detail)),
     skills: detail.capabilities.map((capability) => skillOf(capability, [id])),
     pushNotifications,
     ...(oauth === undefined ? {} : { oauth }),
@@ -80,7 +83,7 @@ export function agentSubject(detail: AgentDetail, original: SignedCard | null, {
 export function nodeSubject(
   { node }: Pick<NodeInfo, 'node'>,
   agents: readonly AgentDetail[],
-  { base, pushNotifications, oauth, version }: CardHost & { readonly version: string }
+  { pushNotifications, oauth, version, ...reached }: CardHost & { readonly version: string }
 ): CardSubject {
   const all = agents.flatMap((agent) => {
     const segment = segmentOf(pathIdOf(agent))
@@ -97,7 +100,7 @@ export function nodeSubject(
     name: node.name,
     description: `The agents that the node ${node.name} offers, its own and those of its mesh. Each has a card of its own.`,
     version,
-    interfaces: interfacesOf(base, null),
+    interfaces: interfacesOf(reached, null),
     skills,
     pushNotifications,
     ...(oauth === undefined ? {} : { oauth }),

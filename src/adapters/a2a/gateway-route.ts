@@ -122,7 +122,7 @@ export class GatewayRoute {
       by: principal,
       agent,
       signal,
-      lastEventId: lastEventId(request),
+      lastEventId: lastEventIdOf(request.headers['last-event-id']),
       extendedCard: (of, version) => extendedCard(principal, of, version)
     }
   }
@@ -193,7 +193,7 @@ export function checkType({ headers }: Pick<IncomingMessage, 'headers'>): void {
   if (!JSON_TYPES.has(type)) throw new A2AFault('MEDIA_TYPE', 'the body must be application/json')
 }
 
-function lastEventId({ headers }: IncomingMessage): number | null {
-  const text = headers['last-event-id']
+/** The event after which a client was cut off; null: it was not there before. */
+export function lastEventIdOf(text: string | readonly string[] | undefined): number | null {
   return typeof text === 'string' && /^\d{1,8}$/.test(text) ? Number(text) : null
 }

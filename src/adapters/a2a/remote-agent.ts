@@ -63,7 +63,14 @@ export class RemoteAgent {
     const { spec, secret, store } = parts
     this.spec = spec
     this.#parts = parts
-    this.#place = { card: spec.card, secret, key: spec.key, maxOutputBytes: spec.maxOutputBytes, timeoutMs: spec.timeoutMs }
+    this.#place = {
+      card: spec.card,
+      asker: spec.name,
+      secret,
+      key: spec.key,
+      maxOutputBytes: spec.maxOutputBytes,
+      timeoutMs: spec.timeoutMs
+    }
     this.#pin = new RemotePin(spec.name, store)
     this.#isAllowed = allowedNames(spec.skills)
     this.#pinned = new Pinned({ pin: spec.pin, hash: ({ card }) => cardHash(card), isNothing: () => false })

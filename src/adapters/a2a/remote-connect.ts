@@ -2,6 +2,9 @@ import type { Clock } from '../../kit/clock.js'
 import { messageOf } from '../../kit/errors.js'
 import { canonicalJson, isRecord, parseJson } from '../../kit/json.js'
 import { type AddressPolicy, judgeAddress } from './address-guard.js'
+import { meshCard } from './mesh-card.js'
+import { meshFetch, type MeshReach } from './mesh-client.js'
+import { isMeshUrl } from './mesh-uri.js'
 import { chosenInterface, MAX_REMOTE_CARD_BYTES, type RemoteCard, readRemoteCard } from './remote-card.js'
 import { type RemoteLink, remoteLink } from './remote-client.js'
 import { RemoteFault } from './remote-fault.js'
@@ -26,8 +29,10 @@ export interface RemoteSecret {
 
 /** Where an agent is, and how it is reached. */
 export interface RemotePlace {
-  /** URL of its card, or its origin. */
+  /** URL of its card, or its origin; or that of an agent of another member (`a2a-mesh://`). */
   readonly card: string
+  /** The agent of this node that asks over the mesh; absent: its operator. */
+  readonly asker?: string
   readonly secret: RemoteSecret | null
   /** JWK by which its card must be signed; null: it need not be. */
   readonly key: Readonly<Record<string, unknown>> | null
@@ -41,10 +46,13 @@ export interface RemoteNet {
   readonly policy: AddressPolicy
   readonly clock: Clock
   readonly resolve?: Resolve
+  /** The way to other members; absent: there is none. */
+  readonly mesh?: MeshReach
 }
 
 /** Fetches the card of an agent. @throws RemoteFault when it is not there or cannot be used */
 export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
+  if (isMeshUrl(place.card)) return await fetchMeshCard(net, place, signal)
   const url = cardUrl(place.card)
   const limits = { headMs: CARD_TIMEOUT_MS, bodyMs: CARD_TIMEOUT_MS, silenceMs: CARD_TIMEOUT_MS, maxBytes: MAX_REMOTE_CARD_BYTES }
   const get = withSecret(guardedFetch({ ...net, limits: { ...limits, maxStreamBytes: MAX_REMOTE_CARD_BYTES } }), place)
@@ -64,6 +72,11 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
 
 /** Makes the way to an agent by a card that was fetched from its place. @throws RemoteFault when it leads where it may not */
 export async function connectRemote(net: RemoteNet, place: RemotePlace, card: RemoteCard): Promise<RemoteLink> {
+  if (isMeshUrl(place.card)) {
+    // It leads to its member and nowhere else, whatever was kept of it.
+    const reached = { ...card, interfaces: [{ url: place.card, binding: 'JSONRPC', version: '1.0', tenant: '' } as const] }
+    return await remoteLink(reached, meshFetch(meshOf(net), place.asker ?? null))
+  }
   const policy = checkPlace(net, place, card)
   const maxBytes = place.maxOutputBytes * BODY_FACTOR + BODY_EXTRA_BYTES
   const limits: FetchLimits = {
@@ -75,6 +88,19 @@ export async function connectRemote(net: RemoteNet, place: RemotePlace, card: Re
     maxStreamBytes: maxBytes * 2
   }
   return await remoteLink(card, withSecret(guardedFetch({ ...net, policy, limits }), place))
+}
+
+async function fetchMeshCard(net: RemoteNet, place: RemotePlace, signal: AbortSignal): Promise<RemoteCard> {
+  const { card, reached } = await meshCard(meshOf(net), { url: place.card, agent: place.asker ?? null }, signal)
+  const read = readRemoteCard(reached)
+  if (!read.ok) throw new RemoteFault('answered', `its card is not to be used: ${read.reason}`)
+  await checkSignature(card, place.key)
+  return read.card
+}
+
+function meshOf({ mesh }: RemoteNet): MeshReach {
+  if (mesh === undefined) throw new RemoteFault('unsent', 'there is no mesh here')
+  return mesh
 }
 
 /** Where the card is: an address without a path stands for the well-known one. */

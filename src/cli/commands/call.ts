@@ -9,7 +9,7 @@ const INPUT_MAX = 1_048_576
 
 /** `call <agent|-> <capability> <json|->`, and `call <card URL> [skill] <json|text|->`. */
 export const call: Action = async (context, [agent = '', ...rest], options) => {
-  const isRemote = /^https?:\/\//i.test(agent)
+  const isRemote = /^(?:https?|a2a-mesh):\/\//i.test(agent)
   if (rest.length < (isRemote ? 1 : 2)) throw missing(isRemote)
   const [capability = '', text = ''] = rest.length === 1 ? [undefined, rest[0]] : rest
   const json = text === '-' ? await readStdin(INPUT_MAX, context.output.typed) : text

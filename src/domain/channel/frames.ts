@@ -20,6 +20,11 @@ export type ChannelMessage =
       readonly kind: 'reliable'
       readonly frame: ReliableFrame
     }
+  | {
+      /** A part of a call of the A2A protocol, as encodeCall gives it; on arrival not yet decoded. */
+      readonly kind: 'call'
+      readonly bytes: Uint8Array
+    }
   | { readonly kind: 'ping'; readonly nonce: number }
   | { readonly kind: 'pong'; readonly nonce: number }
   | {
@@ -30,7 +35,7 @@ export type ChannelMessage =
     }
 
 /** First byte of a frame. */
-export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4, reliable: 5 } as const
+export const FRAME = { envelope: 0, chunk: 1, ping: 2, pong: 3, control: 4, reliable: 5, call: 6 } as const
 
 /** Largest JSON body of a control frame in bytes. */
 export const MAX_CONTROL_BYTES = 131_072
@@ -39,12 +44,14 @@ const MAX_CONTROL_NAME = 32
 /** Largest frame that a peer may send: a control frame with its name. */
 export const MAX_FRAME_BYTES = MAX_CONTROL_BYTES + 64
 
-/** Bits of a chunk's flags: it is the last one; its message is one of a lane. */
+/** Bits of a chunk's flags: it is the last one; its message is one of a lane, or a part of a call. */
 const LAST = 1
 const OF_LANE = 2
+const OF_CALL = 4
+const FLAGS: ReadonlySet<number> = new Set([0, LAST, OF_LANE, OF_LANE | LAST, OF_CALL, OF_CALL | LAST])
 
 /**
- * A message as frames, in the order to send them. An envelope over 64 KiB becomes several chunks under a fresh stream
+ * A message as frames, in the order to send them. An envelope (or part of a call) over 64 KiB becomes several chunks under a fresh stream
  * id, which `nextStreamId` is asked for only then; frames of other messages may be sent in between.
  * @throws NodeError PAYLOAD_TOO_LARGE over 16 MiB of envelope or 128 KiB of control body
  */
@@ -54,6 +61,8 @@ export function encodeMessage(message: ChannelMessage, nextStreamId: () => numbe
       return large(FRAME.envelope, message.bytes, nextStreamId)
     case 'reliable':
       return large(FRAME.reliable, encodeReliable(message.frame), nextStreamId)
+    case 'call':
+      return large(FRAME.call, message.bytes, nextStreamId)
     case 'ping':
       return [numbered(FRAME.ping, message.nonce)]
     case 'pong':
@@ -74,12 +83,14 @@ function numbered(kind: number, value: number): Uint8Array {
   return prefixed(kind, c.encode(c.uint, value))
 }
 
+const CHUNK_FLAGS = { [FRAME.envelope]: 0, [FRAME.reliable]: OF_LANE, [FRAME.call]: OF_CALL } as const
+
 /** One frame, or chunks of what is too large for one. */
-function large(kind: typeof FRAME.envelope | typeof FRAME.reliable, bytes: Uint8Array, nextStreamId: () => number): Uint8Array[] {
+function large(kind: keyof typeof CHUNK_FLAGS, bytes: Uint8Array, nextStreamId: () => number): Uint8Array[] {
   if (bytes.byteLength <= CHUNK_BYTES) return [prefixed(kind, bytes)]
   const most = kind === FRAME.reliable ? MAX_WHOLE_BYTES : ENVELOPE_LIMITS.maxBytes
   if (bytes.byteLength > most) throw new NodeError('PAYLOAD_TOO_LARGE', `the message is larger than ${ENVELOPE_LIMITS.maxBytes} bytes`)
-  return chunked(bytes, nextStreamId(), kind === FRAME.reliable ? OF_LANE : 0)
+  return chunked(bytes, nextStreamId(), CHUNK_FLAGS[kind])
 }
 
 function chunked(bytes: Uint8Array, streamId: number, flags: number): Uint8Array[] {
@@ -146,6 +157,9 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
     case FRAME.reliable:
       if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'a frame of a lane is too large')
       return readReliable(state, frame.subarray(1))
+    case FRAME.call:
+      if (frame.byteLength > 1 + CHUNK_BYTES) return fault(state, 'a frame of a call is too large')
+      return whole(state, { kind: 'call', bytes: frame.subarray(1) })
     case FRAME.chunk:
       return readChunk(state, cursor, frame)
     case FRAME.ping:
@@ -164,7 +178,7 @@ function read(state: FrameReader, frame: Uint8Array): FrameReading {
 function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame: Uint8Array): FrameReading {
   const streamId = c.uint.decode(cursor)
   const flags = c.uint8.decode(cursor)
-  if (flags > (LAST | OF_LANE)) return fault(state, 'a chunk with unknown flags')
+  if (!FLAGS.has(flags)) return fault(state, 'a chunk with unknown flags')
   const taken = takeChunk(state.streams, { streamId, isLast: (flags & LAST) !== 0, bytes: frame.subarray(cursor.start) })
   if (!taken.ok) return fault({ streams: taken.streams }, taken.reason)
   const next = { streams: taken.streams }
@@ -172,7 +186,7 @@ function readChunk(state: FrameReader, cursor: ReturnType<typeof c.state>, frame
   // The last chunk says what the whole is.
   if ((flags & OF_LANE) !== 0) return readReliable(next, taken.whole)
   if (taken.whole.byteLength > ENVELOPE_LIMITS.maxBytes) return fault(next, 'a message in chunks is too large')
-  return whole(next, { kind: 'envelope', bytes: taken.whole })
+  return whole(next, { kind: (flags & OF_CALL) !== 0 ? 'call' : 'envelope', bytes: taken.whole })
 }
 
 function readReliable(state: FrameReader, bytes: Uint8Array): FrameReading {

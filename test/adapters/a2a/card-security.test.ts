@@ -23,7 +23,7 @@ test('cards name the flows of OAuth with their URLs and scopes beside the token 
 })
 
 test('a card with OAuth is valid in 1.0, in 0.3 and as both at once', (t) => {
-  const interfaces = interfacesOf('http://127.0.0.1:1', null)
+  const interfaces = interfacesOf({ base: 'http://127.0.0.1:1' }, null)
   const skills = [{ id: 'a', name: 'A', description: 'does a', tags: ['a'] }]
   const subject = { name: 'n', description: 'd', version: '1.0.0', interfaces, skills, pushNotifications: true, extensions: [], oauth }
   t.alike(validateCard(toCardV1(subject)), { valid: true, errors: [], versions: ['1.0'] })

@@ -45,7 +45,7 @@ test('a card of 1.0 says what the agent can do, where, and what its mesh says of
     inputModes: ['text/plain']
   })
   t.is(card.description, 'Text', 'what says nothing is called by its name')
-  t.alike(card.supportedInterfaces, interfacesOf(BASE, 'text'))
+  t.alike(card.supportedInterfaces, interfacesOf({ base: BASE }, 'text'))
   t.is(card.supportedInterfaces[0]?.url, `${BASE}/agents/text`)
   t.alike(
     card.capabilities.extensions.map(({ uri, params }) => ({ uri, params })),

@@ -57,6 +57,7 @@ const arbReliable: fc.Arbitrary<ChannelMessage> = fc
 const arbMessage: fc.Arbitrary<ChannelMessage> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('envelope' as const), bytes: fc.uint8Array({ maxLength: 300 }) }) },
   { weight: 1, arbitrary: fc.tuple(fc.integer({ min: 1, max: 5 }), fc.nat()).map(([parts, seed]) => envelopeOf(parts * 50_000, seed)) },
+  { weight: 1, arbitrary: arbContent.map((bytes): ChannelMessage => ({ kind: 'call', bytes })) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('ping' as const, 'pong' as const), nonce: fc.maxSafeNat() }) },
   { weight: 3, arbitrary: arbReliable },
   {
@@ -72,7 +73,9 @@ function plain(message: ChannelMessage): unknown {
     const { envelope } = message.frame
     return { ...message.frame, envelope: envelope === null ? null : Buffer.from(envelope).toString('base64') }
   }
-  return message.kind === 'envelope' ? { kind: 'envelope', bytes: Buffer.from(message.bytes).toString('base64') } : { ...message }
+  return message.kind === 'envelope' || message.kind === 'call'
+    ? { kind: message.kind, bytes: Buffer.from(message.bytes).toString('base64') }
+    : { ...message }
 }
 
 test('Feature: a2a-mcp-protocols, Property 11: Channel message ordering over frames', async (t) => {

@@ -1,0 +1,105 @@
+import { MAX_CALL_ANSWER_BYTES } from '../../domain/channel/call.js'
+import { tierFromText } from '../../domain/routing/tier.js'
+import type { AbortSignalLike } from '../../kit/clock.js'
+import { utf8 } from '../../kit/ids.js'
+import type { Gateway } from '../../ports/gateway.js'
+import type { CallAnswer, CallHandler, CallItem, MemberCall } from '../../ports/member-calls.js'
+import type { Principal } from '../../ports/node-api.js'
+import { A2AFault, faultOf } from './fault.js'
+import { agentPath, lastEventIdOf } from './gateway-route.js'
+import { callRpc, type RpcId, rpcJson, rpcOperation } from './json-rpc.js'
+import { atTenant, type Caller, type StreamItem } from './operations.js'
+import { activatedExtensions, checkRequired, type OfferedExtension, requestedVersion } from './service-params.js'
+
+/** Service parameters that the binding has for itself: in whose name a member calls. */
+export const MESH_PARAMETERS = { agent: 'a2a-mesh-agent', tier: 'a2a-mesh-tier', sandbox: 'a2a-mesh-sandbox' } as const
+
+/** What answering members needs. */
+export interface MeshBindingParts {
+  readonly gateway: Gateway
+  /** A member as a caller, as it says itself and no more powerful than it is. @throws NodeError */
+  principalOf(peer: string, claims: { readonly agent?: string; readonly tier?: 0 | 1 | 2 | 3; readonly sandboxId?: string }): Principal
+  /** The extensions on the card of an agent, or of the node. */
+  extensions(agent: string | null): readonly OfferedExtension[]
+  extendedCard(by: Principal, agent: string | null, version: '1.0' | '0.3'): Promise<object>
+}
+
+/** The gateway's JSON-RPC for calls of members over their links. */
+export function meshCallHandler(parts: MeshBindingParts): CallHandler {
+  return async (call) => {
+    try {
+      const source = { headers: call.parameters, query: '' }
+      const here = callerOf(parts, call)
+      const { id, given } = await callRpc(call.body, (method, params) => {
+        const operation = rpcOperation(method, requestedVersion(source))
+        const caller = atTenant(here, params)
+        const offered = parts.extensions(caller.agent)
+        checkRequired(offered, activatedExtensions(source, offered)?.uris ?? [])
+        return operation(params, caller)
+      })
+      return 'items' in given ? streamOf(id, given.items) : { body: bounded(id, jsonBytes(rpcJson(id, given))) }
+    } catch (error) {
+      return { body: faultBytes(null, error) }
+    }
+  }
+}
+
+function callerOf(parts: MeshBindingParts, { peer, path, parameters, signal }: MemberCall): Caller {
+  const agent = agentOf(path)
+  const by = parts.principalOf(peer, claimsOf(parameters))
+  return {
+    gateway: parts.gateway,
+    by,
+    agent,
+    signal: standardSignal(signal),
+    lastEventId: lastEventIdOf(parameters['last-event-id']),
+    extendedCard: (of, version) => parts.extendedCard(by, of, version)
+  }
+}
+
+function agentOf(path: string): string | null {
+  if (path === '/a2a') return null
+  const place = path.startsWith('/agents/') ? agentPath(path, '/agents/') : null
+  if (place === null || place.path !== '') throw new A2AFault('METHOD_NOT_FOUND', 'there is nothing at this path')
+  return place.agent
+}
+
+function claimsOf(parameters: MemberCall['parameters']): Parameters<MeshBindingParts['principalOf']>[1] {
+  const { [MESH_PARAMETERS.agent]: agent, [MESH_PARAMETERS.tier]: tierText, [MESH_PARAMETERS.sandbox]: sandboxId } = parameters
+  const tier = tierText === undefined ? null : tierFromText(tierText)
+  if (tierText !== undefined && tier === null) throw new A2AFault('INVALID_PARAMS', `${MESH_PARAMETERS.tier}: is no tier`)
+  return {
+    ...(agent === undefined ? {} : { agent }),
+    ...(tier === null ? {} : { tier }),
+    ...(sandboxId === undefined ? {} : { sandboxId })
+  }
+}
+
+function streamOf(id: RpcId, items: AsyncIterable<StreamItem>): CallAnswer {
+  return { items: encoded(id, items), faultBody: (error) => faultBytes(id, error) }
+}
+
+async function* encoded(id: RpcId, items: AsyncIterable<StreamItem>): AsyncIterable<CallItem> {
+  for await (const { id: generation, value } of items) yield { generation, body: jsonBytes(rpcJson(id, { value })) }
+}
+
+function bounded(id: RpcId, body: Uint8Array): Uint8Array {
+  if (body.byteLength <= MAX_CALL_ANSWER_BYTES) return body
+  const message = `the answer has ${body.byteLength} bytes, and the binding carries ${MAX_CALL_ANSWER_BYTES}: ask for less, or for a stream`
+  return faultBytes(id, new A2AFault('UNSUPPORTED_OPERATION', message))
+}
+
+function faultBytes(id: RpcId, error: unknown): Uint8Array {
+  return jsonBytes(rpcJson(id, { fault: faultOf(error) }))
+}
+
+function jsonBytes(value: object): Uint8Array {
+  return utf8(JSON.stringify(value))
+}
+
+function standardSignal(signal: AbortSignalLike): AbortSignal {
+  const controller = new AbortController()
+  if (signal.aborted) controller.abort()
+  else signal.addEventListener('abort', () => controller.abort())
+  return controller.signal
+}

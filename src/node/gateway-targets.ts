@@ -1,0 +1,55 @@
+import { NodeError } from '../kit/errors.js'
+import { type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
+import { checkModes } from '../domain/gateway/content.js'
+import type { RegisteredCard } from '../domain/card/registry.js'
+import type { GatewaySend } from '../ports/gateway.js'
+import type { Principal } from '../ports/node-api.js'
+import { OPERATOR } from './agents.js'
+import { powerOf } from './gateway-caller.js'
+import { checkMember } from './member-principal.js'
+import type { NodeCore } from './node.js'
+import { findAgent, pickCapable } from './targets.js'
+
+/** Whom a message goes to. */
+export interface GatewayTarget {
+  readonly address: AgentAddress
+  readonly capability: CapabilityDescriptor
+}
+
+/** The agent that a caller means. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME */
+export async function gatewayAgent(node: NodeCore, by: Principal, name: string): Promise<AgentAddress> {
+  const address = await findAgent(node, name, (card) => sees(node, by, card))
+  if (address.agentId === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
+  return address
+}
+
+/** Whom a message of a caller is for. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; what the rules refuse */
+export async function gatewayTarget(
+  node: NodeCore,
+  by: Principal,
+  { agent, skill, message }: Pick<GatewaySend, 'agent' | 'skill' | 'message'>
+): Promise<GatewayTarget> {
+  const { directory, self } = node
+  if (agent === null && skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
+  const asked = {
+    sender: { agentId: OPERATOR, nodeId: self },
+    type: 'request',
+    onBehalfOf: powerOf(by),
+    capabilities: [skill ?? '']
+  } as const
+  const address =
+    agent === null ? pickCapable(node, { ...asked, sees: (card) => sees(node, by, card) }) : await gatewayAgent(node, by, agent)
+  const card = directory.card(address)
+  const capability =
+    card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
+  if (capability === undefined || capability === null)
+    throw new NodeError('CAPABILITY_NOT_FOUND', skill === null ? 'the agent has no skill' : `the agent has no skill ${skill}`)
+  checkModes(message.parts, capability)
+  checkMember(node, by, { address, capability: capability.id })
+  return { address, capability }
+}
+
+/** A member is offered what is of this very node: of others it asks them. */
+function sees(node: NodeCore, by: Principal, card: RegisteredCard): boolean {
+  return (by.kind !== 'peer' || card.nodeId === node.self) && node.visibility.toCaller(card, powerOf(by))
+}

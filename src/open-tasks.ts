@@ -1,0 +1,63 @@
+import { allowedHost } from './adapters/a2a/address-guard.js'
+import type { CardService } from './adapters/a2a/card-routes.js'
+import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
+import { meshCallHandler } from './adapters/a2a/mesh-binding.js'
+import { meshUrl } from './adapters/a2a/mesh-uri.js'
+import { createWebhooks } from './adapters/a2a/webhook-sender.js'
+import { GatewayTasks } from './node/gateway.js'
+import { memberPrincipal } from './node/member-principal.js'
+import type { NodeCore } from './node/node.js'
+import type { Gateway } from './ports/gateway.js'
+import type { PushAdmin } from './ports/push-api.js'
+import type { Webhooks } from './ports/webhooks.js'
+import type { StartParts } from './open-home.js'
+
+/** The tasks of A2A clients, however they are reached. */
+export interface OpenedTasks {
+  readonly gateway: Gateway
+  readonly guardrails: Guardrails
+  /** The gateway behind the guardrails. */
+  readonly guarded: Gateway
+  readonly push: PushAdmin | null
+}
+
+/** What they need. */
+export interface TasksOpening {
+  readonly node: NodeCore
+  /** URL of the HTTP listener; null: there is none. */
+  readonly base: string | null
+}
+
+/** The tasks of A2A clients: they go on where they were. @throws NodeError STORE_DAMAGED */
+export async function openTasks(parts: StartParts, opening: TasksOpening): Promise<OpenedTasks> {
+  const guardrails = new Guardrails(parts.options.config.a2a.guardrails)
+  const gateway = new GatewayTasks(opening.node, openWebhooks(parts, opening), guardrails.output)
+  await gateway.start()
+  parts.unwind.add('A2A gateway', async () => gateway.stop())
+  return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
+}
+
+function openWebhooks({ options, clock }: StartParts, { node, base }: TasksOpening): Webhooks {
+  const { sign, ids } = node.parts
+  return createWebhooks({
+    clock,
+    policy: { allowed: options.config.a2a.allowPrivate.flatMap((text) => allowedHost(text) ?? []) },
+    signer: { sign, ids, nodeId: node.self, issuer: base ?? meshUrl(node.self, '/a2a') }
+  })
+}
+
+/** Takes calls of members over their links from now on. `cards`: made when one is asked for. */
+export function openMeshBinding(
+  { unwind }: StartParts,
+  { node, tasks, cards }: { readonly node: NodeCore; readonly tasks: OpenedTasks; cards(): Pick<CardService, 'extended' | 'extensions'> }
+): void {
+  const stop = node.memberCalls.serve(
+    meshCallHandler({
+      gateway: tasks.guarded,
+      principalOf: (peer, claims) => memberPrincipal(node, peer, claims),
+      extensions: (agent) => cards().extensions(agent),
+      extendedCard: (principal, agent, version) => cards().extended(agent, { form: version === '1.0' ? 'one' : 'hybrid', principal })
+    })
+  )
+  unwind.add('A2A over the mesh', async () => stop())
+}

@@ -1,0 +1,44 @@
+import type { AbortSignalLike } from '../kit/clock.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { NodeId } from '../kit/ids.js'
+import type { CallRequest } from '../domain/channel/call.js'
+
+export type { CallRequest }
+
+/** What a member calls at this node. */
+export interface MemberCall extends CallRequest {
+  /** Whose stream it came over. */
+  readonly peer: NodeId
+  /** Aborts when the member hangs up, or its link is gone. */
+  readonly signal: AbortSignalLike
+}
+
+/** An item of a stream. */
+export interface CallItem {
+  /** The place of its event in the task's log; null: it has none. */
+  readonly generation: number | null
+  readonly body: Uint8Array
+}
+
+/** What a call gives: one answer, or a stream that may end with an answer (a failure). */
+export type CallAnswer =
+  | { readonly body: Uint8Array }
+  | { readonly items: AsyncIterable<CallItem>; readonly faultBody: (error: unknown) => Uint8Array }
+
+/** Answers calls of members. Never rejects. */
+export type CallHandler = (call: MemberCall) => Promise<CallAnswer>
+
+/** What comes back over a call: items, or its one answer, which is the last. */
+export type CallPiece = ({ readonly type: 'item' } & CallItem) | { readonly type: 'answer'; readonly body: Uint8Array }
+
+/** Calls of the A2A protocol between members, over their links. */
+export interface MemberCalls {
+  /** Answers calls from now on, also those that came before; null: says that it answers none. Returns the stop. */
+  serve(handler: CallHandler | null): Unsubscribe
+  /**
+   * Calls a member. Ends after the answer, or with its stream.
+   * @throws NodeError PEER_OFFLINE: it was not reached; CHANNEL_CLOSED: it was cut off, and may have been done; OVERLOADED: too
+   * many calls are open; CAPABILITY_NOT_FOUND: that node serves none
+   */
+  open(peer: NodeId, request: CallRequest, signal?: AbortSignalLike): AsyncIterable<CallPiece>
+}
