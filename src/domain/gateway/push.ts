@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isRecord } from '../../kit/json.js'
 import { MAX_CLIENT_ID, type Read } from './message.js'
-import type { GatewayEvent, GatewayTask } from './task.js'
+import { GATEWAY_STATES, type GatewayEvent, type GatewayTask } from './task.js'
 
 /** Push configs of one task. */
 export const MAX_PUSH_CONFIGS = 10
@@ -15,6 +15,9 @@ export const MAX_PUSH_CREDENTIALS = 4096
 export const MIN_PUSH_SECRET = 16
 /** Names of events, and schemes, that one config may have. */
 const MAX_NAMES = 16
+
+/** Events that are told: states of a task, pieces of its artifacts, or all. */
+const PUSH_EVENTS = ['task.*', 'task.artifact', ...GATEWAY_STATES.map((state) => `task.${state}`)]
 
 /** Scheme of `authentication` whose credentials are not sent: they are the secret by which notifications are signed. */
 export const HMAC_SCHEME = 'hmac-sha256'
@@ -91,7 +94,7 @@ const target = z.object({
     })
     .optional(),
   events: z
-    .array(z.string().regex(/^task\.(?:\*|[a-z-]{1,32})$/, 'must be task.* or the name of an event'))
+    .array(z.enum(PUSH_EVENTS, `must be one of ${PUSH_EVENTS.join(', ')}`))
     .min(1)
     .max(MAX_NAMES)
     .optional()

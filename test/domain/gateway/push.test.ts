@@ -39,7 +39,8 @@ test('a push config is read within its bounds, and what would break a header is 
     { url: URL, authentication: { schemes: ['HMAC-SHA256'], credentials: 'short' } },
     { url: URL, authentication: { schemes: ['HMAC-SHA256'], credentials: 'whsec_!!!!!!!!!!!!!!!!!!' } },
     { url: URL, events: [] },
-    { url: URL, events: ['swarm.done'] }
+    { url: URL, events: ['swarm.done'] },
+    { url: URL, events: ['task.completed', 'task.done'] }
   ]
   for (const value of bad) t.absent(readPushTarget(value).ok, JSON.stringify(value).slice(0, 100))
 })
