@@ -98,8 +98,7 @@ export function guardrailFault(broken: Violation): FacadeFault {
 export function facadeFaultOf(thrown: unknown): FacadeFault {
   if (thrown instanceof FacadeFault) return thrown
   if (thrown instanceof A2AFault) {
-    const kind =
-      thrown.kind === 'CONTENT_TYPE_NOT_SUPPORTED' ? 'unsupported_media_type' : thrown.status === 400 ? 'invalid_request' : 'internal_error'
+    const kind = thrown.status === 415 ? 'unsupported_media_type' : thrown.status === 400 ? 'invalid_request' : 'internal_error'
     return new FacadeFault(kind, thrown.message, { cause: thrown })
   }
   const { code, message } = asNodeError(thrown)
