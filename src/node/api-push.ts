@@ -13,7 +13,7 @@ export function pushCalls({ push }: { push(): PushAdmin | null }): {
     const found = push()
     if (found !== null) return found
     const next = ['a2a-node start --http <[host:]port>']
-    throw new NodeError('CONFLICT', 'this node serves no HTTP, so it sends no push notifications', { next })
+    throw new NodeError('CONFLICT', 'this node serves A2A neither over HTTP nor to members, so it sends no push notifications', { next })
   }
   return {
     'push.list': ['admin', async () => await admin().list()],

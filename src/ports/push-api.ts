@@ -37,12 +37,12 @@ export interface PushList {
 
 /** Calls about push notifications of the A2A gateway. */
 export interface PushCalls {
-  /** @throws NodeError CONFLICT when this node serves no HTTP */
+  /** @throws NodeError CONFLICT when this node serves no A2A clients */
   'push.list': { params: Record<string, never>; result: PushList }
   /**
    * Tries a notification again, now: one that waits or that nobody took, by its id or a beginning that no other one has; or
    * with `all` everything that nobody took.
-   * @throws NodeError NOTIFICATION_NOT_FOUND, AMBIGUOUS_NAME; CONFLICT when this node serves no HTTP; USAGE with neither of both
+   * @throws NodeError NOTIFICATION_NOT_FOUND, AMBIGUOUS_NAME; CONFLICT when this node serves no A2A clients; USAGE with neither of both
    */
   'push.retry': { params: { readonly id?: string; readonly all?: boolean }; result: { readonly ids: readonly string[] } }
 }

@@ -113,9 +113,12 @@ test('what a webhook does not take is listed as given up with the reason, and re
   t.is((await cli(['a2a', 'push', 'retry', '--all'])).stdout, 'no notification was given up\n')
 })
 
-test('a node that serves no HTTP says so of its push notifications, and what to do', async (t: Assert) => {
-  const node = await (await testMesh(t)).start('a')
+test('a node that serves neither HTTP nor members says so of its push notifications, and what to do', async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const node = await mesh.start('a', { env: { A2A_NODE_A2A_MESH: 'false' } })
   const ran = await node.cli(['a2a', 'push', 'ls'])
+  const open = await mesh.start('b')
+  t.is((await open.cli(['a2a', 'push', 'ls'])).code, 0, 'members may have webhooks')
   t.ok(ran.code === 9 && ran.stderr.includes('start --http <[host:]port>'), ran.stderr)
 })
 
