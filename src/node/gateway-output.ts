@@ -24,7 +24,7 @@ export class OutputWatch {
   /** An agent says something on its way: what may be recorded now, or why nothing more may. */
   take(said: Said): readonly Said[] | OutputViolation {
     const { holdsBack } = this.#rules
-    this.#length += this.#rules.lengthOf(plain(said))
+    this.#length += this.#rules.lengthOf(counted(said))
     const tooLong = this.#rules.tooLong(this.#length)
     if (tooLong !== null) return tooLong
     if (!holdsBack) return [said]
@@ -37,8 +37,9 @@ export class OutputWatch {
   /** Its last word: all that was held back and may be recorded now, or why none of it may. */
   end(last: unknown): readonly Said[] | OutputViolation {
     const held = this.#held.splice(0)
+    // How long it is was counted as it came.
     const broken =
-      this.#rules.violation(last) ?? (held.length === 0 ? null : this.#rules.violation([...joinedTexts(held), ...held.map(plain)]))
+      this.#rules.violation(last) ?? (held.length === 0 ? null : this.#rules.denied([...joinedTexts(held), ...held.map(plain)]))
     return broken ?? held
   }
 }
@@ -58,6 +59,14 @@ function joinedTexts(held: readonly Said[]): string[] {
     texts.set(place, (texts.get(place) ?? '') + text)
   }
   return [...texts.values()]
+}
+
+/** What counts of its length: not what stands around each piece, or a text in many pieces would be many times as long. */
+function counted(said: Said): unknown {
+  const texts = partsOf(said).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
+  if (said.type !== 'artifact') return texts
+  const { artifactId: _id, parts: _parts, ...about } = said.artifact
+  return [texts, about]
 }
 
 /** Without the bytes of files: nothing is looked for in those. */

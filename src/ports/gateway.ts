@@ -103,6 +103,8 @@ export interface OutputRules {
   /** Characters of a JSON value that count. */
   lengthOf(value: unknown): number
   tooLong(length: number): OutputViolation | null
+  /** By a pattern alone, however long it is. */
+  denied(value: unknown): OutputViolation | null
   violation(value: unknown): OutputViolation | null
 }
 

@@ -100,6 +100,21 @@ test('an agent that says too much is stopped, and its run is canceled', async (t
   t.is(agent.open.length, 0, 'nobody works on for nobody')
 })
 
+test('what stands around the pieces of a text does not count, and what was held back is counted once', async (t: Assert) => {
+  for (const [pieces, as] of [
+    [[600], chunk],
+    [Array.from({ length: 100 }, () => 10), chunk],
+    [Array.from({ length: 100 }, () => 10), (text: string) => text]
+  ] as const) {
+    const speak: Script = (_task, run) => {
+      for (const [at, length] of pieces.entries()) run.progress(as('x'.repeat(length), at > 0))
+      return { ok: true, result: null }
+    }
+    const { state, message } = await (await said(t, speak, DENY)).told()
+    t.is(state, 'completed', message?.parts[0]?.text)
+  }
+})
+
 test('however a text is cut into chunks, one that is denied is never told, and any other is', async (t: Assert) => {
   const piece = fc.constantFrom('top', ' ', 'secret', 'sec', 'ret', 'a', 'to', 'p')
   const property = fc.asyncProperty(fc.array(piece, { minLength: 1, maxLength: 8 }), fc.boolean(), async (pieces, asReports) => {

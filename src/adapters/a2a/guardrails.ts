@@ -39,10 +39,13 @@ export class Guardrails {
 
   /** The first rule that a JSON value breaks by its texts; null for none. Total. */
   violation(on: GuardedSide, value: unknown): Violation | null {
-    const { deny } = this.#rules[on]
     const text = guardedText(value)
-    const place = this.lengthViolation(on, text.length) === null ? deny.findIndex((pattern) => pattern.test(text)) : -1
-    return place === -1 ? this.lengthViolation(on, text.length) : { on, rule: 'deny', place }
+    return this.lengthViolation(on, text.length) ?? this.#denied(on, text)
+  }
+
+  #denied(on: GuardedSide, text: string): Violation | null {
+    const place = this.#rules[on].deny.findIndex((pattern) => pattern.test(text))
+    return place === -1 ? null : { on, rule: 'deny', place }
   }
 
   /** The rules of what comes back, for the tasks of the gateway. */
@@ -53,6 +56,7 @@ export class Guardrails {
       holdsBack: this.holdsOutputBack,
       lengthOf: (value) => guardedText(value).length,
       tooLong: (length) => told(this.lengthViolation('output', length)),
+      denied: (value) => told(this.#denied('output', guardedText(value))),
       violation: (value) => told(this.violation('output', value))
     }
   }
