@@ -3,7 +3,7 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import type { Part } from '../domain/gateway/message.js'
 import type { OutputRules } from '../ports/gateway.js'
 import { failedBy } from './endings.js'
-import { askingOf, type TurnHead } from './gateway-runs.js'
+import { asClientError, askingOf, type TurnHead } from './gateway-runs.js'
 import type { NodeCore } from './node.js'
 import type { HereRun } from './in-flight.js'
 
@@ -19,7 +19,7 @@ export interface Reading {
 export async function readNow(node: NodeCore, head: TurnHead, reading: Reading): Promise<unknown> {
   const result = await resultOf(node, head, reading).catch((error: unknown) => {
     obey(reading, messageOf(error))
-    throw error
+    throw asClientError(error)
   })
   obey(reading, result)
   return result

@@ -1,7 +1,7 @@
-import { asNodeError } from '../kit/errors.js'
+import { asNodeError, type ErrorCode, NodeError } from '../kit/errors.js'
 import type { AgentAddress } from '../domain/card/card.js'
-import { artifactOf, inputOf, questionOf, reportParts, resultArtifact } from '../domain/gateway/content.js'
-import { type Part, readArtifact } from '../domain/gateway/message.js'
+import { artifactOf, inputOf, justificationOf, questionOf, reportParts, resultArtifact } from '../domain/gateway/content.js'
+import { type Message, type Part, readArtifact } from '../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
 import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
@@ -19,6 +19,9 @@ import { taskOfLedger } from './recovery.js'
 export const MAX_REPORTS = 2000
 /** Events of one task; one whose agent makes more has failed. */
 export const MAX_TASK_EVENTS = 10_000
+
+/** The rules did not let it begin. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(['TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'POLICY_DENIED'])
 
 /** What is told while a task is held up. */
 const HELD_UP = {
@@ -49,14 +52,14 @@ export class GatewayRuns {
   }
 
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
-  async ask(task: GatewayTask, parts: readonly Part[]): Promise<void> {
+  async ask(task: GatewayTask, said: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
     const { requests, parts: node, self } = this.#node
     const target = parseAddress(task.agent)
     // It may have been canceled before there was anything to stop.
     if (target === null || ENDED_STATES.has(this.#log.current(task).state)) return
     this.#begin(task)
-    const head = { self, target, capability: task.capability, by: task.by }
-    const asking = askingOf(head, parts)
+    const head = { self, target, capability: task.capability, by: task.by, ...justificationOf(said) }
+    const asking = askingOf(head, said.parts)
     // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
     if (this.#node.direct.begin({ ...head, input: asking.input, names: task.run }) !== null) return
     try {
@@ -67,7 +70,7 @@ export class GatewayRuns {
         names: task.run
       })
     } catch (error) {
-      const { code, message } = asNodeError(error)
+      const { code, message } = asClientError(error)
       this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', `${message} (${code})`)
     }
   }
@@ -78,7 +81,7 @@ export class GatewayRuns {
     const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.book, taskId))?.task
     if (live === undefined) {
       const said = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
-      return await this.ask(task, said?.parts ?? [])
+      return await this.ask(task, said ?? { parts: [] })
     }
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
     this.#begin(task)
@@ -172,8 +175,10 @@ export class GatewayRuns {
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
     if (this.#heard(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
-      const why = error === null ? state : `${error.message} (${error.code})`
-      return this.#end(task, state === 'canceled' ? 'canceled' : 'failed', why)
+      const known = error === null ? null : asClientError(NodeError.fromBody(error))
+      const isRefused = known !== null && REFUSALS.has(known.code) && this.#log.current(task).state === 'submitted'
+      const why = known === null ? state : `${known.message} (${known.code})`
+      return this.#end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
     this.#open.delete(id)
     const question = questionOf(result)
@@ -214,13 +219,20 @@ export interface TurnHead {
   readonly target: AgentAddress
   readonly capability: string
   readonly by: CallerPower
+  readonly justification?: string
+}
+
+/** An error with what a client of the gateway can do about it. */
+export function asClientError(error: unknown): NodeError {
+  const known = asNodeError(error)
+  if (known.code !== 'ESCALATION_REQUIRED') return known
+  return new NodeError(known.code, `${known.message}, in metadata.justification of the message`, { data: known.data })
 }
 
 /** A turn as the node asks for it. */
 export function askingOf(
-  { self, target, capability, by }: TurnHead,
+  { self, by, ...head }: TurnHead,
   parts: readonly Part[]
-): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf'> {
-  const sender = { agentId: OPERATOR, nodeId: self }
-  return { sender, target, capability, input: inputOf(parts), description: '', onBehalfOf: by }
+): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf' | 'justification'> {
+  return { sender: { agentId: OPERATOR, nodeId: self }, ...head, input: inputOf(parts), description: '', onBehalfOf: by }
 }

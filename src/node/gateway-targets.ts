@@ -1,6 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import { type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
-import { checkModes } from '../domain/gateway/content.js'
+import { checkModes, justificationOf } from '../domain/gateway/content.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { GatewaySend } from '../ports/gateway.js'
 import type { Principal } from '../ports/node-api.js'
@@ -35,7 +35,8 @@ export async function gatewayTarget(
     sender: { agentId: OPERATOR, nodeId: self },
     type: 'request',
     onBehalfOf: powerOf(by),
-    capabilities: [skill ?? '']
+    capabilities: [skill ?? ''],
+    ...justificationOf(message)
   } as const
   const address =
     agent === null ? pickCapable(node, { ...asked, sees: (card) => sees(node, by, card) }) : await gatewayAgent(node, by, agent)

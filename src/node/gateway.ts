@@ -4,7 +4,7 @@ import { bytesToText, utf8 } from '../kit/ids.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { addressText, type CapabilityDescriptor } from '../domain/card/card.js'
-import { digestText, partsOf } from '../domain/gateway/content.js'
+import { digestText, justificationOf, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
 import { letGo } from '../domain/gateway/shares.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
@@ -201,7 +201,7 @@ export class GatewayTasks implements Gateway {
   /** An answer without a task, of what only reads. @throws NodeError what it failed with */
   async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: GatewayTarget): Promise<Message> {
     const { ids } = this.#node.parts
-    const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by) }
+    const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), ...justificationOf(message) }
     const reading = { parts: message.parts, rules: this.#rules, ...(signal === undefined ? {} : { signal }) }
     const result = await readNow(this.#node, head, reading)
     const contextId = message.contextId ?? ids.next('ctx')
@@ -261,13 +261,13 @@ export class GatewayTasks implements Gateway {
     const push = this.push?.begin(fresh, request.push) ?? []
     const inputs: GatewayInput[] = [{ type: 'message', message: said }]
     // Most begin at once: that they do is the same commit, where nobody follows each step.
-    if (request.wait && request.push === undefined && this.#node.direct.fits({ target: address, capability: capability.id, by: fresh.by }))
-      inputs.push({ type: 'status', state: 'working' })
+    const asking = { target: address, capability: capability.id, by: fresh.by, ...justificationOf(said) }
+    if (request.wait && request.push === undefined && this.#node.direct.fits(asking)) inputs.push({ type: 'status', state: 'working' })
     const task = await this.#log.begin(fresh, inputs, [record(id), ...push]).catch((error: unknown) => {
       this.push?.notBegun(fresh)
       throw error
     })
-    await this.#runs.ask(task, said.parts)
+    await this.#runs.ask(task, said)
     return task
   }
 
@@ -290,7 +290,7 @@ export class GatewayTasks implements Gateway {
     // It may be canceled in the same commit.
     await this.#until(id, GOING_ON, undefined)
     const task = this.#index.get(id) ?? before
-    await this.#runs.ask(task, message.parts)
+    await this.#runs.ask(task, message)
     return task
   }
 

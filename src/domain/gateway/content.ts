@@ -97,6 +97,12 @@ export function resultArtifact(result: unknown): Artifact {
   return { artifactId: 'result', name: 'result', parts: partsOf(result) }
 }
 
+/** Why a client asks a more powerful agent, where it says so: what `a2a-node call` has `--justification` for. */
+export function justificationOf({ metadata }: Pick<Message, 'metadata'>): { readonly justification?: string } {
+  const text = metadata?.['justification']
+  return typeof text === 'string' && text !== '' ? { justification: text } : {}
+}
+
 /** What tells a message from another one with the same id: everything that was said. */
 export function digestText({ parts, contextId, taskId, metadata }: Message, target: unknown): string {
   return canonicalJson({ parts, contextId, taskId, metadata, target })
