@@ -121,3 +121,28 @@ test('what only reads is stopped when nobody waits for it any more, and when its
   await late
   t.is(slow.open.length, 0)
 })
+
+test('a weaker token asks a stronger agent with a justification in the metadata of its message, and is told so', async (t: Assert) => {
+  const reads = capability('look.up', { sideEffect: 'read' })
+  const world = new World(t)
+  const node = await world.owner({ agents: [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })] })
+  const gateway = new GatewayTasks(node.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  const weak: Principal = { ...ALICE, tier: 2 }
+  const ask = async (agent: string, metadata: Record<string, unknown> = {}) => {
+    const message = { messageId: `m${++made}`, role: 'user' as const, parts: [{ text: 'hi' }], metadata }
+    const isRead = agent === 'look'
+    const reply = await gateway.send(weak, { message, agent, skill: null, mayAnswer: isRead, wait: isRead })
+    await world.settle()
+    return reply.kind === 'message' ? 'message' : (await gateway.get(weak, reply.snapshot.task.id)).task
+  }
+  const refused = await ask('strong')
+  t.is(refused === 'message' ? '' : refused.state, 'rejected')
+  t.ok(JSON.stringify(refused).includes('metadata.justification'))
+  t.ok((await failsWith(t, 'ESCALATION_REQUIRED', () => ask('look')))?.message.includes('metadata.justification'))
+  const why = { justification: 'the report is due' }
+  const taken = await ask('strong', why)
+  t.is(taken === 'message' ? '' : taken.state, 'completed')
+  t.is(await ask('look', why), 'message')
+})

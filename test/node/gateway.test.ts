@@ -240,25 +240,6 @@ test('what only reads is answered without a task, when its client waits', async 
   t.is((await gateway.get(ALICE, task.id)).task.state, 'completed')
 })
 
-test('a weaker token asks a stronger agent with a justification in the metadata of its message, and is told so', async (t: Assert) => {
-  const reads = capability('look.up', { sideEffect: 'read' })
-  const { world, gateway } = await scene(t, [echo('strong', { tier: 0 }), echo('look', { tier: 0, capabilities: [reads] })])
-  const weak: Principal = { ...ALICE, id: 'tok_w', tier: 2 }
-  const ask = async (agent: string, more: Partial<GatewaySend>, metadata: Record<string, unknown> = {}) => {
-    const reply = await gateway.send(weak, request(says('hi', { metadata }), { agent, ...more }))
-    await world.settle()
-    return reply
-  }
-  const refused = await gateway.get(weak, taskOf(await ask('strong', {})).task.id)
-  t.is(refused.task.state, 'rejected')
-  t.ok(refused.task.message?.parts[0]?.text?.includes('metadata.justification'))
-  const words = await failsWith(t, 'ESCALATION_REQUIRED', () => ask('look', { mayAnswer: true, wait: true }))
-  t.ok(words?.message.includes('metadata.justification'))
-  const why = { justification: 'the report is due' }
-  t.is((await gateway.get(weak, taskOf(await ask('strong', {}, why)).task.id)).task.state, 'completed')
-  t.is((await ask('look', { mayAnswer: true, wait: true }, why)).kind, 'message')
-})
-
 test('a skill goes to whoever has it and is least busy; nobody has it: that is said', async (t: Assert) => {
   const both = { capabilities: [capability('shared.do')] }
   const agents = [new FakeAgent(agentDefinition('one', both)), new FakeAgent(agentDefinition('two', both))]
