@@ -149,13 +149,13 @@ export class OAuthServer {
       expiresAt: new Date(record.expiresAt).toISOString()
     }
     if (record.decision === null) return answerPage(response, waitingPage(consentCode(uid), info))
+    // A page that is loaded again would else make a grant each time, and there is room for so many.
+    const grantId = async (): Promise<string> =>
+      interaction.result?.consent?.grantId ?? (await grantOf(this.#provider, { issuer: this.#opening.issuer, info }))
     const result =
       record.decision === 'denied'
         ? { error: 'access_denied', error_description: 'the operator denied it' }
-        : {
-            login: { accountId: OPERATOR_SUBJECT, remember: false },
-            consent: { grantId: await grantOf(this.#provider, { issuer: this.#opening.issuer, info }) }
-          }
+        : { login: { accountId: OPERATOR_SUBJECT, remember: false }, consent: { grantId: await grantId() } }
     setSafe(response)
     await this.#provider.interactionFinished(asked, response, result, { mergeWithLastSubmission: false })
   }

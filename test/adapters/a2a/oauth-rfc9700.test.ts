@@ -268,3 +268,17 @@ test('RFC 9700 4.10 and RFC 8628: a device code waits for the operator, is good 
   await scene.server.desk['oauth.deny']({ code: denied['user_code'] ?? '' })
   t.is((await scene.token(client, { ...form, device_code: denied['device_code'] ?? '' })).body['error'], 'access_denied')
 })
+
+test('a browser that asks again after the word of the operator makes no more grants, nor another code', async (t) => {
+  const scene = await oauthScene(t)
+  const browsing = scene.browser()
+  const page = (await browsing.get(authorizeUrl(await scene.client()))).headers.get('location') ?? ''
+  const code = /approve ([A-Z-]+)/.exec(await (await browsing.get(page)).text())?.[1] ?? ''
+  await scene.server.desk['oauth.approve']({ code })
+  let resumed = ''
+  for (let i = 0; i < 5; i++) resumed = (await browsing.get(page)).headers.get('location') ?? ''
+  const { records } = JSON.parse(scene.home.get('oauth-state') ?? '') as { readonly records: readonly { readonly model: string }[] }
+  t.is(records.filter(({ model }) => model === 'Grant').length, 1)
+  t.ok((await browsing.get(resumed)).headers.get('location')?.includes('code='))
+  t.is((await browsing.get(page)).status, 400)
+})
