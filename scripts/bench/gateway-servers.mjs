@@ -1,6 +1,6 @@
 // HTTP servers that answer A2A's SendMessage: `gateway-servers.mjs bare|ours|sdk`. Tells its port (and token) to the parent, and
 // answers each message of the parent with the processor time it has used and the memory it takes.
-// `bare` reads and writes the same JSON with nothing between; `ours` is a whole node; `sdk` is the SDK's own server in memory.
+// `bare` reads and writes the same JSON with nothing between; `ours` is a whole node; `sdk` is the SDK's own express server, in memory.
 import fs from 'node:fs'
 import http from 'node:http'
 import os from 'node:os'
@@ -91,16 +91,22 @@ function executor({ AgentEvent, Role, TaskState }) {
 }
 
 async function sdk() {
-  const [server, types] = await Promise.all([import('@a2a-js/sdk/server'), import('@a2a-js/sdk')])
-  const { DefaultRequestHandler, InMemoryTaskStore, JsonRpcTransportHandler, ServerCallContext } = server
-  const card = types.AgentCard.fromJSON(CARD)
-  const requests = new DefaultRequestHandler(card, new InMemoryTaskStore(), executor({ ...server, ...types }))
-  const handler = new JsonRpcTransportHandler(requests)
-  const listener = http.createServer(async (request, response) => {
-    if (request.method === 'GET') return answer(response, types.AgentCard.toJSON(await requests.getAgentCard()))
-    answer(response, await handler.handle(await bodyOf(request), new ServerCallContext({ requestedVersion: '1.0' })))
-  })
-  await new Promise((resolve) => listener.listen(0, '127.0.0.1', resolve))
+  const [server, routes, types, { default: express }] = await Promise.all([
+    import('@a2a-js/sdk/server'),
+    import('@a2a-js/sdk/server/express'),
+    import('@a2a-js/sdk'),
+    import('express')
+  ])
+  const requestHandler = new server.DefaultRequestHandler(
+    types.AgentCard.fromJSON(CARD),
+    new server.InMemoryTaskStore(),
+    executor({ ...server, ...types })
+  )
+  const app = express()
+  app.use('/.well-known/agent-card.json', routes.agentCardHandler({ agentCardProvider: requestHandler }))
+  app.use('/agents/:agent', routes.jsonRpcHandler({ requestHandler, userBuilder: routes.UserBuilder.noAuthentication }))
+  const listener = app.listen(0, '127.0.0.1')
+  await new Promise((resolve) => listener.once('listening', resolve))
   return { port: listener.address().port, token: 'none' }
 }
 

@@ -10,7 +10,7 @@ const CARDS = { warmUp: 500, count: 4000, inFlight: 8 }
 const TASKS = 60_000
 const STREAMS = 1000
 
-/** The A2A gateway of a node beside bare node:http and the SDK's own handler (in memory, over bare node:http), in turns. */
+/** The A2A gateway of a node beside bare node:http and the SDK's own express server (in memory), in turns. */
 export async function figures({ runs, say }) {
   const lab = openLab()
   try {
@@ -53,7 +53,7 @@ async function sends(runs, { bare, ours, sdk }) {
   return [
     { name: 'send answered by a message, processor time to bare node:http', unit: 'x', goal: 2, samples: messages, note },
     { name: 'send answered by a task (`process`), the same', unit: 'x', goal: 3, samples: tasks, note: 'waits until it is completed' },
-    { name: "the same, to the SDK's handler in memory", unit: 'x', goal: 0.6, samples: toSdk }
+    { name: "the same, to the SDK's express server in memory", unit: 'x', goal: 0.6, samples: toSdk }
   ]
 }
 
