@@ -39,6 +39,8 @@ export async function llmServer(t: Assert, ...answers: readonly Answerer[]): Pro
   const seen: SeenQuestion[] = []
   const waiting: { readonly n: number; resolve(question: SeenQuestion): void }[] = []
   const server = http.createServer((request, response) => {
+    // Its list of models, by which a node sees that it is there.
+    if (request.method === 'GET') return void response.setHeader('content-type', 'application/json').end('{"object":"list","data":[]}')
     const chunks: Uint8Array[] = []
     request.on('data', (chunk: Uint8Array) => chunks.push(chunk))
     request.on('end', () => {
