@@ -83,7 +83,7 @@ async function streaming(group: Assert, s: Subject): Promise<void> {
     await go()
     // Each begins with the task as it is: what was news to the earlier ones alone does not count.
     const [first = [], second = []] = (await Promise.all([gathered(one), gathered(two)])).map((events) =>
-      events.filter(({ id: at }) => at > from)
+      events.filter((event) => event.id > from)
     )
     t.ok(first.length > 0)
     t.alike(first, second)
