@@ -91,12 +91,8 @@ function executor({ AgentEvent, Role, TaskState }) {
 }
 
 async function sdk() {
-  const [server, routes, types, { default: express }] = await Promise.all([
-    import('@a2a-js/sdk/server'),
-    import('@a2a-js/sdk/server/express'),
-    import('@a2a-js/sdk'),
-    import('express')
-  ])
+  const names = ['@a2a-js/sdk/server', '@a2a-js/sdk/server/express', '@a2a-js/sdk', 'express']
+  const [server, routes, types, { default: express }] = await Promise.all(names.map((name) => import(name)))
   const requestHandler = new server.DefaultRequestHandler(
     types.AgentCard.fromJSON(CARD),
     new server.InMemoryTaskStore(),
