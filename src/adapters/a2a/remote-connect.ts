@@ -58,7 +58,7 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
   const get = withSecret(guardedFetch({ ...net, limits: { ...limits, maxStreamBytes: MAX_REMOTE_CARD_BYTES } }), place)
   const response = await get(url, { headers: { accept: 'application/json', 'a2a-version': '1.0' }, signal })
   if (response.status !== 200) {
-    await response.body?.cancel()
+    await response.body?.cancel().catch(() => {})
     throw new RemoteFault('refused', `its card is not there (HTTP ${response.status})`)
   }
   const parsed = parseJson(await response.text())

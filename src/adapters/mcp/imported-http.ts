@@ -65,7 +65,7 @@ export function importedFetch(parts: ImportedFetchParts): Fetch {
     // Elsewhere is not what the config names, and its secrets are not for there.
     const response = withRetryAfter(await parts.fetch(url, { ...init, headers, redirect: 'manual' }), parts.now())
     if (asked !== null && response.status === 304 && tag !== undefined) {
-      await response.body?.cancel()
+      await response.body?.cancel().catch(() => {})
       const body = { jsonrpc: '2.0', id: asked.id, result: parts.tags.resultOf(asked.page) }
       return new Response(JSON.stringify(body), { headers: { 'content-type': 'application/json' } })
     }
