@@ -1,6 +1,14 @@
 import { asNodeError, type ErrorCode, NodeError } from '../kit/errors.js'
 import type { AgentAddress } from '../domain/card/card.js'
-import { artifactOf, inputOf, justificationOf, questionOf, reportParts, resultArtifact } from '../domain/gateway/content.js'
+import {
+  artifactOf,
+  inputOf,
+  JUSTIFICATION_PLACE,
+  justificationOf,
+  questionOf,
+  reportParts,
+  resultArtifact
+} from '../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
 import type { CallerPower } from '../domain/routing/effective.js'
@@ -226,7 +234,7 @@ export interface TurnHead {
 export function asClientError(error: unknown): NodeError {
   const known = asNodeError(error)
   if (known.code !== 'ESCALATION_REQUIRED') return known
-  return new NodeError(known.code, `${known.message}, in metadata.justification of the message`, { data: known.data })
+  return new NodeError(known.code, `${known.message}, ${JUSTIFICATION_PLACE}`, { data: known.data })
 }
 
 /** A turn as the node asks for it. */

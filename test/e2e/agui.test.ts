@@ -81,6 +81,17 @@ test('a run of AG-UI streams the life of its task, by agent, by forwardedProps a
   t.alike([taskOf(again), again], [task, events], 'the same message is done once, and told of as before')
 })
 
+test('a run of a weaker token says in forwardedProps why it asks a stronger agent, and is told so', async (t) => {
+  const node = await gatewayNode(await testMesh(t), 'a')
+  const { token } = await node.node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L3'])
+  const weak = { ...node, token }
+  const refused = (await runOf(t, weak, inputOf('why', [user('hi')]))).at(-1)
+  t.alike([refused?.type, refused?.['code']], ['RUN_ERROR', 'TASK_REJECTED'])
+  t.ok(String(refused?.['message']).includes('in forwardedProps.justification'), String(refused?.['message']))
+  const forwardedProps = { justification: 'the report is due' }
+  t.is(textOf(await runOf(t, weak, inputOf('why', [user('hi')], { forwardedProps }))), 'you said hi')
+})
+
 test('chunks stream as one message as they come; a client that hangs up leaves the task at work', async (t) => {
   const node = await gatewayNode(await testMesh(t), 'a')
   const gate = path.join(node.dir, 'gate-')

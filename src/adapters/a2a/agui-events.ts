@@ -1,3 +1,4 @@
+import { JUSTIFICATION_PLACE } from '../../domain/gateway/content.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayEvent, RESTING_STATES } from '../../domain/gateway/task.js'
 import { present } from './wire.js'
@@ -108,7 +109,7 @@ export function breakOff(run: AguiRun): AguiStep {
 
 /** A failure as the last event of a run. */
 export function errorEvent(message: string, code: string): AguiEvent {
-  return { type: 'RUN_ERROR', message, code }
+  return { type: 'RUN_ERROR', message: message.replace(JUSTIFICATION_PLACE, 'in forwardedProps.justification'), code }
 }
 
 /** A task whose first message it is has been handed in; one that was answered tells its next state itself. */

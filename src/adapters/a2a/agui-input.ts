@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { isJustification } from '../../domain/envelope/header.js'
+import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
 import { MAX_CLIENT_ID, MAX_PARTS, type Part } from '../../domain/gateway/message.js'
 import { isRecord } from '../../kit/json.js'
 import { AGUI_VERSION } from './agui-events.js'
@@ -33,6 +35,8 @@ export interface AguiInput {
   readonly said: AguiSaid | null
   readonly agent: string | null
   readonly skill: string | null
+  /** Why a more powerful agent is asked. */
+  readonly justification: string | null
   readonly resume: readonly AguiAnswer[]
   /** What of it this node makes no use of. */
   readonly warnings: readonly string[]
@@ -58,7 +62,8 @@ const input = z.object({
     .nullish()
 })
 
-const target = z.looseObject({ agent: id.nullish(), skill: id.nullish() })
+const why = z.string().refine(isJustification, `must be a text of at most ${ENVELOPE_LIMITS.maxJustificationBytes} bytes`)
+const forwarded = z.looseObject({ agent: id.nullish(), skill: id.nullish(), justification: why.nullish() })
 
 /** Kinds of content that have a source. */
 const MEDIA: ReadonlySet<unknown> = new Set(['image', 'audio', 'video', 'document'])
@@ -67,7 +72,7 @@ const MEDIA: ReadonlySet<unknown> = new Set(['image', 'audio', 'video', 'documen
 export function readAguiInput(value: unknown): AguiInput {
   const { threadId, runId, parentRunId, protocolVersion, messages, tools, context, forwardedProps, resume } = read(input, value, '')
   // What else is in there is for others.
-  const { agent, skill } = read(target, isRecord(forwardedProps) ? forwardedProps : {}, 'forwardedProps.')
+  const { agent, skill, justification } = read(forwarded, isRecord(forwardedProps) ? forwardedProps : {}, 'forwardedProps.')
   const warnings: string[] = []
   if (typeof protocolVersion === 'string' && protocolVersion !== AGUI_VERSION) warnings.push(`this node speaks AG-UI ${AGUI_VERSION}`)
   if ((tools ?? []).length > 0) warnings.push('tools: the agents of this node are not given tools of their client')
@@ -82,6 +87,7 @@ export function readAguiInput(value: unknown): AguiInput {
     said,
     agent: agent ?? null,
     skill: skill ?? null,
+    justification: justification ?? null,
     resume: answers.map(present),
     warnings
   }

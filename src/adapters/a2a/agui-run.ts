@@ -6,6 +6,7 @@ import type { AguiAnswer, AguiInput, AguiSaid } from './agui-input.js'
 import { A2AFault } from './fault.js'
 import { beginTask, type Caller } from './operations.js'
 import { invalid, messageOf } from './read-params.js'
+import { present } from './wire.js'
 
 /** Who asks for a run, and where. */
 export type AguiCaller = Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>
@@ -112,8 +113,9 @@ async function send(
   { input, said, taskId }: { readonly input: AguiInput; readonly said: AguiSaid; readonly taskId?: string },
   { gateway, by, signal }: AguiCaller
 ): Promise<Omit<AguiBegun, 'warnings'>> {
-  const message = messageOf({ ...said, role: 'user', contextId: input.threadId, ...(taskId === undefined ? {} : { taskId }) })
-  const { agent, skill } = input
+  const { agent, skill, justification } = input
+  const metadata = justification === null ? undefined : { justification }
+  const message = messageOf(present({ ...said, role: 'user', contextId: input.threadId, taskId, metadata }))
   const reply = await beginTask({ gateway, by, agent, signal }, { message, skill, wait: false, mayAnswer: false })
   if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a run is of a task')
   return { head: headOf(input, reply.snapshot.task, said.messageId), after: 0 }

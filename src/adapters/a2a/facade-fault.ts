@@ -1,4 +1,5 @@
 import { asNodeError } from '../../kit/errors.js'
+import { JUSTIFICATION_PLACE } from '../../domain/gateway/content.js'
 import type { Part } from '../../domain/gateway/message.js'
 import { A2AFault } from './fault.js'
 import { type Violation, violationText } from './guardrails.js'
@@ -79,7 +80,7 @@ export class FacadeFault extends Error {
 
   /** The body of its answer. What is unexpected is told as that, and as nothing else. */
   toBody(): { readonly error: FacadeFaultKind; readonly message: string; readonly details?: unknown } {
-    const message = this.kind === 'internal_error' ? UNEXPECTED : this.message
+    const message = this.kind === 'internal_error' ? UNEXPECTED : this.message.replace(JUSTIFICATION_PLACE, 'in justification')
     return { error: this.kind, message, ...(this.details === undefined ? {} : { details: this.details }) }
   }
 }

@@ -1,4 +1,6 @@
 import { isRecord } from '../../kit/json.js'
+import { isJustification } from '../../domain/envelope/header.js'
+import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
 import { inputOf } from '../../domain/gateway/content.js'
 import { MAX_CLIENT_ID, type Part } from '../../domain/gateway/message.js'
 import { invalidRequest } from './facade-fault.js'
@@ -10,9 +12,11 @@ export interface FacadeRequest {
   /** Names a conversation: the A2A context of its tasks. */
   readonly sessionId: string | null
   readonly context: Readonly<Record<string, unknown>> | null
+  /** Why a more powerful agent is asked. */
+  readonly justification: string | null
 }
 
-const KEYS: ReadonlySet<string> = new Set(['prompt', 'sessionId', 'context', 'toolsPolicy'])
+const KEYS: ReadonlySet<string> = new Set(['prompt', 'sessionId', 'context', 'justification', 'toolsPolicy'])
 
 /** Reads a body. @throws FacadeFault, A2AFault for what is no JSON within the limits */
 export function readFacadeBody(body: Uint8Array): FacadeRequest {
@@ -41,15 +45,18 @@ export function partsOfRequest({ prompt, context }: FacadeRequest): readonly Par
   return context === null || !isRecord(input) ? parts : [{ data: { ...input, context } }]
 }
 
-function requestOf({ prompt, sessionId = null, context = null, toolsPolicy = null }: Record<string, unknown>): FacadeRequest {
+function requestOf(given: Record<string, unknown>): FacadeRequest {
+  const { prompt, sessionId = null, context = null, justification = null, toolsPolicy = null } = given
   if (typeof prompt !== 'string' || prompt.trim() === '') throw invalidRequest('prompt: must be a text that is not empty')
   if (sessionId !== null && (typeof sessionId !== 'string' || sessionId === '' || sessionId.length > MAX_CLIENT_ID))
     throw invalidRequest(`sessionId: must be a text of 1 to ${MAX_CLIENT_ID} characters`)
   if (context !== null && !isRecord(context)) throw invalidRequest('context: must be an object')
+  if (justification !== null && !isJustification(justification))
+    throw invalidRequest(`justification: must be a text of at most ${ENVELOPE_LIMITS.maxJustificationBytes} bytes`)
   // To take it and let the agent use what it likes would be a lie.
   if (toolsPolicy !== null)
     throw invalidRequest(
       'toolsPolicy: no agent of this node can be held to one; leave it out, and bind the agent by its tier and the policy'
     )
-  return { prompt, sessionId, context }
+  return { prompt, sessionId, context, justification }
 }

@@ -89,7 +89,7 @@ export class FacadeRuns {
   /** `wait`: until the task rests or this aborts; null: not at all. */
   async #begin(request: FacadeRequest, caller: FacadeCaller, wait: AbortSignal | null): Promise<Begun> {
     const { gateway, guardrails, ids, clock } = this.#parts
-    const { prompt, context } = request
+    const { prompt, context, justification } = request
     const broken = guardrails.inputViolation([{ text: prompt }, ...(context === null ? [] : [{ data: context }])])
     if (broken !== null) throw guardrailFault(broken)
     await refuseAway(caller)
@@ -99,6 +99,7 @@ export class FacadeRuns {
       messageId: ids.next('msg'),
       role: 'user',
       parts: partsOfRequest(request),
+      ...(justification === null ? {} : { metadata: { justification } }),
       ...(request.sessionId === null ? {} : { contextId: request.sessionId }),
       ...(asking === null ? {} : { taskId: asking.id })
     }

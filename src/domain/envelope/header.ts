@@ -71,7 +71,8 @@ function isText(value: unknown, maxLength: number): value is string {
   return typeof value === 'string' && value.length > 0 && value.length <= maxLength && isWellFormed(value)
 }
 
-function isJustification(value: unknown): boolean {
+/** May it stand in `metadata.justification`? */
+export function isJustification(value: unknown): value is string {
   return (
     typeof value === 'string' &&
     value.length <= maxJustificationBytes &&

@@ -97,6 +97,9 @@ export function resultArtifact(result: unknown): Artifact {
   return { artifactId: 'result', name: 'result', parts: partsOf(result) }
 }
 
+/** Where the message says so, in the words of an error; faces of the gateway where it goes elsewhere put that in its place. */
+export const JUSTIFICATION_PLACE = 'in metadata.justification of the message'
+
 /** Why a client asks a more powerful agent, where it says so: what `a2a-node call` has `--justification` for. */
 export function justificationOf({ metadata }: Pick<Message, 'metadata'>): { readonly justification?: string } {
   const text = metadata?.['justification']

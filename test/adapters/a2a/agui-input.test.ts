@@ -42,6 +42,7 @@ test('an input is read: its last message of a user, whom it is for, and what it 
     said: { messageId: 'm3', parts: [{ text: 'last' }] },
     agent: 'text',
     skill: 'text.do',
+    justification: null,
     resume: [],
     warnings: []
   })
@@ -91,6 +92,7 @@ test('what is no input is refused with all that is wrong', (t) => {
     [{ ...whole, messages: Array.from({ length: MAX_AGUI_MESSAGES + 1 }, () => ({ id: 'a', role: 'b' })) }, 'messages: '],
     [{ ...whole, tools: 'x' }, 'tools: '],
     [{ ...whole, forwardedProps: { agent: 7 } }, 'forwardedProps.agent: '],
+    [{ ...whole, forwardedProps: { justification: 'é'.repeat(513) } }, 'forwardedProps.justification: '],
     [{ ...whole, resume: [{ interruptId: 'x', status: 'maybe' }] }, 'resume.0.status: '],
     [{ ...whole, messages: [{ id: 'a', role: 'user' }] }, 'content of the last message'],
     [{ ...whole, messages: [{ id: 'a', role: 'user', content: [1] }] }, 'content: '],

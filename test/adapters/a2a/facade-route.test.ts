@@ -46,6 +46,17 @@ test('a prompt goes to the default capability, its context beside it, and the an
   t.alike([meta['sessionId'], (await gateway.get(by, meta['taskId'] ?? '')).task.contextId], ['s 1', 's 1'])
 })
 
+test('a weaker token says why it asks a stronger agent, in a run and in a stream, and is told where', async (t: Assert) => {
+  const { ask } = await facadeScene(t, { principal: { tier: 2 } })
+  const refused = await ask('/agents/echo/run', { json: { prompt: 'hi' } })
+  t.alike([refused.status, refused.body['error']], [403, 'forbidden'])
+  t.ok(String(refused.body['message']).endsWith(', in justification'), String(refused.body['message']))
+  const json = { prompt: 'hi', justification: 'the report is due' }
+  t.is((await ask('/agents/echo/run', { json })).body['result'], 'hi')
+  const [last] = eventsOf((await ask('/agents/echo/stream', { json })).text)
+  t.alike([last?.event, last?.data['content']], ['result', 'hi'])
+})
+
 test('a session goes on with what its agent asked', async (t: Assert) => {
   const { ask } = await facadeScene(t)
   const run = async (prompt: string, sessionId: string): Promise<unknown[]> => {
@@ -136,6 +147,8 @@ test('what is wrong with a request is said in one shape, and nothing runs', asyn
     [{ prompt: 'a', sessionId: 'x'.repeat(257) }, 400, ERRORS.wrong],
     [{ prompt: 'a', context: [] }, 400, ERRORS.wrong],
     [{ prompt: 'a', context: 'b' }, 400, ERRORS.wrong],
+    [{ prompt: 'a', justification: 'é'.repeat(513) }, 400, ERRORS.wrong],
+    [{ prompt: 'a', justification: ['b'] }, 400, ERRORS.wrong],
     [{ prompt: 'a', toolsPolicy: { allow: ['x'] } }, 400, ERRORS.wrong],
     [{ prompt: 'a', promt: 'b' }, 400, ERRORS.wrong],
     [{ prompt: 'x'.repeat(51) }, 400, ERRORS.guard],
