@@ -102,14 +102,16 @@ function targetOf(given: Record<string, unknown>, schemes: unknown): PushTarget 
   throw new A2AFault('INVALID_PARAMS', read.faults.map(({ path, message }) => `${path}: ${message}`).join('; '))
 }
 
+// Credentials are never told again: whoever may read configs need not be who set them (A2A issue 1681).
+
 function configV1({ id, task, url, token, authentication, events }: PushHook): object {
-  const auth =
-    authentication === undefined ? undefined : present({ scheme: authentication.schemes[0], credentials: authentication.credentials })
+  const auth = authentication === undefined ? undefined : { scheme: authentication.schemes[0] }
   return present({ id, taskId: task, url, token, authentication: auth, events })
 }
 
 function configV03({ id, url, token, authentication, events }: PushHook): object {
-  return present({ id, url, token, authentication, events })
+  const auth = authentication === undefined ? undefined : { schemes: authentication.schemes }
+  return present({ id, url, token, authentication: auth, events })
 }
 
 function configV03Rest(hook: PushHook): object {
