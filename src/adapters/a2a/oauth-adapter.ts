@@ -1,4 +1,5 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
+import { type DeniableToken } from './oauth-denials.js'
 import { hashText, type OAuthStore, type StoredClient } from './oauth-store.js'
 
 /** Grant type of the device flow (RFC 8628). */
@@ -7,12 +8,9 @@ export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const CODE_LETTERS = 'BCDFGHJKLMNPQRSTVWXZ'
 
 /** Stands for an access token, which is not kept, at the revocation endpoint. Never leaves the process. */
-export interface TokenHandle {
-  readonly jti: string
-  readonly clientId: string
-  readonly grantId: string | null
-  /** Unix seconds. */
-  readonly exp: number
+export interface TokenHandle extends DeniableToken {
+  /** Unix milliseconds from which on nobody takes it. */
+  readonly endsAt: number
 }
 
 /** What oidc-provider remembers, in the home of the node. One for each of its models. */
@@ -58,10 +56,9 @@ export class OAuthAdapter implements Adapter {
 
   async destroy(id: string): Promise<void> {
     const handle = this.#handles.get(id)
-    if (handle !== undefined) this.#store.deny(`jti:${handle.jti}`, handle.exp * 1000)
+    if (handle !== undefined) this.#store.denials.token(handle, handle.endsAt)
+    else if (this.#model === 'Grant') this.#store.endGrant(id)
     else this.#store.remove(this.#model, id)
-    // Its access tokens are nowhere to be removed from.
-    if (this.#model === 'Grant') this.#store.denyGrant(id)
     await this.#store.save()
   }
 
@@ -70,10 +67,11 @@ export class OAuthAdapter implements Adapter {
     await this.#store.save()
   }
 
-  #ofHandle(id: string, { jti, clientId, grantId, exp }: TokenHandle): AdapterPayload | undefined {
+  #ofHandle(id: string, token: TokenHandle): AdapterPayload | undefined {
+    const { clientId, grantId, endsAt } = token
     const kind = grantId === null ? 'ClientCredentials' : 'AccessToken'
-    if (kind !== this.#model || this.#store.isDenied(`jti:${jti}`)) return undefined
-    return { kind, jti: id, clientId, exp, ...(grantId === null ? {} : { grantId }) }
+    if (kind !== this.#model || this.#store.denials.has(token)) return undefined
+    return { kind, jti: id, clientId, exp: Math.ceil(endsAt / 1000), ...(grantId === null ? {} : { grantId }) }
   }
 }
 

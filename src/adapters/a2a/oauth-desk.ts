@@ -141,6 +141,7 @@ async function revokeClient({ store, tokens, audit }: DeskParts, text: string): 
     store.unwritten.set(client.id, client)
     throw error
   }
+  store.denials.forget(client.id)
   await store.save()
   audit.append({ kind: 'control', code: 'client-revoked', rule: client.id, reason: client.name })
   return infoOf(client)

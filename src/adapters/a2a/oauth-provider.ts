@@ -156,7 +156,7 @@ function features(parts: OAuthServerParts, errors: typeof Errors): Configuration
     pushedAuthorizationRequests: { enabled: false },
     clientCredentials: { enabled: true },
     deviceFlow: { enabled: true },
-    revocation: { enabled: true },
+    revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => isOwn(client, token, errors) },
     resourceIndicators: {
       enabled: true,
       defaultResource: () => parts.issuer,
@@ -164,6 +164,12 @@ function features(parts: OAuthServerParts, errors: typeof Errors): Configuration
       getResourceServerInfo: (ctx, resource, client) => resourceServer(ctx, { resource, client, parts, errors })
     }
   }
+}
+
+/** A client ends its own tokens alone; who has not shown who it is does not learn that one is of somebody else. */
+function isOwn(client: Client, { clientId }: { readonly clientId?: string | undefined }, { InvalidRequest }: typeof Errors): boolean {
+  if (clientId === client.clientId || client.clientAuthMethod === 'none') return clientId === client.clientId
+  throw new InvalidRequest('the token is of another client')
 }
 
 interface AskedResource {
@@ -176,7 +182,6 @@ interface AskedResource {
 /** The one resource there is: this gateway. What a client does not name it gets as a whole; what is not its own is refused. */
 function resourceServer(ctx: KoaContextWithOIDC, { resource, client, parts, errors }: AskedResource) {
   if (resource !== parts.issuer) throw new errors.InvalidTarget()
-  if (parts.store.isFull) throw new errors.TemporarilyUnavailable('too many tokens were revoked; try again later')
   const allowance = parts.store.clients.get(client.clientId) ?? { tier: 3, scopes: [] }
   const { params } = ctx.oidc
   const asked = typeof params?.['scope'] === 'string' ? params['scope'] : undefined

@@ -3,20 +3,16 @@ import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Tier } from '../../domain/routing/tier.js'
 import type { NodeStore } from '../../ports/storage.js'
+import { type Denial, MAX_ACCESS_TOKEN_MS, OAuthDenials } from './oauth-denials.js'
 
 /** Clients at once. */
 export const MAX_OAUTH_CLIENTS = 128
-/** Sign-ins that wait, of each kind; anybody can begin one, so beyond it the oldest goes. */
+/** Sign-ins that wait, of each kind; anybody can begin one, so beyond it the oldest of the client with the most goes. */
 export const MAX_OAUTH_WAITING = 256
-/** Codes, grants and refresh tokens, of each kind; beyond it nothing is issued until some expire. */
+/** Codes, grants and refresh tokens, of each kind; beyond it used refresh tokens go first, then nothing is issued until some expire. */
 export const MAX_OAUTH_RECORDS = 2048
 /** Refresh tokens of one grant that were used already and are still known: an older one is refused, and ends nothing else. */
 export const MAX_USED_REFRESH_TOKENS = 32
-/** Tokens and grants that are refused before they expire; beyond it nothing more is issued until some expire. */
-export const MAX_OAUTH_DENIED = 4096
-
-/** Longest life that the config may give to an access token, in milliseconds, and what clocks may differ. */
-const MAX_ACCESS_TOKEN_MS = 3_660_000
 
 /** Names of the documents of the home. */
 const CLIENTS = 'oauth-clients'
@@ -72,13 +68,13 @@ interface ClientsDocument {
 
 interface StateDocument {
   readonly records: readonly OAuthRecord[]
-  /** What is refused until then. */
-  readonly denied: readonly (readonly [string, number])[]
+  readonly denials: readonly Denial[]
 }
 
 /** What the OAuth server keeps in the home of its node. */
 export class OAuthStore {
   readonly clients = new Map<string, StoredClient>()
+  readonly denials: OAuthDenials
   /** Revoked ones that the disk still has: until it takes that, a restart would bring them back. */
   readonly unwritten = new Map<string, StoredClient>()
   keys: readonly StoredKey[] = []
@@ -86,13 +82,13 @@ export class OAuthStore {
   readonly #store: Pick<NodeStore, 'read' | 'write'>
   readonly #clock: Pick<Clock, 'now'>
   readonly #records = new Map<string, OAuthRecord>()
-  readonly #denied = new Map<string, number>()
   #writing: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
 
   constructor(store: Pick<NodeStore, 'read' | 'write'>, clock: Pick<Clock, 'now'>) {
     this.#store = store
     this.#clock = clock
+    this.denials = new OAuthDenials(clock)
   }
 
   /** Reads what earlier starts left. @throws NodeError STORE_DAMAGED */
@@ -103,7 +99,7 @@ export class OAuthStore {
     this.cookieKey = kept?.cookieKey ?? ''
     const state = await this.#store.read<StateDocument>(STATE)
     for (const one of state?.records ?? []) this.#records.set(one.key, one)
-    for (const [id, until] of state?.denied ?? []) this.#denied.set(id, until)
+    this.denials.load(state?.denials ?? [])
   }
 
   /** Writes clients and keys. @throws NodeError DISK_FULL, NO_PERMISSION */
@@ -120,7 +116,8 @@ export class OAuthStore {
       .then(async () => {
         this.#next = null
         this.#tidy()
-        await this.#store.write(STATE, { records: [...this.#records.values()], denied: [...this.#denied] } satisfies StateDocument)
+        const state: StateDocument = { records: [...this.#records.values()], denials: this.denials.entries() }
+        await this.#store.write(STATE, state)
       })
     this.#next = next
     this.#writing = next
@@ -201,25 +198,12 @@ export class OAuthStore {
     for (const record of [...this.#records.values()]) if (isGone(record)) this.#records.delete(record.key)
   }
 
-  /** Refuses a token (`jti:...`) or all of a grant (`grant:...`) from now on. */
-  deny(what: string, until: number): void {
-    this.#denied.set(what, until)
-  }
-
-  /** Refuses every access token of a grant that may be out. */
-  denyGrant(grantId: string): void {
-    this.deny(`grant:${grantId}`, this.#clock.now() + MAX_ACCESS_TOKEN_MS)
-  }
-
-  /** Is it refused now? */
-  isDenied(what: string): boolean {
-    return (this.#denied.get(what) ?? 0) > this.#clock.now()
-  }
-
-  /** Is there no room left for what must be refused? Then nothing is issued that might have to be. */
-  get isFull(): boolean {
-    if (this.#denied.size >= MAX_OAUTH_DENIED) this.#tidy()
-    return this.#denied.size >= MAX_OAUTH_DENIED
+  /** Forgets a grant, and refuses its access tokens, which are nowhere to be removed from. */
+  endGrant(grantId: string): void {
+    const clientId = this.#records.get(keyOf('Grant', grantId))?.clientId ?? null
+    this.remove('Grant', grantId)
+    // One of which nothing is known has no token that is good, or was ended before.
+    if (clientId !== null) this.denials.grant({ clientId, grantId })
   }
 
   #makeRoom(model: string): void {
@@ -227,10 +211,16 @@ export class OAuthStore {
     const all = (): OAuthRecord[] => [...this.#records.values()].filter((one) => one.model === model)
     if (all().length < max) return
     this.#tidy()
-    const [oldest, ...others] = all()
-    if (oldest === undefined || others.length + 1 < max) return
-    if (!WAITING.has(model)) throw new NodeError('OVERLOADED', 'there are too many tokens at once', { retryable: true })
-    this.#records.delete(oldest.key)
+    const left = all()
+    if (left.length < max) return
+    const gone = WAITING.has(model)
+      ? oldestOfMost(left, ({ clientId }) => clientId)
+      : oldestOfMost(
+          left.filter(({ consumed }) => model === 'RefreshToken' && consumed !== null),
+          ({ grantId }) => grantId
+        )
+    if (gone === undefined) throw new NodeError('OVERLOADED', 'there are too many tokens at once', { retryable: true })
+    this.#records.delete(gone.key)
   }
 
   #forgetUsed(grantId: string | null): void {
@@ -242,9 +232,17 @@ export class OAuthStore {
 
   #tidy(): void {
     const now = this.#clock.now()
-    this.removeWhere(({ expiresAt }) => expiresAt <= now)
-    for (const [what, until] of this.#denied) if (until <= now) this.#denied.delete(what)
+    // The last tokens of a grant outlive it, and are ended by it.
+    this.removeWhere(({ expiresAt, model }) => expiresAt + (model === 'Grant' ? MAX_ACCESS_TOKEN_MS : 0) <= now)
+    this.denials.tidy()
   }
+}
+
+/** The oldest of whoever has the most: nobody loses one because of what others began. */
+function oldestOfMost(records: readonly OAuthRecord[], holderOf: (record: OAuthRecord) => string | null): OAuthRecord | undefined {
+  const shares = new Map<string | null, OAuthRecord[]>()
+  for (const one of records) shares.set(holderOf(one), [...(shares.get(holderOf(one)) ?? []), one])
+  return [...shares.values()].toSorted((a, b) => b.length - a.length)[0]?.[0]
 }
 
 /** SHA-256 as base64url. */

@@ -94,11 +94,9 @@ export class AccessTokens {
   }
 
   /** Undefined when the token is not good any more. */
-  #clientOf({ clientId, jti, grantId, exp }: CheckedToken): StoredClient | undefined {
+  #clientOf(token: CheckedToken): StoredClient | undefined {
     const { store, clock } = this.#parts
-    const isOver = (exp + CLOCK_TOLERANCE_SECONDS) * 1000 <= clock.now()
-    if (isOver || store.isDenied(`jti:${jti}`) || (grantId !== null && store.isDenied(`grant:${grantId}`))) return undefined
-    return store.clients.get(clientId)
+    return token.endsAt <= clock.now() || store.denials.has(token) ? undefined : store.clients.get(token.clientId)
   }
 
   #hold(token: CheckedToken, listener: () => void): () => void {
@@ -107,7 +105,7 @@ export class AccessTokens {
       return () => {}
     }
     const { clock } = this.#parts
-    const timer = clock.after((token.exp + CLOCK_TOLERANCE_SECONDS) * 1000 - clock.now(), () => {
+    const timer = clock.after(token.endsAt - clock.now(), () => {
       this.#held.delete(one)
       listener()
     })
@@ -120,9 +118,10 @@ export class AccessTokens {
   }
 }
 
-function checked({ jti, sub, exp, client_id: clientId, gid, scope, aud }: JWTPayload): CheckedToken | null {
+function checked({ jti, sub, exp, iat, client_id: clientId, gid, scope, aud }: JWTPayload): CheckedToken | null {
   // One audience alone: a token that is good elsewhere as well could be shown here by whoever got it there.
   if (typeof aud !== 'string' || typeof jti !== 'string' || typeof sub !== 'string' || typeof exp !== 'number') return null
-  if (typeof clientId !== 'string' || typeof scope !== 'string') return null
-  return { jti, sub, exp, clientId, grantId: typeof gid === 'string' ? gid : null, scopes: scope.split(' ') }
+  if (typeof clientId !== 'string' || typeof scope !== 'string' || typeof iat !== 'number') return null
+  const endsAt = (exp + CLOCK_TOLERANCE_SECONDS) * 1000
+  return { jti, sub, iat, endsAt, clientId, grantId: typeof gid === 'string' ? gid : null, scopes: scope.split(' ') }
 }

@@ -1,5 +1,6 @@
 import { generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from 'jose'
 import test from 'brittle'
+import { MAX_OAUTH_DENIED } from '../../../src/adapters/a2a/oauth-denials.js'
 import { authorizeUrl, basic, codeOf, oauthScene, type OAuthScene } from '../../support/oauth.js'
 
 const CREDENTIALS = { grant_type: 'client_credentials' }
@@ -96,6 +97,31 @@ test('a revoked token is refused at once, what is open under it ends, and a rest
   t.alike([await again.who(one), await again.who(refresh['access_token'])], [null, null])
   t.ok(await again.who(two), 'clients and keys are there')
   t.is((await again.token(client, CREDENTIALS)).status, 200)
+})
+
+test('a token that was revoked in its last seconds, which differing clocks grant it, is not good again', async (t) => {
+  const scene = await oauthScene(t)
+  const client = await scene.client()
+  const token = await forged(scene, client.id, { exp: nowSeconds() - 1 })
+  t.ok(await scene.who(token))
+  const own = { authorization: basic(client.id, client.secret ?? '') }
+  t.is((await scene.post('/oauth/revoke', { token }, own)).status, 200)
+  t.absent(await scene.who(token))
+})
+
+test('a client that revokes more than there is room for ends all its own tokens, gets new ones, and harms no other', async (t) => {
+  const scene = await oauthScene(t)
+  const [client, other] = [await scene.client(), await scene.client()]
+  const get = async (of: typeof client): Promise<string> => (await scene.token(of, CREDENTIALS)).body['access_token'] ?? ''
+  const [first, theirs] = [await get(client), await get(other)]
+  const own = { authorization: basic(client.id, client.secret ?? '') }
+  for (let i = 0; i <= MAX_OAUTH_DENIED; i++)
+    await scene.post('/oauth/revoke', { token: await forged(scene, client.id, { jti: `j${i}`, iat: nowSeconds() - 1 }) }, own)
+  t.absent(await scene.who(first))
+  t.ok(await scene.who(theirs))
+  t.ok(await scene.who(await get(other)))
+  t.is((await scene.token(client, CREDENTIALS)).status, 200)
+  t.ok(await scene.who(await forged(scene, client.id, { jti: 'next', iat: nowSeconds() + 1 })))
 })
 
 test('a revoked client has no token any more, also after a restart', async (t) => {
