@@ -1,10 +1,13 @@
 import { sizeOf } from '../kit/size.js'
+import { partsOf, questionOf } from '../domain/gateway/content.js'
 import type { Part } from '../domain/gateway/message.js'
-import type { GatewayInput } from '../domain/gateway/task.js'
+import type { GatewayEvent, GatewayInput } from '../domain/gateway/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
 
 /** Bytes that an agent may say while all of it is held back, files included. */
 export const MAX_HELD_BYTES = 16_777_216
+/** Characters of the turns before that are read together with what is said now, the last of them. */
+export const MAX_BEFORE = 65_536
 type Said = Exclude<GatewayInput, { readonly type: 'message' }>
 
 /**
@@ -13,12 +16,15 @@ type Said = Exclude<GatewayInput, { readonly type: 'message' }>
  */
 export class OutputWatch {
   readonly #rules: OutputRules
+  readonly #before: readonly GatewayEvent[]
   #held: Said[] = []
   #heldBytes = 0
   #length = 0
 
-  constructor(rules: OutputRules) {
+  /** `before`: what was told of the task in the turns before this one. */
+  constructor(rules: OutputRules, before: readonly GatewayEvent[] = []) {
     this.#rules = rules
+    this.#before = before
   }
 
   /** An agent says something on its way: what may be recorded now, or why nothing more may. */
@@ -38,9 +44,11 @@ export class OutputWatch {
   end(last: unknown): readonly Said[] | OutputViolation {
     const held = this.#held.splice(0)
     // How long it is was counted as it came.
-    const broken =
-      this.#rules.violation(last) ?? (held.length === 0 ? null : this.#rules.denied([...joinedTexts(held), ...held.map(plain)]))
-    return broken ?? held
+    const broken = this.#rules.violation(last)
+    if (broken !== null || !this.#rules.holdsBack) return broken ?? held
+    const isAlone = held.length === 0 && this.#before.length === 0
+    const telling = isAlone ? [] : joinedTexts(this.#before, held, questionOf(last)?.parts ?? partsOf(last ?? ''))
+    return this.#rules.denied([...telling, ...held.map(plain)]) ?? held
   }
 }
 
@@ -49,21 +57,55 @@ export function isViolation(given: readonly Said[] | OutputViolation): given is 
   return !Array.isArray(given)
 }
 
-/** What is told piece by piece is read as one text. */
-function joinedTexts(held: readonly Said[]): string[] {
-  const texts = new Map<string, string>()
-  for (const said of held) {
-    const [place, parts] =
-      said.type === 'artifact' ? [`artifact ${said.artifact.artifactId}`, said.artifact.parts] : ['words', partsOf(said)]
-    const text = parts.map((part) => part.text ?? '').join('')
-    texts.set(place, (texts.get(place) ?? '') + text)
+/**
+ * What is told piece by piece, in the ways in which a client may put it together: all in the order in which it came, without and with
+ * line breaks, all words, each artifact as it is and as it was before it was replaced, and what is left of all artifacts.
+ */
+function joinedTexts(before: readonly GatewayEvent[], held: readonly Said[], last: readonly Part[]): readonly string[] {
+  const now = new Map<string, string[]>()
+  const [all, words]: [string[], string[]] = [[], []]
+  const replaced: string[] = []
+  const tell = (place: 'words' | { readonly artifactId: string; readonly append: boolean }, texts: readonly string[]): void => {
+    all.push(...texts)
+    if (place === 'words') return void words.push(...texts)
+    const { artifactId, append } = place
+    const known = now.get(artifactId)
+    if (known !== undefined && append) return void known.push(...texts)
+    if (known !== undefined) replaced.push(known.join(''))
+    now.set(artifactId, [...texts])
   }
-  return [...texts.values()]
+  for (const said of [...lastOf(before), ...held]) {
+    const texts = textsOf(saidParts(said))
+    if (said.type === 'artifact') tell({ artifactId: said.artifact.artifactId, append: said.append }, texts)
+    else tell('words', texts)
+  }
+  const texts = textsOf(last)
+  tell({ artifactId: 'result', append: false }, texts)
+  const artifacts = [...now.values()].map((pieces) => pieces.join(''))
+  return [...new Set([all.join(''), all.join('\n'), [...words, ...texts].join(''), ...replaced, ...artifacts, artifacts.join('')])]
+}
+
+/** What an agent said at last in the turns before, as much as is read with what it says now. */
+function lastOf(before: readonly GatewayEvent[]): readonly Said[] {
+  const last: Said[] = []
+  let length = 0
+  for (const event of before.toReversed()) {
+    // What holds a task up its node says.
+    if (event.type === 'message' || (event.type === 'status' && event.message?.parts[0]?.metadata?.['waitingFor'] !== undefined)) continue
+    length += textsOf(saidParts(event)).join('').length
+    if (length > MAX_BEFORE) break
+    last.push(event)
+  }
+  return last.reverse()
+}
+
+function textsOf(parts: readonly Part[]): string[] {
+  return parts.flatMap(({ text, data }) => text ?? (typeof data === 'string' ? data : []))
 }
 
 /** What counts of its length: not what stands around each piece, or a text in many pieces would be many times as long. */
 function counted(said: Said): unknown {
-  const texts = partsOf(said).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
+  const texts = saidParts(said).map(({ raw: _raw, ...rest }) => rest.text ?? rest)
   if (said.type !== 'artifact') return texts
   const { artifactId: _id, parts: _parts, ...about } = said.artifact
   return [texts, about]
@@ -71,10 +113,10 @@ function counted(said: Said): unknown {
 
 /** Without the bytes of files: nothing is looked for in those. */
 function plain(said: Said): unknown {
-  const parts = partsOf(said).map(({ raw: _raw, ...rest }) => rest)
+  const parts = saidParts(said).map(({ raw: _raw, ...rest }) => rest)
   return said.type === 'artifact' ? { ...said.artifact, parts } : parts
 }
 
-function partsOf(said: Said): readonly Part[] {
+function saidParts(said: Said): readonly Part[] {
   return said.type === 'artifact' ? said.artifact.parts : (said.message?.parts ?? [])
 }

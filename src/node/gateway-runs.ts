@@ -10,7 +10,14 @@ import {
   resultArtifact
 } from '../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../domain/gateway/message.js'
-import { ENDED_STATES, type GatewayInput, type GatewayState, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import {
+  ENDED_STATES,
+  type GatewayEvent,
+  type GatewayInput,
+  type GatewayState,
+  type GatewayTask,
+  RESTING_STATES
+} from '../domain/gateway/task.js'
 import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
@@ -25,6 +32,8 @@ import { taskOfLedger } from './recovery.js'
 
 /** Events of one task beyond which reports of progress are not recorded any more. */
 export const MAX_REPORTS = 2000
+/** Events of the turns before that are read together with what is said now. */
+export const MAX_EVENTS_BEFORE = 256
 /** Events of one task; one whose agent makes more has failed. */
 export const MAX_TASK_EVENTS = 10_000
 
@@ -61,16 +70,17 @@ export class GatewayRuns {
 
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
   async ask(task: GatewayTask, said: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
-    const { requests, parts: node, self } = this.#node
+    const { requests, direct, parts: node, self } = this.#node
     const target = parseAddress(task.agent)
-    // It may have been canceled before there was anything to stop.
-    if (target === null || ENDED_STATES.has(this.#log.current(task).state)) return
-    this.#begin(task)
-    const head = { self, target, capability: task.capability, by: task.by, ...justificationOf(said) }
-    const asking = askingOf(head, said.parts)
-    // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
-    if (this.#node.direct.begin({ ...head, input: asking.input, names: task.run }) !== null) return
     try {
+      const before = await this.#toldBefore(task)
+      // It may have been canceled before there was anything to stop.
+      if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
+      this.#begin(task, before)
+      const head = { self, target, capability: task.capability, by: task.by, ...justificationOf(said) }
+      const asking = askingOf(head, said.parts)
+      // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
+      if (direct.begin({ ...head, input: asking.input, names: task.run }) !== null) return
       await requests.ask({
         ...asking,
         timeoutMs: node.settings.defaultTtlMs,
@@ -86,13 +96,14 @@ export class GatewayRuns {
   /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
   async resume(task: GatewayTask): Promise<void> {
     const { taskId } = task.run
+    const before = await this.#toldBefore(task)
     const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.book, taskId))?.task
     if (live === undefined) {
       const said = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
       return await this.ask(task, said ?? { parts: [] })
     }
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
-    this.#begin(task)
+    this.#begin(task, before)
     this.look(live)
   }
 
@@ -122,8 +133,19 @@ export class GatewayRuns {
     this.#end(task, 'failed', 'its outcome was never learned')
   }
 
-  #begin({ id, run }: GatewayTask): void {
-    this.#open.set(run.taskId, { id, seen: 0, watch: this.#rules === null ? null : new OutputWatch(this.#rules) })
+  #begin({ id, run }: GatewayTask, before: readonly GatewayEvent[]): void {
+    this.#open.set(run.taskId, { id, seen: 0, watch: this.#rules === null ? null : new OutputWatch(this.#rules, before) })
+  }
+
+  /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
+  async #toldBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
+    // The first turn of a task bears its name.
+    if (this.#rules?.holdsBack !== true || run.taskId === id) return []
+    const events = await this.#log.events(id, Math.max(0, generation - MAX_EVENTS_BEFORE), generation)
+    return events.slice(
+      0,
+      events.findLastIndex(({ type }) => type === 'message')
+    )
   }
 
   #tell(task: GatewayTask, event: TaskEvent): void {

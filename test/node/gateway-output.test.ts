@@ -37,12 +37,20 @@ async function said(
     for await (const event of gateway.follow(ALICE, id, { after: 0, untilRest: true })) events.push(event)
     const { tasks } = await gateway.list(ALICE, {}, { after: null, limit: 5, isWhole: true })
     const got = await gateway.get(ALICE, id)
-    return { state: got.task.state, message: got.task.message, text: JSON.stringify([events, tasks, got]), events }
+    return { id, state: got.task.state, message: got.task.message, text: JSON.stringify([events, tasks, got]), events }
   }
-  return { told, answer: () => gateway.send(ALICE, { ...request, mayAnswer: true, wait: true }), agent, world }
+  const goOn = async (taskId: string) => {
+    await gateway.send(ALICE, { ...request, message: { ...message, messageId: 'm2', parts: [{ text: 'yes' }], taskId }, mayAnswer: false })
+    await world.settle()
+    return (await gateway.get(ALICE, taskId)).task.state
+  }
+  return { told, goOn, answer: () => gateway.send(ALICE, { ...request, mayAnswer: true, wait: true }), agent, world }
 }
 
-const chunk = (text: string, append: boolean) => ({ a2a: { artifact: { artifactId: 'out', parts: [{ text }] }, append } })
+const chunkOf = (artifactId: string, texts: readonly string[], append: boolean) => ({
+  a2a: { artifact: { artifactId, parts: texts.map((text) => ({ text })) }, append }
+})
+const chunk = (text: string, append: boolean) => chunkOf('out', [text], append)
 const DENY = { maxLength: 1000, deny: ['top ?secret'] }
 
 test('what an agent may not say is in no task, event or list: neither result, chunk, report, question nor failure', async (t: Assert) => {
@@ -130,4 +138,53 @@ test('however a text is cut into chunks, one that is denied is never told, and a
     return isDenied ? state === 'failed' && !heard : state === 'completed' && heard
   })
   await holds(t, property, 100)
+})
+
+test('a denied text that is cut anywhere, over parts, chunks, artifacts, words and the result, is never told', async (t: Assert) => {
+  const text = 'all of it is top secret, they say'
+  const cuts = fc.array(fc.record({ at: fc.integer({ min: 1, max: text.length - 1 }), as: fc.constantFrom('out', 'other', 'words') }), {
+    maxLength: 4
+  })
+  const property = fc.asyncProperty(cuts, fc.constantFrom('result', 'question', 'failure', 'nothing'), async (found, end) => {
+    const places = [...new Map(found.map((cut) => [cut.at, cut])).values()].sort((a, b) => a.at - b.at)
+    const pieces = places.map(({ at, as }, nth) => ({ as, text: text.slice(places[nth - 1]?.at ?? 0, at) }))
+    const rest = text.slice(places.at(-1)?.at ?? 0)
+    const speak: Script = (_task, run) => {
+      const begun = new Set<string>()
+      for (const { as, text: piece } of pieces) run.progress(as === 'words' ? piece : chunkOf(as, [piece], begun.has(as)))
+      for (const { as } of pieces) begun.add(as)
+      if (end === 'nothing') run.progress(chunkOf('out', [rest.slice(0, 3), rest.slice(3)], true))
+      if (end === 'failure') return { ok: false, code: 'TASK_FAILED', message: rest }
+      if (end === 'nothing') return { ok: true, result: null }
+      return { ok: true, result: end === 'result' ? { text: rest } : { a2a: { state: 'input-required', message: rest } } }
+    }
+    const { state, message } = await (await said(t, speak, DENY)).told()
+    return state === 'failed' && message?.parts[0]?.metadata?.['guardrail'] !== undefined
+  })
+  await holds(t, property, 150)
+})
+
+test('what stands between, a line break and what was said before an answer do not hide a denied text', async (t: Assert) => {
+  const speeches: Record<string, readonly object[]> = {
+    'two artifacts by turns': [chunkOf('a', ['top '], false), chunkOf('b', ['x'], false), chunkOf('a', ['secret'], true)],
+    'one that is replaced': [chunkOf('a', ['top sec'], false), chunkOf('a', ['ret'], true), chunkOf('a', ['fine'], false)],
+    'two parts in lines': [chunkOf('a', ['top', 'secret'], false)],
+    'what is left of two': [chunkOf('a', ['top '], false), chunkOf('b', ['x'], false), chunkOf('b', ['secret'], false)]
+  }
+  for (const [what, reports] of Object.entries(speeches)) {
+    const speak: Script = (_task, run) => {
+      for (const report of reports) run.progress(report)
+      return { ok: true, result: null }
+    }
+    t.is((await (await said(t, speak, { maxLength: 1000, deny: ['top\\s?secret'] })).told()).state, 'failed', what)
+  }
+  const turns: Script = ({ input: given }, run) => {
+    const isFirst = (given as { readonly text?: string }).text === 'go'
+    run.progress(isFirst ? chunkOf('a', ['top '], false) : chunkOf('a', ['secret'], true))
+    return { ok: true, result: isFirst ? { a2a: { state: 'input-required', message: 'go on?' } } : { text: 'done' } }
+  }
+  const { told, goOn } = await said(t, turns, DENY)
+  const first = await told()
+  t.is(first.state, 'input-required')
+  t.is(await goOn(first.id), 'failed')
 })
