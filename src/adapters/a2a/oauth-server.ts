@@ -1,11 +1,11 @@
 import { IncomingMessage, type ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
-import { TokenBucket } from '../../kit/rate.js'
 import type { OAuthDesk, OAuthRequestInfo } from '../../ports/oauth-api.js'
 import { answerJson } from './gateway-route.js'
 import { consentCode, DEVICE_GRANT, type TokenHandle } from './oauth-adapter.js'
 import { createDesk, type DeskParts, grantOf } from './oauth-desk.js'
 import { OAuthKeys } from './oauth-keys.js'
+import { OAuthLimit } from './oauth-limit.js'
 import { answerPage, SAFE_HEADERS, waitingPage } from './oauth-page.js'
 import { CONSENT_PATH, loadOidc, makeProvider, OAUTH_PATHS, OPERATOR_SUBJECT, type OAuthServerParts } from './oauth-provider.js'
 import { OAuthStore } from './oauth-store.js'
@@ -13,8 +13,6 @@ import { AccessTokens, type AccessTokenParts } from './oauth-tokens.js'
 
 /** Largest body of a request to the OAuth server, in bytes. */
 export const MAX_OAUTH_BODY = 16_384
-/** How often strangers may begin a sign-in, all together. */
-const SIGN_IN_RATE = { perSecond: 2, burst: 60 }
 /** How often it is looked whether the signing key is due, in milliseconds. */
 const KEY_CHECK_MS = 3_600_000
 
@@ -41,7 +39,7 @@ export class OAuthServer {
   readonly #store: OAuthStore
   readonly #keys: OAuthKeys
   readonly #handles = new Map<string, TokenHandle>()
-  readonly #rate: TokenBucket
+  readonly #limit: OAuthLimit
   readonly #library: Awaited<ReturnType<typeof loadOidc>>
   #provider: Provider
   #stopTimer: () => void = () => {}
@@ -54,7 +52,7 @@ export class OAuthServer {
     this.#store = made.store
     this.#keys = made.keys
     this.#library = made.library
-    this.#rate = new TokenBucket(SIGN_IN_RATE, opening.clock)
+    this.#limit = new OAuthLimit(made.store, opening.clock)
     this.tokens = new AccessTokens({ ...opening, ...made })
     this.#provider = this.#makeProvider()
     this.desk = createDesk({ ...opening, ...made, tokens: this.tokens, provider: () => this.#provider, rotate: () => this.#rotate() })
@@ -95,8 +93,8 @@ export class OAuthServer {
       response_types_supported: ['code'],
       response_modes_supported: ['query'],
       grant_types_supported: ['authorization_code', 'client_credentials', 'refresh_token', DEVICE_GRANT],
-      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-      revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+      token_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
+      revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'none'],
       code_challenge_methods_supported: ['S256'],
       authorization_response_iss_parameter_supported: true
     }
@@ -117,9 +115,12 @@ export class OAuthServer {
   /** Answers a request to one of the paths of {@link OAUTH_PATHS}, or below that of authorization. */
   async handle(request: IncomingMessage, response: ServerResponse, call: OAuthCall): Promise<void> {
     const body = request.method === 'POST' ? await call.readBody() : Buffer.alloc(0)
-    if ((call.path === OAUTH_PATHS.authorization || call.path === OAUTH_PATHS.device_authorization) && !this.#rate.take()) {
-      response.setHeader('retry-after', '1')
-      return answerJson(response, 429, { error: 'temporarily_unavailable', error_description: 'too many sign-ins at once' })
+    const params = new URLSearchParams(request.method === 'POST' ? body.toString() : call.query)
+    const refusal = this.#limit.refusal({ path: call.path, headers: request.headers, params })
+    if (refusal !== null) {
+      const { status, error, retryAfterSeconds } = refusal
+      response.setHeader('retry-after', String(retryAfterSeconds))
+      return refuse(response, `too many requests: try again in ${retryAfterSeconds} s`, { status, error })
     }
     // The library would tell even that it does not do this by a form or a fragment.
     if (new URLSearchParams(call.query).getAll('response_mode').some((mode) => mode !== 'query')) {
@@ -220,10 +221,10 @@ export class OAuthServer {
   }
 }
 
-/** A sign-in that cannot go on, in OAuth's own words. */
-function refuse(response: ServerResponse, why: string): void {
+/** What cannot go on, in OAuth's own words. */
+function refuse(response: ServerResponse, why: string, { status, error } = { status: 400, error: 'invalid_request' }): void {
   setSafe(response)
-  answerJson(response, 400, { error: 'invalid_request', error_description: why })
+  answerJson(response, status, { error, error_description: why })
 }
 
 function setSafe(response: ServerResponse): void {
