@@ -5,6 +5,7 @@ import { DOCUMENT_MUTANTS } from './documents.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
+import { PUSH_MUTANTS } from './push.mjs'
 import { RECORD_MUTANTS } from './records.mjs'
 import { RELIABLE_MUTANTS } from './reliable.mjs'
 import { SWARM_MUTANTS } from './swarms.mjs'
@@ -374,6 +375,7 @@ export const MUTANTS = [
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
   ...PLACES_MUTANTS,
+  ...PUSH_MUTANTS,
   ...RECORD_MUTANTS,
   ...RELIABLE_MUTANTS,
   ...SWARM_MUTANTS,

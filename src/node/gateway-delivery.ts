@@ -129,11 +129,12 @@ export class GatewayDelivery {
     const { dueAt, tries, task } = head.notice
     if (isFuture(dueAt, clock.now()) && !isHurried) return dueAt
     const config = await this.#parts.hooks.find(task, hook)
-    const body = config === null ? null : await this.#body(config, head.generation)
+    const body = config === null ? null : await this.#body(config, head)
     if (stop.aborted) return null
     if (config === null || body === null) {
       // Its config was deleted while this one was being written.
       await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
+      this.#parts.hooks.settled(hook)
       return clock.now()
     }
     const answer = await this.#parts.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
@@ -152,14 +153,14 @@ export class GatewayDelivery {
   }
 
   /** null: there is nothing to tell of any more. */
-  #body({ version, task: id }: PushHook, generation: number): Promise<string | null> {
+  #body({ version, task: id }: PushHook, { generation, notice: { folded = 0 } }: Head): Promise<string | null> {
     const making = this.#making.then(async () => {
       const { log, taskOf, webhooks } = this.#parts
       const task = taskOf(id)
       if (task === undefined) return null
       const [event] = await log.events(id, generation - 1, generation)
       if (event === undefined) return null
-      if (version === '1.0' && event.type !== 'message') return webhooks.bodyOf(version, { task, event })
+      if (version === '1.0' && event.type !== 'message' && folded === 0) return webhooks.bodyOf(version, { task, event })
       const events = await log.events(id, 0, generation)
       return webhooks.bodyOf(version, { snapshot: snapshotOf(taskAsOf(task, events), events) })
     })
@@ -169,20 +170,24 @@ export class GatewayDelivery {
 
   /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
   async #record({ hook, generation, notice }: Head, verdict: PushVerdict): Promise<void> {
-    const { clock, telemetry } = this.#parts.node
     const key = PUSH_KEYS.notice(hook, generation)
-    telemetry.count('notifications', verdict.type)
-    const { task, event, at } = notice
+    this.#parts.node.telemetry.count('notifications', verdict.type)
     if (verdict.type === 'again') {
       const { tries, dueAt, reason } = verdict
-      return await this.#commit([{ key, value: encodeRecord({ task, event, at, tries, dueAt, reason } satisfies PushNotice) }])
+      return await this.#commit([{ key, value: encodeRecord({ ...notice, tries, dueAt, reason } satisfies PushNotice) }])
     }
-    if (verdict.type === 'delivered') return await this.#commit([{ key, value: null }])
-    const { tries, reason } = verdict
-    telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
-    const letter = { task, event, at, tries, reason, deadAt: clock.now() }
-    const kept = this.#parts.dead.add({ hook, generation }, letter)
+    const kept = verdict.type === 'dead' ? this.#giveUp({ hook, generation, notice }, verdict) : []
     await this.#commit([{ key, value: null }, ...kept])
+    this.#parts.hooks.settled(hook)
+  }
+
+  #giveUp({ hook, generation, notice }: Head, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {
+    const { clock, telemetry } = this.#parts.node
+    const { task, event } = notice
+    telemetry.log('warn', 'a push notification was given up', { id: noticeId({ hook, generation }), task, event, tries, reason })
+    const { dueAt: _, ...told } = notice
+    const owner = this.#parts.taskOf(task)?.owner ?? ''
+    return this.#parts.dead.add({ hook, generation, owner }, { ...told, tries, reason, deadAt: clock.now() })
   }
 
   /** What happened is written once the ledger takes it. */

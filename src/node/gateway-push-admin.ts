@@ -42,17 +42,30 @@ export class GatewayPushAdmin implements PushAdmin {
     const { node, hooks, dead } = this.#parts
     const configs = await hooks.all(MAX_PUSH_ROWS + 1)
     const entries = await node.ledger.list({ ...NOTICE_RANGE, limit: MAX_PUSH_ROWS + 1 })
-    const waiting = entries.flatMap(({ key, value }) => {
+    const waiting: PushList['waiting'][number][] = []
+    for (const { key, value } of entries.slice(0, MAX_PUSH_ROWS)) {
       const [name, notice] = [noticeNameOf(key), decodeRecord<PushNotice>(value)]
-      return name === null || notice === null ? [] : [{ ...rowOf(name, notice), dueAt: timeText(notice.dueAt) }]
-    })
+      if (name !== null && notice !== null) waiting.push({ ...(await this.#row(name, notice)), dueAt: timeText(notice.dueAt) })
+    }
     const letters: PushList['dead'][number][] = []
     for (const id of [...dead.ids()].slice(0, MAX_PUSH_ROWS)) {
       const found = await dead.read(id)
-      if (found !== null) letters.push({ ...rowOf(found, found.letter), deadAt: timeText(found.letter.deadAt) })
+      if (found !== null) letters.push({ ...(await this.#row(found, found.letter)), deadAt: timeText(found.letter.deadAt) })
     }
     const more = configs.length > MAX_PUSH_ROWS || entries.length > MAX_PUSH_ROWS || dead.size > MAX_PUSH_ROWS
-    return { configs: configs.slice(0, MAX_PUSH_ROWS).map(configRow), waiting: waiting.slice(0, MAX_PUSH_ROWS), dead: letters, more }
+    const rows = configs.slice(0, MAX_PUSH_ROWS).map((one) => this.#configRow(one))
+    return { configs: rows, waiting, dead: letters, pushedOut: dead.pushedOut, more }
+  }
+
+  #configRow({ task, id, hook, url, version }: PushHook): PushConfigInfo {
+    const { hooks, dead } = this.#parts
+    return { task, id, hook, url: urlText(url), version, waiting: hooks.waiting(hook), givenUp: dead.of(hook).length }
+  }
+
+  async #row(name: NoticeName, { task, event, at, tries, reason, folded = 0 }: Omit<PushNotice, 'dueAt'>): Promise<PushNoticeInfo> {
+    const config = await this.#parts.hooks.find(task, name.hook)
+    const url = config === null ? null : urlText(config.url)
+    return { id: noticeId(name), hook: name.hook, task, url, event, at: timeText(at), tries, reason: reason ?? null, folded }
   }
 
   async retry(id: string | null): Promise<readonly string[]> {
@@ -90,12 +103,16 @@ export class GatewayPushAdmin implements PushAdmin {
     for (const id of ids) {
       const found = await dead.read(id)
       if (found === null || (await hooks.find(found.letter.task, found.hook)) === null) continue
-      const { task, event, at } = found.letter
-      const notice: PushNotice = { task, event, at, tries: 0, dueAt: node.clock.now() }
+      const { task, event, at, folded = 0 } = found.letter
+      const owner = taskOf(task)?.owner ?? ''
+      // What waits there already comes first.
+      if (!hooks.mayRevive({ hook: found.hook, owner })) continue
+      const notice: PushNotice = { task, event, at, tries: 0, dueAt: node.clock.now(), ...(folded === 0 ? {} : { folded }) }
       const key = PUSH_KEYS.notice(found.hook, found.generation)
       await node.ledger.commit([{ key, value: encodeRecord(notice) }, ...dead.removal([id])])
       dead.forget([id])
-      delivery.queued(found.hook, taskOf(task)?.owner ?? '')
+      hooks.waitsAgain(found, notice, owner)
+      delivery.queued(found.hook, owner)
       delivery.hurry(found.hook)
       revived.push(id)
     }
@@ -103,13 +120,9 @@ export class GatewayPushAdmin implements PushAdmin {
   }
 }
 
-function configRow({ task, id, hook, url, version }: PushHook): PushConfigInfo {
-  // What stands behind it may be a secret.
-  return { task, id, hook, url: url.replace(/[?#].*$/s, ''), version }
-}
-
-function rowOf(name: NoticeName, { task, event, at, tries, reason }: Omit<PushNotice, 'dueAt'>): PushNoticeInfo {
-  return { id: noticeId(name), hook: name.hook, task, event, at: timeText(at), tries, reason: reason ?? null }
+/** What stands behind it may be a secret. */
+function urlText(url: string): string {
+  return url.replace(/[?#].*$/s, '')
 }
 
 function timeText(at: number): string {

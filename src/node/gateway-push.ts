@@ -48,8 +48,10 @@ export class GatewayPush implements PushConfigs {
 
   /** Reads what must be known before the first event, and begins to deliver what waits. @throws NodeError STORE_DAMAGED */
   async start(tasks: Iterable<GatewayTask>): Promise<void> {
-    for (const { id, state } of tasks) if (!ENDED_STATES.has(state)) await this.#hooks.open(id)
-    await this.#dead.start()
+    for (const task of tasks) if (!ENDED_STATES.has(task.state)) await this.#hooks.open(task)
+    const ownerOf = (task: string): string => this.#parts.taskOf(task)?.owner ?? ''
+    await this.#hooks.restore(ownerOf)
+    await this.#dead.start(ownerOf)
     void this.#delivery.start()
   }
 
@@ -59,16 +61,17 @@ export class GatewayPush implements PushConfigs {
   }
 
   /** The config of a task that is about to begin, if it has one, and what goes into the commit that begins it. @throws NodeError INVALID_INPUT, OVERLOADED */
-  begin({ id, createdAt }: GatewayTask, request: PushRequest | undefined): LedgerChange[] {
+  begin({ id, owner, createdAt }: GatewayTask, request: PushRequest | undefined): LedgerChange[] {
     if (request === undefined) return []
     const hook = this.#hooks.make(id, request)
-    this.#hooks.add(hook)
+    this.#hooks.refuseMore(owner)
+    this.#hooks.add(hook, owner)
     return [this.#hooks.changeOf(hook), ...this.#hooks.firstNotice(hook, createdAt)]
   }
 
   /** It did not begin. */
   notBegun({ id }: GatewayTask): void {
-    this.#hooks.drop(id, null)
+    this.#hooks.end(id)
   }
 
   /** What tells of events of a task, to go into their commit. */
@@ -79,8 +82,9 @@ export class GatewayPush implements PushConfigs {
   /** What happened to a task is durable. */
   look({ id, owner, state }: GatewayTask): void {
     if (!this.#hooks.has(id)) return
+    this.#hooks.placed(id)
     for (const hook of this.#hooks.of(id)) this.#delivery.queued(hook, owner)
-    if (ENDED_STATES.has(state)) this.#hooks.drop(id, null)
+    if (ENDED_STATES.has(state)) this.#hooks.end(id)
   }
 
   /** A task is let go of: what is not delivered yet is not any more. @throws NodeError what the ledger refuses */
@@ -100,11 +104,10 @@ export class GatewayPush implements PushConfigs {
 
   async set(by: Principal, task: string, request: PushRequest): Promise<PushHook> {
     return await this.#inTurn(async () => {
-      this.#parts.find(by, task, 'send')
-      const hook = await this.#hooks.set(task, request)
+      const hook = await this.#hooks.set(this.#parts.find(by, task, 'send'), request)
       // It may have ended meanwhile.
-      const { state } = this.#parts.find(by, task, 'send')
-      if (!ENDED_STATES.has(state)) this.#hooks.add(hook)
+      const { state, owner } = this.#parts.find(by, task, 'send')
+      if (!ENDED_STATES.has(state)) this.#hooks.add(hook, owner)
       return hook
     })
   }

@@ -7,6 +7,10 @@ export interface PushConfigInfo {
   readonly hook: string
   readonly url: string
   readonly version: '1.0' | '0.3'
+  /** Notifications that wait for it, also those that are not shown. */
+  readonly waiting: number
+  /** Those that were given up. */
+  readonly givenUp: number
 }
 
 /** A notification that was not taken yet, or by nobody. */
@@ -16,12 +20,16 @@ export interface PushNoticeInfo {
   /** Of its config. */
   readonly hook: string
   readonly task: string
+  /** As in {@link PushConfigInfo}; null: its config is being deleted. */
+  readonly url: string | null
   readonly event: string
   readonly at: string
   /** Tries that failed. */
   readonly tries: number
   /** Why the last one failed; null before the first. */
   readonly reason: string | null
+  /** Events before its own that it tells of as well, since too many waited for its config. */
+  readonly folded: number
 }
 
 /** `a2a push ls`. */
@@ -31,6 +39,8 @@ export interface PushList {
   readonly waiting: readonly (PushNoticeInfo & { readonly dueAt: string })[]
   /** Those that are not tried any more, the oldest first. */
   readonly dead: readonly (PushNoticeInfo & { readonly deadAt: string })[]
+  /** Given up since the node started, and not kept: their callers had too many, or all had. */
+  readonly pushedOut: number
   /** There is more of some of it than is told. */
   readonly more: boolean
 }

@@ -1,57 +1,18 @@
 import test, { type Assert } from 'brittle'
-import type { Message } from '../../src/domain/gateway/message.js'
-import { MAX_PUSH_CONFIGS, type PushTarget } from '../../src/domain/gateway/push.js'
-import { GatewayTasks, RETENTION_MS } from '../../src/node/gateway.js'
-import type { GatewayPush } from '../../src/node/gateway-push.js'
-import type { GatewaySend } from '../../src/ports/gateway.js'
-import type { Principal } from '../../src/ports/node-api.js'
+import { MAX_PUSH_CONFIGS } from '../../src/domain/gateway/push.js'
+import { RETENTION_MS } from '../../src/node/gateway.js'
 import { MortalLedger } from '../support/durable-scene.js'
-import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import { echo } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
 import { FakeWebhooks } from '../support/fake-webhooks.js'
 import { failsWith } from '../support/fails.js'
+import { ALICE, BOB, HOOK_URL as URL, pushGateway, pushScene, sends } from '../support/push-scene.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
-const BOB: Principal = { ...ALICE, name: 'token bob', id: 'tok_b' }
-const URL = 'https://alice.example.com/hook'
 const LIFE = ['task.submitted', 'task.working', 'task.artifact', 'task.completed']
 const LEDGER = { from: 'a2a-', to: 'a2a.', limit: 100 }
 
-let said = 0
-const sends = (target: PushTarget | null, more: Partial<Message> = {}, version: '1.0' | '0.3' = '1.0'): GatewaySend => ({
-  message: { messageId: `m${++said}`, role: 'user', parts: [{ text: 'x' }], ...more },
-  agent: 'slow',
-  skill: null,
-  mayAnswer: false,
-  wait: false,
-  ...(target === null ? {} : { push: { target, version } })
-})
-
-async function gatewayOf(t: Assert, node: FakeNode, webhooks: FakeWebhooks): Promise<{ gateway: GatewayTasks; push: GatewayPush }> {
-  const gateway = new GatewayTasks(node.core, webhooks)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
-  if (gateway.push === null) throw new Error('it has webhooks')
-  return { gateway, push: gateway.push }
-}
-
-async function scene(t: Assert) {
-  const world = new World(t)
-  const slow = new FakeAgent(agentDefinition('slow'))
-  const ledger = new MortalLedger()
-  const owner = await world.owner({ agents: [slow], ledger })
-  const webhooks = new FakeWebhooks()
-  const begin = async (gateway: GatewayTasks, request: GatewaySend): Promise<string> => {
-    const reply = await gateway.send(ALICE, request)
-    if (reply.kind !== 'task') throw new Error('no task')
-    await world.settle()
-    return reply.snapshot.task.id
-  }
-  return { world, owner, slow, ledger, webhooks, begin, ...(await gatewayOf(t, owner, webhooks)) }
-}
-
 test('each event of a task is told to its hook in order, in the words of its version', async (t: Assert) => {
-  const { world, gateway, slow, webhooks, begin } = await scene(t)
+  const { world, gateway, slow, webhooks, begin } = await pushScene(t)
   const id = await begin(gateway, sends({ url: URL }))
   const old = 'https://old.example.com/'
   await gateway.push?.set(ALICE, id, { target: { url: old }, version: '0.3' })
@@ -86,7 +47,7 @@ test('killed at any commit, a hook is told every event at least once, in order, 
       const ledger = new MortalLedger()
       const owner = await world.owner({ agents: [echo('slow')], ledger })
       const webhooks = new FakeWebhooks()
-      const { gateway } = await gatewayOf(t, owner, webhooks)
+      const { gateway } = await pushGateway(t, owner, webhooks)
       const dying = new Promise<void>((resolve) => ledger.killIn(commits, isWritten, resolve))
       const sending = gateway.send(ALICE, sends({ url: URL })).then(
         (reply) => (reply.kind === 'task' ? reply.snapshot.task.id : null),
@@ -97,7 +58,7 @@ test('killed at any commit, a hook is told every event at least once, in order, 
       gateway.stop()
       await owner.core.close()
       const left = ledger.kill()
-      const next = await gatewayOf(t, await world.start(owner.actor, { agents: [echo('slow')], ledger: left }), webhooks)
+      const next = await pushGateway(t, await world.start(owner.actor, { agents: [echo('slow')], ledger: left }), webhooks)
       await world.pass(2000)
       if (id === null) continue
       const ids = [...new Set(webhooks.tries.map((one) => one.id))]
@@ -119,7 +80,7 @@ test('killed at any commit, a hook is told every event at least once, in order, 
 })
 
 test('one hook that hangs holds no other up; what fails is tried again, and given up after the last try', async (t: Assert) => {
-  const { world, gateway, push, slow, webhooks, begin } = await scene(t)
+  const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   const down = 'https://down.example.com/'
   webhooks.answers.set('https://hangs.example.com/', () => null)
   webhooks.answers.set(down, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: null }))
@@ -150,7 +111,7 @@ test('one hook that hangs holds no other up; what fails is tried again, and give
 })
 
 test('a final refusal is given up at once, and the next event is tried; a waiting one can be hurried', async (t: Assert) => {
-  const { world, gateway, push, slow, webhooks, begin } = await scene(t)
+  const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, ({ event }) =>
     event === 'task.submitted' ? { type: 'refused', reason: 'HTTP 410' } : { type: 'failed', reason: 'HTTP 500', retryAfterMs: 3_000_000 }
   )
@@ -174,7 +135,7 @@ test('a final refusal is given up at once, and the next event is tried; a waitin
 })
 
 test('a deleted config gets nothing any more, what is under way is ended, and nothing of it is left', async (t: Assert) => {
-  const { world, gateway, push, slow, webhooks, begin, owner } = await scene(t)
+  const { world, gateway, push, slow, webhooks, begin, owner } = await pushScene(t)
   webhooks.answers.set(URL, () => null)
   const id = await begin(gateway, sends({ id: 'mine', url: URL }))
   t.alike(webhooks.told(URL), ['task.submitted'])
@@ -190,7 +151,7 @@ test('a deleted config gets nothing any more, what is under way is ended, and no
 })
 
 test('configs belong to a task and its caller; the task of another one is as good as absent', async (t: Assert) => {
-  const { gateway, push, begin } = await scene(t)
+  const { gateway, push, begin } = await pushScene(t)
   const id = await begin(gateway, sends({ id: 'mine', url: URL, token: 'x' }))
   t.alike(
     (await push.list(ALICE, id)).map((one) => [one.id, one.url, one.token]),
@@ -220,7 +181,7 @@ test('configs belong to a task and its caller; the task of another one is as goo
 })
 
 test('what an agent asks back is told, and a config that comes with the answer hears of what follows', async (t: Assert) => {
-  const { world, gateway, slow, webhooks, begin } = await scene(t)
+  const { world, gateway, slow, webhooks, begin } = await pushScene(t)
   const id = await begin(gateway, sends({ url: URL }))
   slow.finish({ a2a: { state: 'input-required', message: 'Which?' } })
   await world.settle()
@@ -235,7 +196,7 @@ test('what an agent asks back is told, and a config that comes with the answer h
 })
 
 test('a task that is let go of takes its configs and what waits for them with it', async (t: Assert) => {
-  const { world, gateway, slow, webhooks, begin, owner } = await scene(t)
+  const { world, gateway, slow, webhooks, begin, owner } = await pushScene(t)
   webhooks.answers.set(URL, () => ({ type: 'failed', reason: 'HTTP 503', retryAfterMs: null }))
   await begin(gateway, sends({ url: URL }))
   slow.finish('done')

@@ -59,6 +59,8 @@ export interface PushNotice {
   readonly dueAt: number
   /** Why the last try failed. */
   readonly reason?: string
+  /** Events before its own that it tells of as well, since too many waited; absent for none. */
+  readonly folded?: number
 }
 
 /** A notification that nobody took. */

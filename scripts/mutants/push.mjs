@@ -1,0 +1,27 @@
+// One-line faults in push notifications. Part of the list in list.mjs.
+
+const shares = {
+  file: 'src/domain/gateway/push-shares.ts',
+  test: 'domain/gateway/push-shares',
+  title: 'whatever happens, configs and what waits stay within the shares of their callers'
+}
+
+/** @type {readonly import('./list.mjs').Mutant[]} */
+export const PUSH_MUTANTS = [
+  { name: 'what waits for one webhook grows as long as its caller has room', find: 'own >= bounds.waitingOfHook ||', put: '', ...shares },
+  { name: 'a notification that may be under way gives its place', find: 'own < bounds.least', put: 'own < 1', ...shares },
+  {
+    name: 'what a commit placed that failed is counted for good',
+    find: 'countWaiting(shares, share, -share.draft.added)',
+    put: '',
+    ...shares
+  },
+  {
+    name: 'what one caller was not told of pushes out what others were not',
+    file: 'src/node/gateway-dead-letters.ts',
+    find: 'if (own !== undefined && own.size > MAX_DEAD_LETTERS_OF_ONE) return own',
+    put: '',
+    test: 'node/gateway-push-bounds',
+    title: 'what one caller was not told of pushes out nothing of others'
+  }
+]
