@@ -277,6 +277,12 @@ export class FakeNodeApi implements NodeApi {
         this.#tokens.push(made)
         return { ...made, token: `a2a_${'A'.repeat(43)}` }
       },
+      'push.list': () => ({ configs: [], waiting: [], dead: [], pushedOut: 0, more: false }),
+      'push.retry': ({ id, all = false }) => {
+        if ((id === undefined) !== all) throw new NodeError('USAGE', 'name one notification, or all that were given up')
+        if (id !== undefined) throw new NodeError('NOTIFICATION_NOT_FOUND', `there is no ${id}`)
+        return { ids: [] }
+      },
       'token.list': () => ({ tokens: this.#tokens }),
       'token.revoke': ({ id }) => {
         const one = found(this.#tokens, id, 'TOKEN_NOT_FOUND')

@@ -1,5 +1,7 @@
 import { checkedApi } from '../../src/adapters/control/contract.js'
 import { echo } from '../support/fake-agents.js'
+import { GatewayTasks } from '../../src/node/gateway.js'
+import { FakeWebhooks } from '../support/fake-webhooks.js'
 import { World } from '../support/fake-node.js'
 import { nodeApiSuite } from './node-api.js'
 
@@ -7,7 +9,10 @@ nodeApiSuite('of a real node', async (t) => {
   const world = new World(t)
   // The suite compares times with those of this machine.
   world.clock.setNow(Date.now())
-  const owner = await world.owner({ agents: [echo('text'), echo('host')] })
+  let gateway: GatewayTasks | null = null
+  const owner = await world.owner({ agents: [echo('text'), echo('host')], push: () => gateway?.push?.admin ?? null })
+  gateway = new GatewayTasks(owner.core, new FakeWebhooks())
+  await gateway.start()
   await world.settle()
-  return { api: checkedApi(owner.api()), close: async () => {} }
+  return { api: checkedApi(owner.api()), close: () => Promise.resolve(gateway?.stop()) }
 })

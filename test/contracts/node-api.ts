@@ -27,6 +27,7 @@ export function nodeApiSuite(name: string, makeApi: (t: Assert) => Promise<ApiUn
   paramsSuite(check)
   inviteSuite(check)
   tokenSuite(check)
+  pushSuite(check)
   watchSuite(check)
 }
 
@@ -189,6 +190,8 @@ function paramsSuite(check: CheckApi): void {
     await wrong('token.create', { scopes: ['all'] })
     await wrong('token.create', { ttlMs: 1 })
     await wrong('token.revoke', {})
+    await wrong('push.list', { all: true })
+    await wrong('push.retry', { id: 7 })
     await wrong('node.info', null)
     await wrong('policy.test', { from: 'L1' })
     await wrong('policy.test', { from: 'L1', to: 'L1', type: 'shout' })
@@ -231,6 +234,16 @@ function tokenSuite(check: CheckApi): void {
     t.is((await api.call('token.revoke', { id: made.id })).id, made.id)
     t.alike((await api.call('token.list', {})).tokens, [])
     t.is(await codeOf(api.call('token.revoke', { id: made.id })), 'TOKEN_NOT_FOUND')
+  })
+}
+
+function pushSuite(check: CheckApi): void {
+  check('where no client wants push notifications none waits, and none is tried again', async (t: Assert, api) => {
+    t.alike(await api.call('push.list', {}), { configs: [], waiting: [], dead: [], pushedOut: 0, more: false })
+    t.alike(await api.call('push.retry', { all: true }), { ids: [] })
+    t.is(await codeOf(api.call('push.retry', { id: 'hook_of_nobody.1' })), 'NOTIFICATION_NOT_FOUND')
+    t.is(await codeOf(api.call('push.retry', {})), 'USAGE', 'one, or all')
+    t.is(await codeOf(api.call('push.retry', { id: 'hook_of_nobody.1', all: true })), 'USAGE', 'not both')
   })
 }
 

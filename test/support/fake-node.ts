@@ -15,6 +15,7 @@ import type { Audit, AuditEvent } from '../../src/ports/audit.js'
 import type { ImportedTools } from '../../src/ports/imported-tools.js'
 import type { Ledger } from '../../src/ports/ledger.js'
 import type { NodeApi, Principal } from '../../src/ports/node-api.js'
+import type { PushAdmin } from '../../src/ports/push-api.js'
 import { countingIds } from './counting-ids.js'
 import { FakeSource } from './fake-agents.js'
 import { FakeNet, type FakeLinks } from './fake-links.js'
@@ -115,6 +116,8 @@ export interface FakeNodeOptions {
   readonly policy?: string
   /** What it is made of in place of the world's clock, an even chance and a compiler of its own. */
   readonly parts?: Partial<Pick<NodeParts, 'clock' | 'chance' | 'compileSchema'>>
+  /** What its API shows of push notifications. Default: it sends none. */
+  readonly push?: () => PushAdmin | null
 }
 
 /** Several whole nodes in one process, on a net, a log and a clock that the test holds. */
@@ -162,7 +165,8 @@ export class World {
       store = new FakeStore(),
       ledger = createMemoryLedger(),
       policy: policyText = '',
-      parts = {}
+      parts = {},
+      push = () => null
     }: FakeNodeOptions = {}
   ): Promise<FakeNode> {
     const { log } = this
@@ -215,7 +219,7 @@ export class World {
       config: { path: '/home/config.yaml', config: {} },
       stop: () => {},
       tools: NO_SERVERS,
-      push: () => null,
+      push,
       findRemote: () => Promise.reject(new NodeError('INTERNAL', 'nobody to ask here')),
       backup: () => Promise.reject(new NodeError('INTERNAL', 'no backup here')),
       isStopping: () => false,

@@ -25,17 +25,21 @@ export class FakeWebhooks implements Webhooks {
   }
 
   async send({ url, version }: PushHook, call: WebhookCall, signal: AbortSignalLike): Promise<WebhookAnswer> {
+    const refusal = this.refusal(url)
+    if (refusal !== null) return { type: 'failed', reason: refusal, retryAfterMs: null }
     const made = { ...call, url, version, isAborted: signal.aborted }
     this.tries.push(made)
     const how = this.answers.get(url)
     const answer = how === undefined ? ({ type: 'taken' } as const) : how(call)
     if (answer !== null) return answer
-    return await new Promise((resolve) =>
-      signal.addEventListener('abort', () => {
+    return await new Promise((resolve) => {
+      const abort = (): void => {
         made.isAborted = true
         resolve({ type: 'failed', reason: 'aborted', retryAfterMs: null })
-      })
-    )
+      }
+      signal.addEventListener('abort', abort)
+      if (signal.aborted) abort()
+    })
   }
 
   /** The events that a URL was told of, each try one. */
