@@ -103,6 +103,7 @@ test('what a webhook does not take is listed as given up with the reason, and re
   )
   const shown = await cli(['a2a', 'push', 'ls'])
   t.ok(shown.stdout.includes(id) && /given up +1 .*HTTP 404/.test(shown.stdout) && !shown.stdout.includes('secret'), shown.stdout)
+  t.ok(new RegExp(`^ {2}task\\.artifact +${task} +${hook.url}$`, 'm').test(shown.stdout), shown.stdout)
   const unknown = await cli(['a2a', 'push', 'retry', 'hook_none.1'])
   t.ok(unknown.code === 4 && /\[NOTIFICATION_NOT_FOUND\]\n {2}try: a2a-node .*a2a push ls/.test(unknown.stderr), unknown.stderr)
   t.is((await cli(['a2a', 'push', 'retry'])).code, 2)

@@ -1,9 +1,9 @@
-import type { PushConfigInfo, PushList } from '../../ports/push-api.js'
+import type { PushList, PushNoticeInfo } from '../../ports/push-api.js'
 import type { Action } from '../context.js'
 import { EXIT } from '../exit-codes.js'
 import type { Output } from '../output.js'
 import { given, isSet } from '../options.js'
-import { type Cell, plural, printTable } from '../render.js'
+import { type Cell, plural, printTable, tableLines } from '../render.js'
 import { agoText } from '../words.js'
 
 /** `a2a push ls`. */
@@ -22,30 +22,35 @@ export const retryPush: Action = async ({ output, api }, [id], options) => {
   return EXIT.ok
 }
 
-async function printPush(output: Output, { configs, waiting, dead, more }: PushList): Promise<void> {
+async function printPush(output: Output, { configs, waiting, dead, pushedOut, more }: PushList): Promise<void> {
   if (configs.length === 0) return output.print('no client wants push notifications')
-  const now = Date.now()
-  const rows = configs.map((one): Cell[] => [one.task, one.id, countOf(waiting, one), countOf(dead, one), one.version, one.url])
+  const rows = configs.map((one): Cell[] => [one.task, one.id, String(one.waiting), String(one.givenUp), one.version, one.url])
   await printTable(output, ['TASK', 'CONFIG', 'WAITING', 'GIVEN UP', 'A2A', 'URL'], rows)
-  const notices = [
-    ...waiting.map((one): Cell[] => [one.id, one.event, 'waiting', String(one.tries), agoText(one.at, now), one.reason ?? '-']),
-    ...dead.map((one): Cell[] => [
-      one.id,
-      one.event,
-      { text: 'given up', style: 'red' },
-      String(one.tries),
-      agoText(one.at, now),
-      one.reason ?? '-'
-    ])
-  ]
+  const notices = [...waiting, ...dead]
   if (notices.length > 0) {
     output.print('')
-    await printTable(output, ['NOTIFICATION', 'EVENT', 'STATE', 'TRIES', 'HAPPENED', 'WHY'], notices)
+    for (const line of await noticeLines(output, notices)) output.print(line)
   }
+  if (notices.some(({ folded }) => folded > 0)) output.note('+N: it tells of N events before its own as well, since too many waited.')
+  if (pushedOut > 0) output.note(`${plural(pushedOut, 'notification')} more were given up and are not kept: there were too many.`)
   if (more) output.note('There is more than is shown here.')
   if (dead.length > 0) output.note(`Try again what was given up: ${output.hint('a2a-node a2a push retry --all')}`)
 }
 
-function countOf(rows: readonly { readonly hook: string }[], { hook }: PushConfigInfo): string {
-  return String(rows.filter((row) => row.hook === hook).length)
+/** Two lines for each, so that both fit into 80 columns with their ids whole. */
+async function noticeLines(output: Output, notices: readonly (PushNoticeInfo & { readonly deadAt?: string })[]): Promise<string[]> {
+  const now = Date.now()
+  const first = notices.map((one): Cell[] => [
+    one.id,
+    one.deadAt === undefined ? 'waiting' : { text: 'given up', style: 'red' },
+    String(one.tries),
+    agoText(one.at, now),
+    one.reason ?? '-'
+  ])
+  const second = notices.map(({ event, folded, task, url }) => [`  ${event}${folded === 0 ? '' : ` +${folded}`}`, task, url ?? '-'])
+  const [above, below] = await Promise.all([
+    tableLines(output, ['NOTIFICATION', 'STATE', 'TRIES', 'HAPPENED', 'WHY'], first),
+    tableLines(output, ['  EVENT', 'TASK', 'URL'], second)
+  ])
+  return above.flatMap((line, at) => [line, below[at] ?? ''])
 }
