@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { type GatewayFace, limited } from './adapters/a2a/limited-routes.js'
+import { type GatewayFace, limited, type LimitAnswer } from './adapters/a2a/limited-routes.js'
 import { CallLimit } from './adapters/a2a/rate-limit.js'
+import { HttpError } from './adapters/http/http-error.js'
 import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import type { StartParts } from './open-home.js'
 
@@ -13,6 +14,13 @@ export function openLimit({ options, clock }: StartParts): CallLimit {
 export function limitedRoutes(routes: readonly HttpRoute[], limit: CallLimit, { telemetry }: StartParts): readonly HttpRoute[] {
   const onCall = (face: GatewayFace, isRefused: boolean): void => telemetry.count(isRefused ? 'gateway_limited' : 'gateway_calls', face)
   return routes.map((route) =>
-    route.isPublic === true ? route : { ...route, handle: limited<IncomingMessage, TokenCall>(route.handle, { limit, onCall }) }
+    route.isPublic === true
+      ? route
+      : { ...route, handle: limited<IncomingMessage, TokenCall>(route.handle, { limit, onCall, refusal: limitRefusal }) }
   )
+}
+
+/** 429, with the seconds after which the next call may come. */
+export function limitRefusal({ message, body, retryAfterSeconds }: LimitAnswer): HttpError {
+  return new HttpError(429, { code: 'RATE_LIMITED', message, headers: { 'retry-after': String(retryAfterSeconds) }, shape: body })
 }

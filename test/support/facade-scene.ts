@@ -8,6 +8,7 @@ import { CallLimit, type CallRate } from '../../src/adapters/a2a/rate-limit.js'
 import { metricsRoute } from '../../src/adapters/http/metrics-route.js'
 import type { HttpRoute, TokenCall } from '../../src/adapters/http/route.js'
 import { type GuardrailSettings, GUARDRAILS, RATE_LIMIT } from '../../src/config/guardrails.js'
+import { limitRefusal } from '../../src/gateway-limits.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { listening, TOKEN } from '../adapters/http/raw-http.js'
@@ -68,7 +69,7 @@ export async function facadeScene(
     apiFor: (one) => node.api(one),
     onUnexpected: (fault) => unexpected.push(fault)
   })
-  const counting = { limit: new CallLimit(rate, clock), onCall: () => {} }
+  const counting = { limit: new CallLimit(rate, clock), onCall: () => {}, refusal: limitRefusal }
   const places = [{ path: '/agents' }, { path: '/v1/agents' }, { prefix: '/agents/' }, { prefix: '/v1/agents/' }] as const
   const routes = places.map(
     (place): HttpRoute => ({

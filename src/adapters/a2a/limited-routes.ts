@@ -19,8 +19,22 @@ interface CountedCall {
 
 type Answers<Request, Call> = (request: Request, response: ServerResponse, call: Call) => unknown
 
-/** Bytes of a body that is read for the id of its request, although the request is refused. */
-const MAX_ID_BODY = 65_536
+/** Bytes of a body that is read although its request is refused: for the id that its answer names, and so that its connection goes on. */
+export const MAX_REFUSED_BODY = 65_536
+
+/** What is needed of a request to count it. */
+interface CountedRequest {
+  readonly method?: string | undefined
+  readonly headers: { readonly 'content-length'?: string | undefined; readonly 'transfer-encoding'?: string | undefined }
+}
+
+/** The answer to a call beyond the limit. */
+export interface LimitAnswer {
+  readonly message: string
+  /** In the words of the face that it came to. */
+  readonly body: object
+  readonly retryAfterSeconds: number
+}
 
 /** Which face a call is for. */
 export function faceOf(method: string, path: string): GatewayFace {
@@ -33,37 +47,27 @@ export function faceOf(method: string, path: string): GatewayFace {
 }
 
 /**
- * The handler of a route, with each call counted first: what is beyond the limit of its token is answered with 429 and Retry-After,
- * in the form of the face it came to. `onCall` is told of each.
+ * The handler of a route, with each call counted first: what is beyond the limit of its token is refused in the form of the face it
+ * came to, before its body is read unless that is small. `onCall` is told of each; what `refusal` makes is thrown.
  */
-export function limited<Request extends { readonly method?: string | undefined }, Call extends CountedCall>(
+export function limited<Request extends CountedRequest, Call extends CountedCall>(
   handle: Answers<Request, Call>,
-  { limit, onCall }: { readonly limit: CallLimit; onCall(face: GatewayFace, isRefused: boolean): void }
+  how: { readonly limit: CallLimit; onCall(face: GatewayFace, isRefused: boolean): void; refusal(answer: LimitAnswer): Error }
 ): Answers<Request, Call> {
   return async (request, response, call) => {
     const face = faceOf(request.method ?? '', call.path)
-    const seconds = limit.take(call.principal)
-    onCall(face, seconds > 0)
+    const seconds = how.limit.take(call.principal)
+    how.onCall(face, seconds > 0)
     if (seconds === 0) return await handle(request, response, call)
-    const body = request.method === 'POST' ? await call.readBody() : Buffer.alloc(0)
-    const id = face === 'rpc' && body.length <= MAX_ID_BODY ? rpcIdIn(body) : null
-    refuse(response, { face, seconds, id })
+    const id = isSmall(request) ? rpcIdIn(await call.readBody()) : null
+    const fault = tooMany(seconds)
+    throw how.refusal({ message: fault.message, body: bodyOf(face, fault, id), retryAfterSeconds: seconds })
   }
 }
 
-function refuse(
-  response: ServerResponse,
-  { face, seconds, id }: { readonly face: GatewayFace; readonly seconds: number; readonly id: RpcId }
-): void {
-  const fault = tooMany(seconds)
-  const body = Buffer.from(JSON.stringify(bodyOf(face, fault, id)))
-  const headers = {
-    'content-type': 'application/json',
-    'content-length': body.length,
-    'cache-control': 'no-store',
-    'retry-after': String(seconds)
-  }
-  response.writeHead(429, headers).end(body)
+/** A size that no number holds is not small. */
+function isSmall({ headers }: CountedRequest): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= MAX_REFUSED_BODY
 }
 
 function bodyOf(face: GatewayFace, fault: A2AFault, id: RpcId): object {

@@ -8,15 +8,19 @@ export class HttpError extends Error {
   readonly code: string
   readonly headers: HttpHeaders
   /** Its body in the words of a protocol, where it is not that of the listener. */
-  shape: object | null = null
+  shape: object | null
 
   /** `message` is shown to the client as it is: in the node's own words, nothing secret. */
-  constructor(status: number, { code, message, headers = {} }: { code: string; message: string; headers?: HttpHeaders }) {
+  constructor(
+    status: number,
+    { code, message, headers = {}, shape = null }: { code: string; message: string; headers?: HttpHeaders; shape?: object | null }
+  ) {
     super(message)
     this.name = 'HttpError'
     this.status = status
     this.code = code
     this.headers = headers
+    this.shape = shape
   }
 
   /** The body of its answer. */

@@ -125,6 +125,8 @@ class Listener implements HttpListener {
   /** The answer under way on each connection. */
   readonly #answers = new WeakMap<Socket, http.ServerResponse>()
   readonly #refused = new WeakSet<Socket>()
+  /** The token that is being checked on a connection, until it is known whether what came with it is refused. */
+  readonly #checking = new WeakMap<Socket, Promise<unknown>>()
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout
   #service: (HttpService & { readonly table: RouteTable }) | null = null
@@ -162,6 +164,8 @@ class Listener implements HttpListener {
     if (this.#refused.has(socket)) return
     this.#answers.set(socket, response)
     response.once('close', () => this.#answers.get(socket) === response && this.#answers.delete(socket))
+    for (let before = this.#checking.get(socket); before !== undefined; before = this.#checking.get(socket)) await before
+    if (this.#refused.has(socket)) return
     try {
       await this.#answer(request, response, isWaiting)
     } catch (error) {
@@ -193,7 +197,7 @@ class Listener implements HttpListener {
     const route = service.table.find(path)
     if (admission.isForeign && answerPreflight(request, response, route)) return
     const found = route?.isPublic === true ? PUBLIC : authorize(service, headers.authorizations)
-    const { grant, reason } = found instanceof Promise ? await found : found
+    const { grant, reason } = found instanceof Promise ? await this.#checked(socket, found) : found
     if (this.#refused.has(socket)) return
     if (reason !== null) throw this.#refusal(request, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
@@ -208,9 +212,20 @@ class Listener implements HttpListener {
     if (response.writableLength > LARGE_BYTES) this.#unread.check()
   }
 
+  /** What came behind it on the connection waits: it is not done when the token is refused. */
+  #checked(socket: Socket, found: Promise<Authorized>): Promise<Authorized> {
+    const known = found.finally(() => this.#checking.get(socket) === settled && this.#checking.delete(socket))
+    const settled = known.then(
+      () => {},
+      () => {}
+    )
+    this.#checking.set(socket, settled)
+    return known
+  }
+
   #shape({ method = '', url = '' }: http.IncomingMessage, error: HttpError): void {
     const { path } = targetOf(url)
-    error.shape = this.#service?.table.find(path)?.errorBody?.(error, { method, path }) ?? null
+    error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path }) ?? null
   }
 
   #refusal(request: http.IncomingMessage, refusal: HttpRefusal, code: string): HttpError {

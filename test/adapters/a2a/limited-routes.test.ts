@@ -2,11 +2,12 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { IncomingMessage } from 'node:http'
 import { faceOf, limited } from '../../../src/adapters/a2a/limited-routes.js'
+import { limitRefusal } from '../../../src/gateway-limits.js'
 import { CallLimit } from '../../../src/adapters/a2a/rate-limit.js'
 import type { HttpRoute, TokenCall } from '../../../src/adapters/http/route.js'
 import { holds } from '../../support/holds.js'
 import { ManualClock } from '../../support/manual-clock.js'
-import { listening, TOKEN } from '../http/raw-http.js'
+import { head, listening, RawConnection, statusesOf, TOKEN, WITH_TOKEN } from '../http/raw-http.js'
 
 const RPC = { jsonrpc: '2.0', id: 'seven', method: 'ListTasks', params: {} }
 const INFO = {
@@ -24,7 +25,8 @@ test('one limit binds all calls of a token, and each protocol is told in its own
   const told: string[] = []
   const how = {
     limit: new CallLimit({ perMinute: 30, burst: 2 }, clock),
-    onCall: (face: string, isRefused: boolean) => told.push(`${face} ${isRefused}`)
+    onCall: (face: string, isRefused: boolean) => told.push(`${face} ${isRefused}`),
+    refusal: limitRefusal
   }
   const handle = limited<IncomingMessage, TokenCall>((_request, response) => response.writeHead(200).end('{}'), how)
   const places = [{ path: '/agui' }, { path: '/agents' }, { path: '/a2a' }, { prefix: '/agents/' }, { prefix: '/a2a/' }] as const
@@ -56,6 +58,26 @@ test('one limit binds all calls of a token, and each protocol is told in its own
   clock.advance(2000)
   t.is((await ask('/agents', null))[0], 200)
   t.alike(told.slice(0, 3), ['rpc false', 'rest false', 'rpc true'])
+})
+
+test('a call beyond the limit is refused before its body has come, and its connection ends; a small body is read, and it goes on', async (t: Assert) => {
+  const how = { limit: new CallLimit({ perMinute: 1, burst: 1 }, new ManualClock()), onCall: () => {}, refusal: limitRefusal }
+  const handle = limited<IncomingMessage, TokenCall>((_request, response) => response.writeHead(200).end('{}'), how)
+  const { port } = await listening(t, [{ path: '/a2a', methods: ['GET', 'POST'], handle }])
+  const post = (...headers: string[]): string => head('POST /a2a', { port, headers: [WITH_TOKEN, ...headers] })
+  const body = JSON.stringify(RPC)
+  const connection = new RawConnection(t, port).write(head('GET /a2a', { port, headers: [WITH_TOKEN] }))
+  await connection.until('{}')
+  const small = await connection.write(`${post(`Content-Length: ${body.length}`)}${body}`).until('"seven"')
+  t.alike(statusesOf(small), [200, 429])
+  t.absent(/connection: close/i.test(small))
+  // Nothing of these bodies ever comes.
+  for (const length of ['Content-Length: 1000000', 'Transfer-Encoding: chunked', 'Content-Length: 70000\r\nExpect: 100-continue']) {
+    const large = await new RawConnection(t, port).write(post(length)).until('"id":null')
+    t.alike([statusesOf(large), /connection: close/i.test(large), /retry-after: 60/i.test(large)], [[429], true, true], length)
+  }
+  await connection.write(head('GET /a2a', { port, headers: [WITH_TOKEN, 'Connection: close'] })).end()
+  t.is(statusesOf(connection.text).length, 3)
 })
 
 test('whatever the path, a call has one face', async (t: Assert) => {

@@ -214,6 +214,43 @@ test('requests on one connection are answered in their order; behind one that is
   t.alike(seen, ['/n/1'])
 })
 
+test('behind a token that takes time to be checked nothing is done before it counts, and nothing when it does not', async (t: Assert) => {
+  const seen: string[] = []
+  const route: HttpRoute = {
+    prefix: '/n/',
+    methods: ['GET'],
+    handle: (_request, response, { path }) => {
+      seen.push(path)
+      response.end(path)
+    }
+  }
+  const checks: ((is: boolean) => void)[] = []
+  const slow = (token: string) => (token === 'slow' ? new Promise<boolean>((resolve) => void checks.push(resolve)) : null)
+  const { port } = await listening(t, [route], { slow })
+  const late = (path: string): string => head(`GET ${path}`, { port, headers: ['Authorization: Bearer slow'] })
+  const quick = (path: string, ...more: string[]): string => head(`GET ${path}`, { port, headers: [WITH_TOKEN, ...more] })
+  const untilChecked = async (count: number): Promise<void> => {
+    while (checks.length < count) await new Promise((resolve) => setImmediate(resolve))
+  }
+  const refused = new RawConnection(t, port).write(late('/n/1') + quick('/n/2') + late('/n/3'))
+  await untilChecked(1)
+  checks[0]?.(false)
+  t.alike([statusesOf(await refused.end()), seen, checks.length], [[401], [], 1])
+  const taken = new RawConnection(t, port).write(late('/n/1') + late('/n/2') + quick('/n/3') + quick('/n/4', 'Connection: close'))
+  await untilChecked(2)
+  checks[1]?.(true)
+  await untilChecked(3)
+  t.alike(seen, ['/n/1'])
+  checks[2]?.(true)
+  t.alike(
+    [statusesOf(await taken.end()), seen],
+    [
+      [200, 200, 200, 200],
+      ['/n/1', '/n/2', '/n/3', '/n/4']
+    ]
+  )
+})
+
 test('revoking a token cuts what is open under it at once, and lets nobody in again', async (t: Assert) => {
   let open: TokenCall | null = null
   const { port, revoke, holders } = await listening(t, [streamRoute((call) => (open = call))])

@@ -23,11 +23,18 @@ export interface TestListener {
   holders(): number
 }
 
-/** Listens on a free port of the loopback until the test ends. */
+/** Listens on a free port of the loopback until the test ends. `slow`: checks tokens that take time; null for any other. */
 export async function listening(
   t: Pick<Assert, 'teardown'>,
   routes: readonly HttpRoute[],
-  { limits = {}, ...options }: Partial<Omit<HttpListenerOptions, 'limits'>> & { readonly limits?: Partial<HttpLimits> } = {}
+  {
+    limits = {},
+    slow,
+    ...options
+  }: Partial<Omit<HttpListenerOptions, 'limits'>> & {
+    readonly limits?: Partial<HttpLimits>
+    slow?(token: string): Promise<boolean> | null
+  } = {}
 ): Promise<TestListener> {
   const listener = await startHttpListener({
     host: '127.0.0.1',
@@ -51,7 +58,7 @@ export async function listening(
   }
   listener.open({
     routes,
-    admit: (token) => (isGood && token === TOKEN ? grant : null),
+    admit: (token) => slow?.(token)?.then((is) => (is ? grant : null)) ?? (isGood && token === TOKEN ? grant : null),
     onRefusal: (one) => refusals.push(one),
     onFault: (error) => faults.push(error)
   })
