@@ -95,9 +95,10 @@ export class GatewayRuns {
 
   /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
   async resume(task: GatewayTask): Promise<void> {
-    const { taskId } = task.run
+    const { taskId, isAttended } = task.run
     const before = await this.#toldBefore(task)
     const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.book, taskId))?.task
+    if (live === undefined && isAttended === true) return this.#leave(task)
     if (live === undefined) {
       const said = (await this.#log.snapshot(task)).history.findLast(({ role }) => role === 'user')
       return await this.ask(task, said ?? { parts: [] })
@@ -105,6 +106,13 @@ export class GatewayRuns {
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
     this.#begin(task, before)
     this.look(live)
+    if (isAttended === true && this.#open.has(taskId)) this.#leave(task)
+  }
+
+  /** Its client went with the connection. */
+  #leave(task: GatewayTask): void {
+    this.#end(task, 'failed', 'interrupted: the node stopped while its client waited for it; ask again')
+    this.cancel(task)
   }
 
   /** Stops what a task has under way; false when nothing is. */

@@ -12,6 +12,7 @@ import {
   ENDED_STATES,
   type GatewayEvent,
   type GatewayInput,
+  type GatewayRun,
   type GatewaySnapshot,
   type GatewayState,
   type GatewayTask,
@@ -239,7 +240,7 @@ export class GatewayTasks implements Gateway {
       throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
-    const run = { requestId: ids.next('req'), taskId: ids.next('task') }
+    const run = this.#turn(request)
     const [id, now] = [run.taskId, clock.now()]
     const contextId = request.message.contextId ?? ids.next('ctx')
     const fresh: GatewayTask = {
@@ -271,8 +272,14 @@ export class GatewayTasks implements Gateway {
     return task
   }
 
-  async #goOn(by: Principal, { message, push }: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
+  #turn({ isAttended }: GatewaySend): GatewayRun {
     const { ids } = this.#node.parts
+    const names = { requestId: ids.next('req'), taskId: ids.next('task') }
+    return isAttended === true ? { ...names, isAttended } : names
+  }
+
+  async #goOn(by: Principal, request: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
+    const { message, push } = request
     const { taskId = '' } = message
     // From the answer on it is to hear all.
     if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)
@@ -283,7 +290,7 @@ export class GatewayTasks implements Gateway {
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
     const address = parseAddress(before.agent)
     if (address !== null) checkMember(this.#node, by, { address, capability: before.capability })
-    const run = { requestId: ids.next('req'), taskId: ids.next('task') }
+    const run = this.#turn(request)
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run }, [record(id)])
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#log.add(before, { type: 'status', state: 'working' })

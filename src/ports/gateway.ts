@@ -18,6 +18,8 @@ export interface GatewaySend {
   readonly mayAnswer: boolean
   /** Resolve once the task rests (ended, or waits for its client)? */
   readonly wait: boolean
+  /** Does the turn end with its client? Who sends it cancels it then; after a restart the node does. */
+  readonly isAttended?: true
   /** Of a client that waits: when it hangs up the wait ends, and the task goes on. */
   readonly signal?: AbortSignalLike
   /** Where its client wants to be told of the task. */

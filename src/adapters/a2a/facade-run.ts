@@ -103,7 +103,7 @@ export class FacadeRuns {
       ...(request.sessionId === null ? {} : { contextId: request.sessionId }),
       ...(asking === null ? {} : { taskId: asking.id })
     }
-    const to = { message, agent: caller.agent, skill: null, mayAnswer: false }
+    const to = { message, agent: caller.agent, skill: null, mayAnswer: false, isAttended: true } as const
     const reply = await gateway.send(caller.by, { ...to, wait: wait !== null, ...(wait === null ? {} : { signal: wait }) })
     if (reply.kind === 'message') throw new FacadeFault('internal_error', 'the gateway answered without a task')
     return { snapshot: reply.snapshot, before: asking?.generation ?? 0, from }

@@ -28,6 +28,8 @@ export interface GatewayRun {
   readonly requestId: string
   /** Of the node's task. */
   readonly taskId: string
+  /** Nobody wants it once the client that asked for it is gone: after a restart it is not gone on with. */
+  readonly isAttended?: true
 }
 
 /** A task of the A2A gateway without its contents: what lists are made of. Times are unix milliseconds. */
