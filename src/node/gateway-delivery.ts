@@ -1,17 +1,19 @@
 import { type Timer, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
-import { type PushHook, type PushNotice, taskAsOf } from '../domain/gateway/push.js'
+import { type PushHook, type PushNotice } from '../domain/gateway/push.js'
 import { emptyOutbox, isFuture, type PushEffect, type PushInput, stepPush } from '../domain/gateway/push-outbox.js'
 import { NOTICE_RANGE, type NoticeName, noticeId, noticeNameOf, noticeRange, PUSH_KEYS } from '../domain/gateway/push-records.js'
 import { judgePush, type PushVerdict } from '../domain/gateway/push-verdict.js'
 import { decodeRecord, encodeRecord } from '../domain/gateway/records.js'
-import { type GatewayTask, snapshotOf } from '../domain/gateway/task.js'
+import { toldOf } from '../domain/gateway/push-tale.js'
+import { ENDED_STATES, type GatewayTask } from '../domain/gateway/task.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Webhooks } from '../ports/webhooks.js'
 import { Abort } from './abort.js'
 import type { DeadLetters } from './gateway-dead-letters.js'
 import type { GatewayHooks } from './gateway-hooks.js'
 import type { GatewayLog } from './gateway-log.js'
+import { GatewayTales } from './gateway-tales.js'
 import type { NodeParts } from './parts.js'
 
 /** How long after something failed within this node it is tried again, in milliseconds. */
@@ -38,12 +40,14 @@ export class GatewayDelivery {
   readonly #outbox = emptyOutbox()
   readonly #busy = new Map<string, { readonly stop: Abort; readonly done: Promise<void> }>()
   readonly #stopped = new Abort()
+  readonly #tales: GatewayTales
   #timer: Timer | null = null
   /** Bodies are made one after the other: each may take much of the log into memory. */
   #making: Promise<unknown> = Promise.resolve()
 
   constructor(parts: DeliveryParts) {
     this.#parts = parts
+    this.#tales = new GatewayTales(parts.log)
   }
 
   /** Looks for what waits, hook by hook, and delivers it. Resolves when it has seen all hooks. Never rejects. */
@@ -79,6 +83,7 @@ export class GatewayDelivery {
     const busy = this.#busy.get(hook)
     this.#step({ type: 'removed', hook })
     await busy?.done
+    this.#tales.forget(hook)
   }
 
   /** Sends nothing any more. */
@@ -153,16 +158,22 @@ export class GatewayDelivery {
   }
 
   /** null: there is nothing to tell of any more. */
-  #body({ version, task: id }: PushHook, { generation, notice: { folded = 0 } }: Head): Promise<string | null> {
+  #body({ version, task: id }: PushHook, head: Head): Promise<string | null> {
     const making = this.#making.then(async () => {
       const { log, taskOf, webhooks } = this.#parts
+      const { hook, generation } = head
       const task = taskOf(id)
       if (task === undefined) return null
-      const [event] = await log.events(id, generation - 1, generation)
-      if (event === undefined) return null
-      if (version === '1.0' && event.type !== 'message' && folded === 0) return webhooks.bodyOf(version, { task, event })
-      const events = await log.events(id, 0, generation)
-      return webhooks.bodyOf(version, { snapshot: snapshotOf(taskAsOf(task, events), events) })
+      if (version === '1.0' && (head.notice.folded ?? 0) === 0) {
+        const [event] = await log.events(id, generation - 1, generation)
+        if (event === undefined) return null
+        if (event.type !== 'message') return webhooks.bodyOf(version, { task, event })
+      }
+      const tale = await this.#tales.after({ hook, task: id, generation })
+      if (tale === null) return null
+      const snapshot = toldOf(task, tale)
+      if (version === '1.0' || ENDED_STATES.has(snapshot.task.state)) this.#tales.forget(hook)
+      return webhooks.bodyOf(version, { snapshot })
     })
     this.#making = making.catch(() => null)
     return making

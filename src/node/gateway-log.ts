@@ -2,6 +2,7 @@ import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import { sizeOf } from '../kit/size.js'
+import type { KeyRange } from '../domain/gateway/push-records.js'
 import { decodeRecord, encodeRecord, eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
 import {
   applyGateway,
@@ -11,7 +12,7 @@ import {
   type GatewayTask,
   snapshotOf
 } from '../domain/gateway/task.js'
-import type { Ledger, LedgerChange } from '../ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from './abort.js'
 
@@ -140,7 +141,8 @@ export class GatewayLog {
     if (after >= to) return events
     const recent = this.#recent.of(id, to)
     if (recent !== null) return recent.slice(after, to)
-    for await (const { value } of this.#all(eventRange(id, after))) {
+    // Each record has at least one of them.
+    for await (const { value } of this.#all(eventRange(id, after), to - after)) {
       const some = decodeRecord<readonly GatewayEvent[]>(value)
       if (some === null) break
       for (const event of some) if (event.generation > after && event.generation <= to) events.push(event)
@@ -191,18 +193,15 @@ export class GatewayLog {
     this.#writing.delete(writing.task.id)
   }
 
-  async *#all({
-    from,
-    to
-  }: {
-    readonly from: string
-    readonly to: string
-  }): AsyncIterable<{ readonly key: string; readonly value: Uint8Array }> {
-    for (let next = from; ; ) {
-      const entries = await this.#parts.ledger.list({ from: next, to, limit: READ })
+  async *#all({ from, to }: KeyRange, most = Number.POSITIVE_INFINITY): AsyncIterable<LedgerEntry> {
+    let left = most
+    for (let next = from; left > 0; ) {
+      const limit = Math.min(READ, left)
+      const entries = await this.#parts.ledger.list({ from: next, to, limit })
       yield* entries
+      left -= entries.length
       const last = entries.at(-1)
-      if (last === undefined || entries.length < READ) return
+      if (last === undefined || entries.length < limit) return
       // The next key that there can be.
       next = `${last.key}!`
     }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isRecord } from '../../kit/json.js'
 import { MAX_CLIENT_ID, type Read } from './message.js'
-import { GATEWAY_STATES, type GatewayEvent, type GatewayTask } from './task.js'
+import { GATEWAY_STATES, type GatewayEvent } from './task.js'
 
 /** Push configs of one task. */
 export const MAX_PUSH_CONFIGS = 10
@@ -128,17 +128,4 @@ export function pushEventOf(event: GatewayEvent, version: PushVersion): string |
 /** Does a hook ask for an event? */
 export function asksFor({ events }: Pick<PushTarget, 'events'>, event: string): boolean {
   return events === undefined || events.includes('task.*') || events.includes(event)
-}
-
-/** A task as it was after the first so many of its events. */
-export function taskAsOf(task: GatewayTask, events: readonly GatewayEvent[]): GatewayTask {
-  const last = events.at(-1)
-  const said = events.findLast((event) => event.type === 'status')
-  const status = said?.type === 'status' ? { state: said.state, message: said.message ?? null, since: said.at } : null
-  return {
-    ...task,
-    ...(status ?? { state: 'submitted', message: null, since: task.createdAt }),
-    generation: last?.generation ?? 0,
-    updatedAt: last?.at ?? task.createdAt
-  }
 }

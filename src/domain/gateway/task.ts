@@ -99,21 +99,33 @@ export interface GatewaySnapshot {
   readonly artifacts: readonly Artifact[]
 }
 
+/** The contents of a task as far as its events were added. Changed in place. */
+export interface GatewayContents {
+  /** What was said with the state that it is in. */
+  message: Message | null
+  readonly history: Message[]
+  readonly artifacts: Map<string, Artifact>
+}
+
+/** The contents of a task before its first event. */
+export function emptyContents(): GatewayContents {
+  return { message: null, history: [], artifacts: new Map() }
+}
+
+/** Adds an event, which must be the next one. */
+export function addToContents(contents: GatewayContents, event: GatewayEvent): void {
+  if (event.type === 'artifact') return addArtifact(contents.artifacts, event)
+  // What was said with the status before is part of the conversation now.
+  if (contents.message !== null) contents.history.push(contents.message)
+  if (event.type === 'message') contents.history.push(event.message)
+  contents.message = event.type === 'status' ? (event.message ?? null) : null
+}
+
 /** The contents of a task by its events, oldest first. */
 export function snapshotOf(task: GatewayTask, events: Iterable<GatewayEvent>): GatewaySnapshot {
-  let message: Message | null = null
-  const history: Message[] = []
-  const artifacts = new Map<string, Artifact>()
-  for (const event of events) {
-    if (event.type === 'artifact') addArtifact(artifacts, event)
-    else {
-      // What was said with the status before is part of the conversation now.
-      if (message !== null) history.push(message)
-      if (event.type === 'message') history.push(event.message)
-      message = event.type === 'status' ? (event.message ?? null) : null
-    }
-  }
-  return { task, history, artifacts: [...artifacts.values()] }
+  const contents = emptyContents()
+  for (const event of events) addToContents(contents, event)
+  return { task, history: contents.history, artifacts: [...contents.artifacts.values()] }
 }
 
 function addArtifact(artifacts: Map<string, Artifact>, { artifact, append }: Extract<GatewayInput, { type: 'artifact' }>): void {
