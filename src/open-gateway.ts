@@ -4,7 +4,7 @@ import type { HttpRoute, TokenCall } from './adapters/http/route.js'
 import { facadeCall, FacadeRoute } from './adapters/a2a/facade-route.js'
 import { AguiRoute } from './adapters/a2a/agui-route.js'
 import { agentPath, GatewayRoute, MAX_GATEWAY_BODY, nodePath } from './adapters/a2a/gateway-route.js'
-import { listenerFault } from './adapters/a2a/listener-fault.js'
+import { facadeListenerFault, listenerFault } from './adapters/a2a/listener-fault.js'
 import { metricsRoute } from './adapters/http/metrics-route.js'
 import { limitedRoutes } from './gateway-limits.js'
 import type { NodeCore } from './node/node.js'
@@ -65,6 +65,7 @@ function routesOf({ route, facade, agui }: Faces): readonly HttpRoute[] {
       path: '/agui',
       methods: ['POST'],
       maxBodyBytes: MAX_GATEWAY_BODY,
+      errorBody: listenerFault,
       handle: (request, response, call) => agui.handle({ request, response }, call, null)
     },
     {
@@ -84,11 +85,10 @@ function routesOf({ route, facade, agui }: Faces): readonly HttpRoute[] {
   ]
 }
 
-/** Not of the facade and of AG-UI, which stand below the same URL. */
 const agentError: NonNullable<HttpRoute['errorBody']> = (error, { method, path }) => {
+  if (facadeCall(method, path) !== null) return facadeListenerFault(error)
   const target = agentPath(path, '/agents/')
-  const isOurs = target !== null && target.path !== '/agui' && facadeCall(method, path) === null
-  return isOurs ? listenerFault(error, { method, path: target.path }) : null
+  return target === null ? null : listenerFault(error, { method, path: target.path })
 }
 
 interface Facade {
@@ -114,7 +114,7 @@ function openFacade(
     const asked = facadeCall(request.method ?? '', call.path)
     return asked === null ? null : route.handle({ request, response }, call, asked)
   }
-  const shape = { methods: ['GET', 'POST'], maxBodyBytes: MAX_GATEWAY_BODY, handle }
+  const shape = { methods: ['GET', 'POST'], maxBodyBytes: MAX_GATEWAY_BODY, errorBody: facadeListenerFault, handle }
   return {
     handle,
     routes: [

@@ -7,8 +7,20 @@ const NAMES: Readonly<Record<number, string>> = {
   403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND',
   405: 'UNIMPLEMENTED',
+  408: 'DEADLINE_EXCEEDED',
   500: 'INTERNAL',
   503: 'UNAVAILABLE'
+}
+/** The same as the facade calls them. */
+const FACADE_NAMES: Readonly<Record<number, string>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  408: 'timeout',
+  413: 'payload_too_large',
+  500: 'internal_error',
+  503: 'unavailable'
 }
 /** Numbers of JSON-RPC by HTTP status; there is none for who may not ask. */
 const INVALID_REQUEST = -32_600
@@ -27,8 +39,13 @@ export function listenerFault(
   { method, path }: { readonly method: string; readonly path: string }
 ): object {
   const details = [errorInfo(code)]
-  const rpc = { code: [400, 405, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: details }
+  const rpc = { code: [400, 405, 408, 413].includes(status) ? INVALID_REQUEST : INTERNAL, message, data: details }
   if (method === 'POST' && path === '') return { jsonrpc: '2.0', id: null, error: rpc }
   if (pathVersion(path, null) === '0.3') return rpc
   return { error: { code: status, status: NAMES[status] ?? 'INVALID_ARGUMENT', message, details } }
+}
+
+/** The same at a path of the facade. */
+export function facadeListenerFault({ status, message }: ListenerError): object {
+  return { error: FACADE_NAMES[status] ?? 'invalid_request', message }
 }

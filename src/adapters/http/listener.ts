@@ -181,7 +181,13 @@ class Listener implements HttpListener {
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
     const isNew = !this.#refused.has(socket)
     this.#refused.add(socket)
-    const refusal = isNew ? refuseConnection(error, socket, { answer: this.#answers.get(socket), drainMs: this.#limits.drainMs }) : null
+    const answer = this.#answers.get(socket)
+    const how = {
+      answer,
+      drainMs: this.#limits.drainMs,
+      shape: (told: HttpError) => (answer === undefined ? undefined : this.#shape(answer.req, told))
+    }
+    const refusal = isNew ? refuseConnection(error, socket, how) : null
     if (refusal !== null) this.#service?.onRefusal(refusal)
   }
 

@@ -19,7 +19,7 @@ const REFUSALS: Readonly<Record<Status, HttpRefusal & { readonly code: string }>
 export function refuseConnection(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  { answer, drainMs }: { readonly answer: ServerResponse | undefined; readonly drainMs: number }
+  { answer, drainMs, shape }: { readonly answer: ServerResponse | undefined; readonly drainMs: number; shape(error: HttpError): void }
 ): HttpRefusal | null {
   const status = statusOf(error)
   if (status === null || !socket.writable || answer?.headersSent === true) {
@@ -27,7 +27,9 @@ export function refuseConnection(
     return null
   }
   const { code, ...refusal } = REFUSALS[status]
-  const { body } = new HttpError(status, { code, message: `refused: ${refusal.reason}` })
+  const told = new HttpError(status, { code, message: `refused: ${refusal.reason}` })
+  shape(told)
+  const { body } = told
   const head = `HTTP/1.1 ${status} ${REASONS[status]}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n`
   socket.end(`${head}Cache-Control: no-store\r\nConnection: close\r\n\r\n${body.toString()}`)
   const timer = setTimeout(() => socket.destroy(), drainMs)
