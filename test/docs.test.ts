@@ -49,6 +49,25 @@ async function constantOf(file: string, name: string): Promise<unknown> {
   return members.reduce<unknown>((value, member) => (value as Record<string, unknown> | undefined)?.[member], module[first])
 }
 
+/** The titles of tests that a document cites, each with its file. */
+function citedIn(text: string): { readonly file: string; readonly title: string }[] {
+  const behind = /`(test\/[\w./-]+)`((?:(?:\s|,|;|same file| and |\n- )*"[^"\n]+")+)/g
+  const cited = [...text.matchAll(behind)].flatMap(([, file = '', titles = '']) => titlesIn(titles).map((title) => ({ file, title })))
+  const [sentence = '', file = ''] = /Tests without a file are in `(test\/[\w./-]+)`/.exec(text) ?? []
+  const rows =
+    sentence === ''
+      ? ''
+      : text
+          .slice(text.indexOf(sentence))
+          .replaceAll(behind, '')
+          .replace(/^(?!\|).*$/gm, '')
+  return [...cited, ...titlesIn(rows).map((title) => ({ file, title }))]
+}
+
+function titlesIn(text: string): string[] {
+  return [...text.matchAll(/"([^"\n]+)"/g)].map(([, title = '']) => title)
+}
+
 test('every number in LIMITS.md is that of its constant', async (t) => {
   const rows = [...read('docs/LIMITS.md').matchAll(/^\| (.+) \| (.*) \| `([^`#]+)(?:#([\w.]+))?` \|$/gm)]
   t.ok(rows.length > 80, 'there are rows')
@@ -83,10 +102,19 @@ test('every file that the documents name exists, and so does every test and iden
       if (identifier !== undefined) t.ok(textOf(file).includes(identifier), `${name} names ${file}#${identifier}`)
     }
     for (const [, file = ''] of text.matchAll(/`([\w-]+\.ts)`/g)) t.ok(all.has(file), `${name} names ${file}`)
-    for (const [, file = '', title = ''] of text.matchAll(/`(test\/[\w./-]+)` "([^"]+)"/g)) {
-      t.ok(textOf(file).includes(title), `${name} cites ${file} "${title}"`)
-    }
+    for (const { file, title } of citedIn(text)) t.ok(textOf(file).includes(title), `${name} cites ${file} "${title}"`)
   }
+})
+
+test('titles are found wherever documents cite them: behind a file, in a list below one, in a table of one file', (t) => {
+  const text = '| `test/a.test.ts` "1", "2"; same file, "3" and `test/b.test.ts` "4" |\n`test/c.test.ts`\n\n- "5"\n- "6"\n'
+  t.is(
+    citedIn(text)
+      .map(({ file, title }) => `${file[5]}${title}`)
+      .join(' '),
+    'a1 a2 a3 b4 c5 c6'
+  )
+  t.alike(citedIn('Tests without a file are in `test/d.test.ts`.\n\n| x | "7" |'), [{ file: 'test/d.test.ts', title: '7' }])
 })
 
 test('AGENTS.md names every key of an agent file, and what it shows is an agent that works', async (t) => {
