@@ -2,6 +2,9 @@ import type { GatewayTask } from '../domain/gateway/task.js'
 import { RESTING_STATES } from '../domain/gateway/task.js'
 import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../domain/gateway/task-order.js'
 
+/** Texts that are known to be shared. */
+const MAX_SHARED_TEXTS = 4096
+
 /** Gateway tasks without their contents, as they are durable: by id, and in the order of lists by owner. */
 export class GatewayIndex {
   readonly #orders = new Map<string, TaskOrder>()
@@ -65,6 +68,8 @@ export class GatewayIndex {
   #shared(text: string): string {
     const known = this.#texts.get(text)
     if (known !== undefined) return known
+    // Owners, agents and capabilities come and go: what is shared afterwards is merely there once more.
+    if (this.#texts.size >= MAX_SHARED_TEXTS) this.#texts.clear()
     this.#texts.set(text, text)
     return text
   }
