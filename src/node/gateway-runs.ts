@@ -18,6 +18,7 @@ import {
   type GatewayTask,
   RESTING_STATES
 } from '../domain/gateway/task.js'
+import { ToldArtifacts } from '../domain/gateway/told-artifacts.js'
 import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
@@ -53,8 +54,8 @@ export class GatewayRuns {
   readonly #log: GatewayLog
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
-  /** By the node's task of the run: the task it is a turn of, its last event that was told, and what judges what its agent says. */
-  readonly #open = new Map<string, { readonly id: string; seen: number; readonly watch: OutputWatch | null }>()
+  /** By the node's task of the run. */
+  readonly #open = new Map<string, OpenRun>()
 
   /** `rules`: of what agents may say; null: anything. */
   constructor(
@@ -142,7 +143,8 @@ export class GatewayRuns {
   }
 
   #begin({ id, run }: GatewayTask, before: readonly GatewayEvent[]): void {
-    this.#open.set(run.taskId, { id, seen: 0, watch: this.#rules === null ? null : new OutputWatch(this.#rules, before) })
+    const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
+    this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts() })
   }
 
   /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
@@ -178,6 +180,7 @@ export class GatewayRuns {
     const read = readArtifact(artifact)
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
+    this.#open.get(task.run.taskId)?.told.take(read.value, append)
     if (generation < MAX_TASK_EVENTS) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
     this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things`)
@@ -218,10 +221,13 @@ export class GatewayRuns {
       const why = known === null ? state : `${known.message} (${known.code})`
       return this.#end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
+    const told = this.#open.get(id)?.told
     this.#open.delete(id)
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
-    if (result !== null && result !== undefined)
+    // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
+    const isTold = task.id === id && told?.covers(result) === true
+    if (result !== null && result !== undefined && !isTold)
       this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
     this.#add(task, { type: 'status', state: 'completed' })
   }
@@ -249,6 +255,17 @@ export class GatewayRuns {
   #add(task: GatewayTask, input: GatewayInput): void {
     this.#log.add(task, input)
   }
+}
+
+/** A run under way. */
+interface OpenRun {
+  /** Of the task that it is a turn of. */
+  readonly id: string
+  /** The last event of the node's task that was told. */
+  seen: number
+  /** Judges what its agent says. */
+  readonly watch: OutputWatch | null
+  readonly told: ToldArtifacts
 }
 
 /** Who is asked for what, in whose name. */

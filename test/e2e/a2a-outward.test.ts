@@ -4,6 +4,7 @@ import test, { type Assert } from 'brittle'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import { remoteServer } from '../support/a2a/remote-server.js'
+import { ask, gatewayNode } from '../support/a2a.js'
 import { type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const TIMEOUT = { timeout: 180_000 }
@@ -60,6 +61,32 @@ test('the agent of another mesh, by the card of its gateway, is an agent of this
   await near.stop()
   await member.stop()
 })
+
+test(
+  'over a hop to the agent of another node an artifact is told once, and the facade gives it as the result',
+  TIMEOUT,
+  async (t: Assert) => {
+    const mesh = await testMesh(t)
+    const far = await gatewayNode(mesh, 'far')
+    const lines = ['http: { listen: 0 }', 'a2a:', '  allowPrivate: [127.0.0.1]', '  agents:', '    talks:']
+    const card = `      card: ${far.url}/agents/talk/.well-known/agent-card.json`
+    const node = await configured(mesh, 'near', [...lines, card, '      auth: { bearer: env:FAR_TOKEN }'], { FAR_TOKEN: far.token })
+    await untilAgent(node, 'talks@near')
+    const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+    const near = { ...far, node, url: node.info.http ?? '', token }
+    const input = JSON.stringify({ chunks: ['one ', 'two ', 'three'] })
+    const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: input }], metadata: { skillId: 'talk.say' } }
+    const { task } = (await ask(near, '/agents/talks/message:send', { json: { message } })).body as { task: { artifacts: object[] } }
+    t.alike(
+      task.artifacts
+        .map((one) => one as { artifactId: string; parts: { text: string }[] })
+        .map(({ artifactId, parts }) => [artifactId, parts.map(({ text }) => text)]),
+      [['out', ['one ', 'two ', 'three']]],
+      JSON.stringify(task)
+    )
+    t.is((await ask(near, '/agents/talks/run', { json: { prompt: input } })).body['result'], 'one two three')
+  }
+)
 
 test(
   'call with the URL of a card asks an agent that nobody configured, through the node: its guard and its policy hold',

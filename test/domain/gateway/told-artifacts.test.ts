@@ -1,0 +1,46 @@
+import test, { type Assert } from 'brittle'
+import fc from 'fast-check'
+import { MAX_TOLD_BYTES, ToldArtifacts } from '../../../src/domain/gateway/told-artifacts.js'
+import { holds } from '../../support/holds.js'
+
+test('a result that says what was told is known, however that was cut, and no other one', async (t: Assert) => {
+  const property = fc.property(fc.array(fc.string(), { minLength: 1, maxLength: 8 }), fc.string({ minLength: 1 }), (pieces, more) => {
+    const told = new ToldArtifacts()
+    for (const [at, text] of ['what it was before', ...pieces].entries()) told.take({ artifactId: 'out', parts: [{ text }] }, at > 1)
+    const text = pieces.join('')
+    const all = (parts: readonly object[]) => ({ artifacts: [{ artifactId: 'out', parts }] })
+    const known = [text, { text }, all(pieces.map((one) => ({ text: one }))), all([{ text }])]
+    return (
+      known.every((one) => told.covers(one)) &&
+      ![null, more + text, { text, more }, all([]), all([{ text: more + text }])].some((one) => told.covers(one))
+    )
+  })
+  await holds(t, property, 300)
+})
+
+test('several artifacts are known by all of them; data by its value; the result itself and what is too large never', (t: Assert) => {
+  const told = new ToldArtifacts()
+  const [one, two] = [
+    { artifactId: 'a', parts: [{ text: 'x' }] },
+    { artifactId: 'b', parts: [{ data: { n: 1, m: [2] } }] }
+  ]
+  told.take(one, false)
+  told.take(two, false)
+  t.alike(
+    [{ artifacts: [one, two] }, { artifacts: [one] }, { artifacts: [two, one] }, 'x', { artifacts: 'x' }].map((result) =>
+      told.covers(result)
+    ),
+    [true, false, false, false, false]
+  )
+  const data = new ToldArtifacts()
+  data.take(two, false)
+  t.alike([data.covers({ m: [2], n: 1 }), data.covers({ n: 1 })], [true, false])
+  for (const artifact of [
+    { artifactId: 'result', parts: [{ text: 'x' }] },
+    { artifactId: 'out', parts: [{ text: 'x'.repeat(MAX_TOLD_BYTES) }] }
+  ]) {
+    const other = new ToldArtifacts()
+    other.take(artifact, false)
+    t.absent(other.covers(artifact.parts[0]?.text))
+  }
+})
