@@ -8,6 +8,7 @@ import { CONSENT_PATH, OAUTH_PATHS } from './adapters/a2a/oauth-provider.js'
 import { MAX_OAUTH_BODY, OAuthServer } from './adapters/a2a/oauth-server.js'
 import type { OAuthScopeSetting } from './config/oauth.js'
 import type { NodeCore } from './node/node.js'
+import type { KnownClients } from './ports/gateway.js'
 import type { OAuthDesk } from './ports/oauth-api.js'
 import type { TokenGrant } from './ports/token-api.js'
 import type { StartParts } from './open-home.js'
@@ -20,6 +21,7 @@ export interface OpenedOAuth {
   readonly scopes: ScopeTable
   /** URL of the metadata that a client without a token is told of (RFC 9728). */
   readonly resourceMetadata: string
+  readonly clients: KnownClients
   admit(token: string): Promise<TokenGrant | null>
 }
 
@@ -48,6 +50,7 @@ export async function openOAuth(
   return {
     routes: oauthRoutes(server),
     desk: server.desk,
+    clients: server.clients,
     issuer,
     scopes,
     resourceMetadata: `${issuer}${RESOURCE_PATH}`,

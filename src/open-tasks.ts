@@ -3,11 +3,13 @@ import type { CardService } from './adapters/a2a/card-routes.js'
 import { guardedGateway, Guardrails } from './adapters/a2a/guardrails.js'
 import { meshCallHandler } from './adapters/a2a/mesh-binding.js'
 import { meshUrl } from './adapters/a2a/mesh-uri.js'
+import { OAuthStore } from './adapters/a2a/oauth-store.js'
 import { createWebhooks } from './adapters/a2a/webhook-sender.js'
 import { GatewayTasks } from './node/gateway.js'
+import { GatewayOwners } from './node/gateway-owners.js'
 import { memberPrincipal } from './node/member-principal.js'
 import type { NodeCore } from './node/node.js'
-import type { Gateway } from './ports/gateway.js'
+import type { Gateway, KnownClients } from './ports/gateway.js'
 import type { PushAdmin } from './ports/push-api.js'
 import type { Webhooks } from './ports/webhooks.js'
 import type { StartParts } from './open-home.js'
@@ -26,15 +28,28 @@ export interface TasksOpening {
   readonly node: NodeCore
   /** URL of the HTTP listener; null: there is none. */
   readonly base: string | null
+  /** Of the OAuth server; null: it does not serve. */
+  readonly clients: KnownClients | null
 }
 
 /** The tasks of A2A clients: they go on where they were. @throws NodeError STORE_DAMAGED */
 export async function openTasks(parts: StartParts, opening: TasksOpening): Promise<OpenedTasks> {
   const guardrails = new Guardrails(parts.options.config.a2a.guardrails)
-  const gateway = new GatewayTasks(opening.node, openWebhooks(parts, opening), guardrails.output)
+  const { tokens, parts: own } = opening.node
+  const clients = opening.clients ?? (await keptClients(parts, opening))
+  const owners = new GatewayOwners({ tokens, log: own.log, clients })
+  const push = { webhooks: openWebhooks(parts, opening), owners }
+  const gateway = new GatewayTasks(opening.node, { push, rules: guardrails.output })
   await gateway.start()
   parts.unwind.add('A2A gateway', async () => gateway.stop())
   return { gateway, guardrails, guarded: guardedGateway(gateway, guardrails), push: gateway.push?.admin ?? null }
+}
+
+/** Those that there are while the OAuth server does not serve. */
+async function keptClients({ clock }: StartParts, { node }: TasksOpening): Promise<KnownClients> {
+  const store = new OAuthStore(node.parts.store, clock)
+  await store.open()
+  return store.known
 }
 
 function openWebhooks({ options, clock }: StartParts, { node, base }: TasksOpening): Webhooks {

@@ -98,7 +98,7 @@ async function serveA2A(
   const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
   const oauth = http === null ? null : await loadOAuth(parts, { node, listener: http })
   running.oauth = oauth?.desk ?? null
-  const tasks = await openTasks(parts, { node, base })
+  const tasks = await openTasks(parts, { node, base, clients: oauth?.clients ?? null })
   running.push = tasks.push
   // Without HTTP cards are made once a member asks for one.
   let made: CardService | null = null

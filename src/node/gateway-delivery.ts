@@ -27,6 +27,7 @@ export interface DeliveryParts {
   readonly dead: DeadLetters
   readonly log: Pick<GatewayLog, 'events'>
   readonly taskOf: (id: string) => GatewayTask | undefined
+  readonly isGone: (owner: string) => boolean
 }
 
 /** The oldest notification of a hook. */
@@ -136,8 +137,8 @@ export class GatewayDelivery {
     const config = await this.#parts.hooks.find(task, hook)
     const body = config === null ? null : await this.#body(config, head)
     if (stop.aborted) return null
-    if (config === null || body === null) {
-      // Its config was deleted while this one was being written.
+    if (config === null || body === null || this.#parts.isGone(this.#parts.taskOf(task)?.owner ?? '')) {
+      // Its config was deleted while this one was being written, or is about to be: whose it was is gone.
       await ledger.commit([{ key: PUSH_KEYS.notice(hook, head.generation), value: null }])
       this.#parts.hooks.settled(hook)
       return clock.now()

@@ -1,8 +1,10 @@
-import { NodeError } from '../kit/errors.js'
+import { messageOf, NodeError } from '../kit/errors.js'
 import type { PushHook } from '../domain/gateway/push.js'
-import { noticeRange, PUSH_KEYS } from '../domain/gateway/push-records.js'
+import { CONFIG_RANGE, noticeRange, PUSH_KEYS } from '../domain/gateway/push-records.js'
+import { decodeRecord } from '../domain/gateway/records.js'
 import { ENDED_STATES, type GatewayEvent, type GatewayTask } from '../domain/gateway/task.js'
-import type { PushConfigs, PushRequest } from '../ports/gateway.js'
+import type { Unsubscribe } from '../kit/events.js'
+import type { Owners, PushConfigs, PushRequest } from '../ports/gateway.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
 import type { PushAdmin } from '../ports/push-api.js'
@@ -19,6 +21,7 @@ import type { NodeParts } from './parts.js'
 export interface GatewayPushParts {
   readonly node: NodeParts
   readonly webhooks: Webhooks
+  readonly owners: Owners
   readonly log: Pick<GatewayLog, 'events'>
   readonly taskOf: (id: string) => GatewayTask | undefined
   /** @throws NodeError TASK_NOT_FOUND, FORBIDDEN */
@@ -35,13 +38,21 @@ export class GatewayPush implements PushConfigs {
   readonly #delivery: GatewayDelivery
   /** Configs are changed one after the other. */
   #turn: Promise<unknown> = Promise.resolve()
+  /** May there be configs of somebody who is gone? */
+  #mustLook = true
+  #unlisten: Unsubscribe = () => {}
 
   constructor(parts: GatewayPushParts) {
-    const { node, webhooks, log, taskOf } = parts
+    const { node, webhooks, log, taskOf, owners } = parts
     this.#parts = parts
     this.#hooks = new GatewayHooks({ ledger: node.ledger, ids: node.ids, webhooks })
     this.#dead = new DeadLetters(node.ledger)
-    this.#delivery = new GatewayDelivery({ node, webhooks, log, taskOf, hooks: this.#hooks, dead: this.#dead })
+    this.#delivery = new GatewayDelivery({
+      ...{ node, webhooks, log, taskOf },
+      isGone: (owner) => owners.isGone(owner),
+      hooks: this.#hooks,
+      dead: this.#dead
+    })
     const inTurn: InTurn = (run) => this.#inTurn(run)
     this.admin = new GatewayPushAdmin({ node, taskOf, inTurn, hooks: this.#hooks, dead: this.#dead, delivery: this.#delivery })
   }
@@ -52,11 +63,17 @@ export class GatewayPush implements PushConfigs {
     const ownerOf = (task: string): string => this.#parts.taskOf(task)?.owner ?? ''
     await this.#hooks.restore(ownerOf)
     await this.#dead.start(ownerOf)
+    this.#unlisten = this.#parts.owners.onGone(() => {
+      this.#mustLook = true
+      void this.#endGone()
+    })
+    await this.#endGone()
     void this.#delivery.start()
   }
 
   /** Sends nothing any more. */
   stop(): void {
+    this.#unlisten()
     this.#delivery.stop()
   }
 
@@ -100,6 +117,7 @@ export class GatewayPush implements PushConfigs {
     const past = this.#dead.past(clock.now())
     if (past.length > 0) await ledger.commit(this.#dead.removal(past))
     this.#dead.forget(past)
+    await this.#endGone()
   }
 
   async set(by: Principal, task: string, request: PushRequest): Promise<PushHook> {
@@ -128,6 +146,22 @@ export class GatewayPush implements PushConfigs {
     await this.#inTurn(async () => {
       const found = (await this.#hooks.list(task)).find((one) => one.id === id)
       if (found !== undefined) await this.#drop(found)
+    })
+  }
+
+  /** Deletes the configs of those who are gone. Never rejects: what the ledger does not take now it does at the next sweep, and nothing is sent. */
+  async #endGone(): Promise<void> {
+    const { node, taskOf, owners } = this.#parts
+    await this.#inTurn(async () => {
+      if (!this.#mustLook) return
+      this.#mustLook = false
+      for await (const { value } of ledgerEntries(node.ledger, CONFIG_RANGE)) {
+        const hook = decodeRecord<PushHook>(value)
+        if (hook !== null && owners.isGone(taskOf(hook.task)?.owner ?? '')) await this.#drop(hook)
+      }
+    }).catch((error: unknown) => {
+      this.#mustLook = true
+      node.telemetry.log('warn', 'webhooks of somebody who was revoked could not be deleted yet', { reason: messageOf(error) })
     })
   }
 

@@ -22,12 +22,11 @@ import type { TaskFilter } from '../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../ports/gateway.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
-import type { Webhooks } from '../ports/webhooks.js'
 import { parseAddress } from './directory.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
-import { GatewayPush } from './gateway-push.js'
+import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
 import { readNow } from './gateway-reads.js'
 import { GatewayRuns } from './gateway-runs.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget } from './gateway-targets.js'
@@ -50,6 +49,14 @@ const GOING_ON: ReadonlySet<GatewayState> = new Set<GatewayState>(['working', ..
 /** Bytes of tasks with their contents beyond which a page ends, with fewer than were asked for. */
 export const MAX_PAGE_BYTES = 8_388_608
 
+/** What the gateway is given. */
+export interface GatewayOptions {
+  /** The way to those who want to be told of their tasks, and who of them is gone; null: nobody is told. */
+  readonly push?: Pick<GatewayPushParts, 'webhooks' | 'owners'> | null
+  /** Of what agents may say; null: anything. */
+  readonly rules?: OutputRules | null
+}
+
 /** The tasks of A2A clients: each is a log of events in the ledger, and its turns are requests of the node. */
 export class GatewayTasks implements Gateway {
   readonly push: GatewayPush | null
@@ -63,8 +70,7 @@ export class GatewayTasks implements Gateway {
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
-  /** `webhooks`: the way to those who want to be told of their tasks; null: nobody is. `rules`: of what agents may say; null: anything. */
-  constructor(node: NodeCore, webhooks: Webhooks | null = null, rules: OutputRules | null = null) {
+  constructor(node: NodeCore, { push = null, rules = null }: GatewayOptions = {}) {
     this.#node = node
     this.#rules = rules
     this.#log = new GatewayLog(
@@ -80,7 +86,7 @@ export class GatewayTasks implements Gateway {
       return this.#find(by, id)
     }
     const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
-    this.push = webhooks === null ? null : new GatewayPush({ ...parts, webhooks })
+    this.push = push === null ? null : new GatewayPush({ ...parts, ...push })
     this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#index.get(id), rules })
   }
 

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../kit/clock.js'
 import { fromBase64, toBase64 } from '../kit/bytes.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { Unsubscribe } from '../kit/events.js'
+import { Emitter, type Unsubscribe } from '../kit/events.js'
 import { type IdSource, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
@@ -69,12 +69,14 @@ export class Tokens {
   readonly #byHash = new Map<string, LiveToken>()
   /** Revoked ones that the disk still has, by id: until it takes that, a restart would bring them back. */
   readonly #unwritten = new Map<string, LiveToken>()
+  readonly #revoked: Emitter<string>
   #expiry: Timer | null = null
   /** Uses that are not written yet. */
   #hasNews = false
 
   constructor(parts: TokenParts) {
     this.#parts = parts
+    this.#revoked = new Emitter((error) => parts.telemetry.log('error', 'a listener failed', { reason: messageOf(error) }))
   }
 
   /** Reads those of earlier starts. @throws NodeError STORE_DAMAGED */
@@ -119,11 +121,22 @@ export class Tokens {
     const { id, hash, name } = one.stored
     if (this.#byHash.delete(hash)) {
       end(one)
+      this.#revoked.emit(id)
       this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: id, reason: name })
     }
     this.#unwritten.set(id, one)
     await this.#save()
     return info
+  }
+
+  /** Is there a token of this id, good or expired? One that expired is until its place is needed, one that was revoked is not. */
+  has(id: string): boolean {
+    return [...this.#byHash.values()].some(({ stored }) => stored.id === id)
+  }
+
+  /** Tells of each that is revoked, once it is refused. */
+  onRevoked(listener: (id: string) => void): Unsubscribe {
+    return this.#revoked.on(listener)
   }
 
   /** Who holds a token; null when it is none of this node's, or not any more. */

@@ -1,4 +1,5 @@
 import type { AbortSignalLike } from '../kit/clock.js'
+import type { Unsubscribe } from '../kit/events.js'
 import type { Message } from '../domain/gateway/message.js'
 import type { PushHook, PushTarget, PushVersion } from '../domain/gateway/push.js'
 import type { GatewayEvent, GatewaySnapshot } from '../domain/gateway/task.js'
@@ -30,6 +31,21 @@ export interface GatewaySend {
 export interface PushRequest {
   readonly target: PushTarget
   readonly version: PushVersion
+}
+
+/** Who may be told of tasks without asking for them. */
+export interface Owners {
+  /** Is the owner of a task gone for good: its token or client revoked, its member put out? That a token merely expired does not count. */
+  isGone(owner: string): boolean
+  /** Calls back each time that somebody is gone. */
+  onGone(listener: () => void): Unsubscribe
+}
+
+/** The clients of the OAuth server of the node, whether it serves now or not. */
+export interface KnownClients {
+  has(id: string): boolean
+  /** Calls back each time that one is revoked. */
+  onGone(listener: () => void): Unsubscribe
 }
 
 /** Where clients are told of their tasks. Whoever asks sees its own tasks, as in {@link Gateway}. */

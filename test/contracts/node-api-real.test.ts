@@ -3,6 +3,7 @@ import { echo } from '../support/fake-agents.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
 import { FakeWebhooks } from '../support/fake-webhooks.js'
 import { World } from '../support/fake-node.js'
+import { NOBODY_GONE } from '../support/push-scene.js'
 import { nodeApiSuite } from './node-api.js'
 
 nodeApiSuite('of a real node', async (t) => {
@@ -11,7 +12,7 @@ nodeApiSuite('of a real node', async (t) => {
   world.clock.setNow(Date.now())
   let gateway: GatewayTasks | null = null
   const owner = await world.owner({ agents: [echo('text'), echo('host')], push: () => gateway?.push?.admin ?? null })
-  gateway = new GatewayTasks(owner.core, new FakeWebhooks())
+  gateway = new GatewayTasks(owner.core, { push: { webhooks: new FakeWebhooks(), owners: NOBODY_GONE } })
   await gateway.start()
   await world.settle()
   return { api: checkedApi(owner.api()), close: () => Promise.resolve(gateway?.stop()) }

@@ -23,7 +23,7 @@ async function said(
     script
   )
   const owner = await world.owner({ agents: [agent] })
-  const gateway = new GatewayTasks(owner.core, null, new Guardrails({ input, output }).output)
+  const gateway = new GatewayTasks(owner.core, { rules: new Guardrails({ input, output }).output })
   await gateway.start()
   t.teardown(() => gateway.stop())
   const message = { messageId: 'm', role: 'user' as const, parts: [{ text: 'go' }] }

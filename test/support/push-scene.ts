@@ -3,7 +3,7 @@ import type { Message } from '../../src/domain/gateway/message.js'
 import type { PushTarget } from '../../src/domain/gateway/push.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
 import type { GatewayPush } from '../../src/node/gateway-push.js'
-import type { GatewaySend } from '../../src/ports/gateway.js'
+import type { GatewaySend, Owners } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { MortalLedger } from './durable-scene.js'
 import { agentDefinition, FakeAgent } from './fake-agents.js'
@@ -16,6 +16,9 @@ export const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a
 export const BOB: Principal = { ...ALICE, name: 'token bob', id: 'tok_b' }
 /** Where Alice wants to be told. */
 export const HOOK_URL = 'https://alice.example.com/hook'
+
+/** Nobody was revoked. */
+export const NOBODY_GONE: Owners = { isGone: () => false, onGone: () => () => {} }
 
 let said = 0
 /** A message to the agent `slow`, another one each time. */
@@ -36,7 +39,7 @@ export async function pushGateway(
   node: FakeNode,
   webhooks: FakeWebhooks
 ): Promise<{ gateway: GatewayTasks; push: GatewayPush }> {
-  const gateway = new GatewayTasks(node.core, webhooks)
+  const gateway = new GatewayTasks(node.core, { push: { webhooks, owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   if (gateway.push === null) throw new Error('it has webhooks')

@@ -131,8 +131,7 @@ async function revokeClient({ store, tokens, audit }: DeskParts, text: string): 
   const next = ['a2a-node a2a client ls']
   if (client === undefined) throw new NodeError('CLIENT_NOT_FOUND', `no client "${shown(text)}"`, { next })
   if (found.length > 1) throw new NodeError('AMBIGUOUS_NAME', `"${shown(text)}" may mean several clients`, { next })
-  store.clients.delete(client.id)
-  store.removeWhere(({ clientId }) => clientId === client.id)
+  store.endClient(client.id)
   tokens.sweep()
   try {
     await store.saveClients()

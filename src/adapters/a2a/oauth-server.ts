@@ -1,5 +1,6 @@
 import { IncomingMessage, type ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
+import type { KnownClients } from '../../ports/gateway.js'
 import type { OAuthDesk, OAuthRequestInfo } from '../../ports/oauth-api.js'
 import { answerJson } from './gateway-route.js'
 import { consentCode, DEVICE_GRANT, type TokenHandle } from './oauth-adapter.js'
@@ -35,6 +36,7 @@ export type OAuthOpening = Omit<OAuthServerParts, 'keys' | 'handles' | 'store'> 
 export class OAuthServer {
   readonly tokens: AccessTokens
   readonly desk: OAuthDesk
+  readonly clients: KnownClients
   readonly #opening: OAuthOpening
   readonly #store: OAuthStore
   readonly #keys: OAuthKeys
@@ -53,6 +55,7 @@ export class OAuthServer {
     this.#keys = made.keys
     this.#library = made.library
     this.#limit = new OAuthLimit(made.store, opening.clock)
+    this.clients = made.store.known
     this.tokens = new AccessTokens({ ...opening, ...made })
     this.#provider = this.#makeProvider()
     this.desk = createDesk({ ...opening, ...made, tokens: this.tokens, provider: () => this.#provider, rotate: () => this.#rotate() })

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../kit/clock.js'
 import { NodeError } from '../../kit/errors.js'
+import { Emitter } from '../../kit/events.js'
 import type { Tier } from '../../domain/routing/tier.js'
+import type { KnownClients } from '../../ports/gateway.js'
 import type { NodeStore } from '../../ports/storage.js'
 import { type Denial, MAX_ACCESS_TOKEN_MS, OAuthDenials } from './oauth-denials.js'
 
@@ -82,6 +84,8 @@ export class OAuthStore {
   readonly #store: Pick<NodeStore, 'read' | 'write'>
   readonly #clock: Pick<Clock, 'now'>
   readonly #records = new Map<string, OAuthRecord>()
+  /** Of each client that is revoked, once it is refused. */
+  readonly #gone = new Emitter<string>(() => {})
   #writing: Promise<void> = Promise.resolve()
   #next: Promise<void> | null = null
 
@@ -196,6 +200,18 @@ export class OAuthStore {
   /** Forgets all of which this is true. */
   removeWhere(isGone: (record: OAuthRecord) => boolean): void {
     for (const record of [...this.#records.values()]) if (isGone(record)) this.#records.delete(record.key)
+  }
+
+  /** Its clients as others may know them. */
+  get known(): KnownClients {
+    return { has: (id) => this.clients.has(id), onGone: (listener) => this.#gone.on(listener) }
+  }
+
+  /** A client is one no more; what was begun for it ends. */
+  endClient(clientId: string): void {
+    this.clients.delete(clientId)
+    this.removeWhere((one) => one.clientId === clientId)
+    this.#gone.emit(clientId)
   }
 
   /** Forgets a grant, and refuses its access tokens, which are nowhere to be removed from. */

@@ -8,6 +8,7 @@ import type { CallPiece } from '../../../src/ports/member-calls.js'
 import { settled } from '../calls.js'
 import { echo, type FakeAgent } from '../fake-agents.js'
 import { type FakeNode, World } from '../fake-node.js'
+import { NOBODY_GONE } from '../push-scene.js'
 import { guardedWebhooks, leakIn, REQUIRED, talker } from './scene.js'
 import { rpc, v1 } from './wires.js'
 
@@ -41,7 +42,7 @@ export async function badMesh(t: Assert): Promise<BadMesh> {
   const talk = talker()
   const owner = await world.owner({ agents: [talk, echo('strict')] })
   const members = { alice: await world.member('alice'), bob: await world.member('bob') }
-  const gateway = new GatewayTasks(owner.core, guardedWebhooks(owner))
+  const gateway = new GatewayTasks(owner.core, { push: { webhooks: guardedWebhooks(owner), owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   const handler = meshCallHandler({

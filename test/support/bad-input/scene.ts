@@ -16,6 +16,7 @@ import { realClock } from '../agents/real-clock.js'
 import { agentDefinition, capability, echo, FakeAgent, type FakeRun } from '../fake-agents.js'
 import { type FakeNode, World } from '../fake-node.js'
 import { ManualClock } from '../manual-clock.js'
+import { NOBODY_GONE } from '../push-scene.js'
 import type { BadRequest, HttpWire } from './wires.js'
 import { saying, told } from './wires.js'
 
@@ -53,7 +54,7 @@ export interface BadScene {
 export async function badScene(t: Assert, limits: Partial<HttpLimits> = {}): Promise<BadScene> {
   const talk = talker()
   const node = await new World(t).owner({ agents: [talk, echo('strict')], parts: { clock: realClock } })
-  const gateway = new GatewayTasks(node.core, guardedWebhooks(node))
+  const gateway = new GatewayTasks(node.core, { push: { webhooks: guardedWebhooks(node), owners: NOBODY_GONE } })
   await gateway.start()
   t.teardown(() => gateway.stop())
   const clock = new ManualClock()
