@@ -170,6 +170,18 @@ test('a sign-in under way goes on after a restart, and the home holds neither co
   t.is((await again.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })).status, 200)
 })
 
+test('on another port the node is another issuer: tokens of before are refused, clients stay', async (t) => {
+  const scene = await oauthScene(t)
+  const client = await scene.client()
+  const { body } = await scene.token(client, await codeOf(scene, client))
+  await scene.close()
+  const again = await oauthScene(t, { home: scene.home, port: 0 })
+  t.absent(await again.who(body['access_token']))
+  const refreshed = await again.token(client, { grant_type: 'refresh_token', refresh_token: body['refresh_token'] ?? '' })
+  t.is(refreshed.body['error'], 'invalid_target')
+  t.ok(await again.who((await again.token(client, CREDENTIALS)).body['access_token']))
+})
+
 test('what is no request is answered in the words of OAuth, never as HTML, and changes nothing', async (t) => {
   const scene = await oauthScene(t)
   const client = await scene.client()
