@@ -78,7 +78,14 @@ export class StdioTransport implements Transport {
     const program = this.#program
     if (program === null || this.#isClosed) throw new Error('the program does not run')
     if ('method' in message && 'id' in message) this.#ask(message.id)
-    await program.write(`${JSON.stringify(message)}\n`)
+    await program.write(`${JSON.stringify(message)}\n`).catch((error: unknown) => this.#unwritten(program, error))
+  }
+
+  /** A program that reads no more is of no use. Mostly it has ended already, and how it did says more than what the pipe tells. */
+  async #unwritten(program: RunningProgram, error: unknown): Promise<never> {
+    await program.end()
+    await program.exited
+    throw new Error(this.#reason ?? messageOf(error))
   }
 
   async close(): Promise<void> {
