@@ -3,7 +3,7 @@ import type { Clock } from '../../kit/clock.js'
 import { hashText, type OAuthStore, type StoredKey } from './oauth-store.js'
 
 /** How long a key that no longer signs is shown, in milliseconds: longer than any token that it signed is good. */
-const RETIRED_MS = 7_200_000
+export const RETIRED_MS = 7_200_000
 
 /** The keys that sign access tokens: one signs, those before it are good until their tokens have expired. */
 export class OAuthKeys {
@@ -25,12 +25,12 @@ export class OAuthKeys {
 
   /** Private ones, the one that signs first. */
   get privateKeys(): readonly JWK[] {
-    return this.#store.keys.map(({ jwk }) => jwk)
+    return this.#good().map(({ jwk }) => jwk)
   }
 
   /** What others need to check signatures. */
   get publicKeys(): JSONWebKeySet {
-    return { keys: this.#store.keys.map(({ jwk: { d: _secret, ...shown } }) => shown) }
+    return { keys: this.#good().map(({ jwk: { d: _secret, ...shown } }) => shown) }
   }
 
   /** @throws NodeError DISK_FULL, NO_PERMISSION; then the key of before signs on */
@@ -41,9 +41,7 @@ export class OAuthKeys {
     const kid = hashText(x).slice(0, 16)
     const fresh: StoredKey = { jwk: { kty, crv, x, d, kid, use: 'sig', alg: 'EdDSA' }, createdAt: now, retiredAt: null }
     const before = this.#store.keys
-    const retired = before
-      .map((one) => ({ ...one, retiredAt: one.retiredAt ?? now }))
-      .filter(({ retiredAt }) => now - retiredAt < RETIRED_MS)
+    const retired = this.#good().map((one) => ({ ...one, retiredAt: one.retiredAt ?? now }))
     this.#store.keys = [fresh, ...retired]
     try {
       await this.#store.saveClients()
@@ -52,5 +50,10 @@ export class OAuthKeys {
       throw error
     }
     return kid
+  }
+
+  /** Who has one of before, by theft too, signs nothing with it once its last token is over, however long until the next rotation. */
+  #good(): readonly StoredKey[] {
+    return this.#store.keys.filter(({ retiredAt }) => retiredAt === null || this.#clock.now() - retiredAt < RETIRED_MS)
   }
 }
