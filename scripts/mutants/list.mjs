@@ -3,6 +3,7 @@
 import { CARE_MUTANTS } from './care.mjs'
 import { DOCUMENT_MUTANTS } from './documents.mjs'
 import { HOPS_MUTANTS } from './hops.mjs'
+import { OAUTH_MUTANTS } from './oauth.mjs'
 import { PLACES_MUTANTS } from './places.mjs'
 import { POLICY_MUTANTS } from './policy.mjs'
 import { PUSH_MUTANTS } from './push.mjs'
@@ -374,6 +375,7 @@ export const MUTANTS = [
   ...DOCUMENT_MUTANTS,
   ...POLICY_MUTANTS,
   ...HOPS_MUTANTS,
+  ...OAUTH_MUTANTS,
   ...PLACES_MUTANTS,
   ...PUSH_MUTANTS,
   ...RECORD_MUTANTS,
