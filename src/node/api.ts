@@ -85,7 +85,8 @@ export function statusInfo(host: ApiHost): StatusInfo {
   const view = log.view()
   const members = view.members.size === 0 ? [] : [...view.members.keys()].filter((id) => isActive(view, id))
   const left = new Set([...node.ownCards.surplus(), ...node.ownCards.misplaced().map(({ id }) => id)])
-  const ready = node.agents.definitions().flatMap(({ id }) => (left.has(id) ? [] : [id]))
+  const isReady = (id: string): boolean => !left.has(id) && node.agents.health(id)?.state !== 'unhealthy'
+  const ready = node.agents.definitions().flatMap(({ id }) => (isReady(id) ? [id] : []))
   return {
     state: isStopping() ? 'stopping' : 'running',
     ...nodeInfo(host),

@@ -22,7 +22,7 @@ export function agentProblems({ agents, ownCards }: { readonly agents: AgentHost
   const unwell = agents.definitions().flatMap(({ id, runtime }) => {
     const health = agents.health(id)
     // Those of elsewhere have problems of their own.
-    if (health?.state !== 'unhealthy' || runtime === 'a2a') return []
+    if (health?.state !== 'unhealthy' || runtime === 'a2a' || runtime === 'mcp') return []
     return {
       code: 'AGENT_UNHEALTHY',
       message: `agent ${id} cannot work: ${health.reason ?? 'it does not say why'}`,

@@ -1,9 +1,11 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import test from 'brittle'
+import type { StatusInfo } from '../../src/ports/node-api.js'
 import { ask, gatewayNode } from '../support/a2a.js'
+import { agentText } from '../support/agents/agent-text.js'
 import { eventsOf } from '../support/facade-scene.js'
-import { testMesh, untilAgent } from '../support/nodes.js'
+import { testMesh, untilAgent, untilTrue } from '../support/nodes.js'
 import { parsePrometheus } from '../support/prometheus.js'
 
 test('with curl and a token an agent is listed, run and streamed, here and on another node', async (t) => {
@@ -52,6 +54,30 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   t.is((await ask(far, '/agents/talk/run', { json: { prompt: 'from afar' } })).body['result'], 'you said from afar')
   await node.node.stop()
   t.alike((await ask(far, '/agents/talk/run', { json: { prompt: 'gone' } })).body['error'], 'unavailable')
+})
+
+test('an agent whose program is missing is called so wherever agents are listed, and is never ready', async (t) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'a')
+  await fs.mkdir(path.join(home, 'agents'), { recursive: true, mode: 0o700 })
+  await fs.writeFile(path.join(home, 'agents', 'lost.md'), agentText('lost', [], '{ type: command, command: [no-such-program-here] }'))
+  const node = await mesh.start('a', { home, args: ['--http', '0'] })
+  await untilTrue(async () => (await node.json<StatusInfo>(['status'])).problems.length > 0, 'it was looked at')
+  const { agents, problems } = await node.json<StatusInfo>(['status'])
+  t.absent(agents.ready.includes('lost'))
+  t.alike(
+    problems.map(({ code }) => code),
+    ['AGENT_UNHEALTHY']
+  )
+  const { stdout, stderr } = await node.cli(['agents', '--local'])
+  t.ok(/lost@a +L\d +unhealthy /.test(stdout) && /text@a +L\d +ready /.test(stdout), stdout)
+  t.ok(stderr === '' || stderr.includes('no-such-program-here'), stderr)
+  t.ok(/^lost@a +L\d +unhealthy\n/.test((await node.cli(['agents', 'show', 'lost'])).stdout))
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const at = { node, url: node.info.http ?? '', token, dir: home }
+  const listed = (await ask(at, '/agents')).body['agents'] as { name: string; health?: string }[]
+  t.is(listed.find(({ name }) => name === 'lost')?.health, 'unhealthy')
+  t.is((await ask(at, '/agents/lost')).body['health'], 'unhealthy')
 })
 
 test('the config binds what is said and how often; metrics are for tokens', async (t) => {

@@ -55,7 +55,9 @@ test('an agent that cannot work is shown as that, is a problem of its node and i
   t.alike([one.tasks.length, two.tasks.length], [0, 3])
   const shown = await owner.api().call('agents.show', { agent: 'one' })
   t.alike([shown.health?.state, shown.health?.reason], ['unhealthy', 'no program'])
-  const problems = (await owner.api().call('node.status', {})).problems.filter(({ code }) => code === 'AGENT_UNHEALTHY')
+  const status = await owner.api().call('node.status', {})
+  t.alike(status.agents.ready, ['two'], 'what cannot work is not called ready')
+  const problems = status.problems.filter(({ code }) => code === 'AGENT_UNHEALTHY')
   t.alike(problems, [{ code: 'AGENT_UNHEALTHY', message: 'agent one cannot work: no program', next: 'a2a-node agents show one' }])
   two.finding = ILL
   await world.pass(CHECK_EVERY_MS)

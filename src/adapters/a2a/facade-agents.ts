@@ -12,6 +12,8 @@ export interface FacadeAgent {
   readonly version: string
   readonly tier: string
   readonly status: string
+  /** How an agent of this node was found when it was looked at last; why is for people of the node alone. */
+  readonly health?: string
   readonly origin: string
   readonly capabilities: readonly string[]
 }
@@ -47,9 +49,9 @@ export async function facadeAgent(api: NodeApi, agent: string): Promise<object> 
 
 function agentOf(
   name: string,
-  { name: title, description, version, tier, status, origin }: AgentDetail
+  { name: title, description, version, tier, status, origin, health }: AgentDetail
 ): Omit<FacadeAgent, 'capabilities'> {
-  return { name, title, description, version, tier, status, origin }
+  return { name, title, description, version, tier, status, ...(health === undefined ? {} : { health: health.state }), origin }
 }
 
 /** It left while the others were looked up. */

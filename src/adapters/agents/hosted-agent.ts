@@ -57,6 +57,8 @@ export function failure(code: FailureCode, message: string): AgentOutcome {
 
 class Host implements LocalAgent {
   readonly definition: AgentDefinition
+  /** Only of a runtime that can be asked: nobody is called healthy unseen. */
+  readonly check?: (signal: AbortSignalLike) => Promise<HealthFinding>
   readonly #runtime: Runtime
   readonly #clock: Clock
   /** Runs under way, each with what stops it. */
@@ -67,6 +69,8 @@ class Host implements LocalAgent {
     this.definition = definition
     this.#runtime = runtime
     this.#clock = clock
+    const { check } = runtime
+    if (check !== undefined) this.check = async (signal) => await this.#check(check.bind(runtime), signal)
   }
 
   async run(task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
@@ -91,12 +95,12 @@ class Host implements LocalAgent {
     return stopped ?? outcome
   }
 
-  async check(signal: AbortSignalLike): Promise<HealthFinding> {
+  async #check(check: NonNullable<Runtime['check']>, signal: AbortSignalLike): Promise<HealthFinding> {
     const stop = new AbortController()
     const onAbort = (): void => stop.abort()
     signal.addEventListener('abort', onAbort)
     try {
-      return (await this.#runtime.check?.(stop.signal)) ?? { state: 'healthy', reason: null }
+      return await check(stop.signal)
     } finally {
       signal.removeEventListener('abort', onAbort)
     }

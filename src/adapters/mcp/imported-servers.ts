@@ -1,5 +1,13 @@
 import { NodeError } from '../../kit/errors.js'
-import type { AgentDefinition, AgentFault, AgentOutcome, AgentSource, AgentTask, HostedAgent } from '../../ports/agent-runtime.js'
+import type {
+  AgentDefinition,
+  AgentFault,
+  AgentOutcome,
+  AgentSource,
+  AgentTask,
+  HealthFinding,
+  HostedAgent
+} from '../../ports/agent-runtime.js'
 import type { ImportedServerInfo, ImportedTools } from '../../ports/imported-tools.js'
 import type { Problem } from '../../ports/node-api.js'
 import { shown } from '../../kit/text.js'
@@ -11,6 +19,7 @@ export type HostAgent = (parts: {
   readonly definition: AgentDefinition
   readonly runtime: {
     run(task: AgentTask, context: ToolRun): Promise<AgentOutcome>
+    check(): HealthFinding
     end(): Promise<void>
   }
 }) => HostedAgent & { retire(): Promise<void> }
@@ -101,7 +110,11 @@ export class ImportedServers implements AgentSource, ImportedTools {
       if (known !== undefined) this.#retire(known)
       this.#agents.delete(server)
       if (definition.capabilities.length === 0) return []
-      const runtime = { run: (task: AgentTask, run: ToolRun) => server.call(task, run), end: () => Promise.resolve() }
+      const runtime = {
+        run: (task: AgentTask, run: ToolRun) => server.call(task, run),
+        check: () => healthOf(server.info()),
+        end: () => Promise.resolve()
+      }
       const hosted = this.#hostAgent({ definition, runtime })
       this.#agents.set(server, hosted)
       return [hosted]
@@ -112,6 +125,13 @@ export class ImportedServers implements AgentSource, ImportedTools {
     const retired = agent.retire().finally(() => this.#retiring.delete(retired))
     this.#retiring.add(retired)
   }
+}
+
+/** By its link, which is kept up all the time: nothing is asked of it for this. */
+function healthOf({ state, lastError }: ImportedServerInfo): HealthFinding {
+  if (state === 'ready') return { state: 'healthy', reason: null }
+  if (lastError !== null || state === 'closed') return { state: 'unhealthy', reason: lastError ?? 'the MCP server was closed' }
+  return { state: 'degraded', reason: 'the MCP server has not come up yet' }
 }
 
 function problemsOf(server: ImportedServer): Problem[] {

@@ -28,14 +28,14 @@ export const agents: Action = async ({ output, api }, _args, options) => {
 }
 
 function agentRow(agent: AgentInfo): Cell[] {
-  const style = agent.status === 'ready' ? 'green' : agent.status === 'busy' ? 'yellow' : 'dim'
-  return [
-    { text: agent.address, style: 'bold' },
-    agent.tier,
-    { text: agent.status, style },
-    agent.sandboxId ?? '-',
-    agent.capabilities.join(', ')
-  ]
+  return [{ text: agent.address, style: 'bold' }, agent.tier, statusCell(agent), agent.sandboxId ?? '-', agent.capabilities.join(', ')]
+}
+
+/** What is wrong with an agent says more than that it has room. */
+function statusCell({ status, health }: Pick<AgentInfo, 'status' | 'health'>): Exclude<Cell, string> {
+  if (health !== undefined && health.state !== 'healthy')
+    return { text: health.state, style: health.state === 'unhealthy' ? 'red' : 'yellow' }
+  return { text: status, style: status === 'ready' ? 'green' : status === 'busy' ? 'yellow' : 'dim' }
 }
 
 function healthText({ state, reason, since }: NonNullable<AgentInfo['health']>): string {
@@ -51,7 +51,8 @@ export const showAgent: Action = async ({ output, api }, [agent = '']) => {
 }
 
 function printAgent(output: Output, agent: AgentDetail): void {
-  output.print(`${output.paint('bold', shown(agent.address))}   ${agent.tier}   ${agent.status}`)
+  const { text, style } = statusCell(agent)
+  output.print(`${output.paint('bold', shown(agent.address))}   ${agent.tier}   ${output.paint(style, text)}`)
   for (const line of wrap(shown(agent.description, 1000), 76)) output.print(`  ${line}`)
   printFacts(output, [
     ['name', agent.name],
@@ -69,7 +70,7 @@ function printAgent(output: Output, agent: AgentDetail): void {
       `side effect: ${one.sideEffect ?? 'exec'}`
     ]
     output.print(`${output.paint('bold', shown(one.id))}  ${output.paint('dim', marks.filter((mark) => mark !== null).join(', '))}`)
-    for (const line of wrap(shown(one.description, 1000), 76)) output.print(`  ${line}`)
+    if (one.description !== '') for (const line of wrap(shown(one.description, 1000), 76)) output.print(`  ${line}`)
     printFacts(output, [
       ['input', jsonLine(one.inputSchema ?? {})],
       ['output', jsonLine(one.outputSchema ?? {})]

@@ -1,7 +1,9 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
+import type { HealthFinding } from '../../../src/ports/agent-runtime.js'
 import { eventually, isRunning } from '../../support/agents/eventually.js'
+import { FakeStore } from '../../support/fake-store.js'
 import { recordedRun } from '../../support/agents/task.js'
 import { failureOf, type ImportedScene, importedScene, toolsOf } from '../../support/mcp/imported-scene.js'
 import { ROOT } from '../../support/nodes.js'
@@ -212,6 +214,25 @@ test('a program that cannot be started is told with its name', async (t: Assert)
   const scene = await importedScene(t, [{ name: 'demo', plan: { tools: [] }, address }])
   await eventually(() => scene.info('demo').lastError !== null)
   t.ok(/no-such-program-here was not found/.test(scene.info('demo').lastError ?? ''))
+})
+
+test('the agent of a server is as healthy as its server: well while it is up, not before and not after', async (t: Assert) => {
+  const store = new FakeStore()
+  const gone = { kind: 'stdio', program: { command: ['no-such-program-here'], env: {}, cwd: ROOT } } as const
+  const server = { name: 'demo', plan: { tools: toolsOf('echo') } }
+  const found = async (scene: ImportedScene): Promise<HealthFinding | undefined> =>
+    await scene.agents()[0]?.check?.(new AbortController().signal)
+  const first = await importedScene(t, [server], { store })
+  await first.ready('demo')
+  t.alike(await found(first), { state: 'healthy', reason: null })
+  const [agent] = first.agents()
+  await first.close()
+  t.alike(await agent?.check?.(new AbortController().signal), { state: 'unhealthy', reason: 'the MCP server was closed' })
+  const again = await importedScene(t, [{ ...server, address: gone }], { store })
+  await eventually(() => again.info('demo').lastError !== null)
+  const lost = await found(again)
+  t.is(lost?.state, 'unhealthy', 'it is offered by the list that the home has')
+  t.ok(/no-such-program-here was not found/.test(lost?.reason ?? ''), lost?.reason ?? '')
 })
 
 test('a server that will not end is killed with all that it started when the node closes', async (t: Assert) => {
