@@ -146,7 +146,8 @@ export class GatewayDelivery {
     const answer = await this.#parts.webhooks.send(config, { id: noticeId(head), event: head.notice.event, body }, stop)
     if (stop.aborted) return null
     const verdict = judgePush(answer, { tries, now: clock.now(), chance: chance() })
-    await this.#record(head, verdict)
+    if (verdict.type === 'gone') await this.#unhook(config, head, verdict)
+    else await this.#record(head, verdict)
     return verdict.type === 'again' ? verdict.dueAt : clock.now()
   }
 
@@ -181,7 +182,7 @@ export class GatewayDelivery {
   }
 
   /** Nothing else is told to the hook before it is on record: after a kill it would come out of order. */
-  async #record({ hook, generation, notice }: Head, verdict: PushVerdict): Promise<void> {
+  async #record({ hook, generation, notice }: Head, verdict: Exclude<PushVerdict, { type: 'gone' }>): Promise<void> {
     const key = PUSH_KEYS.notice(hook, generation)
     this.#parts.node.telemetry.count('notifications', verdict.type)
     if (verdict.type === 'again') {
@@ -191,6 +192,21 @@ export class GatewayDelivery {
     const kept = verdict.type === 'dead' ? this.#giveUp({ hook, generation, notice }, verdict) : []
     await this.#commit([{ key, value: null }, ...kept])
     this.#parts.hooks.settled(hook)
+  }
+
+  /** Whoever is there no more wants nothing of what waits, nor of what was given up; what waits finds no config. */
+  async #unhook({ task, hook, url }: PushHook, head: Head, { type, reason }: Extract<PushVerdict, { type: 'gone' }>): Promise<void> {
+    const { dead, hooks, node } = this.#parts
+    // It may have been sent elsewhere meanwhile: that one is tried next.
+    if ((await hooks.find(task, hook))?.url !== url) return
+    node.telemetry.count('notifications', type)
+    node.telemetry.log('warn', 'a webhook is gone: its push config is deleted', { id: noticeId(head), task, reason })
+    hooks.drop(task, hook)
+    const letters = dead.of(hook)
+    const keys = [PUSH_KEYS.config(task, hook), PUSH_KEYS.notice(hook, head.generation)]
+    await this.#commit([...keys.map((key) => ({ key, value: null })), ...dead.removal(letters)])
+    dead.forget(letters)
+    this.#tales.forget(hook)
   }
 
   #giveUp({ hook, generation, notice }: Head, { tries, reason }: Extract<PushVerdict, { type: 'dead' }>): readonly LedgerChange[] {

@@ -109,9 +109,15 @@ export class GatewayPushAdmin implements PushAdmin {
       if (!hooks.mayRevive({ hook: found.hook, owner })) continue
       const notice: PushNotice = { task, event, at, tries: 0, dueAt: node.clock.now(), ...(folded === 0 ? {} : { folded }) }
       const key = PUSH_KEYS.notice(found.hook, found.generation)
-      await node.ledger.commit([{ key, value: encodeRecord(notice) }, ...dead.removal([id])])
-      dead.forget([id])
+      // Counted first: it may be taken before this goes on.
       hooks.waitsAgain(found, notice, owner)
+      try {
+        await node.ledger.commit([{ key, value: encodeRecord(notice) }, ...dead.removal([id])])
+      } catch (error) {
+        hooks.settled(found.hook)
+        throw error
+      }
+      dead.forget([id])
       delivery.queued(found.hook, owner)
       delivery.hurry(found.hook)
       revived.push(id)

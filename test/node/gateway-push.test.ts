@@ -113,7 +113,7 @@ test('one hook that hangs holds no other up; what fails is tried again, and give
 test('a final refusal is given up at once, and the next event is tried; a waiting one can be hurried', async (t: Assert) => {
   const { world, gateway, push, slow, webhooks, begin } = await pushScene(t)
   webhooks.answers.set(URL, ({ event }) =>
-    event === 'task.submitted' ? { type: 'refused', reason: 'HTTP 410' } : { type: 'failed', reason: 'HTTP 500', retryAfterMs: 3_000_000 }
+    event === 'task.submitted' ? { type: 'refused', reason: 'HTTP 400' } : { type: 'failed', reason: 'HTTP 500', retryAfterMs: 3_000_000 }
   )
   await begin(gateway, sends({ url: URL }))
   slow.finish('done')
@@ -132,6 +132,22 @@ test('a final refusal is given up at once, and the next event is tried; a waitin
   t.is(webhooks.told(URL).at(-1), 'task.submitted')
   await failsWith(t, 'NOTIFICATION_NOT_FOUND', () => push.admin.retry('hook_none'))
   await failsWith(t, 'NOTIFICATION_NOT_FOUND', () => push.admin.retry('../x'))
+})
+
+test('a hook that says it is gone is deleted with all that waits and was given up, and is never tried again', async (t: Assert) => {
+  const { world, gateway, push, slow, webhooks, begin, owner } = await pushScene(t)
+  let said = 0
+  webhooks.answers.set(URL, () => (said++ === 0 ? { type: 'refused', reason: 'HTTP 400' } : { type: 'gone', reason: 'HTTP 410' }))
+  const id = await begin(gateway, sends({ id: 'mine', url: URL }))
+  slow.finish('done')
+  await world.settle()
+  await world.pass(60_000, 5000)
+  t.alike(webhooks.told(URL), LIFE.slice(0, 2), 'the second answer was its last')
+  t.alike(await push.list(ALICE, id), [])
+  const { configs, waiting, dead } = await push.admin.list()
+  t.alike([configs, waiting, dead], [[], [], []])
+  for (const from of ['a2a-hook/', 'a2a-push/', 'a2a-dead/'])
+    t.alike(await owner.ledger.list({ from, to: `${from.slice(0, -1)}0`, limit: 5 }), [], from)
 })
 
 test('a deleted config gets nothing any more, what is under way is ended, and nothing of it is left', async (t: Assert) => {

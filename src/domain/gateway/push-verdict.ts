@@ -10,6 +10,8 @@ export type WebhookAnswer =
   | { readonly type: 'taken' }
   /** The same notification would be refused again. */
   | { readonly type: 'refused'; readonly reason: string }
+  /** So would every other one: nobody is there any more who wants to be told. */
+  | { readonly type: 'gone'; readonly reason: string }
   | { readonly type: 'failed'; readonly reason: string; readonly retryAfterMs: number | null }
 
 /** What becomes of a notification. */
@@ -17,6 +19,8 @@ export type PushVerdict =
   | { readonly type: 'delivered' }
   | { readonly type: 'again'; readonly tries: number; readonly dueAt: number; readonly reason: string }
   | { readonly type: 'dead'; readonly tries: number; readonly reason: string }
+  /** With it goes its config, and all that waits there. */
+  | { readonly type: 'gone'; readonly reason: string }
 
 /** Statuses of clients' faults that another try may mend. */
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429])
@@ -28,6 +32,7 @@ export function webhookAnswer(
 ): WebhookAnswer {
   if (status >= 200 && status < 300) return { type: 'taken' }
   const reason = `HTTP ${status}`
+  if (status === 410) return { type: 'gone', reason }
   const isFinal = status >= 400 && status < 500 && !PASSING.has(status)
   return isFinal ? { type: 'refused', reason } : { type: 'failed', reason, retryAfterMs: retryAfterMs(retryAfter, now) }
 }
@@ -38,6 +43,7 @@ export function judgePush(
   { tries, now, chance }: { readonly tries: number; readonly now: number; readonly chance: number }
 ): PushVerdict {
   if (answer.type === 'taken') return { type: 'delivered' }
+  if (answer.type === 'gone') return answer
   const made = tries + 1
   const { reason } = answer
   if (answer.type === 'refused' || made >= PUSH_POLICY.maxAttempts) return { type: 'dead', tries: made, reason }

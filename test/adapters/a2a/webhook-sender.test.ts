@@ -102,7 +102,7 @@ test('a redirect is refused and not followed; failures and silence are failures,
   hook.answer(() => ({ status: 429, headers: { 'retry-after': '7' } }))
   t.alike(await send(), { type: 'failed', reason: 'HTTP 429', retryAfterMs: 7000 })
   hook.answer(() => ({ status: 410 }))
-  t.alike(await send(), { type: 'refused', reason: 'HTTP 410' })
+  t.alike(await send(), { type: 'gone', reason: 'HTTP 410' })
   t.alike(
     hook.got.map(({ path }) => path),
     ['/hook', '/hook', '/hook']
