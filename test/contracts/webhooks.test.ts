@@ -15,7 +15,8 @@ webhooksContract('webhooks over HTTP', async (t) => {
   const webhooks = createWebhooks({ policy: { allowed: [{ host: name, port: Number(port) }] }, signer, clock: systemClock() })
   const answers = {
     takes: { status: 204 },
-    refuses: { status: 410 },
+    refuses: { status: 403 },
+    'is gone': { status: 410 },
     'is busy': { status: 429, headers: { 'retry-after': '7' } },
     holds: null
   }
@@ -34,7 +35,8 @@ webhooksContract('webhooks without a network', async () => {
   const url = 'https://alice.example.com/hook'
   const answers = {
     takes: { type: 'taken' },
-    refuses: { type: 'refused', reason: 'HTTP 410' },
+    refuses: { type: 'refused', reason: 'HTTP 403' },
+    'is gone': { type: 'gone', reason: 'HTTP 410' },
     'is busy': { type: 'failed', reason: 'HTTP 429', retryAfterMs: 7000 },
     holds: null
   } as const

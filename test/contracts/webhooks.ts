@@ -7,7 +7,7 @@ import type { Told, WebhookCall, Webhooks } from '../../src/ports/webhooks.js'
 import { holds } from '../support/holds.js'
 
 /** How a receiver answers: `holds`: never. */
-export type ReceiverMood = 'takes' | 'refuses' | 'is busy' | 'holds'
+export type ReceiverMood = 'takes' | 'refuses' | 'is gone' | 'is busy' | 'holds'
 
 /** Webhooks under test, with a receiver. */
 export interface WebhooksSubject {
@@ -50,12 +50,15 @@ export function webhooksContract(name: string, make: (t: Assert) => Promise<Webh
       mood('refuses')
       const refused = await webhooks.send(hookTo(url), CALL, new Abort())
       t.ok(refused.type === 'refused' && refused.reason !== '')
+      mood('is gone')
+      const gone = await webhooks.send(hookTo(url), CALL, new Abort())
+      t.ok(gone.type === 'gone' && gone.reason !== '')
       mood('is busy')
       const failed = await webhooks.send(hookTo(url), CALL, new Abort())
       t.alike([failed.type, failed.type === 'failed' ? failed.retryAfterMs : null], ['failed', 7000])
       t.alike(
-        (await until(3)).map(({ id, event, body }) => ({ id, event, body })),
-        [CALL, CALL, CALL]
+        (await until(4)).map(({ id, event, body }) => ({ id, event, body })),
+        [CALL, CALL, CALL, CALL]
       )
     }
   )
