@@ -58,15 +58,23 @@ interface StoredToken {
 
 /** A token in force, and who is to be told when it ends. */
 interface LiveToken {
-  stored: StoredToken
+  /** Without its uses since it was read. */
+  readonly stored: StoredToken
+  lastUsedAt: number | null
   readonly digest: Uint8Array
   readonly holders: Set<() => void>
+  /** As it was shown, once it was found; in memory alone. */
+  text: string | null
+  /** What it was given last, and the tier that the node had then. */
+  given: { readonly nodeTier: Tier; readonly grant: TokenGrant } | null
 }
 
 /** The tokens by which programs use this node over HTTP. Only their hashes are kept. */
 export class Tokens {
   readonly #parts: TokenParts
   readonly #byHash = new Map<string, LiveToken>()
+  /** Those of them that were shown: to hash one for each request costs more than the rest of finding it. */
+  readonly #byText = new Map<string, LiveToken>()
   /** Revoked ones that the disk still has, by id: until it takes that, a restart would bring them back. */
   readonly #unwritten = new Map<string, LiveToken>()
   readonly #revoked: Emitter<string>
@@ -100,26 +108,28 @@ export class Tokens {
       await this.#save()
     } catch (error) {
       // What is not on disk was never made.
-      this.#byHash.delete(one.stored.hash)
+      this.#remove(one)
       throw error
     }
     this.#watchExpiry()
     audit.append({ kind: 'control', code: 'token-created', rule: terms.id, reason: wordsOf(terms) })
-    return { ...this.#info(one.stored), token }
+    return { ...this.#info(one), token }
   }
 
   /** All that are kept, newest first. */
   list(): TokenInfo[] {
-    const all = [...this.#byHash.values()].map(({ stored }) => stored)
-    return all.toSorted((a, b) => b.createdAt - a.createdAt || a.id.localeCompare(b.id)).map((one) => this.#info(one))
+    const all = [...this.#byHash.values()]
+    return all
+      .toSorted(({ stored: a }, { stored: b }) => b.createdAt - a.createdAt || a.id.localeCompare(b.id))
+      .map((one) => this.#info(one))
   }
 
   /** Ends a token at once, also while that cannot be written; then asking again writes it. @throws NodeError TOKEN_NOT_FOUND, AMBIGUOUS_NAME, DISK_FULL, NO_PERMISSION */
   async revoke(text: string): Promise<TokenInfo> {
     const one = this.#find(text)
-    const info = this.#info(one.stored)
-    const { id, hash, name } = one.stored
-    if (this.#byHash.delete(hash)) {
+    const info = this.#info(one)
+    const { id, name } = one.stored
+    if (this.#remove(one)) {
       end(one)
       this.#revoked.emit(id)
       this.#parts.audit.append({ kind: 'control', code: 'token-revoked', rule: id, reason: name })
@@ -141,24 +151,32 @@ export class Tokens {
 
   /** Who holds a token; null when it is none of this node's, or not any more. */
   admit(token: string): TokenGrant | null {
-    const { clock, hash, membership } = this.#parts
+    const one = this.#byText.get(token) ?? this.#shown(token)
+    if (one === null || this.#isOver(one.stored)) return null
+    this.#noteUse(one, this.#parts.clock.now())
+    return this.#grant(one)
+  }
+
+  /** Finds a token that is shown for the first time; one with a hash of which nobody can choose a part without the whole. */
+  #shown(token: string): LiveToken | null {
     if (!FORM.test(token)) return null
-    const digest = hash(utf8(token))
+    const digest = this.#parts.hash(utf8(token))
     const one = this.#byHash.get(toBase64(digest))
-    // Found by its hash, of which nobody can choose a part without the whole; compared as a whole all the same.
-    if (one === undefined || !equalDigests(one.digest, digest) || this.#isOver(one.stored)) return null
-    this.#noteUse(one, clock.now())
-    const { name, tier, sandboxId, scopes } = one.stored
-    const principal: Principal = {
-      kind: 'token',
-      // Not to be taken for the operator on record, whatever it is called.
-      name: `token ${name}`,
-      id: one.stored.id,
-      tier: weakest(tier, membership.certificate().body.maxTier),
-      sandboxId,
-      scopes
-    }
-    return { principal, onEnd: (listener) => this.#hold(one, listener) }
+    if (one === undefined || !equalDigests(one.digest, digest)) return null
+    one.text = token
+    this.#byText.set(token, one)
+    return one
+  }
+
+  #grant(one: LiveToken): TokenGrant {
+    const nodeTier = this.#parts.membership.certificate().body.maxTier
+    if (one.given?.nodeTier === nodeTier) return one.given.grant
+    const { id, name, tier, sandboxId, scopes } = one.stored
+    // Not to be taken for the operator on record, whatever it is called.
+    const principal: Principal = { kind: 'token', name: `token ${name}`, id, tier: weakest(tier, nodeTier), sandboxId, scopes }
+    const grant: TokenGrant = { principal, onEnd: (listener) => this.#hold(one, listener) }
+    one.given = { nodeTier, grant }
+    return grant
   }
 
   /** Ends what is open and writes down what was used. */
@@ -199,14 +217,21 @@ export class Tokens {
   }
 
   #add(stored: StoredToken): LiveToken {
-    const one: LiveToken = { stored, digest: fromBase64(stored.hash) ?? utf8(''), holders: new Set() }
-    this.#byHash.set(stored.hash, one)
+    const { hash, lastUsedAt } = stored
+    const one: LiveToken = { stored, lastUsedAt, digest: fromBase64(hash) ?? utf8(''), holders: new Set(), text: null, given: null }
+    this.#byHash.set(hash, one)
     return one
+  }
+
+  /** From now on it is refused; false: it was so already. */
+  #remove(one: LiveToken): boolean {
+    if (one.text !== null) this.#byText.delete(one.text)
+    return this.#byHash.delete(one.stored.hash)
   }
 
   #makeRoom(): void {
     if (this.#byHash.size < TOKENS_MAX) return
-    for (const [hash, { stored }] of this.#byHash) if (this.#isOver(stored)) this.#byHash.delete(hash)
+    for (const one of this.#byHash.values()) if (this.#isOver(one.stored)) this.#remove(one)
     if (this.#byHash.size >= TOKENS_MAX) {
       throw new NodeError('OVERLOADED', `this node has ${TOKENS_MAX} tokens already`, {
         next: ['a2a-node a2a token ls', 'a2a-node a2a token revoke <id>']
@@ -258,11 +283,11 @@ export class Tokens {
   }
 
   #noteUse(one: LiveToken, now: number): void {
-    const { lastUsedAt, createdAt } = one.stored
+    const { lastUsedAt } = one
     // The clock of the machine may have been set back.
-    const at = Math.max(now, createdAt, lastUsedAt ?? 0)
+    const at = Math.max(now, one.stored.createdAt, lastUsedAt ?? 0)
     if (at === lastUsedAt) return
-    one.stored = { ...one.stored, lastUsedAt: at }
+    one.lastUsedAt = at
     this.#hasNews = true
     if (lastUsedAt === null || Math.floor(at / USED_MS) > Math.floor(lastUsedAt / USED_MS)) void this.#saveUses()
   }
@@ -278,7 +303,9 @@ export class Tokens {
     this.#hasNews = false
     const revoked = [...this.#unwritten.keys()]
     try {
-      await this.#parts.store.write(DOCUMENT, { tokens: [...this.#byHash.values()].map(({ stored }) => stored) })
+      await this.#parts.store.write(DOCUMENT, {
+        tokens: [...this.#byHash.values()].map(({ stored, lastUsedAt }) => ({ ...stored, lastUsedAt }))
+      })
     } catch (error) {
       this.#hasNews = true
       throw error
@@ -286,8 +313,8 @@ export class Tokens {
     for (const id of revoked) this.#unwritten.delete(id)
   }
 
-  #info(stored: StoredToken): TokenInfo {
-    const { id, name, tier, sandboxId, scopes, createdAt, expiresAt, lastUsedAt } = stored
+  #info({ stored, lastUsedAt }: LiveToken): TokenInfo {
+    const { id, name, tier, sandboxId, scopes, createdAt, expiresAt } = stored
     return {
       id,
       name,
