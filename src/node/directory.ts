@@ -6,7 +6,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { Certificate, MembershipView } from '../domain/membership/types.js'
 import type { RoutingParty } from '../domain/routing/decide.js'
-import { displayNames, nodesMeant, resolveAgent, resolveNode } from '../domain/routing/names.js'
+import { displayNames, nodesMeant, resolveAgent, resolveNode, splitAddress } from '../domain/routing/names.js'
 import type { AgentName, NodeName } from '../domain/routing/names.js'
 import { effectiveParty } from '../domain/routing/effective.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
@@ -37,7 +37,11 @@ interface ShownNames {
   readonly links: number
   /** This node's own. */
   readonly own: string
+  /** As certificates give them, in the order of admission. */
+  readonly nodes: readonly NodeName[]
   readonly shown: ReadonlyMap<NodeId, string>
+  /** By name as shown. */
+  readonly ids: ReadonlyMap<string, NodeId>
 }
 
 const NO_HOPS: readonly CertifiedPower[] = []
@@ -51,7 +55,7 @@ export function parseAddress(text: string): AgentAddress | null {
 /** Names and addresses: what people type to what the wire carries, and back. */
 export class Directory {
   readonly #parts: DirectoryParts
-  #names: ShownNames = { view: null, links: 0, own: '', shown: new Map() }
+  #names: ShownNames = { view: null, links: 0, own: '', nodes: [], shown: new Map(), ids: new Map() }
   /** By text of a rule, the nodes that it may mean by these names. */
   #meant = new Map<string, readonly NodeId[]>()
 
@@ -60,7 +64,11 @@ export class Directory {
   }
 
   /** Every node with a name: members (also revoked ones), this node, and connected ones that the view lacks yet. */
-  nodes(): NodeName[] {
+  nodes(): readonly NodeName[] {
+    return this.#known().nodes
+  }
+
+  #namedNodes(): NodeName[] {
     const { log, peers, self } = this.#parts
     const names = new Map<NodeId, string>()
     // In the order of admission: who came first keeps its name, and a newcomer of the same name gets a longer one.
@@ -73,7 +81,7 @@ export class Directory {
 
   /** Id and shown name of a node. */
   ref(nodeId: NodeId): NodeRef {
-    return { id: nodeId, name: this.#shownNames().get(nodeId) ?? shortId(nodeId) }
+    return { id: nodeId, name: this.#known().shown.get(nodeId) ?? shortId(nodeId) }
   }
 
   /**
@@ -81,7 +89,7 @@ export class Directory {
    * changed. For texts of this node's own files alone: all of them are kept.
    */
   nodesOfName(text: string): readonly NodeId[] {
-    const names = this.#shownNames()
+    const names = this.#known().shown
     const known = this.#meant.get(text)
     if (known !== undefined) return known
     const meant = nodesMeant(text, names)
@@ -90,14 +98,18 @@ export class Directory {
   }
 
   /** Worked out anew only when members or links changed. */
-  #shownNames(): ReadonlyMap<NodeId, string> {
+  #known(): ShownNames {
     const { log, peers } = this.#parts
-    const [view, links, own] = [log.view(), peers.generation, this.#parts.ownCertificate().name]
+    const view = log.view()
+    const links = peers.generation
+    const own = this.#parts.ownCertificate().name
     if (this.#names.view !== view || this.#names.links !== links || this.#names.own !== own) {
-      this.#names = { view, links, own, shown: displayNames(this.nodes()) }
+      const nodes = this.#namedNodes()
+      const names = displayNames(nodes)
+      this.#names = { view, links, own, nodes, shown: names, ids: new Map([...names].map(([id, name]) => [name, id])) }
       this.#meant = new Map()
     }
-    return this.#names.shown
+    return this.#names
   }
 
   /** `id@node name` for people and JSON. */
@@ -107,7 +119,7 @@ export class Directory {
 
   /** A shortcut for many addresses at once: names are computed once. */
   namer(): (address: AgentAddress | string) => string {
-    const names = this.#shownNames()
+    const names = this.#known().shown
     const shownOf = ({ agentId, nodeId }: AgentAddress): string => `${agentId}@${names.get(nodeId) ?? shortId(nodeId)}`
     return (address) => {
       if (typeof address === 'string') {
@@ -133,11 +145,27 @@ export class Directory {
   agent(text: string, sees: (card: RegisteredCard) => boolean = () => true): AgentAddress {
     const named = this.#parts.registry.getByAddress(text)
     if (named !== undefined && sees(named)) return nameOf(named)
+    const exact = this.#exactly(text, sees)
+    if (exact !== undefined) return nameOf(exact)
     const cards = this.#parts.registry.listAll().filter(sees)
     const found = resolveAgent(text, cards.map(nameOf), this.nodes())
     if (found.kind === 'found') return found.value
     if (found.kind === 'ambiguous') throw ambiguous(text, found.candidates, 'a2a-node agents')
     throw notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`, found.nearest)
+  }
+
+  /** The one agent that is called exactly so, as {@link resolveAgent} finds it, without a look at all others. */
+  #exactly(text: string, sees: (card: RegisteredCard) => boolean): RegisteredCard | undefined {
+    const { registry } = this.#parts
+    const address = splitAddress(text)
+    if (address === null) {
+      const [card, ...others] = registry.getById(text).filter(sees)
+      return others.length === 0 ? card : undefined
+    }
+    const { shown: names, ids } = this.#known()
+    const nodeId = names.has(address.node) ? address.node : ids.get(address.node)
+    const card = nodeId === undefined ? undefined : registry.get({ agentId: address.agentId, nodeId })
+    return card !== undefined && sees(card) ? card : undefined
   }
 
   /** The agent that a text names, whoever sees it; null where it names none or several. */

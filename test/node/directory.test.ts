@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
+import type { AgentAddress } from '../../src/domain/card/card.js'
+import type { RegisteredCard } from '../../src/domain/card/registry.js'
+import { resolveAgent } from '../../src/domain/routing/names.js'
 import { parseAddress } from '../../src/node/directory.js'
 import { failsWith } from '../support/fails.js'
-import { echo } from '../support/fake-agents.js'
+import { echo, type FakeAgent } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { holds } from '../support/holds.js'
 import { actor } from '../support/membership.js'
@@ -35,6 +38,51 @@ test('an agent on two nodes is ambiguous by its id alone', async (t) => {
   t.alike(error.data, { candidates: ['text@here', 'text@peer'] })
   await failsWith(t, 'AGENT_NOT_FOUND', () => directory.agent('test@peer'))
 })
+
+test('however an agent is called and whoever sees which, it is the one that a look at all of them finds', async (t) => {
+  const world = new World(t)
+  const agents = (): FakeAgent[] => [echo('text'), echo('texts')]
+  const here = await world.member('here', { agents: [...agents(), echo('mine')] })
+  const peer = await world.member('peer', { agents: agents() })
+  // A node may call itself by the key of another one.
+  const sly = await world.member(peer.id, { agents: agents() })
+  for (const other of [peer, sly]) await world.link(here, other)
+  const { directory } = here.core
+  const cards = here.core.registry.listAll()
+  const ids = fc.constantFrom('text', 'texts', 'mine', 'tex', 'none', '')
+  const nodes = fc.constantFrom('here', 'peer', here.id, peer.id, sly.id, sly.id.slice(0, 6), directory.ref(sly.id).name, 'nobody', '')
+  const text = fc.oneof(
+    ids,
+    fc.tuple(ids, nodes).map(([id, node]) => `${id}@${node}`)
+  )
+  await holds(
+    t,
+    fc.property(text, fc.subarray([...cards]), (called, seen) => {
+      const sees = (card: RegisteredCard): boolean => seen.includes(card)
+      const found = resolveAgent(
+        called,
+        seen.map(({ id, nodeId }) => ({ agentId: id, nodeId })),
+        directory.nodes()
+      )
+      const named = here.core.registry.getByAddress(called)
+      const expected =
+        named !== undefined && sees(named) ? { agentId: named.id, nodeId: named.nodeId } : found.kind === 'found' ? found.value : null
+      assert.deepEqual(
+        agentOr(null, () => directory.agent(called, sees)),
+        expected
+      )
+    }),
+    500
+  )
+})
+
+function agentOr<T>(none: T, find: () => AgentAddress): AgentAddress | T {
+  try {
+    return find()
+  } catch {
+    return none
+  }
+}
 
 test('two nodes of one name are told apart', async (t) => {
   const world = new World(t)
