@@ -4,6 +4,8 @@ export type Unsubscribe = () => void
 /** A typed set of listeners. A listener that throws does not stop the others; its error goes to `onError`. */
 export class Emitter<T> {
   readonly #listeners = new Set<(value: T) => void>()
+  /** Those who listen now: who comes or goes meanwhile changes nothing of an emit under way. Made anew after a change. */
+  #now: readonly ((value: T) => void)[] | null = null
   readonly #onError: (error: unknown) => void
 
   constructor(onError: (error: unknown) => void) {
@@ -13,12 +15,17 @@ export class Emitter<T> {
   /** Adds a listener; call the result to remove it. */
   on(listener: (value: T) => void): Unsubscribe {
     this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    this.#now = null
+    return () => {
+      this.#listeners.delete(listener)
+      this.#now = null
+    }
   }
 
   /** Calls every listener in the order of subscription. */
   emit(value: T): void {
-    for (const listener of [...this.#listeners]) {
+    this.#now ??= [...this.#listeners]
+    for (const listener of this.#now) {
       try {
         listener(value)
       } catch (error) {

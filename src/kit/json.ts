@@ -78,15 +78,24 @@ export function canonicalJson(value: unknown): string {
     if (!Number.isFinite(value)) throw new TypeError('no JSON form for a number that is not finite')
     return JSON.stringify(value)
   }
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item === undefined ? null : item)).join(',')}]`
-  if (typeof value === 'object') {
-    const record = value as Record<string, unknown>
-    const keys = Object.keys(record)
-      .filter((key) => record[key] !== undefined)
-      .sort()
-    return `{${keys.map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`).join(',')}}`
-  }
+  if (Array.isArray(value)) return canonicalList(value)
+  if (typeof value === 'object') return canonicalObject(value as Record<string, unknown>)
   throw new TypeError(`no JSON form for a ${typeof value}`)
+}
+
+function canonicalList(items: readonly unknown[]): string {
+  let text = '['
+  for (let i = 0; i < items.length; i++) text += `${i === 0 ? '' : ','}${canonicalJson(items[i] ?? null)}`
+  return `${text}]`
+}
+
+function canonicalObject(record: Record<string, unknown>): string {
+  let text = ''
+  for (const key of Object.keys(record).sort()) {
+    const value = record[key]
+    if (value !== undefined) text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonicalJson(value)}`
+  }
+  return `{${text}}`
 }
 
 /** Is it a plain object (not null, not an array, not bytes)? */

@@ -72,9 +72,13 @@ export class RateTable {
   /** Takes tokens of the key's bucket (one by default); false, and none taken, when there are not as many. */
   take(key: string, cost = 1): boolean {
     if (this.#buckets.size >= SWEEP_AT && !this.#buckets.has(key)) this.#sweep()
-    const bucket = this.#buckets.get(key) ?? new TokenBucket(this.#limit, this.#clock)
+    return (this.#buckets.get(key) ?? this.#newBucket(key)).take(cost)
+  }
+
+  #newBucket(key: string): TokenBucket {
+    const bucket = new TokenBucket(this.#limit, this.#clock)
     this.#buckets.set(key, bucket)
-    return bucket.take(cost)
+    return bucket
   }
 
   /** After how many milliseconds the key's bucket will have as many tokens; 0 when it has. */

@@ -22,9 +22,9 @@ function pushMembers(parent: object, stack: unknown[]): number {
     return 0
   }
   let bytes = 0
-  for (const [key, item] of Object.entries(parent)) {
+  for (const key of Object.keys(parent)) {
     bytes += key.length
-    stack.push(item)
+    stack.push((parent as Record<string, unknown>)[key])
   }
   return bytes
 }

@@ -3,7 +3,7 @@ import { messageOf } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import type { AgentHealth, HealthFinding, HostedAgent } from '../ports/agent-runtime.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 
 /** How often agents are looked at, in milliseconds. */
 export const CHECK_EVERY_MS = 30_000

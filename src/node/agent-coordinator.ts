@@ -2,7 +2,7 @@ import { messageOf, NodeError } from '../kit/errors.js'
 import { shown } from '../kit/text.js'
 import { AgentState, MAX_STATE_BYTES } from '../domain/coordination/agent-state.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 import { AgentQueue } from './agent-queue.js'
 
 /** A message to an agent of the coordinator (spec mcp-runtime, AgentMessage). */

@@ -38,8 +38,8 @@ export class AgentQueue {
     return this.#waiting.size >= MAX_WAITING
   }
 
-  /** Waits for a place. `held` must be given back by {@link AgentQueue.release}; anything else holds nothing. */
-  async take(signal: AbortSignalLike): Promise<Turn> {
+  /** Waits for a place, where none is free. `held` must be given back by {@link AgentQueue.release}; anything else holds nothing. */
+  take(signal: AbortSignalLike): Turn | Promise<Turn> {
     if (signal.aborted) return 'aborted'
     if (this.#isClosed) return 'closed'
     if (this.#running < this.#places && this.#waiting.size === 0) {

@@ -31,8 +31,8 @@ export interface AgentHostParts {
 /** How a caller follows one run. */
 export interface RunOptions {
   readonly signal: AbortSignalLike
-  /** The agent has a free place, and begins when this resolves. What it rejects with is why it does not. */
-  onStart(): Promise<void>
+  /** The agent has a free place, and begins when this has returned, or resolves. What it throws or rejects with is why it does not. */
+  onStart(): void | Promise<void>
   onProgress(data: unknown): void
 }
 
@@ -183,7 +183,8 @@ export class AgentHost {
     const hosting = this.#agents.get(agentId)
     if (hosting === undefined) return noTurn(agentId, 'closed')
     const asked = hosting.agent
-    const turn = await hosting.queue.take(options.signal)
+    const taken = hosting.queue.take(options.signal)
+    const turn = typeof taken === 'string' ? taken : await taken
     if (turn !== 'held') return noTurn(agentId, turn)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
@@ -209,14 +210,16 @@ export class AgentHost {
   }
 
   async #runNow(hosting: Hosting, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
+    const { signal } = options
     // The agent may be replaced while it runs: its result is judged by its own schemas.
     const { output } = this.#checksOf(hosting, task.capability)
     const { clock } = this.#parts
     const from = clock.monotonic()
-    await options.onStart()
+    const starting = options.onStart()
+    if (starting !== undefined) await starting
     // It may have been told to stop while its beginning was recorded.
-    if (options.signal.aborted) return noTurn(hosting.agent.definition.id, 'aborted')
-    const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
+    if (signal.aborted) return noTurn(hosting.agent.definition.id, 'aborted')
+    const outcome = await hosting.agent.run(task, { signal, progress: (data) => options.onProgress(data) })
     const faults = outcome.ok ? output(outcome.result) : []
     this.#spent(hosting, clock.monotonic() - from, outcome.ok && faults.length === 0)
     if (faults.length === 0) return outcome

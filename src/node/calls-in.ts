@@ -4,7 +4,7 @@ import type { NodeId } from '../kit/ids.js'
 import { type CallPart, MAX_CALL_ANSWER_BYTES } from '../domain/channel/call.js'
 import type { CallAnswer, CallHandler, CallItem } from '../ports/member-calls.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 import { CALL_WINDOW_BYTES, MAX_CALLS } from './calls-out.js'
 
 /** How long a caller that does not read is waited for, in milliseconds; then its stream is cut. */

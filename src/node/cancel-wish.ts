@@ -2,7 +2,7 @@ import { wait } from '../kit/clock.js'
 import type { Clock } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import type { LedgerChange } from '../ports/ledger.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 import type { SwarmBook, SwarmHead } from './swarm-book.js'
 import type { SwarmCourse } from './swarm-course.js'
 

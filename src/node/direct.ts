@@ -92,7 +92,7 @@ export class Direct {
     const [sender, certified, party] = [directory.party(operator, by), directory.party(operator), directory.party(target)]
     if (sender === null || certified === null || party === null) return null
     const asked = askedWork(directory.card(target), capability)
-    return {
+    const question: RoutingQuestion = {
       sender,
       certified,
       target: party,
@@ -101,8 +101,8 @@ export class Direct {
       sideEffect: asked.sideEffect,
       justification: justification ?? null,
       isReply: false,
-      isArriving: true,
-      ...confinement(by)
+      isArriving: true
     }
+    return by.capabilities === undefined ? question : { ...question, ...confinement(by) }
   }
 }

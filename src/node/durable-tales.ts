@@ -3,7 +3,7 @@ import type { Clock } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 
 /** First wait for a ledger that takes nothing, in milliseconds; doubled each time. */
 const RETRY_MS = 1000

@@ -10,7 +10,7 @@ export function ownerOf({ kind, name, id }: Principal): string {
 
 /** What is done for a caller is as weak as the caller. */
 export function powerOf({ tier, sandboxId, capabilities }: Principal): CallerPower {
-  return { maxTier: tier, sandboxId, ...(capabilities === undefined ? {} : { capabilities }) }
+  return capabilities === undefined ? { maxTier: tier, sandboxId } : { maxTier: tier, sandboxId, capabilities }
 }
 
 /** A turn is done with the power that the task began with, which a weaker token of the same client must not use. @throws NodeError FORBIDDEN */

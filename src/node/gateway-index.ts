@@ -26,13 +26,18 @@ export class GatewayIndex {
 
   /** A task as it is durable now. */
   put(task: GatewayTask): void {
-    const { owner, agent, capability } = task
-    const kept = { ...task, owner: this.#shared(owner), agent: this.#shared(agent), capability: this.#shared(capability) }
-    this.#count(owner, weightOf(task) - weightOf(this.#byId.get(task.id)))
-    this.#byId.set(task.id, kept)
-    const order = this.#orders.get(owner) ?? new TaskOrder()
+    const { id, owner } = task
+    this.#count(owner, weightOf(task) - weightOf(this.#byId.get(id)))
+    this.#byId.set(id, task)
+    this.#orderOf(owner).put(task)
+  }
+
+  #orderOf(owner: string): TaskOrder {
+    const known = this.#orders.get(owner)
+    if (known !== undefined) return known
+    const order = new TaskOrder()
     this.#orders.set(owner, order)
-    order.put(kept)
+    return order
   }
 
   /** Forgets a task. */
@@ -62,10 +67,17 @@ export class GatewayIndex {
   #count(owner: string, change: number): void {
     const count = this.underWay(owner) + change
     if (count === 0) this.#underWay.delete(owner)
-    else if (change !== 0) this.#underWay.set(this.#shared(owner), count)
+    else if (change !== 0) this.#underWay.set(this.shared(owner), count)
   }
 
-  #shared(text: string): string {
+  /** A task that was read, with the texts that it shares with others. */
+  sharing(task: GatewayTask): GatewayTask {
+    const { owner, agent, capability } = task
+    return { ...task, owner: this.shared(owner), agent: this.shared(agent), capability: this.shared(capability) }
+  }
+
+  /** The same text, as those have it that are kept: for what many tasks have in common. */
+  shared(text: string): string {
     const known = this.#texts.get(text)
     if (known !== undefined) return known
     // Owners, agents and capabilities come and go: what is shared afterwards is merely there once more.

@@ -1,7 +1,6 @@
 import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
-import { sizeOf } from '../kit/size.js'
 import type { KeyRange } from '../domain/gateway/push-records.js'
 import { decodeRecord, encodeRecord, eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
 import {
@@ -14,7 +13,7 @@ import {
 } from '../domain/gateway/task.js'
 import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 
 /** Entries that are read at once. */
 const READ = 512
@@ -41,8 +40,8 @@ interface Writing {
   durable: number
   /** With all events that were applied. */
   task: GatewayTask
-  readonly events: GatewayEvent[]
-  readonly changes: LedgerChange[]
+  events: GatewayEvent[]
+  changes: LedgerChange[]
 }
 
 /** An event that is durable, with its task as it was then. */
@@ -105,9 +104,10 @@ export class GatewayLog {
       now = step.task
       events.push(step.event)
     }
-    await this.#parts.ledger.commit([...changesOf(now, events), ...more])
+    const { changes, bytes } = changesOf(now, events, more)
+    await this.#parts.ledger.commit(changes)
     this.#recent.begin(task.id)
-    this.#tell(now, events)
+    this.#tell(now, events, bytes)
     return now
   }
 
@@ -163,10 +163,12 @@ export class GatewayLog {
     this.#stopped.abort()
   }
 
-  #tell(task: GatewayTask, events: readonly GatewayEvent[]): void {
-    this.#recent.add(task.id, events)
+  /** `bytes`: of the events as they are recorded. */
+  #tell(task: GatewayTask, events: readonly GatewayEvent[], bytes: number): void {
+    this.#recent.add(task.id, events, bytes)
     this.#onTask(task)
-    for (const event of events) for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener({ task, event })
+    const listeners = this.#listeners.get(task.id)
+    if (listeners !== undefined) for (const event of events) for (const listener of [...listeners]) listener({ task, event })
   }
 
   async #write(writing: Writing): Promise<void> {
@@ -174,21 +176,22 @@ export class GatewayLog {
     // What follows in the same turn goes with it.
     await Promise.resolve()
     while (writing.events.length > 0 && !this.#stopped.aborted) {
-      const events = [...writing.events]
-      const more = [...writing.changes]
-      const task = writing.task
+      const { task, events, changes: more } = writing
+      writing.events = []
+      writing.changes = []
+      const { changes, bytes } = changesOf(task, events, more)
       try {
-        await ledger.commit([...changesOf(task, events), ...more, ...this.#alongside(task, events)])
+        await ledger.commit([...changes, ...this.#alongside(task, events)])
       } catch (error) {
+        writing.events.unshift(...events)
+        writing.changes.unshift(...more)
         telemetry.count('errors', 'ledger')
         telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: task.id, reason: messageOf(error) })
         await wait(clock, AGAIN_MS, this.#stopped)
         continue
       }
-      writing.events.splice(0, events.length)
-      writing.changes.splice(0, more.length)
       writing.durable = task.generation
-      this.#tell(task, events)
+      this.#tell(task, events, bytes)
     }
     this.#writing.delete(writing.task.id)
   }
@@ -218,11 +221,11 @@ class RecentEvents {
     if (this.#logs.size > RECENT_TASKS && oldest !== undefined) this.#logs.delete(oldest)
   }
 
-  add(id: string, events: readonly GatewayEvent[]): void {
+  add(id: string, events: readonly GatewayEvent[], bytes: number): void {
     const log = this.#logs.get(id)
     if (log === undefined) return
-    log.events.push(...events)
-    for (const event of events) log.bytes += sizeOf(event)
+    for (const event of events) log.events.push(event)
+    log.bytes += bytes
     if (log.bytes > RECENT_BYTES) this.#logs.delete(id)
   }
 
@@ -233,9 +236,17 @@ class RecentEvents {
   }
 }
 
-function changesOf(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
-  return [
+/** What a commit of events changes, and the bytes of the events. */
+function changesOf(
+  task: GatewayTask,
+  events: readonly GatewayEvent[],
+  more: readonly LedgerChange[]
+): { readonly changes: readonly LedgerChange[]; readonly bytes: number } {
+  const value = encodeRecord(events)
+  const changes = [
     { key: GATEWAY_KEYS.task(task.id), value: encodeRecord(task) },
-    { key: GATEWAY_KEYS.events(task.id, task.generation), value: encodeRecord(events), isNew: true }
+    { key: GATEWAY_KEYS.events(task.id, task.generation), value, isNew: true },
+    ...more
   ]
+  return { changes, bytes: value.byteLength }
 }

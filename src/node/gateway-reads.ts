@@ -1,7 +1,9 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
+import { inputOf } from '../domain/gateway/content.js'
 import type { Part } from '../domain/gateway/message.js'
 import type { OutputRules } from '../ports/gateway.js'
+import type { Asking } from './asking.js'
 import { failedBy } from './endings.js'
 import { asClientError, askingOf, type TurnHead } from './gateway-runs.js'
 import type { NodeCore } from './node.js'
@@ -10,17 +12,20 @@ import type { HereRun } from './in-flight.js'
 /** What is said to an agent that only reads, and while whose signal lasts its result is waited for. */
 export interface Reading {
   readonly parts: readonly Part[]
-  readonly signal?: AbortSignalLike
+  readonly signal: AbortSignalLike | undefined
   /** What agents may not say to clients; null: they may say anything. */
   readonly rules: OutputRules | null
 }
 
 /** The result of what only reads. @throws NodeError what it failed with; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for what may not be said */
 export async function readNow(node: NodeCore, head: TurnHead, reading: Reading): Promise<unknown> {
-  const result = await resultOf(node, head, reading).catch((error: unknown) => {
+  let result: unknown
+  try {
+    result = await resultOf(node, head, reading)
+  } catch (error) {
     obey(reading, messageOf(error))
     throw asClientError(error)
-  })
+  }
   obey(reading, result)
   return result
 }
@@ -30,15 +35,22 @@ function obey({ rules }: Reading, said: unknown): void {
   if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
 }
 
-async function resultOf(node: NodeCore, head: TurnHead, { parts, signal }: Reading): Promise<unknown> {
-  const asking = askingOf(head, parts)
+function resultOf(node: NodeCore, head: TurnHead, { parts, signal }: Reading): Promise<unknown> {
   const { ids } = node.parts
   const names = { requestId: ids.next('req'), taskId: ids.next('task') }
-  const run = node.direct.begin({ ...head, input: asking.input, names })
-  if (run !== null) return await directResult(node, run, signal)
+  const { target, capability, by, justification } = head
+  const asking = { target, capability, by, input: inputOf(parts), names }
+  const run = node.direct.begin(justification === undefined ? asking : { ...asking, justification })
+  return run === null ? requestResult(node, { ...askingOf(head, parts), names }, signal) : directResult(node, run, signal)
+}
+
+async function requestResult(
+  node: NodeCore,
+  asking: ReturnType<typeof askingOf> & Pick<Asking, 'names'>,
+  signal: AbortSignalLike | undefined
+): Promise<unknown> {
   const asked = await node.requests.ask({
     ...asking,
-    names,
     timeoutMs: node.parts.settings.requestTimeoutMs,
     mayQueue: false,
     mayGoUnrecorded: true
@@ -54,7 +66,10 @@ async function directResult({ parts: { clock, settings } }: NodeCore, run: HereR
     isLate = true
     run.cancel()
   })
-  const outcome = await untilAborted(run.outcome, signal, () => run.cancel())
+  signal?.addEventListener('abort', run.cancel)
+  if (signal?.aborted === true) run.cancel()
+  const outcome = await run.outcome
+  signal?.removeEventListener('abort', run.cancel)
   clock.clear(timer)
   if (outcome.ok) return outcome.result
   if (isLate) throw new NodeError('TIMEOUT', 'no answer in time; the work was stopped')

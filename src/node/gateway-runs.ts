@@ -74,16 +74,16 @@ export class GatewayRuns {
     const { requests, direct, parts: node, self } = this.#node
     const target = parseAddress(task.agent)
     try {
-      const before = await this.#toldBefore(task)
+      // The first turn of a task bears its name: nothing was told before it.
+      const before = task.run.taskId === task.id ? [] : await this.#toldBefore(task)
       // It may have been canceled before there was anything to stop.
       if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
       this.#begin(task, before)
       const head = { self, target, capability: task.capability, by: task.by, ...justificationOf(said) }
-      const asking = askingOf(head, said.parts)
       // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
-      if (direct.begin({ ...head, input: asking.input, names: task.run }) !== null) return
+      if (direct.begin({ ...head, input: inputOf(said.parts), names: task.run }) !== null) return
       await requests.ask({
-        ...asking,
+        ...askingOf(head, said.parts),
         timeoutMs: node.settings.defaultTtlMs,
         mayQueue: true,
         names: task.run
@@ -149,7 +149,6 @@ export class GatewayRuns {
 
   /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
   async #toldBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
-    // The first turn of a task bears its name.
     if (this.#rules?.holdsBack !== true || run.taskId === id) return []
     const events = await this.#log.events(id, Math.max(0, generation - MAX_EVENTS_BEFORE), generation)
     return events.slice(
@@ -274,7 +273,7 @@ export interface TurnHead {
   readonly target: AgentAddress
   readonly capability: string
   readonly by: CallerPower
-  readonly justification?: string
+  readonly justification?: string | undefined
 }
 
 /** An error with what a client of the gateway can do about it. */
@@ -286,8 +285,9 @@ export function asClientError(error: unknown): NodeError {
 
 /** A turn as the node asks for it. */
 export function askingOf(
-  { self, by, ...head }: TurnHead,
+  { self, target, capability, by, justification }: TurnHead,
   parts: readonly Part[]
 ): Pick<Asking, 'sender' | 'target' | 'capability' | 'input' | 'description' | 'onBehalfOf' | 'justification'> {
-  return { sender: { agentId: OPERATOR, nodeId: self }, ...head, input: inputOf(parts), description: '', onBehalfOf: by }
+  const asking = { sender: { agentId: OPERATOR, nodeId: self }, target, capability, input: inputOf(parts), description: '', onBehalfOf: by }
+  return justification === undefined ? asking : { ...asking, justification }
 }

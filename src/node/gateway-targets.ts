@@ -17,30 +17,32 @@ export interface GatewayTarget {
 }
 
 /** The agent that a caller means. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME */
-export async function gatewayAgent(node: NodeCore, by: Principal, name: string): Promise<AgentAddress> {
-  const address = await findAgent(node, name, (card) => sees(node, by, card))
+export function gatewayAgent(node: NodeCore, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
+  const found = findAgent(node, name, (card) => sees(node, by, card))
+  return found instanceof Promise ? found.then(askable) : askable(found)
+}
+
+function askable(address: AgentAddress): AgentAddress {
   if (address.agentId === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
   return address
 }
 
 /** Whom a message of a caller is for. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; what the rules refuse */
-export async function gatewayTarget(
+export function gatewayTarget(node: NodeCore, by: Principal, asked: TargetAsking): GatewayTarget | Promise<GatewayTarget> {
+  const found = asked.agent === null ? capableAgent(node, by, asked) : gatewayAgent(node, by, asked.agent)
+  return found instanceof Promise
+    ? found.then((address) => targetAt(node, by, { address, asked }))
+    : targetAt(node, by, { address: found, asked })
+}
+
+type TargetAsking = Pick<GatewaySend, 'agent' | 'skill' | 'message'>
+
+function targetAt(
   node: NodeCore,
   by: Principal,
-  { agent, skill, message }: Pick<GatewaySend, 'agent' | 'skill' | 'message'>
-): Promise<GatewayTarget> {
-  const { directory, self } = node
-  if (agent === null && skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
-  const asked = {
-    sender: { agentId: OPERATOR, nodeId: self },
-    type: 'request',
-    onBehalfOf: powerOf(by),
-    capabilities: [skill ?? ''],
-    ...justificationOf(message)
-  } as const
-  const address =
-    agent === null ? pickCapable(node, { ...asked, sees: (card) => sees(node, by, card) }) : await gatewayAgent(node, by, agent)
-  const card = directory.card(address)
+  { address, asked: { skill, message } }: { readonly address: AgentAddress; readonly asked: TargetAsking }
+): GatewayTarget {
+  const card = node.directory.card(address)
   const capability =
     card === undefined ? undefined : skill === null ? defaultCapability(card) : card.capabilities.find(({ id }) => id === skill)
   if (capability === undefined || capability === null)
@@ -48,6 +50,19 @@ export async function gatewayTarget(
   checkModes(message.parts, capability)
   checkMember(node, by, { address, capability: capability.id })
   return { address, capability }
+}
+
+/** Whoever has a skill. @throws NodeError as {@link pickCapable} */
+function capableAgent(node: NodeCore, by: Principal, { skill, message }: Pick<GatewaySend, 'skill' | 'message'>): AgentAddress {
+  if (skill === null) throw new NodeError('INVALID_INPUT', 'the message names neither an agent nor a skill')
+  return pickCapable(node, {
+    sender: { agentId: OPERATOR, nodeId: node.self },
+    type: 'request',
+    onBehalfOf: powerOf(by),
+    capabilities: [skill],
+    sees: (card) => sees(node, by, card),
+    ...justificationOf(message)
+  })
 }
 
 /** A member is offered what is of this very node: of others it asks them. */

@@ -1,13 +1,12 @@
 import type { AbortSignalLike, Timer } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import { bytesToText, utf8 } from '../kit/ids.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { addressText, type CapabilityDescriptor } from '../domain/card/card.js'
-import { digestText, justificationOf, partsOf } from '../domain/gateway/content.js'
+import { digestText, justificationIn, justificationOf, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
 import { letGo } from '../domain/gateway/shares.js'
-import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord } from '../domain/gateway/records.js'
+import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord, shortHash } from '../domain/gateway/records.js'
 import {
   ENDED_STATES,
   type GatewayEvent,
@@ -67,6 +66,7 @@ export class GatewayTasks implements Gateway {
   readonly #runs: GatewayRuns
   /** Messages that are being recorded, by name: the same one waits for the first. */
   readonly #sending = new Map<string, Promise<GatewayTask>>()
+  #sweeping: Promise<number> | null = null
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
@@ -93,7 +93,7 @@ export class GatewayTasks implements Gateway {
   /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
   async start(): Promise<void> {
     const all: GatewayTask[] = []
-    for await (const task of this.#log.tasks()) all.push(task)
+    for await (const task of this.#log.tasks()) all.push(this.#index.sharing(task))
     for (const task of all.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))) this.#index.put(task)
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
@@ -111,11 +111,11 @@ export class GatewayTasks implements Gateway {
 
   async send(by: Principal, request: GatewaySend): Promise<GatewayReply> {
     allow(by, 'send')
-    if (request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined) {
-      const target = await gatewayTarget(this.#node, by, request)
-      if (onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
-    }
-    const task = await this.#once(by, request)
+    const isAnswerable = request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
+    const found = isAnswerable ? gatewayTarget(this.#node, by, request) : null
+    const target = found instanceof Promise ? await found : found
+    if (target !== null && onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
+    const task = await this.#once(by, request, target)
     if (request.wait) await this.#until(task.id, RESTING_STATES, request.signal)
     return { kind: 'task', snapshot: await this.#snapshot(task) }
   }
@@ -208,62 +208,52 @@ export class GatewayTasks implements Gateway {
   /** An answer without a task, of what only reads. @throws NodeError what it failed with */
   async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: GatewayTarget): Promise<Message> {
     const { ids } = this.#node.parts
-    const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), ...justificationOf(message) }
-    const reading = { parts: message.parts, rules: this.#rules, ...(signal === undefined ? {} : { signal }) }
+    const justification = justificationIn(message)
+    const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), justification }
+    const reading = { parts: message.parts, rules: this.#rules, signal }
     const result = await readNow(this.#node, head, reading)
     const contextId = message.contextId ?? ids.next('ctx')
     return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
   }
 
   /** The task of a message: that of the same message before, if there was one. */
-  async #once(by: Principal, request: GatewaySend): Promise<GatewayTask> {
+  async #once(by: Principal, request: GatewaySend, target: GatewayTarget | null): Promise<GatewayTask> {
     const { ledger, hash } = this.#node.parts
     const name = messageName({ owner: ownerOf(by), messageId: request.message.messageId }, hash)
-    await this.#sending.get(name)?.catch(() => null)
+    const same = this.#sending.get(name)
+    if (same !== undefined) await same.catch(() => null)
     const bytes = await ledger.get(GATEWAY_KEYS.message(name))
     const known = bytes === null ? null : decodeRecord<MessageRecord>(bytes)
-    const digest = bytesToText(hash(utf8(digestText(request.message, [request.agent, request.skill]))).subarray(0, 16))
+    const digest = shortHash(digestText(request.message, [request.agent, request.skill]), hash)
     if (known !== null) {
       const task = this.#index.get(known.task)
       if (known.digest === digest && task !== undefined) return task
       throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
     }
     // Between the read and here another one may have begun.
-    if (this.#sending.has(name)) return await this.#once(by, request)
+    if (this.#sending.has(name)) return await this.#once(by, request, target)
     const record = (task: string): LedgerChange => ({ key: GATEWAY_KEYS.message(name), value: encodeRecord({ task, digest }), isNew: true })
     const { taskId } = request.message
-    const making = (taskId === undefined ? this.#begin(by, request, record) : this.#goOn(by, request, record)).finally(() =>
-      this.#sending.delete(name)
-    )
+    const making = taskId === undefined ? this.#begin(by, request, { record, target }) : this.#goOn(by, request, record)
     this.#sending.set(name, making)
-    return await making
+    try {
+      return await making
+    } finally {
+      this.#sending.delete(name)
+    }
   }
 
-  async #begin(by: Principal, request: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
-    const { ids, clock } = this.#node.parts
-    const { address, capability } = await gatewayTarget(this.#node, by, request)
-    if (this.#index.size >= MAX_TASKS && (await this.#sweep(ownerOf(by))) === 0)
-      throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
+  async #begin(
+    by: Principal,
+    request: GatewaySend,
+    { record, target }: { readonly record: (task: string) => LedgerChange; readonly target: GatewayTarget | null }
+  ): Promise<GatewayTask> {
+    const { address, capability } = target ?? (await gatewayTarget(this.#node, by, request))
+    if (this.#index.size >= MAX_TASKS) await this.#makeRoom(by)
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
-    const run = this.#turn(request)
-    const [id, now] = [run.taskId, clock.now()]
-    const contextId = request.message.contextId ?? ids.next('ctx')
-    const fresh: GatewayTask = {
-      id,
-      contextId,
-      owner: ownerOf(by),
-      agent: addressText(address),
-      capability: capability.id,
-      by: powerOf(by),
-      state: 'submitted',
-      message: null,
-      since: now,
-      createdAt: now,
-      updatedAt: now,
-      generation: 0,
-      run
-    }
+    const fresh = this.#fresh(by, request, { address, capability })
+    const { id, contextId } = fresh
     const said: Message = { ...request.message, taskId: id, contextId }
     const push = this.push?.begin(fresh, request.push) ?? []
     const inputs: GatewayInput[] = [{ type: 'message', message: said }]
@@ -276,6 +266,28 @@ export class GatewayTasks implements Gateway {
     })
     await this.#runs.ask(task, said)
     return task
+  }
+
+  /** A task before anything has happened to it. */
+  #fresh(by: Principal, request: GatewaySend, { address, capability }: GatewayTarget): GatewayTask {
+    const { ids, clock } = this.#node.parts
+    const run = this.#turn(request)
+    const now = clock.now()
+    return {
+      id: run.taskId,
+      contextId: request.message.contextId ?? ids.next('ctx'),
+      owner: this.#index.shared(ownerOf(by)),
+      agent: this.#index.shared(addressText(address)),
+      capability: this.#index.shared(capability.id),
+      by: powerOf(by),
+      state: 'submitted',
+      message: null,
+      since: now,
+      createdAt: now,
+      updatedAt: now,
+      generation: 0,
+      run
+    }
   }
 
   #turn({ isAttended }: GatewaySend): GatewayRun {
@@ -325,8 +337,24 @@ export class GatewayTasks implements Gateway {
     })
   }
 
+  /** @throws NodeError OVERLOADED where nothing rests that may be let go of */
+  async #makeRoom(by: Principal): Promise<void> {
+    // Each looks at every task: who finds one under way waits for the room that it makes.
+    while (this.#sweeping !== null && this.#index.size >= MAX_TASKS) await this.#sweeping
+    if (this.#index.size >= MAX_TASKS && (await this.#sweep(ownerOf(by))) === 0)
+      throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
+  }
+
   /** Lets go of what is past its time, and of what makes room for `newcomer`; says how many. */
-  async #sweep(newcomer: string | null = null): Promise<number> {
+  #sweep(newcomer: string | null = null): Promise<number> {
+    const sweeping = this.#letGo(newcomer).finally(() => {
+      if (this.#sweeping === sweeping) this.#sweeping = null
+    })
+    this.#sweeping = sweeping
+    return sweeping
+  }
+
+  async #letGo(newcomer: string | null): Promise<number> {
     const { clock, settings, telemetry } = this.#node.parts
     const over = Math.max(0, this.#index.size - MAX_TASKS + (this.#index.size >= MAX_TASKS ? MAX_TASKS / 100 : 0))
     const old = [...this.#index.all()].filter(({ state, updatedAt }) => RESTING_STATES.has(state) && updatedAt < clock.now() - RETENTION_MS)

@@ -5,7 +5,7 @@ import type { RequestRecord } from '../domain/reliable/records.js'
 import { workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { AgentTask } from '../ports/agent-runtime.js'
-import type { Abort } from './abort.js'
+import type { Abort } from '../kit/abort.js'
 import type { HostOutcome } from './agents.js'
 import type { Incoming, Thread } from './incoming.js'
 
@@ -56,7 +56,7 @@ export interface HereWork {
 export interface HereRun {
   /** Never rejects. */
   readonly outcome: Promise<HostOutcome>
-  cancel(): void
+  readonly cancel: () => void
 }
 
 /** A request that is about to be in flight, or to be answered without that. */

@@ -57,7 +57,7 @@ interface Mean {
 }
 
 /** A kept event: as it was given, and as it is told once somebody has read it. */
-type Kept = Given & { told: A2ALogEvent | null }
+type Kept = { -readonly [K in keyof Given]: Given[K] } & { told: A2ALogEvent | null }
 
 /**
  * Counts what happens to messages and tools and keeps the newest events (spec a2a-mcp-mesh, A2AObservability). Every number
@@ -78,7 +78,9 @@ export class A2AObservability {
 
   /** Takes an event. Never throws; a duration that is no time does not count. */
   emit(event: Given): void {
-    this.#recent[this.#next] = kept(event)
+    const oldest = this.#recent[this.#next]
+    if (oldest === undefined) this.#recent[this.#next] = kept(event)
+    else keepIn(oldest, event)
     this.#next = (this.#next + 1) % KEPT_EVENTS
     if (event.type === 'tool-invocation') return this.#tool(event)
     if (event.type === 'error' || event.success === false) this.#errors++
@@ -138,6 +140,22 @@ export class A2AObservability {
 function kept(event: Given): Kept {
   const { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp } = event
   return { type, envelopeId, sender, recipient, messageType, routingPath, hops, toolName, duration, success, timestamp, told: null }
+}
+
+/** In the place of one that is kept no longer: who keeps new objects for a while pays for each of them again when memory is tidied up. */
+function keepIn(place: Kept, event: Given): void {
+  place.type = event.type
+  place.envelopeId = event.envelopeId
+  place.sender = event.sender
+  place.recipient = event.recipient
+  place.messageType = event.messageType
+  place.routingPath = event.routingPath
+  place.hops = event.hops
+  place.toolName = event.toolName
+  place.duration = event.duration
+  place.success = event.success
+  place.timestamp = event.timestamp
+  place.told = null
 }
 
 /** Texts are made safe only when they are read: every message has some, and nearly none is ever looked at. */

@@ -22,7 +22,8 @@ export class RunMeter {
     this.#runs++
     this.#spentMs += durationMs
     if (!isDone) this.#failures++
-    for (const [i, bound] of RUN_BOUNDS.entries()) if (durationMs <= bound * 1000) this.#within[i] = (this.#within[i] ?? 0) + 1
+    for (let i = RUN_BOUNDS.length - 1; i >= 0 && durationMs <= (RUN_BOUNDS[i] ?? 0) * 1000; i--)
+      this.#within[i] = (this.#within[i] ?? 0) + 1
   }
 
   /** The counts now. */

@@ -15,20 +15,20 @@ export interface NameParts {
 }
 
 /**
- * The agent that a name means; an unknown one is asked of the connected members once. `sees`: as {@link Directory.agent}.
+ * The agent that a name means; an unknown one is asked of the connected members once: only that takes a promise. `sees`: as
+ * {@link Directory.agent}.
  * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME.
  */
-export async function findAgent(
+export function findAgent(
   { directory, lookups }: NameParts,
   text: string,
   sees?: (card: RegisteredCard) => boolean
-): Promise<AgentAddress> {
+): AgentAddress | Promise<AgentAddress> {
   try {
     return directory.agent(text, sees)
   } catch (error) {
     if (!(error instanceof NodeError) || error.code !== 'AGENT_NOT_FOUND') throw error
-    await lookups.ask(text.split('@')[0] ?? text)
-    return directory.agent(text, sees)
+    return lookups.ask(text.split('@')[0] ?? text).then(() => directory.agent(text, sees))
   }
 }
 

@@ -36,8 +36,10 @@ export function oneWay({ header, payload }: Pick<Incoming, 'header' | 'payload'>
 }
 
 /** What is asked for without a message to be answered. */
-export function oneWayPayload(requestId: string, input: unknown): RequestPayload {
-  return { ...ONE_WAY, requestId, input }
+export function oneWayPayload(requestId: string, input: unknown, capability: string | null = null): RequestPayload {
+  // Member by member: what is spread and added to is an object of another kind each time, and every call makes one.
+  const { attempt, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded } = ONE_WAY
+  return { requestId, attempt, capability, input, description, swarm, timeoutMs, ttlMs, allowRepeat, isQuery, isAgain, isUnrecorded }
 }
 
 /** Which work this node takes: what there is room for, and what its agent can begin with. */
@@ -60,7 +62,9 @@ export class WorkIntake {
     if (capability === null) return new NodeError('CAPABILITY_NOT_FOUND', `agent ${agentId} takes messages, but has no capability to call`)
     try {
       const input = toAgentJson(payload.input)
-      return agents.inputFault(agentId, capability, input) ?? { ...payload, capability, input }
+      const fault = agents.inputFault(agentId, capability, input)
+      if (fault !== null) return fault
+      return capability === payload.capability && input === payload.input ? payload : { ...payload, capability, input }
     } catch (error) {
       return error instanceof NodeError ? error : new NodeError('INTERNAL', messageOf(error), { cause: error })
     }

@@ -9,7 +9,7 @@ import { readRequest, workKey } from '../domain/task/payloads.js'
 import type { RequestPayload } from '../domain/task/payloads.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
-import { Abort } from './abort.js'
+import { Abort } from '../kit/abort.js'
 import type { AgentHost, HostOutcome } from './agents.js'
 import { askedBefore } from './asked-before.js'
 import type { AskedBeforeParts } from './asked-before.js'
@@ -216,7 +216,7 @@ export class Work {
    */
   here({ recipient, capability, input, names }: HereWork): HereRun | NodeError {
     const { self } = this.#parts
-    const payload = this.#intake.check({ peer: self, recipient }, { ...oneWayPayload(names.requestId, input), capability })
+    const payload = this.#intake.check({ peer: self, recipient }, oneWayPayload(names.requestId, input, capability))
     if (payload instanceof NodeError) return payload
     const key = `here ${names.requestId}`
     const piece = this.#open({ peer: self, recipient }, { key, payload, isNotification: true, threads: [], record: null }, names.taskId)
@@ -330,21 +330,23 @@ export class Work {
 
   async #run(piece: Piece): Promise<HostOutcome> {
     const { agents, tasks, telemetry } = this.#parts
-    const outcome = await agents.run(piece.recipient.agentId, taskOf(piece), {
+    const task = taskOf(piece)
+    const outcome = await agents.run(piece.recipient.agentId, task, {
       signal: piece.abort,
-      onStart: async () => {
-        tasks.attempt(piece.taskId, taskOf(piece).attempt)
-        await this.#begin(piece)
-        piece.isRunning = true
-        telemetry.count('tasks_started')
-        tasks.working(piece.taskId)
+      onStart: () => {
+        tasks.attempt(piece.taskId, task.attempt)
+        const { record } = piece
+        if (record === null) return this.#started(piece)
+        return this.#begin(piece, record).then(() => this.#started(piece))
       },
       onProgress: (data) => this.#progress(piece, data)
     })
     piece.hasEnded = true
     telemetry.count(outcome.ok ? 'tasks_completed' : 'tasks_failed')
     // An end that is not durable may come out otherwise after a crash, so it is not shown before.
-    await (piece.ending = this.#finish(piece, outcome))
+    const ending = this.#finish(piece, outcome)
+    piece.ending = ending
+    if (ending !== null) await ending
     if (outcome.ok) tasks.complete(piece.taskId, outcome.result)
     else tasks.fail(piece.taskId, failedBy(outcome).error)
     this.#inFlight.remove(piece)
@@ -352,9 +354,8 @@ export class Work {
   }
 
   /** That it begins has to be durable before it does anything, unless it may be repeated. @throws NodeError OVERLOADED when the ledger refuses it, TIMEOUT past its time. */
-  async #begin(piece: Piece): Promise<void> {
-    if (piece.record === null) return
-    const { record, changes } = this.#parts.callee.begin(piece.record)
+  async #begin(piece: Piece, before: RequestRecord): Promise<void> {
+    const { record, changes } = this.#parts.callee.begin(before)
     piece.record = record
     const commit = this.#parts.commit(changes)
     if (!record.isRepeatable) return await commit.catch(notBegun)
@@ -363,17 +364,25 @@ export class Work {
     )
   }
 
+  #started(piece: Piece): void {
+    piece.isRunning = true
+    this.#parts.telemetry.count('tasks_started')
+    this.#parts.tasks.working(piece.taskId)
+  }
+
   #progress({ taskId, isAwaited, threads, payload: { requestId, attempt } }: Piece, data: unknown): void {
     this.#parts.tasks.progress(taskId, data)
     const thread = threads.at(-1)
     if (isAwaited && thread !== undefined) this.#replies.progress(thread, { requestId, attempt, progress: data })
   }
 
+  /** Puts the end on record and tells it; null: there is nobody to tell, or what is given up by a stop is not over (see there). */
+  #finish(piece: Piece, outcome: HostOutcome): Promise<void> | null {
+    return piece.isNotification || piece.isStopped ? null : this.#conclusion(piece, outcome)
+  }
+
   /** How it ended and the answer are one commit; what found no place may be asked again as if it had never come. */
-  async #finish(piece: Piece, outcome: HostOutcome): Promise<void> {
-    const { isNotification, isAwaited, threads, record, payload } = piece
-    // What is given up by a stop is not over: see there.
-    if (isNotification || piece.isStopped) return
+  async #conclusion({ isAwaited, threads, record, payload }: Piece, outcome: HostOutcome): Promise<void> {
     const { response, changes } = this.#parts.callee.ending(record, payload, outcome)
     if (isAwaited) return await this.#answer(threads, response, changes)
     await this.#replies.note(changes)

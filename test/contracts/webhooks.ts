@@ -2,7 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { PushHook } from '../../src/domain/gateway/push.js'
 import type { GatewayEvent, GatewayTask } from '../../src/domain/gateway/task.js'
-import { Abort } from '../../src/node/abort.js'
+import { Abort } from '../../src/kit/abort.js'
 import type { Told, WebhookCall, Webhooks } from '../../src/ports/webhooks.js'
 import { holds } from '../support/holds.js'
 

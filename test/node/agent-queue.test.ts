@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'brittle'
 import fc from 'fast-check'
-import { Abort } from '../../src/node/abort.js'
+import { Abort } from '../../src/kit/abort.js'
 import { AgentQueue, MAX_WAITING, type Turn } from '../../src/node/agent-queue.js'
 import { holds } from '../support/holds.js'
 
@@ -29,7 +29,7 @@ test('places are given in the order of asking, never more than there are', async
         const index = asked.length
         const entry: (typeof asked)[number] = { abort: new Abort(), turn: null }
         asked.push(entry)
-        void queue.take(entry.abort).then((turn) => {
+        void Promise.resolve(queue.take(entry.abort)).then((turn) => {
           entry.turn = turn
           if (turn === 'held') held.push(index)
         })
@@ -82,7 +82,7 @@ test('a signal that is aborted already takes no place', async (t) => {
 test('closing tells everybody who waits, and whoever comes later', async (t) => {
   const queue = new AgentQueue(1)
   await queue.take(never)
-  const waiting = [queue.take(never), queue.take(never)]
+  const waiting = [queue.take(never), queue.take(never)].map((turn) => Promise.resolve(turn))
   queue.close()
   t.alike(await Promise.all(waiting), ['closed', 'closed'])
   t.is(await queue.take(never), 'closed')
@@ -94,7 +94,7 @@ test('more places let the first who wait begin at once', async (t) => {
   const queue = new AgentQueue(1)
   await queue.take(never)
   const order: number[] = []
-  for (const index of [1, 2, 3]) void queue.take(never).then(() => order.push(index))
+  for (const index of [1, 2, 3]) void Promise.resolve(queue.take(never)).then(() => order.push(index))
   queue.resize(3)
   await turns()
   t.alike(order, [1, 2])
@@ -104,7 +104,7 @@ test('more places let the first who wait begin at once', async (t) => {
 test('a queue is bounded', async (t) => {
   const queue = new AgentQueue(1)
   await queue.take(never)
-  const waiting = Array.from({ length: MAX_WAITING }, () => queue.take(never))
+  const waiting = Array.from({ length: MAX_WAITING }, () => Promise.resolve(queue.take(never)))
   t.is(await queue.take(never), 'full')
   queue.close()
   t.is((await Promise.all(waiting)).length, MAX_WAITING)

@@ -3,7 +3,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { createSchemaCompiler } from '../../src/adapters/agents/compile-schema.js'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
-import { Abort } from '../../src/node/abort.js'
+import { Abort } from '../../src/kit/abort.js'
 import { AgentHost, type HostOutcome } from '../../src/node/agents.js'
 import type { HostedAgent } from '../../src/ports/agent-runtime.js'
 import { failsWith } from '../support/fails.js'
@@ -173,12 +173,19 @@ test('an agent that comes back after its runs have ended begins at once', async 
 
 test('an agent that is removed while a task gets its turn does not begin it', async (t) => {
   const agent = new FakeAgent(agentDefinition('a'))
-  const { give, source } = await hosted(t, [agent])
-  const outcome = give('a')
+  const { give, host, source } = await hosted(t, [agent])
+  const [, outcome] = [give('a', 1), give('a', 2)]
+  await turns()
+  agent.finish()
+  // It is told of its turn in this moment, and has not gone on yet.
+  while (host.load('a').waiting > 0) await Promise.resolve()
   source.set([])
   const { ok, ...rest } = await outcome
   t.is(ok ? '' : 'code' in rest && rest.code, 'AGENT_NOT_FOUND')
-  t.is(agent.tasks.length, 0)
+  t.alike(
+    agent.tasks.map(({ input }) => input),
+    [1]
+  )
 })
 
 test('a task that waited is checked again when its agent has changed', async (t) => {

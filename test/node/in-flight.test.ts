@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
-import { Abort } from '../../src/node/abort.js'
+import { Abort } from '../../src/kit/abort.js'
 import { InFlight, type Piece } from '../../src/node/in-flight.js'
 import { failsWith } from '../support/fails.js'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'

@@ -1,6 +1,6 @@
 import test, { type Assert } from 'brittle'
 import { beginTask } from '../../src/adapters/a2a/operations.js'
-import { Abort } from '../../src/node/abort.js'
+import { Abort } from '../../src/kit/abort.js'
 import { MAX_WAITING } from '../../src/node/agent-queue.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
 import type { AgentDefinition } from '../../src/ports/agent-runtime.js'
@@ -22,7 +22,8 @@ async function asking(t: Assert, node: FakeNode) {
   return (skill = SKILL) =>
     beginTask(
       { gateway, by: ALICE, agent: null, signal: new AbortController().signal },
-      { message: { messageId: `m${++said}`, role: 'user', parts: [{ text: 'x' }] }, skill, wait: false, mayAnswer: false }
+      { message: { messageId: `m${++said}`, role: 'user', parts: [{ text: 'x' }] }, skill },
+      { wait: false, mayAnswer: false }
     )
 }
 

@@ -116,7 +116,7 @@ async function send(
   const { agent, skill, justification } = input
   const metadata = justification === null ? undefined : { justification }
   const message = messageOf(present({ ...said, role: 'user', contextId: input.threadId, taskId, metadata }))
-  const reply = await beginTask({ gateway, by, agent, signal }, { message, skill, wait: false, mayAnswer: false })
+  const reply = await beginTask({ gateway, by, agent, signal }, { message, skill }, { wait: false, mayAnswer: false })
   if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a run is of a task')
   return { head: headOf(input, reply.snapshot.task, said.messageId), after: 0 }
 }

@@ -1,4 +1,5 @@
-import type { Clock } from '../../kit/clock.js'
+import { Abort } from '../../kit/abort.js'
+import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { asNodeError } from '../../kit/errors.js'
 import type { IdSource } from '../../kit/ids.js'
 import { type GatewaySnapshot, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
@@ -29,7 +30,7 @@ export interface FacadeCaller {
   readonly by: Principal
   readonly api: NodeApi
   readonly agent: string
-  readonly signal: AbortSignal
+  readonly signal: AbortSignalLike
 }
 
 /** What a run gives. */
@@ -66,16 +67,20 @@ export class FacadeRuns {
   /** Runs to the end. Canceled when its client hangs up, or after {@link MAX_RUN_MS}. @throws FacadeFault, NodeError */
   async run(request: FacadeRequest, caller: FacadeCaller): Promise<FacadeResult> {
     const { clock } = this.#parts
-    const late = new AbortController()
-    const timer = clock.after(MAX_RUN_MS, () => late.abort())
+    const stop = new Abort()
+    const giveUp = (): void => stop.abort()
+    const timer = clock.after(MAX_RUN_MS, giveUp)
+    caller.signal.addEventListener('abort', giveUp)
+    if (caller.signal.aborted) giveUp()
     try {
-      const begun = await this.#begin(request, caller, AbortSignal.any([caller.signal, late.signal]))
+      const begun = await this.#begin(request, caller, stop)
       const { task } = begun.snapshot
       if (RESTING_STATES.has(task.state)) return this.#resultOf(begun.snapshot, { caller, from: begun.from })
       this.#cancel(caller, task)
       throw new FacadeFault('timeout', `the agent took longer than ${MAX_RUN_MS / 1000} s: its task is canceled`)
     } finally {
       clock.clear(timer)
+      caller.signal.removeEventListener('abort', giveUp)
     }
   }
 
@@ -87,7 +92,7 @@ export class FacadeRuns {
   }
 
   /** `wait`: until the task rests or this aborts; null: not at all. */
-  async #begin(request: FacadeRequest, caller: FacadeCaller, wait: AbortSignal | null): Promise<Begun> {
+  async #begin(request: FacadeRequest, caller: FacadeCaller, wait: AbortSignalLike | null): Promise<Begun> {
     const { gateway, guardrails, ids, clock } = this.#parts
     const { prompt, context, justification } = request
     const broken = guardrails.inputViolation([{ text: prompt }, ...(context === null ? [] : [{ data: context }])])

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../../kit/clock.js'
+import type { AbortSignalLike, Clock } from '../../kit/clock.js'
 import { isRecord } from '../../kit/json.js'
 import type { Gateway } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
@@ -27,7 +27,7 @@ export interface GatewayRouteParts {
   readonly gateway: Gateway
   readonly clock: Clock
   /** The extended card of an agent, or of the node, as a version has it. */
-  extendedCard(by: Principal, agent: string | null, version: ProtocolVersion): Promise<object>
+  readonly extendedCard: Caller['extendedCard']
   /** The extensions on the card of an agent, or of the node. */
   extensions(agent: string | null): readonly OfferedExtension[]
 }
@@ -35,7 +35,7 @@ export interface GatewayRouteParts {
 /** One request whose token was good. */
 export interface GatewayCall {
   readonly principal: Principal
-  readonly signal: AbortSignal
+  readonly signal: AbortSignalLike
   readonly query: string
   readBody(): Promise<Buffer>
 }
@@ -49,20 +49,17 @@ export class GatewayRoute {
   }
 
   /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
-  async handle(
+  handle(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
     call: GatewayCall,
     { agent, path }: { readonly agent: string | null; readonly path: string }
   ): Promise<void> {
-    const body = request.method === 'POST' ? await call.readBody() : null
-    const asking: Asking = {
-      response,
-      body,
-      source: { headers: request.headers, query: call.query },
-      caller: this.#caller(request, call, agent)
+    const { method = '', headers } = request
+    const answer = (body: Buffer | null): Promise<void> => {
+      const asking = { response, body, source: { headers, query: call.query }, caller: this.#caller(request, call, agent) }
+      return body !== null && path === '' ? this.#rpc(asking) : this.#rest(asking, method, path)
     }
-    if (body !== null && path === '') await this.#rpc(asking)
-    else await this.#rest(asking, request.method ?? '', path)
+    return method === 'POST' ? call.readBody().then(answer) : answer(null)
   }
 
   async #rpc({ response, body, source, caller }: Asking): Promise<void> {
@@ -117,14 +114,8 @@ export class GatewayRoute {
 
   #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {
     const { gateway, extendedCard } = this.#parts
-    return {
-      gateway,
-      by: principal,
-      agent,
-      signal,
-      lastEventId: lastEventIdOf(request.headers['last-event-id']),
-      extendedCard: (of, version) => extendedCard(principal, of, version)
-    }
+    const lastEventId = lastEventIdOf(request.headers['last-event-id'])
+    return { gateway, by: principal, agent, signal, lastEventId, extendedCard }
   }
 }
 
@@ -189,8 +180,9 @@ function checkBodyType(source: Pick<IncomingMessage, 'headers'>, body: Buffer | 
 
 /** Is the body JSON, as its client says? @throws A2AFault MEDIA_TYPE */
 export function checkType({ headers }: Pick<IncomingMessage, 'headers'>): void {
-  const type = headers['content-type']?.split(';')[0]?.trim().toLowerCase() ?? ''
-  if (!JSON_TYPES.has(type)) throw new A2AFault('MEDIA_TYPE', 'the body must be application/json')
+  const text = headers['content-type'] ?? ''
+  if (JSON_TYPES.has(text) || JSON_TYPES.has(text.split(';')[0]?.trim().toLowerCase() ?? '')) return
+  throw new A2AFault('MEDIA_TYPE', 'the body must be application/json')
 }
 
 /** The event after which a client was cut off; null: it was not there before. */

@@ -66,7 +66,8 @@ export class Guardrails {
     const whole = parts.map((part) => part.text ?? guardedText([part.data, part.url, part.filename])).join('\n')
     const texts = parts.filter(({ text }) => text !== undefined)
     const input = texts.length === 0 ? null : inputOf(texts)
-    const isRead = isRecord(input) && input['text'] !== texts.map(({ text }) => text).join('\n')
+    const said = texts.length === parts.length ? whole : texts.map(({ text }) => text).join('\n')
+    const isRead = isRecord(input) && input['text'] !== said
     return this.violation('input', whole) ?? (isRead ? this.violation('input', input) : null)
   }
 
@@ -81,10 +82,10 @@ export class Guardrails {
 export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gateway {
   return {
     push: gateway.push,
-    send: async (by, request) => {
+    send: (by, request) => {
       const broken = guardrails.inputViolation(request.message.parts)
-      if (broken !== null) throw new NodeError('INVALID_INPUT', violationText(broken), { data: broken })
-      return await gateway.send(by, request)
+      if (broken === null) return gateway.send(by, request)
+      return Promise.reject(new NodeError('INVALID_INPUT', violationText(broken), { data: broken }))
     },
     get: (by, id) => gateway.get(by, id),
     list: (by, filter, page) => gateway.list(by, filter, page),

@@ -54,14 +54,16 @@ export function limited<Request extends CountedRequest, Call extends CountedCall
   handle: Answers<Request, Call>,
   how: { readonly limit: CallLimit; onCall(face: GatewayFace, isRefused: boolean): void; refusal(answer: LimitAnswer): Error }
 ): Answers<Request, Call> {
-  return async (request, response, call) => {
-    const face = faceOf(request.method ?? '', call.path)
-    const seconds = how.limit.take(call.principal)
-    how.onCall(face, seconds > 0)
-    if (seconds === 0) return await handle(request, response, call)
+  const refuse = async (request: Request, call: Call, seconds: number): Promise<never> => {
     const id = isSmall(request) ? rpcIdIn(await call.readBody()) : null
     const fault = tooMany(seconds)
-    throw how.refusal({ message: fault.message, body: bodyOf(face, fault, id), retryAfterSeconds: seconds })
+    const body = bodyOf(faceOf(request.method ?? '', call.path), fault, id)
+    throw how.refusal({ message: fault.message, body, retryAfterSeconds: seconds })
+  }
+  return (request, response, call) => {
+    const seconds = how.limit.take(call.principal)
+    how.onCall(faceOf(request.method ?? '', call.path), seconds > 0)
+    return seconds === 0 ? handle(request, response, call) : refuse(request, call, seconds)
   }
 }
 

@@ -1,6 +1,5 @@
 import { MAX_CALL_ANSWER_BYTES } from '../../domain/channel/call.js'
 import { tierFromText } from '../../domain/routing/tier.js'
-import type { AbortSignalLike } from '../../kit/clock.js'
 import { utf8 } from '../../kit/ids.js'
 import type { Gateway } from '../../ports/gateway.js'
 import type { CallAnswer, CallHandler, CallItem, MemberCall } from '../../ports/member-calls.js'
@@ -21,7 +20,7 @@ export interface MeshBindingParts {
   principalOf(peer: string, claims: { readonly agent?: string; readonly tier?: 0 | 1 | 2 | 3; readonly sandboxId?: string }): Principal
   /** The extensions on the card of an agent, or of the node. */
   extensions(agent: string | null): readonly OfferedExtension[]
-  extendedCard(by: Principal, agent: string | null, version: '1.0' | '0.3'): Promise<object>
+  readonly extendedCard: Caller['extendedCard']
 }
 
 /** The gateway's JSON-RPC for calls of members over their links. */
@@ -51,9 +50,9 @@ function callerOf(parts: MeshBindingParts, { peer, path, parameters, signal }: M
     gateway: parts.gateway,
     by,
     agent,
-    signal: standardSignal(signal),
+    signal,
     lastEventId: lastEventIdOf(parameters['last-event-id']),
-    extendedCard: (of, version) => parts.extendedCard(by, of, version)
+    extendedCard: parts.extendedCard
   }
 }
 
@@ -95,11 +94,4 @@ function faultBytes(id: RpcId, error: unknown): Uint8Array {
 
 function jsonBytes(value: object): Uint8Array {
   return utf8(JSON.stringify(value))
-}
-
-function standardSignal(signal: AbortSignalLike): AbortSignal {
-  const controller = new AbortController()
-  if (signal.aborted) controller.abort()
-  else signal.addEventListener('abort', () => controller.abort())
-  return controller.signal
 }

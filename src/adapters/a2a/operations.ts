@@ -1,7 +1,8 @@
+import type { AbortSignalLike } from '../../kit/clock.js'
 import { isRecord } from '../../kit/json.js'
 import { cursorText, readCursor } from '../../domain/gateway/task-order.js'
 import { ENDED_STATES, type GatewayState } from '../../domain/gateway/task.js'
-import type { Gateway, GatewayReply } from '../../ports/gateway.js'
+import type { Gateway, GatewayReply, GatewaySend } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault, faultOf } from './fault.js'
@@ -31,10 +32,10 @@ export interface Caller {
   readonly by: Principal
   /** The agent of the URL; null at the node's own. */
   readonly agent: string | null
-  readonly signal: AbortSignal
+  readonly signal: AbortSignalLike
   /** `Last-Event-ID` of a client that was there before. */
   readonly lastEventId: number | null
-  extendedCard(agent: string | null, version: Wire['version']): Promise<object>
+  extendedCard(by: Principal, agent: string | null, version: Wire['version']): Promise<object>
 }
 
 /** One operation of the protocol. @throws A2AFault, NodeError */
@@ -56,16 +57,16 @@ export interface Operations {
 export function operationsOf(wire: Wire, push: PushWire): Operations {
   return {
     send: async (params, caller) => {
-      const { historyLength: length, ...sent } = readSent(wire, params, caller)
-      const reply = await beginTask(caller, { ...sent, mayAnswer: true })
-      return { value: wire.reply(shownReply(wire, reply, length)) }
+      const sent = readSent(wire, params, caller)
+      const reply = await beginTask(caller, sent, { wait: sent.wait, mayAnswer: true })
+      return { value: wire.reply(shownReply(wire, reply, sent.historyLength)) }
     },
     stream: async (params, caller) => {
-      const { historyLength: length, ...sent } = readSent(wire, params, caller)
-      const reply = await beginTask(caller, { ...sent, wait: false, mayAnswer: false })
+      const sent = readSent(wire, params, caller)
+      const reply = await beginTask(caller, sent, { wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
       // Where a client was before is of another stream: this one begins with its task.
-      return { items: streamOf(wire, reply, { caller: { ...caller, lastEventId: null }, length }) }
+      return { items: streamOf(wire, reply, { caller: { ...caller, lastEventId: null }, length: sent.historyLength }) }
     },
     get: async (given, { gateway, by }) => {
       const params = recordOf(given)
@@ -90,7 +91,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
         throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
       return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null }) }
     },
-    card: async (_params, { agent, extendedCard }) => ({ value: await extendedCard(agent, wire.version) }),
+    card: async (_params, { by, agent, extendedCard }) => ({ value: await extendedCard(by, agent, wire.version) }),
     push: pushOperationsOf(push)
   }
 }
@@ -106,23 +107,25 @@ export function atTenant(caller: Caller, params: unknown): Caller {
   return { ...caller, agent: tenant }
 }
 
-function readSent(wire: Wire, params: unknown, caller: Caller): Omit<Sent, 'mayAnswer'> & Pick<SendParams, 'historyLength'> {
-  const { push, ...sent } = wire.readSend(params)
-  return { ...sent, ...pushRequestOf(caller, { push, version: wire.version }) }
+function readSent(wire: Wire, params: unknown, caller: Caller): Sent & Omit<SendParams, 'push'> {
+  const { push: target, ...sent } = wire.readSend(params)
+  return target === null ? sent : { ...sent, push: pushRequestOf(caller, { target, version: wire.version }) }
 }
 
-type Sent = Pick<Parameters<Gateway['send']>[1], 'message' | 'skill' | 'wait' | 'mayAnswer' | 'push'>
+type Sent = Pick<GatewaySend, 'message' | 'skill' | 'push'>
 
 /** Sends a message of a client. @throws A2AFault, NodeError */
 export async function beginTask(
   { gateway, by, agent, signal }: Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>,
-  sent: Sent
+  { message, skill, push }: Sent,
+  { wait, mayAnswer }: Pick<GatewaySend, 'wait' | 'mayAnswer'>
 ): Promise<GatewayReply> {
   // At the node's own URL a skill may be that of one agent: `agent/skill`, as its card lists them.
-  const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(sent.skill ?? '') ?? null) : null
-  const to = named === null ? { agent, skill: sent.skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
+  const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(skill ?? '') ?? null) : null
+  const to = named === null ? { agent, skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
+  const request = { message, agent: to.agent, skill: to.skill, wait, mayAnswer, signal }
   try {
-    return await gateway.send(by, { ...sent, ...to, signal })
+    return await gateway.send(by, push === undefined ? request : { ...request, push })
   } catch (error) {
     throw faultOf(error, { skill: to.agent === null ? to.skill : null })
   }

@@ -1,5 +1,4 @@
 import type { PushConfigs, PushRequest } from '../../ports/gateway.js'
-import type { PushTarget } from '../../domain/gateway/push.js'
 import { A2AFault } from './fault.js'
 import type { Caller, Operation } from './operations.js'
 import type { PushWire } from './push-wire.js'
@@ -35,14 +34,10 @@ export function pushOperationsOf(wire: PushWire): PushOperations {
   }
 }
 
-/** The push config that comes with a message, if one does. @throws A2AFault PUSH_NOTIFICATION_NOT_SUPPORTED */
-export function pushRequestOf(
-  { gateway }: Pick<Caller, 'gateway'>,
-  { push, version }: { readonly push: PushTarget | null; readonly version: PushWire['version'] }
-): { readonly push?: PushRequest } {
-  if (push === null) return {}
+/** The push config that comes with a message. @throws A2AFault PUSH_NOTIFICATION_NOT_SUPPORTED */
+export function pushRequestOf({ gateway }: Pick<Caller, 'gateway'>, request: PushRequest): PushRequest {
   configsOf({ gateway })
-  return { push: { target: push, version } }
+  return request
 }
 
 function configsOf({ gateway }: Pick<Caller, 'gateway'>): PushConfigs {

@@ -17,8 +17,6 @@ const STATES: Readonly<Record<GatewayState, string>> = {
   rejected: 'TASK_STATE_REJECTED'
 }
 const ROLES = { ROLE_USER: 'user', ROLE_AGENT: 'agent' } as const
-/** Contents of a part, of which there is exactly one. */
-const CONTENT = ['text', 'raw', 'url', 'data'] as const
 
 /** The JSON of protocol 1.0, in whose form this node has artifacts and parts. */
 export const WIRE_V1: Wire = {
@@ -69,8 +67,8 @@ function statusOf(task: Pick<GatewayTask, 'state' | 'message' | 'since'>): objec
   return statusJson(task, { state: (state) => STATES[state], message: messageJson })
 }
 
-function messageJson({ role, ...message }: Message): object {
-  return { ...message, role: role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT' }
+function messageJson(message: Message): object {
+  return { ...message, role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT' }
 }
 
 /** The message in the form of this node, in which empty members of the wire are left out. */
@@ -92,9 +90,12 @@ function readMessage(value: unknown): unknown {
 
 function readPart(value: unknown): unknown {
   if (!isRecord(value)) return value
-  const content = CONTENT.filter((key) => Object.hasOwn(value, key))
+  const { text, raw, url, data } = value
   return present({
-    ...Object.fromEntries(content.map((key) => [key, value[key]])),
+    text,
+    raw,
+    url,
+    data,
     filename: filled(value['filename']),
     mediaType: filled(value['mediaType']),
     metadata: value['metadata'] ?? undefined

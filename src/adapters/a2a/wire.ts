@@ -55,7 +55,9 @@ export function lastOf(history: readonly Message[], length: number | null): read
 
 /** Members that have a value. */
 export function present<T extends object>(value: T): T {
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== undefined)) as T
+  const kept: Partial<T> = {}
+  for (const name of Object.keys(value) as (keyof T)[]) if (value[name] !== undefined) kept[name] = value[name]
+  return kept as T
 }
 
 /** The status of a task, by what a wire calls its state and how it has messages. */

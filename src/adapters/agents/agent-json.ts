@@ -17,9 +17,10 @@ function convert(value: unknown, depth: number): unknown {
     return items.some((item, i) => item !== value[i]) ? items : value
   }
   const record = value as Record<string, unknown>
-  const entries = Object.keys(record).map((key) => [key, convert(record[key], depth + 1)] as const)
+  const keys = Object.keys(record)
+  if (keys.every((key) => convert(record[key], depth + 1) === record[key])) return value
   // fromEntries defines: a key named __proto__ stays a key.
-  return entries.some(([key, item]) => item !== record[key]) ? Object.fromEntries(entries) : value
+  return Object.fromEntries(keys.map((key) => [key, convert(record[key], depth + 1)]))
 }
 
 /**

@@ -34,6 +34,7 @@ export type Admission =
   | { readonly refusal: HttpRefusal }
   | { readonly refusal: null; readonly origin: string | null; readonly isForeign: boolean }
 
+const NO_ORIGIN: Admission = { refusal: null, origin: null, isForeign: false }
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]']
 /** Browsers and proxies leave these out. */
 const DEFAULT_PORTS = ['80', '443']
@@ -41,15 +42,20 @@ const ABSOLUTE = /^http:\/\/([^/?#]*)/i
 
 /** Reads the raw headers once: what Node joins or drops when there are several is seen as it came. */
 export function callerHeaders({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): CallerHeaders {
-  const found = { host: [] as string[], origin: [] as string[], authorization: [] as string[] }
+  const hosts: string[] = []
+  const origins: string[] = []
+  const authorizations: string[] = []
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]
     // Most names have another length: nothing of them is copied.
     if (name === undefined || (name.length !== 4 && name.length !== 6 && name.length !== 13)) continue
     const key = name.toLowerCase()
-    if (key === 'host' || key === 'origin' || key === 'authorization') found[key].push(rawHeaders[i + 1] ?? '')
+    const value = rawHeaders[i + 1] ?? ''
+    if (key === 'host') hosts.push(value)
+    else if (key === 'authorization') authorizations.push(value)
+    else if (key === 'origin') origins.push(value)
   }
-  return { hosts: found.host, origins: found.origin, authorizations: found.authorization }
+  return { hosts, origins, authorizations }
 }
 
 /**
@@ -73,14 +79,14 @@ export class Authority {
 
   /** `localAddress`: where the connection came in; as a Host it is as good as the bound one, which may be a wildcard. */
   admit({ hosts, origins }: CallerHeaders, { url, localAddress }: { readonly url: string; readonly localAddress: string }): Admission {
-    const [host, ...moreHosts] = hosts
-    if (host === undefined || moreHosts.length > 0) return refused('http-host', 'there is not exactly one Host header')
+    const [host] = hosts
+    if (host === undefined || hosts.length > 1) return refused('http-host', 'there is not exactly one Host header')
     if (!this.#isHost(host, localAddress)) return refused('http-host', 'the Host header is none of the names of this listener')
-    const named = ABSOLUTE.exec(url)?.[1]
+    const named = url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1]
     if (named !== undefined && !this.#isHost(named, localAddress)) return refused('http-host', 'the URL is of another host')
-    const [origin, ...moreOrigins] = origins
-    if (origin === undefined) return { refusal: null, origin: null, isForeign: false }
-    if (moreOrigins.length > 0) return refused('http-origin', 'there are several Origin headers')
+    const [origin] = origins
+    if (origin === undefined) return NO_ORIGIN
+    if (origins.length > 1) return refused('http-origin', 'there are several Origin headers')
     if (this.#foreign.has(origin)) return { refusal: null, origin, isForeign: true }
     if (this.#own.has(origin) || (origin.startsWith('http://') && this.#isAt(origin.slice('http://'.length), localAddress)))
       return { refusal: null, origin, isForeign: false }
@@ -106,7 +112,7 @@ export function bracketed(address: string): string {
 
 /** The path and the query (without `?`) of a request's target. Anything but an absolute path or URL has the path ''. */
 export function targetOf(url: string): { readonly path: string; readonly query: string } {
-  const rest = url.replace(ABSOLUTE, '')
+  const rest = url.startsWith('/') ? url : url.replace(ABSOLUTE, '')
   const target = rest.length < url.length && !rest.startsWith('/') ? `/${rest}` : rest
   const mark = target.indexOf('?')
   if (!target.startsWith('/')) return { path: '', query: '' }

@@ -24,25 +24,27 @@ export function isSending(request: IncomingMessage): boolean {
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (announcedBytes(request) > maxBytes) return Promise.reject(tooLarge(maxBytes))
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
+    // null: it is known what becomes of it.
+    let chunks: Buffer[] | null = []
     let bytes = 0
-    const take = (chunk: Buffer): void => {
+    request.on('data', (chunk: Buffer) => {
+      if (chunks === null) return
       bytes += chunk.length
       if (bytes <= maxBytes) return void chunks.push(chunk)
-      chunks.length = 0
-      done()
+      chunks = null
       reject(tooLarge(maxBytes))
-    }
-    const end = (): void => {
-      done()
+    })
+    request.on('end', () => {
+      if (chunks === null) return
       resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks))
-    }
-    const gone = (): void => {
-      done()
+      chunks = null
+    })
+    // After an error, too.
+    request.on('close', () => {
+      if (chunks === null) return
+      chunks = null
       reject(new HttpError(400, { code: 'INCOMPLETE', message: 'the body breaks off' }))
-    }
-    const done = (): void => void request.off('data', take).off('end', end).off('close', gone).off('error', gone)
-    request.on('data', take).on('end', end).on('close', gone).on('error', gone)
+    })
   })
 }
 

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Abort } from '../../kit/abort.js'
+import type { AbortSignalLike } from '../../kit/clock.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { TokenGrant } from '../../ports/token-api.js'
@@ -14,10 +16,11 @@ export class Exchange implements TokenCall {
   readonly #grant: TokenGrant | null
   readonly #maxBytes: number
   readonly #isWaiting: boolean
-  readonly #release: Unsubscribe
+  readonly #limits: DrainLimits
+  readonly #release: Unsubscribe | null
   #body: Promise<Buffer> | null = null
-  #abort: AbortController | null = null
-  readonly #onAbort: (() => void)[] = []
+  // Made when it is asked for, and not the host's, which costs as much as all the rest of a request.
+  #signal: Abort | null = null
   #isAborted = false
 
   /** `isWaiting`: the client sends its body only when it is told to (`Expect: 100-continue`). */
@@ -39,12 +42,15 @@ export class Exchange implements TokenCall {
     this.#grant = how.grant
     this.#maxBytes = how.maxBytes
     this.#isWaiting = how.isWaiting
-    this.#release = how.grant?.onEnd(() => this.#cutOff()) ?? (() => {})
-    response.once('finish', () => this.#drainRest(how.limits))
-    response.once('close', () => {
-      this.#release()
-      if (!response.writableFinished) this.abort()
-    })
+    this.#limits = how.limits
+    this.#release = how.grant?.onEnd(() => this.#cutOff()) ?? null
+  }
+
+  /** Its answer is complete or cut. */
+  closed(): void {
+    this.#release?.()
+    if (this.#response.writableFinished) this.#drainRest()
+    else this.abort()
   }
 
   /** Of the token; a public route has none. */
@@ -57,15 +63,15 @@ export class Exchange implements TokenCall {
     return this.#grant
   }
 
-  get signal(): AbortSignal {
-    this.#abort ??= new AbortController()
-    if (this.#isAborted) this.#abort.abort()
-    return this.#abort.signal
+  get signal(): AbortSignalLike {
+    this.#signal ??= new Abort()
+    if (this.#isAborted) this.#signal.abort()
+    return this.#signal
   }
 
   onAbort(run: () => void): void {
     if (this.#isAborted) run()
-    else this.#onAbort.push(run)
+    else this.signal.addEventListener('abort', run)
   }
 
   onTokenEnd(run: () => void): Unsubscribe {
@@ -84,8 +90,7 @@ export class Exchange implements TokenCall {
   /** Tells the handler that nobody wants its answer, or that it has a second for it. */
   abort(): void {
     this.#isAborted = true
-    this.#abort?.abort()
-    for (const run of this.#onAbort.splice(0)) run()
+    this.#signal?.abort()
   }
 
   /** Its token ended: the handler may say a last word in this turn. */
@@ -99,10 +104,10 @@ export class Exchange implements TokenCall {
   }
 
   /** Node would read on for as long as the client sends. */
-  #drainRest(limits: DrainLimits): void {
+  #drainRest(): void {
     const request = this.#request
     if (request.complete) return
-    drain(request, limits, () => {
+    drain(request, this.#limits, () => {
       if (!request.complete) request.socket.destroy()
     })
   }

@@ -1,8 +1,8 @@
 import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { messageOf, NodeError } from '../../kit/errors.js'
 import type { TokenGrant } from '../../ports/token-api.js'
 import { Authority, bracketed, callerHeaders, type HttpRefusal, targetOf } from './authority.js'
+import { isLoopback, listen } from './bind.js'
 import { announcedBytes, answerError, isSending, tooLarge } from './body.js'
 import { answerPreflight, allowOrigin } from './cors.js'
 import { Exchange } from './exchange.js'
@@ -93,18 +93,21 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
     requireHostHeader: false
   })
   server.maxConnections = limits.maxConnections
+  // Of a connection on which nothing moves; while no answer is under way Node takes keepAliveTimeout for it.
+  server.timeout = limits.unreadMs
   // Node drops headers past a count silently: an Origin among them would not be seen. The size limit bounds them.
   server.maxHeadersCount = 0
   const address = await listen(server, options)
   const listener = new Listener(server, { options, limits, address })
-  server.on('request', (request, response) => void listener.serve(request, response, false))
-  server.on('checkContinue', (request: http.IncomingMessage, response: http.ServerResponse) => void listener.serve(request, response, true))
+  server.on('request', (request, response) => listener.serve(request, response, false))
+  server.on('checkContinue', (request: http.IncomingMessage, response: http.ServerResponse) => listener.serve(request, response, true))
   server.on('checkExpectation', (request: http.IncomingMessage, response: http.ServerResponse) => {
     answerError(request, response, {
       error: new HttpError(417, { code: 'EXPECTATION_FAILED', message: 'only 100-continue may be expected' }),
       limits
     })
   })
+  server.on('timeout', (socket) => listener.quiet(socket))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => listener.failed(error, socket as Socket))
   return listener
 }
@@ -113,7 +116,30 @@ export async function startHttpListener(options: HttpListenerOptions): Promise<H
 const LARGE_BYTES = 65_536
 
 /** Where a wrong token is told from none. */
-type Authorized = { readonly grant: TokenGrant | null; readonly reason: string | null }
+interface Authorized {
+  readonly grant: TokenGrant | null
+  readonly reason: string | null
+}
+
+/** What is known of a connection. */
+interface Connection {
+  /** The answer under way on it. */
+  answer: http.ServerResponse | null
+  /** Nothing more that comes on it is done. */
+  isRefused: boolean
+  /** The token that is being checked, until it is known whether what came with it is refused. */
+  checking: Promise<unknown> | null
+}
+
+/** One request on its way to its route. */
+interface Asked {
+  readonly request: http.IncomingMessage
+  readonly response: http.ServerResponse
+  readonly connection: Connection
+  /** The client sends its body only when it is told to. */
+  readonly isWaiting: boolean
+  exchange: Exchange | null
+}
 
 class Listener implements HttpListener {
   readonly url: string
@@ -121,12 +147,8 @@ class Listener implements HttpListener {
   readonly #server: http.Server
   readonly #limits: HttpLimits
   readonly #authority: Authority
-  readonly #open = new Map<Exchange, Socket>()
-  /** The answer under way on each connection. */
-  readonly #answers = new WeakMap<Socket, http.ServerResponse>()
-  readonly #refused = new WeakSet<Socket>()
-  /** The token that is being checked on a connection, until it is known whether what came with it is refused. */
-  readonly #checking = new WeakMap<Socket, Promise<unknown>>()
+  readonly #open = new Set<Exchange>()
+  readonly #connections = new WeakMap<Socket, Connection>()
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout
   #service: (HttpService & { readonly table: RouteTable }) | null = null
@@ -156,76 +178,130 @@ class Listener implements HttpListener {
     return this.#closed
   }
 
-  async serve(request: http.IncomingMessage, response: http.ServerResponse, isWaiting: boolean): Promise<void> {
-    const { socket } = request
-    response.on('error', () => response.destroy())
-    request.on('error', () => {})
+  serve(request: http.IncomingMessage, response: http.ServerResponse, isWaiting: boolean): void {
+    const connection = this.#connectionOf(request.socket)
+    response.on('error', destroyIt)
+    request.on('error', ignore)
     // What came behind a request that ends its connection is not done: its answer would not get out.
-    if (this.#refused.has(socket)) return
-    this.#answers.set(socket, response)
-    response.once('close', () => this.#answers.get(socket) === response && this.#answers.delete(socket))
-    for (let before = this.#checking.get(socket); before !== undefined; before = this.#checking.get(socket)) await before
-    if (this.#refused.has(socket)) return
+    if (connection.isRefused) return
+    connection.answer = response
+    const asked: Asked = { request, response, connection, isWaiting, exchange: null }
+    response.on('close', () => this.#over(asked))
+    if (connection.checking === null) this.#serve(asked)
+    else void this.#serveLater(asked)
+  }
+
+  /** Behind a token that is being checked. */
+  async #serveLater(asked: Asked): Promise<void> {
+    const { connection } = asked
+    while (connection.checking !== null) await connection.checking
+    if (!connection.isRefused) this.#serve(asked)
+  }
+
+  /** No promise is made and waited for that is not needed: most requests get to their route in this turn. */
+  #serve(asked: Asked): void {
     try {
-      await this.#answer(request, response, isWaiting)
+      const answering = this.#answer(asked)
+      if (answering instanceof Promise) answering.then(undefined, (error: unknown) => this.#failed(asked, error))
     } catch (error) {
-      if (!(error instanceof HttpError)) this.#service?.onFault(error)
-      const known = error instanceof HttpError ? error : internalError()
-      if (isSending(request)) this.#refused.add(socket)
-      this.#shape(request, known)
-      answerError(request, response, { error: known, limits: this.#limits })
+      this.#failed(asked, error)
     }
+  }
+
+  #failed({ request, response, connection }: Asked, error: unknown): void {
+    if (!(error instanceof HttpError)) this.#service?.onFault(error)
+    const known = error instanceof HttpError ? error : internalError()
+    if (isSending(request)) connection.isRefused = true
+    this.#shape(request, known)
+    answerError(request, response, { error: known, limits: this.#limits })
+  }
+
+  #over({ response, connection, exchange }: Asked): void {
+    if (connection.answer === response) connection.answer = null
+    if (exchange === null) return
+    this.#open.delete(exchange)
+    this.#unread.forget(response)
+    exchange.closed()
   }
 
   /** A connection whose bytes are no request, or come too slowly. */
   failed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const isNew = !this.#refused.has(socket)
-    this.#refused.add(socket)
-    const answer = this.#answers.get(socket)
+    const connection = this.#connectionOf(socket)
+    const isNew = !connection.isRefused
+    connection.isRefused = true
+    const { answer } = connection
     const how = {
       answer,
       drainMs: this.#limits.drainMs,
-      shape: (told: HttpError) => (answer === undefined ? undefined : this.#shape(answer.req, told))
+      shape: (told: HttpError) => (answer === null ? undefined : this.#shape(answer.req, told))
     }
     const refusal = isNew ? refuseConnection(error, socket, how) : null
     if (refusal !== null) this.#service?.onRefusal(refusal)
   }
 
-  async #answer(request: http.IncomingMessage, response: http.ServerResponse, isWaiting: boolean): Promise<void> {
-    const { method = '', url = '', socket } = request
+  /** A connection on which nothing moved for a while. Who waits for work that takes its time has nothing to read. */
+  quiet(socket: Socket): void {
+    if (this.#connectionOf(socket).answer !== null && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
+    else socket.destroy()
+  }
+
+  #connectionOf(socket: Socket): Connection {
+    const known = this.#connections.get(socket)
+    if (known !== undefined) return known
+    const connection: Connection = { answer: null, isRefused: false, checking: null }
+    this.#connections.set(socket, connection)
+    return connection
+  }
+
+  /** Gives the promise of the route's handler, where it makes one. @throws HttpError */
+  #answer(asked: Asked): unknown {
+    const { request, response, connection } = asked
+    const { url = '', socket } = request
     const headers = callerHeaders(request)
     const admission = this.#authority.admit(headers, { url, localAddress: socket.localAddress ?? '' })
-    if (admission.refusal !== null) throw this.#refusal(request, admission.refusal, 'FORBIDDEN')
+    if (admission.refusal !== null) throw this.#refusal(asked, admission.refusal, 'FORBIDDEN')
     if (admission.origin !== null && admission.isForeign) allowOrigin(response, admission.origin)
     const service = this.#service
     if (service === null || this.#closed !== null) throw notServing()
     const { path, query } = targetOf(url)
     const route = service.table.find(path)
-    if (admission.isForeign && answerPreflight(request, response, route)) return
+    if (admission.isForeign && answerPreflight(request, response, route)) return undefined
     const found = route?.isPublic === true ? PUBLIC : authorize(service, headers.authorizations)
-    const { grant, reason } = found instanceof Promise ? await this.#checked(socket, found) : found
-    if (this.#refused.has(socket)) return
-    if (reason !== null) throw this.#refusal(request, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
+    if (!(found instanceof Promise)) return this.#enter(asked, { path, query, route, authorized: found })
+    return this.#checked(connection, found).then((known) => {
+      if (!connection.isRefused) return this.#enter(asked, { path, query, route, authorized: known })
+    })
+  }
+
+  /** It is known who asks: what is allowed goes to its route. @throws HttpError */
+  #enter(asked: Asked, { path, query, route, authorized: { grant, reason } }: Entry): unknown {
+    const { request, response, isWaiting } = asked
+    if (reason !== null) throw this.#refusal(asked, { status: 401, rule: 'http-token', reason }, 'UNAUTHORIZED')
     if (route === undefined) throw new HttpError(404, { code: 'NOT_FOUND', message: 'there is nothing at this path' })
-    if (!route.methods.includes(method)) throw wrongMethod(route)
+    if (!route.methods.includes(request.method ?? '')) throw wrongMethod(route)
     const maxBytes = route.maxBodyBytes ?? BODY_MAX
     if (announcedBytes(request) > maxBytes) throw tooLarge(maxBytes)
     const exchange = new Exchange({ request, response }, { path, query, grant, maxBytes, isWaiting, limits: this.#limits })
-    this.#open.set(exchange, socket)
-    response.once('close', () => this.#open.delete(exchange))
+    asked.exchange = exchange
+    this.#open.add(exchange)
     this.#unread.watch(response)
-    await route.handle(request, response, exchange)
+    const handling: unknown = route.handle(request, response, exchange)
+    if (handling instanceof Promise) return handling.then(() => this.#told(response))
+    this.#told(response)
+    return undefined
+  }
+
+  #told(response: http.ServerResponse): void {
     if (response.writableLength > LARGE_BYTES) this.#unread.check()
   }
 
   /** What came behind it on the connection waits: it is not done when the token is refused. */
-  #checked(socket: Socket, found: Promise<Authorized>): Promise<Authorized> {
-    const known = found.finally(() => this.#checking.get(socket) === settled && this.#checking.delete(socket))
-    const settled = known.then(
-      () => {},
-      () => {}
-    )
-    this.#checking.set(socket, settled)
+  #checked(connection: Connection, found: Promise<Authorized>): Promise<Authorized> {
+    const known = found.finally(() => {
+      if (connection.checking === settled) connection.checking = null
+    })
+    const settled = known.then(ignore, ignore)
+    connection.checking = settled
     return known
   }
 
@@ -234,10 +310,10 @@ class Listener implements HttpListener {
     error.shape ??= this.#service?.table.find(path)?.errorBody?.(error, { method, path }) ?? null
   }
 
-  #refusal(request: http.IncomingMessage, refusal: HttpRefusal, code: string): HttpError {
+  #refusal({ connection }: Asked, refusal: HttpRefusal, code: string): HttpError {
     this.#service?.onRefusal(refusal)
     // What it sent behind this is not worth reading either.
-    this.#refused.add(request.socket)
+    connection.isRefused = true
     const { status, reason } = refusal
     const challenge = status === 401 ? { 'www-authenticate': this.#challenge(reason) } : null
     return new HttpError(status, { code, message: `refused: ${reason}`, headers: { connection: 'close', ...challenge } })
@@ -251,7 +327,7 @@ class Listener implements HttpListener {
 
   async #close(): Promise<void> {
     const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const exchange of [...this.#open.keys()]) exchange.abort()
+    for (const exchange of [...this.#open]) exchange.abort()
     this.#server.closeIdleConnections()
     const cut = setTimeout(() => this.#server.closeAllConnections(), this.#limits.closeGraceMs)
     await ended
@@ -260,14 +336,29 @@ class Listener implements HttpListener {
   }
 }
 
+/** A request at its route. */
+interface Entry {
+  readonly authorized: Authorized
+  readonly path: string
+  readonly query: string
+  readonly route: HttpRoute | undefined
+}
+
+const ignore = (): void => {}
+
+function destroyIt(this: http.ServerResponse): void {
+  this.destroy()
+}
+
 const NO_TOKEN = 'a token is needed: Authorization: Bearer <token>'
 const PUBLIC: Authorized = { grant: null, reason: null }
 
 /** At once, so that what came behind a refused request is not done, unless the token takes time to be checked. */
-function authorize({ admit }: Pick<HttpService, 'admit'>, [header, ...more]: readonly string[]): Authorized | Promise<Authorized> {
+function authorize({ admit }: Pick<HttpService, 'admit'>, headers: readonly string[]): Authorized | Promise<Authorized> {
+  const [header] = headers
   if (header === undefined) return { grant: null, reason: NO_TOKEN }
   const token = BEARER.exec(header)?.[1]
-  const found = token === undefined || more.length > 0 ? null : admit(token)
+  const found = token === undefined || headers.length > 1 ? null : admit(token)
   return found instanceof Promise ? found.then(authorized) : authorized(found)
 }
 
@@ -283,29 +374,4 @@ function notServing(): HttpError {
 function wrongMethod({ methods }: HttpRoute): HttpError {
   const allow = methods.join(', ')
   return new HttpError(405, { code: 'METHOD_NOT_ALLOWED', message: `only ${allow} may be used here`, headers: { allow } })
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^(?:::ffff:)?127\./.test(address)
-}
-
-async function listen(server: http.Server, { host, port }: HttpListenerOptions): Promise<AddressInfo> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(listenError(error, { host, port })))
-    server.listen({ host, port }, resolve)
-  })
-  server.removeAllListeners('error').on('error', () => {})
-  return server.address() as AddressInfo
-}
-
-function listenError(error: Error, { host, port }: { readonly host: string; readonly port: number }): NodeError {
-  const code = (error as NodeJS.ErrnoException).code
-  const text = `cannot serve HTTP on ${host}:${port}: ${messageOf(error)}`
-  if (code === 'EADDRINUSE') {
-    return new NodeError('PORT_IN_USE', `port ${port} of ${host} is taken by another program`, {
-      cause: error,
-      next: ['a2a-node start --http 0']
-    })
-  }
-  return new NodeError(code === 'EACCES' ? 'NO_PERMISSION' : 'CONFIG_INVALID', text, { cause: error })
 }

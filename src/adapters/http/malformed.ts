@@ -19,7 +19,7 @@ const REFUSALS: Readonly<Record<Status, HttpRefusal & { readonly code: string }>
 export function refuseConnection(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  { answer, drainMs, shape }: { readonly answer: ServerResponse | undefined; readonly drainMs: number; shape(error: HttpError): void }
+  { answer, drainMs, shape }: { readonly answer: ServerResponse | null; readonly drainMs: number; shape(error: HttpError): void }
 ): HttpRefusal | null {
   const status = statusOf(error)
   if (status === null || !socket.writable || answer?.headersSent === true) {

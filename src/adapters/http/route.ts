@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AbortSignalLike } from '../../kit/clock.js'
 import type { Unsubscribe } from '../../kit/events.js'
 import type { Principal } from '../../ports/node-api.js'
 import type { HttpError } from './http-error.js'
@@ -13,8 +14,8 @@ export interface HttpCall {
    * Aborts when the client has hung up, its token ends or the node stops. An answer that goes on afterwards is cut: at once
    * when the token ended, after a second when the node stops.
    */
-  readonly signal: AbortSignal
-  /** Calls back when {@link signal} aborts, at once when it has: for handlers of many requests, to whom a signal is dear. */
+  readonly signal: AbortSignalLike
+  /** Calls back when it aborts, at once when it has. */
   onAbort(run: () => void): void
   /** The whole body. @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it. */
   readBody(): Promise<Buffer>

@@ -2,8 +2,6 @@ import type { ServerResponse } from 'node:http'
 
 /** What of answers may wait for clients that do not read. */
 export interface UnreadLimits {
-  /** A client that takes nothing of what waits for it for so long is cut, in milliseconds. */
-  readonly unreadMs: number
   /** Bytes that may wait on all connections together; beyond it whoever has let them wait longest is cut. */
   readonly unreadBytes: number
 }
@@ -19,19 +17,15 @@ export class UnreadAnswers {
     this.#limits = limits
   }
 
-  /** Follows an answer until it is over. */
+  /** Follows an answer until {@link UnreadAnswers.forget}. */
   watch(response: ServerResponse): void {
-    const { unreadMs } = this.#limits
     this.#open.add(response)
-    response.once('close', () => {
-      this.#open.delete(response)
-      this.#behind.delete(response)
-    })
-    // The system tells of a connection on which nothing moves. Who waits for work that takes its time has nothing to read.
-    response.setTimeout(unreadMs, () => {
-      if (response.writableLength > 0) response.destroy()
-      else response.setTimeout(unreadMs)
-    })
+  }
+
+  /** It is over. */
+  forget(response: ServerResponse): void {
+    this.#open.delete(response)
+    this.#behind.delete(response)
   }
 
   /** Cuts until what waits is within its bound. To be called when there is a large answer, and now and then. */

@@ -17,10 +17,10 @@ const ABOUT = 'a2a'
  * other text is `{"text": ...}`. A message of one object of data is that object. Any other is `{"text"?, "data"?: [...], "files"?: [...]}`.
  */
 export function inputOf(parts: readonly Part[]): unknown {
+  if (parts.every(({ text }) => text !== undefined)) return textInput(parts.map(({ text }) => text).join('\n'))
   const texts = parts.flatMap(({ text }) => (text === undefined ? [] : [text]))
   const data = parts.flatMap((part) => (part.data === undefined ? [] : [part.data]))
   const files = parts.flatMap(fileOf)
-  if (texts.length === parts.length) return textInput(texts.join('\n'))
   if (data.length === 1 && parts.length === 1 && isRecord(data[0])) return data[0]
   return {
     ...(texts.length === 0 ? {} : { text: texts.join('\n') }),
@@ -101,9 +101,15 @@ export function resultArtifact(result: unknown): Artifact {
 export const JUSTIFICATION_PLACE = 'in metadata.justification of the message'
 
 /** Why a client asks a more powerful agent, where it says so: what `a2a-node call` has `--justification` for. */
-export function justificationOf({ metadata }: Pick<Message, 'metadata'>): { readonly justification?: string } {
+export function justificationIn({ metadata }: Pick<Message, 'metadata'>): string | undefined {
   const text = metadata?.['justification']
-  return typeof text === 'string' && text !== '' ? { justification: text } : {}
+  return typeof text === 'string' && text !== '' ? text : undefined
+}
+
+/** The same as a member that is there or is not. */
+export function justificationOf(message: Pick<Message, 'metadata'>): { readonly justification?: string } {
+  const justification = justificationIn(message)
+  return justification === undefined ? {} : { justification }
 }
 
 /** What tells a message from another one with the same id: everything that was said. */

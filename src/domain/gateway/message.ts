@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import { isRecord, jsonFault } from '../../kit/json.js'
 
 /** Parts of one message or artifact. */
@@ -48,67 +47,116 @@ export interface MessageFault {
   readonly message: string
 }
 
-const metadata = z.record(z.string(), z.unknown()).optional()
-const id = z.string().min(1).max(MAX_CLIENT_ID)
+/** Faults that are told of one value. */
+const MAX_FAULTS = 16
 const CONTENT = ['text', 'raw', 'url', 'data'] as const
-const extensions = z.array(z.string().max(2048)).max(32).optional()
 /** Base64, of either alphabet. */
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 
-const part = z
-  .looseObject({
-    text: z.string().optional(),
-    raw: z.string().regex(BASE64, 'must be base64').optional(),
-    url: z.string().max(2048).optional(),
-    data: z.unknown().optional(),
-    filename: z.string().max(1024).optional(),
-    mediaType: z.string().max(256).optional(),
-    metadata
-  })
-  .refine((value) => CONTENT.filter((key) => value[key] !== undefined).length === 1, 'must have exactly one of text, raw, url and data')
+/** What is wrong with the value of a member; null: nothing. */
+type Check = (value: unknown) => string | null
 
-const artifact = z.object({
-  artifactId: id,
-  name: z.string().max(1024).optional(),
-  description: z.string().max(4096).optional(),
-  parts: z.array(part).min(1).max(MAX_PARTS),
-  metadata,
-  extensions
-})
+/** The members of an object that are looked at. By hand, and not by a schema of a library: every message is read by it. */
+type Members = readonly { readonly name: string; readonly check: Check; readonly isNeeded?: true }[]
 
-const message = z.object({
-  messageId: id,
-  contextId: id.optional(),
-  taskId: id.optional(),
-  role: z.enum(['user', 'agent']),
-  parts: z.array(part).min(1).max(MAX_PARTS),
-  metadata,
-  extensions,
-  referenceTaskIds: z.array(id).max(32).optional()
-})
+const id = text(1, MAX_CLIENT_ID)
+const metadata: Check = (value) => (isRecord(value) ? null : 'must be an object')
+const extensions = texts(text(0, 2048))
+
+const PART: Members = [
+  { name: 'text', check: text() },
+  { name: 'raw', check: (value) => (typeof value === 'string' && BASE64.test(value) ? null : 'must be base64') },
+  { name: 'url', check: text(0, 2048) },
+  { name: 'filename', check: text(0, 1024) },
+  { name: 'mediaType', check: text(0, 256) },
+  { name: 'metadata', check: metadata }
+]
+
+const ARTIFACT: Members = [
+  { name: 'artifactId', check: id, isNeeded: true },
+  { name: 'name', check: text(0, 1024) },
+  { name: 'description', check: text(0, 4096) },
+  { name: 'metadata', check: metadata },
+  { name: 'extensions', check: extensions }
+]
+
+const MESSAGE: Members = [
+  { name: 'messageId', check: id, isNeeded: true },
+  { name: 'contextId', check: id },
+  { name: 'taskId', check: id },
+  { name: 'role', check: (value) => (value === 'user' || value === 'agent' ? null : 'must be user or agent'), isNeeded: true },
+  { name: 'metadata', check: metadata },
+  { name: 'extensions', check: extensions },
+  { name: 'referenceTaskIds', check: texts(id) }
+]
 
 /** A value that was read, or all that is wrong with it. */
 export type Read<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly faults: readonly MessageFault[] }
 
-/** Reads a message that somebody sent. Total. `value` is JSON within the limits, or is refused. */
+/** Reads a message that somebody sent, of JSON that is within the limits ({@link jsonFault}). Total. */
 export function readMessage(value: unknown): Read<Message> {
-  return read<Message>(message, value, 'message')
+  return read<Message>(value, MESSAGE, 'message')
 }
 
-/** Reads an artifact as an agent reports it. Total. */
+/** Reads an artifact as an agent reports it. Total. JSON beyond the limits is refused. */
 export function readArtifact(value: unknown): Read<Artifact> {
-  return read<Artifact>(artifact, value, 'artifact')
+  const fault = jsonFault(value)
+  return fault === null ? read<Artifact>(value, ARTIFACT, 'artifact') : { ok: false, faults: [{ path: 'artifact', message: fault }] }
 }
 
-function read<T>(schema: z.ZodType, value: unknown, name: string): Read<T> {
-  const fault = isRecord(value) ? jsonFault(value) : 'must be an object'
-  if (fault !== null) return { ok: false, faults: [{ path: name, message: fault }] }
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return { ok: true, value: parsed.data as T }
-  const faults = parsed.error.issues.slice(0, 16).map(({ path, message: text }) => ({ path: placeOf(name, path), message: text }))
-  return { ok: false, faults }
+function read<T>(value: unknown, members: Members, name: string): Read<T> {
+  if (!isRecord(value)) return { ok: false, faults: [{ path: name, message: 'must be an object' }] }
+  const faults: MessageFault[] = []
+  const kept: Record<string, unknown> = {}
+  for (const member of members) {
+    const one = value[member.name]
+    if (one !== undefined) kept[member.name] = one
+    check(member, one, { name, faults })
+  }
+  kept['parts'] = readParts(value['parts'], { name: `${name}.parts`, faults })
+  return faults.length === 0 ? { ok: true, value: kept as T } : { ok: false, faults: faults.slice(0, MAX_FAULTS) }
 }
 
-function placeOf(name: string, path: readonly PropertyKey[]): string {
-  return path.reduce<string>((place, key) => (typeof key === 'number' ? `${place}[${key}]` : `${place}.${String(key)}`), name)
+/** Where something is read, and what was found wrong so far. */
+interface Reading {
+  readonly name: string
+  readonly faults: MessageFault[]
+}
+
+function readParts(value: unknown, { name, faults }: Reading): readonly Part[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_PARTS) {
+    faults.push({ path: name, message: `must be a list of 1 to ${MAX_PARTS} parts` })
+    return []
+  }
+  return value.map((one: unknown, at) => readPart(one, { name: `${name}[${at}]`, faults }))
+}
+
+/** Members that it has beside those that are known are its own. */
+function readPart(value: unknown, reading: Reading): Part {
+  if (!isRecord(value)) {
+    reading.faults.push({ path: reading.name, message: 'must be an object' })
+    return {}
+  }
+  for (const member of PART) check(member, value[member.name], reading)
+  let contents = 0
+  for (const key of CONTENT) if (value[key] !== undefined) contents++
+  if (contents !== 1) reading.faults.push({ path: reading.name, message: 'must have exactly one of text, raw, url and data' })
+  return { ...value }
+}
+
+function check({ name, check: of, isNeeded }: Members[number], value: unknown, { name: parent, faults }: Reading): void {
+  const fault = value === undefined && isNeeded === undefined ? null : of(value)
+  if (fault !== null) faults.push({ path: `${parent}.${name}`, message: fault })
+}
+
+function text(min = 0, max = Number.POSITIVE_INFINITY): Check {
+  const form = max === Number.POSITIVE_INFINITY ? 'must be a text' : `must be a text of ${min} to ${max} characters`
+  return (value) => (typeof value === 'string' && value.length >= min && value.length <= max ? null : form)
+}
+
+function texts(each: Check, max = 32): Check {
+  return (value) => {
+    if (!Array.isArray(value) || value.length > max) return `must be a list of at most ${max} texts`
+    return value.reduce<string | null>((fault, one) => fault ?? each(one), null)
+  }
 }

@@ -1,11 +1,12 @@
-import { bytesToText, fromUtf8, utf8 } from '../../kit/ids.js'
+import { toHex } from '../../kit/bytes.js'
+import { fromUtf8, utf8 } from '../../kit/ids.js'
 import type { Hash } from '../../kit/sign.js'
 import type { DeadLetter, PushHook, PushNotice } from './push.js'
 import type { GatewayEvent, GatewayTask } from './task.js'
 
 /** Digits of a generation in a key, so that keys are in the order of the numbers. */
 const DIGITS = 8
-/** Bytes of the hash that names a message. */
+/** Bytes of a hash that tells a text. */
 const NAME_BYTES = 16
 
 /** Keys of the records of the A2A gateway in a ledger. */
@@ -27,7 +28,12 @@ export function eventRange(id: string, after: number): { readonly from: string; 
 
 /** What a message is called in the ledger: a caller that says the same thing twice means it once. */
 export function messageName({ owner, messageId }: { readonly owner: string; readonly messageId: string }, hash: Hash): string {
-  return bytesToText(hash(utf8(JSON.stringify([owner, messageId]))).subarray(0, NAME_BYTES))
+  return shortHash(JSON.stringify([owner, messageId]), hash)
+}
+
+/** What tells a text from any other one. */
+export function shortHash(text: string, hash: Hash): string {
+  return toHex(hash(utf8(text)).subarray(0, NAME_BYTES))
 }
 
 /** Where a message went, and a digest of what it said. */

@@ -75,12 +75,31 @@ export type GatewayStep =
 export function applyGateway(task: GatewayTask, input: GatewayInput, now: number): GatewayStep {
   const reason = faultOf(task, input)
   if (reason !== null) return { ok: false, reason }
-  const generation = task.generation + 1
-  const said = input.type === 'status' ? { state: input.state, message: input.message ?? null, since: Math.max(now, task.updatedAt) } : {}
-  const run = input.type === 'message' ? (input.run ?? task.run) : task.run
   // Clocks jump; a list in the order of changes must not.
   const at = Math.max(now, task.updatedAt)
-  return { ok: true, task: { ...task, ...said, run, generation, updatedAt: at }, event: { ...input, generation, at } }
+  const event: GatewayEvent = { ...input, generation: task.generation + 1, at }
+  return { ok: true, task: taskAfter(task, event), event }
+}
+
+/** Member by member: there are several of these for each call of a client, and what is spread and added to is made anew each time. */
+function taskAfter(task: GatewayTask, event: GatewayEvent): GatewayTask {
+  const { id, contextId, owner, agent, capability, by, createdAt } = task
+  const isStatus = event.type === 'status'
+  return {
+    id,
+    contextId,
+    owner,
+    agent,
+    capability,
+    by,
+    state: isStatus ? event.state : task.state,
+    message: isStatus ? (event.message ?? null) : task.message,
+    since: isStatus ? event.at : task.since,
+    createdAt,
+    updatedAt: event.at,
+    generation: event.generation,
+    run: event.type === 'message' ? (event.run ?? task.run) : task.run
+  }
 }
 
 function faultOf({ state, generation }: GatewayTask, input: GatewayInput): string | null {

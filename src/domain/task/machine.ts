@@ -42,7 +42,7 @@ export function leadsTo(from: TaskState, to: TaskState): boolean {
 /** A task just asked for, and the first event of its log (generation 1). Times are unix milliseconds. */
 export function createTask(parts: TaskParts, now: number): { readonly task: Task; readonly event: TaskEvent } {
   const { id, kind, role, agent, capability, description, waitingFor } = parts
-  const blank: Task = {
+  const task: Task = {
     id,
     kind,
     role,
@@ -50,22 +50,16 @@ export function createTask(parts: TaskParts, now: number): { readonly task: Task
     capability,
     description,
     state: 'submitted',
-    waitingFor: null,
+    waitingFor: waitingFor ?? null,
     attempt: 1,
     createdAt: now,
     updatedAt: now,
     result: null,
     error: null,
-    generation: 0
+    generation: 1
   }
-  const event: TaskEvent = {
-    generation: 1,
-    at: now,
-    type: 'state',
-    state: 'submitted',
-    ...(waitingFor === undefined ? {} : { waitingFor })
-  }
-  return { task: foldTask(blank, event), event }
+  const begun: TaskEvent = { generation: 1, at: now, type: 'state', state: 'submitted' }
+  return { task, event: waitingFor === undefined ? begun : { ...begun, waitingFor } }
 }
 
 /** Applies an input. Each one that fits raises the generation by one and gives the event to append. */

@@ -7,7 +7,7 @@ import { createWebhooks, type WebhookSenderParts } from '../../../src/adapters/a
 import { MAX_WEBHOOK_BYTES, webhookBody } from '../../../src/adapters/a2a/webhook-body.js'
 import type { PushHook } from '../../../src/domain/gateway/push.js'
 import type { GatewaySnapshot } from '../../../src/domain/gateway/task.js'
-import { Abort } from '../../../src/node/abort.js'
+import { Abort } from '../../../src/kit/abort.js'
 import type { Webhooks } from '../../../src/ports/webhooks.js'
 import { REFUSED } from '../../support/a2a/refused-addresses.js'
 import { countingIds } from '../../support/counting-ids.js'

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import test, { type Assert } from 'brittle'
 import { HttpError } from '../../../src/adapters/http/http-error.js'
 import { startHttpListener } from '../../../src/adapters/http/listener.js'
@@ -308,7 +307,7 @@ test('a client that hangs up ends the signal of its request and holds nothing', 
   const connection = new RawConnection(t, port).write(head('GET /stream', { port, headers: [WITH_TOKEN] }))
   const call = await open
   const told = new Promise<void>((resolve) => call.onAbort(resolve))
-  const aborted = once(call.signal, 'abort')
+  const aborted = new Promise<void>((resolve) => call.signal.addEventListener('abort', resolve))
   connection.socket.destroy()
   await Promise.all([aborted, told])
   await new Promise<void>((resolve) => call.onAbort(resolve))

@@ -1,5 +1,5 @@
 import test from 'brittle'
-import { Abort } from '../../src/node/abort.js'
+import { Abort } from '../../src/kit/abort.js'
 import { capability } from '../support/fake-agents.js'
 import { World } from '../support/fake-node.js'
 import { forge, forgeControl, request } from '../support/forge.js'
