@@ -16,8 +16,14 @@ export interface GatewayTarget {
   readonly capability: CapabilityDescriptor
 }
 
-/** The agent that a caller means. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME */
+/**
+ * The agent that a caller means. An id alone is the agent of this very node, where it has one: that is the URL on its card,
+ * whichever agents other nodes have.
+ * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME
+ */
 export function gatewayAgent(node: NodeCore, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
+  const own = node.directory.card({ agentId: name, nodeId: node.self })
+  if (own !== undefined && sees(node, by, own)) return askable({ agentId: own.id, nodeId: own.nodeId })
   const found = findAgent(node, name, (card) => sees(node, by, card))
   return found instanceof Promise ? found.then(askable) : askable(found)
 }

@@ -152,6 +152,26 @@ test('an agent of another node is reached by a URL of this one', async (t) => {
   )
 })
 
+test('each agent answers at the URL of its card, also when agents of other nodes have its id', async (t) => {
+  const mesh = await testMesh(t)
+  const here = await gatewayNode(mesh, 'here')
+  const { code } = await here.node.api.call('invite.create', {})
+  await untilAgent(await mesh.start('there', { join: code }), 'text@here')
+  await untilAgent(here.node, 'text@there')
+  for (const id of ['text', 'text@there']) {
+    const cardUrl = async (): Promise<unknown> => (await ask(here, `/agents/${id}/.well-known/agent-card.json`)).body['url']
+    await untilTrue(async () => (await cardUrl()) === `${here.url}/agents/${id}`, 'the card says that URL')
+    const { status, body } = await ask(here, `/agents/${id}/message:send`, { json: v1('one two') })
+    t.alike([status, at(body, 'message', 'parts', 0, 'data', 'words')], [200, 2], id)
+    const ran = await ask(here, `/agents/${id}/run`, { json: { prompt: 'one two' } })
+    t.alike([ran.status, at(ran.body, 'result', 'words')], [200, 2], id)
+    const shown = await ask(here, `/agents/${id}`)
+    t.alike([shown.status, shown.body['origin']], [200, id === 'text' ? 'local' : 'remote'], id)
+  }
+  const skill = { metadata: { skillId: 'text/text.stats' } }
+  t.is(at(await call(here, 'SendMessage', v1('one', skill), '/a2a'), 'result', 'message', 'parts', 0, 'data', 'words'), 1)
+})
+
 test('what is wrong is said in the words of the protocol on every wire, never as HTML, and nothing hangs', async (t) => {
   const node = await gatewayNode(await testMesh(t), 'a')
   await rpcFaults(t, node)

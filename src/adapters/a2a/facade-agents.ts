@@ -34,7 +34,7 @@ export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]
 
 /** One agent with its capabilities; a prompt goes to the default one. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME, FORBIDDEN */
 export async function facadeAgent(api: NodeApi, agent: string): Promise<object> {
-  const detail = await api.call('agents.show', { agent })
+  const detail = await api.call('agents.show', { agent }).catch(async (error: unknown) => await ownOf(api, agent, error))
   // Every node has one, and nobody runs it.
   if (detail.id === 'operator') throw new FacadeFault('agent_not_found', 'the operator of a node is no agent to be asked')
   const capabilities = detail.capabilities.map(({ id, name, description, inputSchema, outputSchema }) => ({
@@ -52,6 +52,14 @@ function agentOf(
   { name: title, description, version, tier, status, origin, health }: AgentDetail
 ): Omit<FacadeAgent, 'capabilities'> {
   return { name, title, description, version, tier, status, ...(health === undefined ? {} : { health: health.state }), origin }
+}
+
+/** Of several agents with that id the one of this node, as at the URLs of the A2A protocol. */
+async function ownOf(api: NodeApi, agent: string, error: unknown): Promise<AgentDetail> {
+  if (asNodeError(error).code !== 'AMBIGUOUS_NAME') throw error
+  const own = (await api.call('agents.list', { origin: 'local' })).agents.find(({ id }) => id === agent)
+  if (own === undefined) throw error
+  return await api.call('agents.show', { agent: own.address })
 }
 
 /** It left while the others were looked up. */
