@@ -100,6 +100,8 @@ async function useOld(t: Assert, client: old.Client): Promise<void> {
   const answered = (await client.sendMessage(oldRequest('this', asked.id))) as OldTask
   t.alike([answered.id, answered.status.state], [asked.id, 'completed'])
   t.is((await client.getTask({ id: done.id })).id, done.id)
+  const begun = (await client.sendMessage({ ...oldRequest('{"until":"/nowhere"}'), configuration: { blocking: false } })) as OldTask
+  t.is((await client.cancelTask({ id: begun.id })).status.state, 'canceled', 'it was not waited for')
   await rejects(t, client.cancelTask({ id: done.id }), 'TaskNotCancelableError')
   await rejects(t, client.getTask({ id: 'task_none' }), 'TaskNotFoundError')
 }

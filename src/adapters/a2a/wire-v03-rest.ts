@@ -23,7 +23,9 @@ export const WIRE_V03_REST: Wire = {
   version: '0.3',
   readSend: (given) => {
     const params = recordOf(given)
-    const { pushNotification, ...configuration } = isRecord(params['configuration']) ? params['configuration'] : {}
+    // Protocol buffers leave a member out that is false: clients say `blocking: false` by not saying it.
+    const said = isRecord(params['configuration']) ? { blocking: false, ...params['configuration'] } : {}
+    const { pushNotification, ...configuration }: Readonly<Record<string, unknown>> = said
     return WIRE_V03.readSend({
       ...params,
       message: readMessage(params['message'] ?? params['request']),
