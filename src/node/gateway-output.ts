@@ -1,5 +1,5 @@
 import { sizeOf } from '../kit/size.js'
-import { partsOf, questionOf } from '../domain/gateway/content.js'
+import { partsOf, questionOf, RESULT } from '../domain/gateway/content.js'
 import type { Part } from '../domain/gateway/message.js'
 import type { GatewayEvent, GatewayInput } from '../domain/gateway/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
@@ -80,7 +80,7 @@ function joinedTexts(before: readonly GatewayEvent[], held: readonly Said[], las
     else tell('words', texts)
   }
   const texts = textsOf(last)
-  tell({ artifactId: 'result', append: false }, texts)
+  tell({ artifactId: RESULT, append: false }, texts)
   const artifacts = [...now.values()].map((pieces) => pieces.join(''))
   return [...new Set([all.join(''), all.join('\n'), [...words, ...texts].join(''), ...replaced, ...artifacts, artifacts.join('')])]
 }

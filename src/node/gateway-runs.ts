@@ -7,7 +7,8 @@ import {
   justificationOf,
   questionOf,
   reportParts,
-  resultArtifact
+  resultArtifact,
+  tokenOf
 } from '../domain/gateway/content.js'
 import { type Message, type Part, readArtifact } from '../domain/gateway/message.js'
 import {
@@ -18,7 +19,7 @@ import {
   type GatewayTask,
   RESTING_STATES
 } from '../domain/gateway/task.js'
-import { ToldArtifacts } from '../domain/gateway/told-artifacts.js'
+import { MAX_TOLD_BYTES, ToldArtifacts } from '../domain/gateway/told-artifacts.js'
 import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
@@ -144,7 +145,7 @@ export class GatewayRuns {
 
   #begin({ id, run }: GatewayTask, before: readonly GatewayEvent[]): void {
     const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
-    this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts() })
+    this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts(), model: null })
   }
 
   /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
@@ -168,7 +169,7 @@ export class GatewayRuns {
 
   #report(task: GatewayTask, data: unknown): void {
     const { generation } = this.#log.current(task)
-    const reported = artifactOf(data)
+    const reported = artifactOf(data) ?? this.#pieceOf(task, data)
     if (reported === null) {
       const parts = generation < MAX_REPORTS ? reportParts(data) : null
       this.#add(task, { type: 'status', state: 'working' })
@@ -183,6 +184,18 @@ export class GatewayRuns {
     if (generation < MAX_TASK_EVENTS) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
     this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things`)
+  }
+
+  /** What a language model says is the result in pieces; beyond what is recorded of reports the result itself tells it. */
+  #pieceOf(task: GatewayTask, data: unknown): ReturnType<typeof artifactOf> {
+    const run = this.#open.get(task.run.taskId)
+    const said = this.#log.current(task).generation < MAX_REPORTS ? tokenOf(data) : null
+    if (run === undefined || said === null || said.token === '') return null
+    const { token, turn } = said
+    const append = run.model?.turn === turn
+    const text = append ? (run.model?.text ?? '') + token : token
+    run.model = { turn, text: text.length > MAX_TOLD_BYTES ? '' : text }
+    return { artifact: resultArtifact(token), append, lastChunk: false }
   }
 
   /** What an agent says on its way. */
@@ -220,12 +233,12 @@ export class GatewayRuns {
       const why = known === null ? state : `${known.message} (${known.code})`
       return this.#end(task, state === 'canceled' ? 'canceled' : isRefused ? 'rejected' : 'failed', why)
     }
-    const told = this.#open.get(id)?.told
+    const run = this.#open.get(id)
     this.#open.delete(id)
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
-    const isTold = task.id === id && told?.covers(result) === true
+    const isTold = (task.id === id && run?.told.covers(result) === true) || (run?.model ?? null)?.text === result
     if (result !== null && result !== undefined && !isTold)
       this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
     this.#add(task, { type: 'status', state: 'completed' })
@@ -265,6 +278,8 @@ interface OpenRun {
   /** Judges what its agent says. */
   readonly watch: OutputWatch | null
   readonly told: ToldArtifacts
+  /** The turn of its language model that was heard last, and what it said in it; empty once that is too long to be kept. */
+  model: { readonly turn: number; readonly text: string } | null
 }
 
 /** Who is asked for what, in whose name. */

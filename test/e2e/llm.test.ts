@@ -3,6 +3,7 @@ import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import type { Reply } from '../../src/ports/node-api.js'
 import { type LlmServer, llmServer, refusing, streaming } from '../support/llm/llm-server.js'
+import { eventsOf } from '../support/facade-scene.js'
 import { LLAMA_CPP, OLLAMA, VLLM } from '../support/llm/shapes.js'
 import { type TestMesh, testMesh, type TestNode, until, untilAgent } from '../support/nodes.js'
 
@@ -61,6 +62,27 @@ test('an agent of a language model is called from the command line, uses a tool 
   t.alike([plain.code, plain.stdout.trim()], [0, 'Two words.'])
   t.is(server.seen[2].body.messages.at(-1)?.content, 'And now?')
   t.absent((await node.cli(['config', 'show'])).stdout.includes('sk-e2e'))
+})
+
+test('clients of the gateway read what a model says while it comes, as text', async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const server = await llmServer(t, streaming(LLAMA_CPP.text(['One ', 'line.'])))
+  const node = await mesh.start('a', { home: await homeOf(mesh, server), env: { TEST_LLM_KEY: 'sk-e2e' }, args: ['--http', '0'] })
+  await untilAgent(node, 'thinker@a')
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
+  const read = async (place: string, json: object): Promise<string> => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    return await (await fetch(`${node.info.http}/agents/thinker/${place}`, { method: 'POST', headers, body: JSON.stringify(json) })).text()
+  }
+  const told = eventsOf(await read('stream', { prompt: 'Well?' }))
+  const tokens = told.flatMap(({ event, data }) => (event === 'state' && typeof data['token'] === 'string' ? [data['token']] : []))
+  t.alike([tokens.join(''), told.at(-1)?.data['content']], ['One line.', 'One line.'])
+  const run = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: 'Well?' }], tools: [], context: [], state: {} }
+  const deltas = (await read('agui', run))
+    .split('\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => (JSON.parse(line.slice('data: '.length)) as { delta?: string }).delta ?? '')
+  t.is(deltas.join(''), 'One line.', 'and once')
 })
 
 test('an agent of another node is a tool too: its node decides on the agent that asks, and its people may be asked', async (t: Assert) => {

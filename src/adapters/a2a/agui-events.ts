@@ -1,4 +1,4 @@
-import { JUSTIFICATION_PLACE } from '../../domain/gateway/content.js'
+import { JUSTIFICATION_PLACE, RESULT } from '../../domain/gateway/content.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
 import { ENDED_STATES, type GatewayEvent, RESTING_STATES } from '../../domain/gateway/task.js'
 import { present } from './wire.js'
@@ -7,8 +7,6 @@ import { present } from './wire.js'
 export const AGUI_VERSION = '1.0'
 /** Texts of artifacts that stream at once; one more ends the one that began first. */
 export const MAX_OPEN_TEXTS = 64
-/** The artifact that holds what a task gave back. */
-const RESULT = 'result'
 
 /** Something that a run waits for. */
 export interface AguiInterrupt {
@@ -169,7 +167,7 @@ function tellMessage(
 function tellArtifact(before: AguiRun, event: Extract<GatewayEvent, { type: 'artifact' }>): AguiStep {
   const { artifact, append, lastChunk, generation } = event
   const { artifactId, parts, ...about } = artifact
-  const run = { ...before, result: artifactId === RESULT ? resultOf(artifact, append) : before.result }
+  const run = { ...before, result: artifactId === RESULT ? resultOf(artifact, append ? before.result : '') : before.result }
   const rest = parts.filter(isNoText)
   const { taskId } = run
   const more = rest.length === 0 ? [] : [custom('a2a.artifact', { taskId, artifactId, ...present(about), parts: rest, append, lastChunk })]
@@ -196,10 +194,11 @@ function tellArtifact(before: AguiRun, event: Extract<GatewayEvent, { type: 'art
   return { run: { ...run, texts }, events: [...events, ...more] }
 }
 
-/** A result that is one text or one piece of data; null for any other, which its artifact tells. */
-function resultOf({ parts: [part, ...more] }: Artifact, append: boolean): unknown {
-  if (append || part === undefined || more.length > 0) return null
-  return part.text ?? part.data ?? null
+/** A result that is one text, perhaps in pieces, or one piece of data; null for any other, which its artifact tells. */
+function resultOf({ parts: [part, ...more] }: Artifact, before: unknown): unknown {
+  if (part === undefined || more.length > 0) return null
+  if (typeof before === 'string' && part.text !== undefined) return before + part.text
+  return before === '' ? (part.data ?? null) : null
 }
 
 function isNoText({ text }: Part): boolean {

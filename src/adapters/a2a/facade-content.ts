@@ -1,4 +1,5 @@
 import { isRecord } from '../../kit/json.js'
+import { RESULT } from '../../domain/gateway/content.js'
 import type { Part } from '../../domain/gateway/message.js'
 import { type GatewayEvent, type GatewaySnapshot, type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
 
@@ -11,7 +12,7 @@ export type FacadeState =
 /** What came of a task: a text where it is one, else JSON. A question of the agent is what it asks. */
 export function contentOf({ task, artifacts }: GatewaySnapshot): unknown {
   if (task.state !== 'completed') return plainContent(task.message?.parts ?? [])
-  const result = artifacts.find(({ artifactId }) => artifactId === 'result')
+  const result = artifacts.find(({ artifactId }) => artifactId === RESULT)
   return plainContent(result?.parts ?? artifacts.flatMap(({ parts }) => parts))
 }
 
@@ -35,7 +36,7 @@ export function isAnswered(state: GatewayState): boolean {
 
 /** The artifact that the node makes of what an agent gave back; those that an agent reports by that name come in pieces. */
 function isResult(event: GatewayEvent): boolean {
-  return event.type === 'artifact' && event.artifact.artifactId === 'result' && event.lastChunk && !event.append
+  return event.type === 'artifact' && event.artifact.artifactId === RESULT && event.lastChunk && !event.append
 }
 
 function plainContent(parts: readonly Part[]): unknown {

@@ -83,6 +83,13 @@ export function artifactOf(report: unknown): { readonly artifact: unknown; reado
   return { artifact: about['artifact'], append: about['append'] === true, lastChunk: about['lastChunk'] === true }
 }
 
+/** A piece of what a language model says, as its runtime reports it: `{"token": "...", "turn": 1}`. Each turn replaces the one before. */
+export function tokenOf(report: unknown): { readonly token: string; readonly turn: number } | null {
+  if (!isRecord(report) || Object.keys(report).length !== 2) return null
+  const { token, turn } = report
+  return typeof token === 'string' && typeof turn === 'number' ? { token, turn } : null
+}
+
 /** A report of progress in words or data; null for one that says nothing. */
 export function reportParts(report: unknown): readonly Part[] | null {
   if (typeof report === 'string') return report === '' ? null : [{ text: report }]
@@ -92,9 +99,12 @@ export function reportParts(report: unknown): readonly Part[] | null {
   return typeof text === 'string' ? [{ text }] : [{ data: report }]
 }
 
+/** The artifact that holds what a task gave back. */
+export const RESULT = 'result'
+
 /** The result of a task as its artifact. */
 export function resultArtifact(result: unknown): Artifact {
-  return { artifactId: 'result', name: 'result', parts: partsOf(result) }
+  return { artifactId: RESULT, name: RESULT, parts: partsOf(result) }
 }
 
 /** Where the message says so, in the words of an error; faces of the gateway where it goes elsewhere put that in its place. */

@@ -1,7 +1,8 @@
 import type { TaskState } from '../task/task.js'
 import type { CallerPower } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
-import type { Artifact, Message } from './message.js'
+import { RESULT } from './content.js'
+import type { Artifact, Message, Part } from './message.js'
 
 /** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known, and has failed when it never will be. */
 export type GatewayState = Exclude<TaskState, 'unknown'>
@@ -147,7 +148,20 @@ export function snapshotOf(task: GatewayTask, events: Iterable<GatewayEvent>): G
   return { task, history: contents.history, artifacts: [...contents.artifacts.values()] }
 }
 
+/** Whoever reads a result that came in pieces finds its text in one part, as of any other. */
+function joined(artifactId: string, before: readonly Part[], more: readonly Part[]): readonly Part[] {
+  const [last, next] = [before.at(-1), more[0]]
+  if (artifactId !== RESULT || last === undefined || next === undefined || !isText(last) || !isText(next)) return [...before, ...more]
+  return [...before.slice(0, -1), { text: last.text + next.text }, ...more.slice(1)]
+}
+
+/** A text and nothing else. */
+function isText(part: Part): part is { readonly text: string } {
+  return part.text !== undefined && Object.keys(part).length === 1
+}
+
 function addArtifact(artifacts: Map<string, Artifact>, { artifact, append }: Extract<GatewayInput, { type: 'artifact' }>): void {
   const before = append ? artifacts.get(artifact.artifactId) : undefined
-  artifacts.set(artifact.artifactId, before === undefined ? artifact : { ...before, parts: [...before.parts, ...artifact.parts] })
+  const parts = before === undefined ? [] : joined(artifact.artifactId, before.parts, artifact.parts)
+  artifacts.set(artifact.artifactId, before === undefined ? artifact : { ...before, parts })
 }

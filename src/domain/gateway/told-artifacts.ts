@@ -1,12 +1,10 @@
 import { canonicalJson, isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
-import { inputOf, partsOf } from './content.js'
+import { inputOf, partsOf, RESULT } from './content.js'
 import { type Artifact, type Part, readArtifact } from './message.js'
 
 /** Bytes of the artifacts of one run that are remembered as a whole. */
 export const MAX_TOLD_BYTES = 524_288
-/** The artifact that the result of a task is; one that is told by that name is replaced by the result. */
-const RESULT = 'result'
 
 /** The artifacts that an agent told of in one run, put together of their pieces; nothing of them when they are too large. */
 export class ToldArtifacts {
@@ -22,7 +20,7 @@ export class ToldArtifacts {
     else known.parts.push(...piece.parts)
   }
 
-  /** Does a result say no more than what was told: the one artifact as a value, or `{"artifacts": [...]}` with all of them? */
+  /** One that is told by the name of the result is replaced by it. Does a result say no more than what was told: the one artifact as a value, or `{"artifacts": [...]}` with all of them? */
   covers(result: unknown): boolean {
     const told = [...this.#artifacts.values()]
     const [only, ...more] = told

@@ -151,6 +151,13 @@ test('chunks of one artifact are one message that streams; what is not added to 
   )
 })
 
+test('a result that came in pieces is what the run gives back, whole', (t) => {
+  const resultOf = (...pieces: readonly GatewayInput[]): unknown =>
+    runOf(logOf(user, ...pieces, state('completed')), headOf('m1', 1)).sent.at(-1)?.['result']
+  t.is(resultOf(chunk('one ', false, false, 'result'), chunk('two', true, false, 'result')), 'one two')
+  t.is(resultOf(chunk('one ', false, false, 'result'), chunk('two', false, true, 'result')), 'two')
+})
+
 test('states in which a task is worked at are steps; one that goes on is not begun again', (t) => {
   const { sent } = runOf(
     logOf(user, state('working'), state('working', 'half'), state('working', 'whole'), state('completed')),
