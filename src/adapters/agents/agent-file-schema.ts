@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { CARD_MAX_CAPABILITIES } from '../../domain/card/schema.js'
 import { tierFromText } from '../../domain/routing/tier.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
@@ -156,7 +157,7 @@ const NodeBlock = z.strictObject({
     .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of letters, digits, dot, underscore and dash')
     .nullable()
     .default(null),
-  capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(1000),
+  capabilities: z.array(CapabilityBlock).min(1, 'must list at least one capability').max(CARD_MAX_CAPABILITIES),
   prompts: z
     .array(PromptBlock)
     .max(64)

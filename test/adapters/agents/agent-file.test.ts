@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { type AgentFile, type AgentFileContext, type FaultyAgentFile, parseAgentFile } from '../../../src/adapters/agents/agent-file.js'
 import { createSchemaCompiler } from '../../../src/adapters/agents/compile-schema.js'
+import { CARD_MAX_CAPABILITIES } from '../../../src/domain/card/schema.js'
 import { agentText } from '../../support/agents/agent-text.js'
 
 const context: AgentFileContext = { file: '/agents/tester.md', compileSchema: createSchemaCompiler() }
@@ -183,6 +184,13 @@ test('prompts have names of their own, and arguments that stand in their text', 
 
 test('limits and environment are bounded', (t: Assert) => {
   hasFault(t, agentText('a', ['  limits: { timeout: 25h }']), [8, /at most 24h/])
+test('a file lists no more capabilities than a card has room for', (t: Assert) => {
+  const listing = (count: number): string =>
+    TESTER.replace('  runtime:', `${Array.from({ length: count - 1 }, (_, i) => `    - { id: c${i} }\n`).join('')}  runtime:`)
+  t.is(good(t, listing(CARD_MAX_CAPABILITIES)).definition.capabilities.length, CARD_MAX_CAPABILITIES)
+  hasFault(t, listing(CARD_MAX_CAPABILITIES + 1), [11, /must be at most 512 entries long/])
+})
+
   hasFault(t, agentText('a', ['  limits: { maxOutput: 17MiB }']), [8, /at most 16MiB/])
   hasFault(t, agentText('a', ['  limits: { concurrency: 0 }']), [8, /concurrency/])
   hasFault(t, agentText('a', [], '{ type: command, command: [x], env: { "A=B": c } }'), [7, /environment variable|Invalid key/])
