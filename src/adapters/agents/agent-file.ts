@@ -1,6 +1,7 @@
 import path from 'node:path'
 import type { z } from 'zod'
 import type { CapabilityDescriptor } from '../../domain/card/card.js'
+import { CARD_MAX_CAPABILITIES } from '../../domain/card/schema.js'
 import { messageOf } from '../../kit/errors.js'
 import { isRecord } from '../../kit/json.js'
 import type { CompileSchema } from '../../kit/sign.js'
@@ -103,14 +104,9 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   const ignored = ignoredKeys(matter.data)
   if (matter.data !== null && !isRecord(matter.data)) return faulty(context, [{ line: 2, reason: NO_MAPPING }])
   const checked = AgentFrontMatter.safeParse(matter.data ?? {}, { error: plainReason })
-  if (!checked.success)
-    return faulty(
-      context,
-      checked.error.issues.flatMap((issue) => faultsOf(issue, matter)),
-      ignored
-    )
-  const rest = [...capabilityFaults(checked.data, matter, context.compileSchema), ...runtimeFaults(checked.data.a2a.runtime, matter)]
-  if (rest.length > 0) return faulty(context, rest, ignored)
+  const misshapen = checked.success ? [] : checked.error.issues.flatMap((issue) => faultsOf(issue, matter))
+  const rest = [...capabilityFaults(matter, context.compileSchema), ...runtimeFaults(matter)]
+  if (!checked.success || rest.length > 0) return faulty(context, [...misshapen, ...rest], ignored)
   return {
     ok: true,
     definition: definitionOf(checked.data, context.file),
@@ -180,20 +176,25 @@ function pathText(at: readonly PathStep[]): string {
   return at.map((step, i) => (typeof step === 'number' ? `[${step}]` : `${i === 0 ? '' : '.'}${step}`)).join('')
 }
 
-function capabilityFaults(fields: AgentFields, matter: Matter, compileSchema: CompileSchema): readonly PlacedFault[] {
+/** What the shape of the capabilities does not say; those that have another shape are looked at as far as they go. */
+function capabilityFaults(matter: Matter, compileSchema: CompileSchema): readonly PlacedFault[] {
   const faults: PlacedFault[] = []
-  const firstLine = new Map<string, number>()
+  const firstLine = new Map<unknown, number>()
   let defaults = 0
-  fields.a2a.capabilities.forEach((one, i) => {
+  const listed = valueAt(matter.data, ['a2a', 'capabilities'])
+  const capabilities: readonly unknown[] = Array.isArray(listed) ? listed.slice(0, CARD_MAX_CAPABILITIES) : []
+  capabilities.forEach((one, i) => {
+    if (!isRecord(one)) return
     const at: PathStep[] = ['a2a', 'capabilities', i]
-    const earlier = firstLine.get(one.id)
-    if (earlier !== undefined)
-      faults.push({ line: matter.lineOf([...at, 'id']), reason: `the capability ${one.id} is listed twice, first on line ${earlier}` })
-    else firstLine.set(one.id, matter.lineOf([...at, 'id']))
-    if (one.default === true && ++defaults > 1)
+    const { id } = one
+    const earlier = firstLine.get(id)
+    if (typeof id === 'string' && earlier !== undefined)
+      faults.push({ line: matter.lineOf([...at, 'id']), reason: `the capability ${id} is listed twice, first on line ${earlier}` })
+    else firstLine.set(id, matter.lineOf([...at, 'id']))
+    if (one['default'] === true && ++defaults > 1)
       faults.push({ line: matter.lineOf([...at, 'default']), reason: 'only one capability may be the default' })
     for (const side of ['input', 'output'] as const) {
-      const reason = schemaFault(one[side], compileSchema)
+      const reason = isRecord(one[side]) ? schemaFault(one[side], compileSchema) : null
       if (reason !== null) faults.push({ line: matter.lineOf([...at, side]), reason: `${pathText([...at, side])}: ${reason}` })
     }
   })
@@ -209,16 +210,19 @@ function schemaFault(schema: unknown, compileSchema: CompileSchema): string | nu
   }
 }
 
-function runtimeFaults(runtime: RuntimeFields, matter: Matter): readonly PlacedFault[] {
-  if (runtime.type !== 'command') return []
+function runtimeFaults(matter: Matter): readonly PlacedFault[] {
+  const command = valueAt(matter.data, ['a2a', 'runtime', 'command'])
+  if (!Array.isArray(command) || command.length === 0 || valueAt(matter.data, ['a2a', 'runtime', 'type']) !== 'command') return []
   const line = (i: number): number => matter.lineOf(['a2a', 'runtime', 'command', i])
   const faults: PlacedFault[] = []
-  const [program = ''] = runtime.command
+  const words = command.map((word: unknown) => (typeof word === 'string' ? word : null))
+  const [program] = words
   if (program === '') faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program is empty' })
   // What a peer sends must never choose the program.
-  if (hasPlaceholder(program)) faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program may not be taken from the input' })
-  runtime.command.forEach((argument, i) => {
-    if (argument.includes('\0')) faults.push({ line: line(i), reason: `a2a.runtime.command[${i}] holds a NUL character` })
+  if (typeof program === 'string' && hasPlaceholder(program))
+    faults.push({ line: line(0), reason: 'a2a.runtime.command[0]: the program may not be taken from the input' })
+  words.forEach((word, i) => {
+    if (word?.includes('\0') === true) faults.push({ line: line(i), reason: `a2a.runtime.command[${i}] holds a NUL character` })
   })
   return faults
 }

@@ -134,6 +134,27 @@ test('all faults of a file are told at once, in order of lines', (t: Assert) => 
   t.alike(ignored, ['color'])
 })
 
+test('what only a whole file can have wrong is told beside what has the wrong shape', (t: Assert) => {
+  const { faults } = faulty(
+    t,
+    TESTER.replace('tier: L3', 'tier: L9')
+      .replace('{ type: object }', '{ type: thing }')
+      .replace('  runtime:', '    - { id: test.run, default: 5 }\n    - [x]\n  runtime:')
+      .replace('[npm, test', '["{input.program}", test')
+  )
+  t.alike(
+    faults.map(({ line, reason }) => [line, reason.replace(/: .*/, '')]),
+    [
+      [9, 'a2a.tier must be L0, L1, L2 or L3'],
+      [15, 'a2a.capabilities[0].output'],
+      [19, 'a2a.capabilities[1].default must be true or false, not the number 5'],
+      [19, 'the capability test.run is listed twice, first on line 12'],
+      [20, 'a2a.capabilities[2] must be a mapping (lines of the form "key'],
+      [21, 'a2a.runtime.command[0]']
+    ]
+  )
+})
+
 test('names are bounded, and those of the node are reserved', (t: Assert) => {
   hasFault(t, agentText('operator'), [2, /reserved/])
   hasFault(t, agentText('"*"'), [2, /a-z/])
@@ -163,6 +184,13 @@ test('schemas that do not compile, capabilities listed twice and two defaults ar
   ])
 })
 
+test('a file lists no more capabilities than a card has room for', (t: Assert) => {
+  const listing = (count: number): string =>
+    TESTER.replace('  runtime:', `${Array.from({ length: count - 1 }, (_, i) => `    - { id: c${i} }\n`).join('')}  runtime:`)
+  t.is(good(t, listing(CARD_MAX_CAPABILITIES)).definition.capabilities.length, CARD_MAX_CAPABILITIES)
+  hasFault(t, listing(CARD_MAX_CAPABILITIES + 1), [11, /must be at most 512 entries long/])
+})
+
 test('the input may not choose the program, and no argument holds a NUL', (t: Assert) => {
   hasFault(t, agentText('a', [], '{ type: command, command: ["{input.program}"] }'), [7, /may not be taken from the input/])
   hasFault(t, agentText('a', [], '{ type: command, command: [""] }'), [7, /empty/])
@@ -184,13 +212,6 @@ test('prompts have names of their own, and arguments that stand in their text', 
 
 test('limits and environment are bounded', (t: Assert) => {
   hasFault(t, agentText('a', ['  limits: { timeout: 25h }']), [8, /at most 24h/])
-test('a file lists no more capabilities than a card has room for', (t: Assert) => {
-  const listing = (count: number): string =>
-    TESTER.replace('  runtime:', `${Array.from({ length: count - 1 }, (_, i) => `    - { id: c${i} }\n`).join('')}  runtime:`)
-  t.is(good(t, listing(CARD_MAX_CAPABILITIES)).definition.capabilities.length, CARD_MAX_CAPABILITIES)
-  hasFault(t, listing(CARD_MAX_CAPABILITIES + 1), [11, /must be at most 512 entries long/])
-})
-
   hasFault(t, agentText('a', ['  limits: { maxOutput: 17MiB }']), [8, /at most 16MiB/])
   hasFault(t, agentText('a', ['  limits: { concurrency: 0 }']), [8, /concurrency/])
   hasFault(t, agentText('a', [], '{ type: command, command: [x], env: { "A=B": c } }'), [7, /environment variable|Invalid key/])
