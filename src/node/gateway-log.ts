@@ -94,8 +94,11 @@ export class GatewayLog {
     return this.#writing.get(task.id)?.task ?? task
   }
 
-  /** Makes a task durable with its first events, and what goes with it. @throws NodeError what the ledger refuses */
-  async begin(task: GatewayTask, inputs: readonly GatewayInput[], more: readonly LedgerChange[]): Promise<GatewayTask> {
+  /**
+   * Makes a task durable with its first events, and what goes with it; what happens to it until that is written goes into the same
+   * commit. Gives the task as it is with them. `durable` rejects with what the ledger refuses: then there is no such task.
+   */
+  begin(task: GatewayTask, inputs: readonly GatewayInput[], more: readonly LedgerChange[]): BegunTask {
     let now = task
     const events: GatewayEvent[] = []
     for (const input of inputs) {
@@ -104,11 +107,14 @@ export class GatewayLog {
       now = step.task
       events.push(step.event)
     }
-    const { changes, bytes } = changesOf(now, events, more)
-    await this.#parts.ledger.commit(changes)
-    this.#recent.begin(task.id)
-    this.#tell(now, events, bytes)
-    return now
+    const writing = { durable: 0, task: now, events, changes: [...more] }
+    this.#writing.set(task.id, writing)
+    return { task: now, durable: this.#writeFirst(writing) }
+  }
+
+  /** A task that is not durable yet, or that changes; undefined for any other one. */
+  changing(id: string): GatewayTask | undefined {
+    return this.#writing.get(id)?.task
   }
 
   /**
@@ -171,29 +177,44 @@ export class GatewayLog {
     if (listeners !== undefined) for (const event of events) for (const listener of [...listeners]) listener({ task, event })
   }
 
+  async #writeFirst(writing: Writing): Promise<void> {
+    const { id } = writing.task
+    const batch = new Batch(writing)
+    try {
+      await this.#parts.ledger.commit(() => batch.take())
+    } catch (error) {
+      this.#writing.delete(id)
+      throw error
+    }
+    this.#recent.begin(id)
+    this.#wrote(writing, batch)
+    if (writing.events.length > 0) void this.#write(writing)
+    else this.#writing.delete(id)
+  }
+
   async #write(writing: Writing): Promise<void> {
     const { clock, ledger, telemetry } = this.#parts
     // What follows in the same turn goes with it.
     await Promise.resolve()
     while (writing.events.length > 0 && !this.#stopped.aborted) {
-      const { task, events, changes: more } = writing
-      writing.events = []
-      writing.changes = []
-      const { changes, bytes } = changesOf(task, events, more)
+      const batch = new Batch(writing, this.#alongside)
       try {
-        await ledger.commit([...changes, ...this.#alongside(task, events)])
+        await ledger.commit(() => batch.take())
       } catch (error) {
-        writing.events.unshift(...events)
-        writing.changes.unshift(...more)
+        batch.giveBack()
         telemetry.count('errors', 'ledger')
-        telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: task.id, reason: messageOf(error) })
+        telemetry.log('warn', 'what happened to a task could not be recorded yet', { task: writing.task.id, reason: messageOf(error) })
         await wait(clock, AGAIN_MS, this.#stopped)
         continue
       }
-      writing.durable = task.generation
-      this.#tell(task, events, bytes)
+      this.#wrote(writing, batch)
     }
     this.#writing.delete(writing.task.id)
+  }
+
+  #wrote(writing: Writing, { task, events, bytes }: Batch): void {
+    writing.durable = task.generation
+    this.#tell(task, events, bytes)
   }
 
   async *#all({ from, to }: KeyRange, most = Number.POSITIVE_INFINITY): AsyncIterable<LedgerEntry> {
@@ -208,6 +229,52 @@ export class GatewayLog {
       // The next key that there can be.
       next = `${last.key}!`
     }
+  }
+}
+
+/** A task that begins. */
+export interface BegunTask {
+  readonly task: GatewayTask
+  readonly durable: Promise<void>
+}
+
+/** What one commit takes of what is to be written of a task: all that has happened to it until the ledger asks. */
+class Batch {
+  readonly #writing: Writing
+  readonly #alongside: Alongside
+  #more: LedgerChange[] = []
+  task: GatewayTask
+  events: GatewayEvent[] = []
+  /** Of the events as they are recorded. */
+  bytes = 0
+
+  constructor(writing: Writing, alongside: Alongside = () => []) {
+    this.#writing = writing
+    this.#alongside = alongside
+    this.task = writing.task
+  }
+
+  take(): LedgerChange[] {
+    const { task, events, changes } = this.#writing
+    this.#writing.events = []
+    this.#writing.changes = []
+    this.task = task
+    this.events = events
+    this.#more = changes
+    const value = encodeRecord(events)
+    this.bytes = value.byteLength
+    return [
+      { key: GATEWAY_KEYS.task(task.id), value: encodeRecord(task) },
+      { key: GATEWAY_KEYS.events(task.id, task.generation), value, isNew: true },
+      ...changes,
+      ...this.#alongside(task, events)
+    ]
+  }
+
+  /** The commit failed, perhaps before it took anything. */
+  giveBack(): void {
+    this.#writing.events.unshift(...this.events.splice(0))
+    this.#writing.changes.unshift(...this.#more.splice(0))
   }
 }
 
@@ -234,19 +301,4 @@ class RecentEvents {
     const log = this.#logs.get(id)
     return log !== undefined && log.events.length >= to ? log.events : null
   }
-}
-
-/** What a commit of events changes, and the bytes of the events. */
-function changesOf(
-  task: GatewayTask,
-  events: readonly GatewayEvent[],
-  more: readonly LedgerChange[]
-): { readonly changes: readonly LedgerChange[]; readonly bytes: number } {
-  const value = encodeRecord(events)
-  const changes = [
-    { key: GATEWAY_KEYS.task(task.id), value: encodeRecord(task) },
-    { key: GATEWAY_KEYS.events(task.id, task.generation), value, isNew: true },
-    ...more
-  ]
-  return { changes, bytes: value.byteLength }
 }

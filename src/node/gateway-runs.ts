@@ -123,6 +123,12 @@ export class GatewayRuns {
     return requests.cancelTask(run.taskId) || work.cancelTask(run.taskId)
   }
 
+  /** Stops what a task has under way that there is not, after all: nobody hears of it. */
+  drop(task: GatewayTask): void {
+    this.#open.delete(task.run.taskId)
+    this.cancel(task)
+  }
+
   /** A task of the node has changed. */
   look(live: Task): void {
     const run = this.#open.get(live.id)

@@ -1,11 +1,10 @@
 import type { AbortSignalLike, Timer } from '../kit/clock.js'
-import { messageOf, NodeError } from '../kit/errors.js'
+import { NodeError } from '../kit/errors.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { addressText, type CapabilityDescriptor } from '../domain/card/card.js'
 import { digestText, justificationIn, justificationOf, partsOf } from '../domain/gateway/content.js'
 import type { Message } from '../domain/gateway/message.js'
-import { letGo } from '../domain/gateway/shares.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord, shortHash } from '../domain/gateway/records.js'
 import {
   ENDED_STATES,
@@ -27,6 +26,7 @@ import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
 import { readNow } from './gateway-reads.js'
+import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget } from './gateway-targets.js'
 import { checkMember } from './member-principal.js'
@@ -36,10 +36,6 @@ import type { NodeCore } from './node.js'
 const FOLLOW_QUEUE = 1024
 /** How often tasks that are past their time are looked for, in milliseconds. */
 const SWEEP_MS = 60_000
-/** How long a task that rests is kept, in milliseconds. */
-export const RETENTION_MS = 604_800_000
-/** Tasks that are kept; beyond it those that rest go, the oldest of whoever has the most first, and new ones are refused when none does. */
-export const MAX_TASKS = 100_000
 /** Tasks of one member of the mesh that may be under way; beyond it the member begins none. */
 export const MAX_MEMBER_TASKS = 256
 
@@ -64,9 +60,9 @@ export class GatewayTasks implements Gateway {
   readonly #index = new GatewayIndex()
   readonly #log: GatewayLog
   readonly #runs: GatewayRuns
+  readonly #room: GatewayRoom
   /** Messages that are being recorded, by name: the same one waits for the first. */
   readonly #sending = new Map<string, Promise<GatewayTask>>()
-  #sweeping: Promise<number> | null = null
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
@@ -87,7 +83,8 @@ export class GatewayTasks implements Gateway {
     }
     const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new GatewayPush({ ...parts, ...push })
-    this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#index.get(id), rules })
+    this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#index.get(id) ?? this.#log.changing(id), rules })
+    this.#room = new GatewayRoom({ node: node.parts, index: this.#index, log: this.#log, runs: this.#runs, push: this.push })
   }
 
   /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
@@ -97,7 +94,7 @@ export class GatewayTasks implements Gateway {
     for (const task of all.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))) this.#index.put(task)
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
-    this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#sweep())
+    this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#room.sweep())
     for (const task of all) if (!RESTING_STATES.has(task.state)) await this.#runs.resume(task)
   }
 
@@ -249,7 +246,7 @@ export class GatewayTasks implements Gateway {
     { record, target }: { readonly record: (task: string) => LedgerChange; readonly target: GatewayTarget | null }
   ): Promise<GatewayTask> {
     const { address, capability } = target ?? (await gatewayTarget(this.#node, by, request))
-    if (this.#index.size >= MAX_TASKS) await this.#makeRoom(by)
+    if (this.#room.isFull) await this.#room.make(ownerOf(by))
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
     const fresh = this.#fresh(by, request, { address, capability })
@@ -259,12 +256,19 @@ export class GatewayTasks implements Gateway {
     const inputs: GatewayInput[] = [{ type: 'message', message: said }]
     // Most begin at once: that they do is the same commit, where nobody follows each step.
     const asking = { target: address, capability: capability.id, by: fresh.by, ...justificationOf(said) }
-    if (request.wait && request.push === undefined && this.#node.direct.fits(asking)) inputs.push({ type: 'status', state: 'working' })
-    const task = await this.#log.begin(fresh, inputs, [record(id), ...push]).catch((error: unknown) => {
+    const isDirect = request.wait && request.push === undefined && this.#node.direct.fits(asking)
+    if (isDirect) inputs.push({ type: 'status', state: 'working' })
+    const { task, durable } = this.#log.begin(fresh, inputs, [record(id), ...push])
+    // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
+    const asked = isDirect ? this.#runs.ask(task, said) : null
+    try {
+      await durable
+    } catch (error) {
       this.push?.notBegun(fresh)
+      if (asked !== null) this.#runs.drop(task)
       throw error
-    })
-    await this.#runs.ask(task, said)
+    }
+    await (asked ?? this.#runs.ask(task, said))
     return task
   }
 
@@ -335,63 +339,6 @@ export class GatewayTasks implements Gateway {
         resolve()
       }
     })
-  }
-
-  /** @throws NodeError OVERLOADED where nothing rests that may be let go of */
-  async #makeRoom(by: Principal): Promise<void> {
-    // Each looks at every task: who finds one under way waits for the room that it makes.
-    while (this.#sweeping !== null && this.#index.size >= MAX_TASKS) await this.#sweeping
-    if (this.#index.size >= MAX_TASKS && (await this.#sweep(ownerOf(by))) === 0)
-      throw new NodeError('OVERLOADED', `this node has ${MAX_TASKS} tasks under way`, { retryable: true })
-  }
-
-  /** Lets go of what is past its time, and of what makes room for `newcomer`; says how many. */
-  #sweep(newcomer: string | null = null): Promise<number> {
-    const sweeping = this.#letGo(newcomer).finally(() => {
-      if (this.#sweeping === sweeping) this.#sweeping = null
-    })
-    this.#sweeping = sweeping
-    return sweeping
-  }
-
-  async #letGo(newcomer: string | null): Promise<number> {
-    const { clock, settings, telemetry } = this.#node.parts
-    const over = Math.max(0, this.#index.size - MAX_TASKS + (this.#index.size >= MAX_TASKS ? MAX_TASKS / 100 : 0))
-    const old = [...this.#index.all()].filter(({ state, updatedAt }) => RESTING_STATES.has(state) && updatedAt < clock.now() - RETENTION_MS)
-    const past = new Set([...old, ...letGo(this.#index.all(), over - old.length, newcomer)])
-    try {
-      for (const task of past) await this.#remove(task)
-      await this.push?.sweep()
-      for (const task of this.#index.all())
-        if (!RESTING_STATES.has(task.state) && task.updatedAt < clock.now() - 2 * settings.defaultTtlMs) this.#runs.giveUp(task)
-    } catch (error) {
-      telemetry.log('warn', 'old tasks could not be removed', { reason: messageOf(error) })
-    }
-    return past.size
-  }
-
-  async #remove(task: GatewayTask): Promise<void> {
-    // Its client may have answered it since it was looked at.
-    if (this.#index.get(task.id) !== task || this.#log.current(task) !== task) return
-    // Who answers it from here on finds none.
-    this.#index.remove(task)
-    try {
-      await this.#forget(task)
-    } catch (error) {
-      this.#index.put(task)
-      throw error
-    }
-  }
-
-  async #forget(task: GatewayTask): Promise<void> {
-    const { hash } = this.#node.parts
-    await this.push?.forget(task)
-    const { history } = await this.#log.snapshot(task)
-    const said = history.filter(({ role }) => role === 'user').map(({ messageId }) => messageName({ owner: task.owner, messageId }, hash))
-    await this.#log.remove(
-      task,
-      said.map((name) => ({ key: GATEWAY_KEYS.message(name), value: null }))
-    )
   }
 }
 

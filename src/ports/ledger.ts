@@ -9,6 +9,9 @@ export interface LedgerChange {
   readonly isNew?: boolean
 }
 
+/** The changes of one commit; a function is asked for them once, when they are written: what happened since the call goes with them. It must not throw. */
+export type LedgerChanges = readonly LedgerChange[] | (() => readonly LedgerChange[])
+
 /** A key and its value. */
 export interface LedgerEntry {
   readonly key: string
@@ -48,7 +51,7 @@ export interface Ledger {
    * and with the durability `power` the machine. When it rejects none is there, now and after a restart.
    * @throws NodeError DISK_FULL, NO_PERMISSION, STORE_DAMAGED; INTERNAL for a bad key or a closed ledger
    */
-  commit(changes: readonly LedgerChange[]): Promise<void>
+  commit(changes: LedgerChanges): Promise<void>
   /** Gives the room of removed entries back. May take seconds; commits go on meanwhile. */
   compact(): Promise<void>
   size(): Promise<LedgerSize>

@@ -11,6 +11,7 @@ import { type FakeNode, type FakeNodeOptions, World } from '../support/fake-node
 import { FakeStore } from '../support/fake-store.js'
 import { FakeWebhooks } from '../support/fake-webhooks.js'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
+import { madeChanges } from '../support/ledger-changes.js'
 
 /** Clients of an OAuth server. */
 class Clients implements KnownClients {
@@ -153,7 +154,8 @@ test('a ledger that refuses to delete a webhook delays it to the next look; noth
   const told = webhooks.told(url)
   const { commit } = node.ledger
   let isFull = true
-  node.ledger.commit = (changes) => {
+  node.ledger.commit = (given) => {
+    const changes = madeChanges(given)
     const isDeletion = changes.some(({ key, value }) => value === null && key.startsWith(CONFIG_RANGE.from))
     return isFull && isDeletion ? Promise.reject(new Error('no room')) : commit.call(node.ledger, changes)
   }

@@ -10,7 +10,8 @@ import { NodeError } from '../../src/kit/errors.js'
 import { fromUtf8, utf8 } from '../../src/kit/ids.js'
 import { Lanes } from '../../src/node/lanes.js'
 import type { GivenUp } from '../../src/node/out-lane.js'
-import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerChanges } from '../../src/ports/ledger.js'
+import { madeChanges } from '../support/ledger-changes.js'
 import { holds } from '../support/holds.js'
 import { ManualClock } from '../support/manual-clock.js'
 
@@ -37,7 +38,8 @@ class SlowLedger implements Ledger {
   size: Ledger['size'] = () => this.#disk.size()
   close: Ledger['close'] = () => Promise.resolve()
 
-  commit(changes: readonly LedgerChange[]): Promise<void> {
+  commit(given: LedgerChanges): Promise<void> {
+    const changes = madeChanges(given)
     return new Promise((done, failed) => this.#waiting.push({ changes, done, failed }))
   }
 

@@ -7,6 +7,7 @@ import { DurableScene, type MortalLedger } from '../support/durable-scene.js'
 import type { FakeLog } from '../support/fake-log.js'
 import type { FakeNode } from '../support/fake-node.js'
 import { type Actor, actor, cardBody } from '../support/membership.js'
+import { madeChanges } from '../support/ledger-changes.js'
 
 const DENY = 'rules:\n  - capability: slow.*\n    decision: deny\n'
 
@@ -170,8 +171,10 @@ test('an answer that could not be recorded before its caller was put out leaves 
   await world.settle()
   const { ledger } = peer
   const commit = ledger.commit.bind(ledger)
-  ledger.commit = (changes) =>
-    changes.some(({ key }) => key.startsWith('request-out/')) ? Promise.reject(new NodeError('DISK_FULL', 'full')) : commit(changes)
+  ledger.commit = (given) => {
+    const changes = madeChanges(given)
+    return changes.some(({ key }) => key.startsWith('request-out/')) ? Promise.reject(new NodeError('DISK_FULL', 'full')) : commit(changes)
+  }
   scene.finish()
   await world.settle()
   world.log.model.revoke(actor('owner'), here.actor)

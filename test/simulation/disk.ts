@@ -3,6 +3,7 @@ import type { Clock } from '../../src/kit/clock.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'
 import type { Random } from './random.js'
+import { madeChanges } from '../support/ledger-changes.js'
 
 /** A commit that was called and is not durable yet. */
 interface Waiting {
@@ -40,7 +41,7 @@ export class Disk {
     return {
       get: (key) => this.#read(() => whileAlive(this.#durable.get(key))),
       list: (range) => this.#read(() => whileAlive(this.#durable.list(range))),
-      commit: (changes) => (process === this.#process ? this.#commit(changes) : never()),
+      commit: (changes) => (process === this.#process ? this.#commit(madeChanges(changes)) : never()),
       compact: () => Promise.resolve(),
       size: () => this.#durable.size(),
       close: () => Promise.resolve()

@@ -4,7 +4,7 @@ import type { Asked } from '../../src/node/requests.js'
 import type { Asking } from '../../src/node/asking.js'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
 import { NodeError } from '../../src/kit/errors.js'
-import type { Ledger, LedgerChange } from '../../src/ports/ledger.js'
+import type { Ledger, LedgerChanges } from '../../src/ports/ledger.js'
 import { agentDefinition, capability, FakeAgent } from './fake-agents.js'
 import { type FakeNode, World } from './fake-node.js'
 import { NodeClock } from '../simulation/node-clock.js'
@@ -33,8 +33,11 @@ export class MortalLedger implements Ledger {
   size: Ledger['size'] = () => this.#disk.size()
   close: Ledger['close'] = () => Promise.resolve()
 
-  async commit(changes: readonly LedgerChange[]): Promise<void> {
+  async commit(given: LedgerChanges): Promise<void> {
     await this.#held
+    // As a ledger on disk: what happens in the turn of the call goes with it.
+    for (let step = 0; typeof given === 'function' && step < 20; step++) await Promise.resolve()
+    const changes = typeof given === 'function' ? given() : given
     const isLast = !this.#isDead && this.#left !== null && --this.#left.commits < 0
     if (isLast) this.#isDead = true
     if (isLast && this.#left?.isWritten === true) await this.#disk.commit(changes)

@@ -2,7 +2,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { setImmediate as endOfTurn, setTimeout as pause } from 'node:timers/promises'
 import { NodeError } from '../../kit/errors.js'
-import type { Ledger, LedgerChange, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerChanges, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
 import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
@@ -36,7 +36,7 @@ export interface DurableLedgerOptions {
 }
 
 interface Waiting {
-  readonly changes: readonly LedgerChange[]
+  readonly changes: LedgerChanges
   readonly done: () => void
   readonly failed: (error: NodeError) => void
 }
@@ -126,10 +126,10 @@ class DurableLedger implements LedgerOnDisk {
     }
   }
 
-  commit(changes: readonly LedgerChange[]): Promise<void> {
+  commit(changes: LedgerChanges): Promise<void> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the ledger is closed'))
     return new Promise((done, failed) => {
-      assertChanges(changes)
+      if (typeof changes !== 'function') assertChanges(changes)
       this.#waiting.push({ changes, done, failed })
       this.#writing ??= this.#writeAll()
     })
@@ -170,9 +170,11 @@ class DurableLedger implements LedgerOnDisk {
     while (this.#waiting.length > 0) {
       // Those who call in the same turn share a write.
       await endOfTurn()
-      const { group, commits, records } = this.#nextGroup()
+      let group: readonly Waiting[] = []
       try {
-        await this.#writeGroup(commits, records)
+        const next = this.#nextGroup()
+        group = next.group
+        await this.#writeGroup(next.commits, next.records)
         for (const { done } of group) done()
       } catch (error) {
         const fault = storeError(error, this.#options.dir)
@@ -188,9 +190,10 @@ class DurableLedger implements LedgerOnDisk {
     const records: Uint8Array[] = []
     const { seal } = this.#journal
     let bytes = 0
-    for (const { changes } of this.#waiting) {
+    for (const waiting of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
       const number = this.#store.last + commits.length + 1
+      const changes = changesOf(waiting)
       const { commit, record } = encodeCommit({ number, promised: this.#store.last, changes }, seal)
       commits.push(commit)
       records.push(record)
@@ -268,6 +271,13 @@ class DurableLedger implements LedgerOnDisk {
       // The file stays until the next start, which reads it once more.
     }
   }
+}
+
+function changesOf({ changes }: Waiting): readonly LedgerChange[] {
+  if (typeof changes !== 'function') return changes
+  const made = changes()
+  assertChanges(made)
+  return made
 }
 
 async function bytesOf(dir: string): Promise<number> {

@@ -3,7 +3,7 @@ import { asNodeError } from '../../kit/errors.js'
 import type { ErrorCode, NodeError } from '../../kit/errors.js'
 import { shellWord } from '../../kit/text.js'
 import { KEYS } from '../../domain/reliable/keys.js'
-import type { Ledger, LedgerChange } from '../../ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerChanges } from '../../ports/ledger.js'
 import type { Problem } from '../../ports/node-api.js'
 import type { Telemetry } from '../../ports/telemetry.js'
 import type { Ballast } from './ballast.js'
@@ -16,6 +16,7 @@ const PROBE_MS = 5000
 const FAULTS: ReadonlySet<ErrorCode> = new Set(['DISK_FULL', 'NO_PERMISSION', 'STORE_DAMAGED'])
 /** Keys of what a request is asked with: a commit that puts one begins something new. */
 const INPUT = KEYS.input('')
+const isInput = ({ key, value }: LedgerChange): boolean => value !== null && key.startsWith(INPUT)
 
 /** What guarding a ledger needs. */
 export interface GuardParts {
@@ -48,9 +49,9 @@ export class GuardedLedger implements Ledger {
   compact: Ledger['compact'] = () => this.#parts.ledger.compact()
   size: Ledger['size'] = () => this.#parts.ledger.size()
 
-  commit(changes: readonly LedgerChange[]): Promise<void> {
-    if (this.#fault !== null && changes.some(({ key, value }) => value !== null && key.startsWith(INPUT)))
-      return Promise.reject(this.#fault)
+  commit(given: LedgerChanges): Promise<void> {
+    const changes = this.#fault !== null && typeof given === 'function' ? given() : given
+    if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput)) return Promise.reject(this.#fault)
     return this.#parts.ledger.commit(changes).catch(this.#notTaken)
   }
 

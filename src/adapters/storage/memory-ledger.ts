@@ -1,5 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
-import type { Ledger, LedgerChange, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
+import type { Ledger, LedgerChanges, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
 import { assertChanges } from './ledger-keys.js'
 
 /** A ledger that ends with its process. */
@@ -24,9 +24,10 @@ class MemoryLedger implements Ledger {
     return Promise.resolve(keys.slice(0, Math.max(0, limit)).map((key) => ({ key, value: this.#values.get(key) ?? new Uint8Array(0) })))
   }
 
-  commit(changes: readonly LedgerChange[]): Promise<void> {
+  commit(given: LedgerChanges): Promise<void> {
     if (this.#isClosed) return Promise.reject(new NodeError('INTERNAL', 'the ledger is closed'))
     return new Promise((done) => {
+      const changes = typeof given === 'function' ? given() : given
       assertChanges(changes)
       for (const { key, value } of changes) this.#change(key, value)
       this.#commits++
