@@ -28,13 +28,17 @@ export interface DirectParts {
   readonly work: Pick<Work, 'here'>
 }
 
-/** What is asked of an agent, in whose name. */
-export interface DirectAsking {
+/** Who is asked for what, in whose name. */
+export interface DirectQuestion {
   readonly target: AgentAddress
   readonly capability: string
   readonly by: CallerPower
+  readonly justification?: string | undefined
+}
+
+/** What is asked of an agent. */
+export interface DirectAsking extends DirectQuestion {
   readonly input: unknown
-  readonly justification?: string
   readonly names: { readonly requestId: string; readonly taskId: string }
 }
 
@@ -51,7 +55,7 @@ export class Direct {
   }
 
   /** Would {@link Direct.begin} begin it, as things are now? */
-  fits(asking: Omit<DirectAsking, 'input' | 'names'>): boolean {
+  fits(asking: DirectQuestion): boolean {
     const question = this.#question(asking)
     return question !== null && this.#parts.router.ask(question).allowed
   }
@@ -83,7 +87,7 @@ export class Direct {
   }
 
   /** What the rules are asked; null for what goes as a request whatever they say. */
-  #question({ target, capability, by, justification }: Omit<DirectAsking, 'input' | 'names'>): RoutingQuestion | null {
+  #question({ target, capability, by, justification }: DirectQuestion): RoutingQuestion | null {
     const { self, directory, listeners, attached, agents } = this.#parts
     if (target.nodeId !== self || attached.isInPerson(target.agentId) || listeners.isListening(target.agentId)) return null
     const { running, waiting, slots } = agents.load(target.agentId)

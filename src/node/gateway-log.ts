@@ -14,6 +14,7 @@ import {
 import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from '../kit/abort.js'
+import { TransientMap } from '../kit/transient.js'
 
 /** Entries that are read at once. */
 const READ = 512
@@ -21,7 +22,7 @@ const READ = 512
 const AGAIN_MS = 1000
 
 /** Tasks whose events are kept in memory, and bytes of each: one that has more is read from the disk. */
-const RECENT_TASKS = 256
+const RECENT_TASKS = 32
 const RECENT_BYTES = 65_536
 
 /** What keeping tasks needs. */
@@ -56,10 +57,10 @@ export interface GatewayNews {
  */
 export class GatewayLog {
   readonly #parts: GatewayLogParts
-  readonly #writing = new Map<string, Writing>()
+  readonly #writing = new TransientMap<string, Writing>()
   readonly #recent = new RecentEvents()
   /** By task. */
-  readonly #listeners = new Map<string, Set<(news: GatewayNews) => void>>()
+  readonly #listeners = new TransientMap<string, Set<(news: GatewayNews) => void>>()
   readonly #onTask: (task: GatewayTask) => void
   readonly #alongside: Alongside
   readonly #stopped = new Abort()

@@ -39,8 +39,7 @@ function resultOf(node: NodeCore, head: TurnHead, { parts, signal }: Reading): P
   const { ids } = node.parts
   const names = { requestId: ids.next('req'), taskId: ids.next('task') }
   const { target, capability, by, justification } = head
-  const asking = { target, capability, by, input: inputOf(parts), names }
-  const run = node.direct.begin(justification === undefined ? asking : { ...asking, justification })
+  const run = node.direct.begin({ target, capability, by, justification, input: inputOf(parts), names })
   return run === null ? requestResult(node, { ...askingOf(head, parts), names }, signal) : directResult(node, run, signal)
 }
 

@@ -1,10 +1,11 @@
 import { asNodeError, type ErrorCode, NodeError } from '../kit/errors.js'
+import { TransientMap } from '../kit/transient.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import {
   artifactOf,
   inputOf,
   JUSTIFICATION_PLACE,
-  justificationOf,
+  justificationIn,
   questionOf,
   reportParts,
   resultArtifact,
@@ -56,7 +57,7 @@ export class GatewayRuns {
   readonly #taskOf: (id: string) => GatewayTask | undefined
   readonly #rules: OutputRules | null
   /** By the node's task of the run. */
-  readonly #open = new Map<string, OpenRun>()
+  readonly #open = new TransientMap<string, OpenRun>()
 
   /** `rules`: of what agents may say; null: anything. */
   constructor(
@@ -80,14 +81,15 @@ export class GatewayRuns {
       // It may have been canceled before there was anything to stop.
       if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
       this.#begin(task, before)
-      const head = { self, target, capability: task.capability, by: task.by, ...justificationOf(said) }
+      const { capability, by, run: names } = task
+      const justification = justificationIn(said)
       // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
-      if (direct.begin({ ...head, input: inputOf(said.parts), names: task.run }) !== null) return
+      if (direct.begin({ target, capability, by, justification, input: inputOf(said.parts), names }) !== null) return
       await requests.ask({
-        ...askingOf(head, said.parts),
+        ...askingOf({ self, target, capability, by, justification }, said.parts),
         timeoutMs: node.settings.defaultTtlMs,
         mayQueue: true,
-        names: task.run
+        names
       })
     } catch (error) {
       const { code, message } = asClientError(error)

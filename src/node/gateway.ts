@@ -2,9 +2,10 @@ import type { AbortSignalLike, Timer } from '../kit/clock.js'
 import { NodeError } from '../kit/errors.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
+import { TransientMap } from '../kit/transient.js'
 import { addressText, type CapabilityDescriptor } from '../domain/card/card.js'
-import { digestText, justificationIn, justificationOf, partsOf } from '../domain/gateway/content.js'
-import type { Message } from '../domain/gateway/message.js'
+import { digestText, justificationIn, partsOf } from '../domain/gateway/content.js'
+import { type Message, placed } from '../domain/gateway/message.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord, shortHash } from '../domain/gateway/records.js'
 import {
   ENDED_STATES,
@@ -62,7 +63,7 @@ export class GatewayTasks implements Gateway {
   readonly #runs: GatewayRuns
   readonly #room: GatewayRoom
   /** Messages that are being recorded, by name: the same one waits for the first. */
-  readonly #sending = new Map<string, Promise<GatewayTask>>()
+  readonly #sending = new TransientMap<string, Promise<GatewayTask>>()
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
@@ -251,11 +252,11 @@ export class GatewayTasks implements Gateway {
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
     const fresh = this.#fresh(by, request, { address, capability })
     const { id, contextId } = fresh
-    const said: Message = { ...request.message, taskId: id, contextId }
+    const said = placed(request.message, { taskId: id, contextId })
     const push = this.push?.begin(fresh, request.push) ?? []
     const inputs: GatewayInput[] = [{ type: 'message', message: said }]
     // Most begin at once: that they do is the same commit, where nobody follows each step.
-    const asking = { target: address, capability: capability.id, by: fresh.by, ...justificationOf(said) }
+    const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(said) }
     const isDirect = request.wait && request.push === undefined && this.#node.direct.fits(asking)
     if (isDirect) inputs.push({ type: 'status', state: 'working' })
     const { task, durable } = this.#log.begin(fresh, inputs, [record(id), ...push])

@@ -1,5 +1,6 @@
 import { NodeError } from '../kit/errors.js'
 import type { NodeId } from '../kit/ids.js'
+import { TransientMap } from '../kit/transient.js'
 import { addressText } from '../domain/card/card.js'
 import type { RequestRecord } from '../domain/reliable/records.js'
 import { workKey } from '../domain/task/payloads.js'
@@ -71,9 +72,10 @@ const NO_LOAD = { count: 0, bytes: 0 } as const
 
 /** The pieces of work in flight, by the peer who asked. */
 export class InFlight {
-  readonly #byPeer = new Map<NodeId, Map<string, Piece>>()
+  /** Peers that once asked for something stay: there are no more of them than members. */
+  readonly #byPeer = new Map<NodeId, TransientMap<string, Piece>>()
   /** Threads of requests that are about to be in flight, by peer and key. */
-  readonly #claims = new Map<string, Thread[]>()
+  readonly #claims = new TransientMap<string, Thread[]>()
   readonly #all = { count: 0, bytes: 0 }
   readonly #loads = new Map<NodeId, { count: number; bytes: number }>()
 
@@ -84,18 +86,17 @@ export class InFlight {
 
   /** Every request asks for it: it is counted, not summed up anew each time. */
   #count({ peer, bytes }: Piece, by: 1 | -1): void {
-    const ofPeer = this.#loads.get(peer) ?? { count: 0, bytes: 0 }
-    for (const load of [this.#all, ofPeer]) {
-      load.count += by
-      load.bytes += by * bytes
-    }
-    if (ofPeer.count === 0) this.#loads.delete(peer)
-    else this.#loads.set(peer, ofPeer)
+    let ofPeer = this.#loads.get(peer)
+    if (ofPeer === undefined) this.#loads.set(peer, (ofPeer = { count: 0, bytes: 0 }))
+    ofPeer.count += by
+    ofPeer.bytes += by * bytes
+    this.#all.count += by
+    this.#all.bytes += by * bytes
   }
 
   /** Is it in flight, or about to be? */
   has(peer: NodeId, key: string): boolean {
-    return this.#byPeer.get(peer)?.has(key) === true || this.#claims.has(claimText(peer, key))
+    return this.#byPeer.get(peer)?.has(key) === true || (this.#claims.size > 0 && this.#claims.has(claimText(peer, key)))
   }
 
   /** From now on the same request joins, until it is in flight or released. */
@@ -107,15 +108,16 @@ export class InFlight {
 
   /** It does not get in flight. */
   release({ peer, key }: Pick<Claim, 'peer' | 'key'>): void {
-    this.#claims.delete(claimText(peer, key))
+    if (this.#claims.size > 0) this.#claims.delete(claimText(peer, key))
   }
 
   /** Adds a piece. @throws NodeError INTERNAL when its key is in flight. */
   add(piece: Piece): void {
     this.release(piece)
     if (this.has(piece.peer, piece.key)) throw new NodeError('INTERNAL', 'that work is in flight already')
-    const ofPeer = this.#byPeer.get(piece.peer) ?? new Map<string, Piece>()
-    this.#byPeer.set(piece.peer, ofPeer.set(piece.key, piece))
+    let ofPeer = this.#byPeer.get(piece.peer)
+    if (ofPeer === undefined) this.#byPeer.set(piece.peer, (ofPeer = new TransientMap()))
+    ofPeer.set(piece.key, piece)
     this.#count(piece, 1)
   }
 
@@ -125,7 +127,6 @@ export class InFlight {
     const piece = ofPeer?.get(key)
     if (ofPeer === undefined || piece === undefined) return
     ofPeer.delete(key)
-    if (ofPeer.size === 0) this.#byPeer.delete(peer)
     this.#count(piece, -1)
   }
 

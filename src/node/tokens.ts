@@ -5,6 +5,7 @@ import { Emitter, type Unsubscribe } from '../kit/events.js'
 import { type IdSource, utf8 } from '../kit/ids.js'
 import type { Hash } from '../kit/sign.js'
 import { shown } from '../kit/text.js'
+import { Bag } from '../kit/transient.js'
 import { sandboxIdSchema } from '../domain/card/schema.js'
 import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
@@ -62,7 +63,7 @@ interface LiveToken {
   readonly stored: StoredToken
   lastUsedAt: number | null
   readonly digest: Uint8Array
-  readonly holders: Set<() => void>
+  readonly holders: Bag<() => void>
   /** As it was shown, once it was found; in memory alone. */
   text: string | null
   /** What it was given last, and the tier that the node had then. */
@@ -218,7 +219,14 @@ export class Tokens {
 
   #add(stored: StoredToken): LiveToken {
     const { hash, lastUsedAt } = stored
-    const one: LiveToken = { stored, lastUsedAt, digest: fromBase64(hash) ?? utf8(''), holders: new Set(), text: null, given: null }
+    const one: LiveToken = {
+      stored,
+      lastUsedAt,
+      digest: fromBase64(hash) ?? utf8(''),
+      holders: new Bag(),
+      text: null,
+      given: null
+    }
     this.#byHash.set(hash, one)
     return one
   }
@@ -345,7 +353,8 @@ function iso(at: number): string {
 }
 
 function end({ holders }: LiveToken): void {
-  const all = [...holders]
-  holders.clear()
-  for (const tell of all) tell()
+  for (const tell of [...holders]) {
+    holders.delete(tell)
+    tell()
+  }
 }

@@ -14,7 +14,8 @@ const STREAMS = 1000
 export async function figures({ runs, say }) {
   const lab = openLab()
   try {
-    const env = { ...process.env, A2A_NODE_LOCAL_PORT: String(await freePort()) }
+    // As bin/a2a-node.js has it; for all three, so that they are alike.
+    const env = { ...process.env, MALLOC_ARENA_MAX: '2', A2A_NODE_LOCAL_PORT: String(await freePort()) }
     const [bare, ours, sdk] = await inTurn(['bare', 'ours', 'sdk'], async (kind) => {
       const child = lab.spawn(process.execPath, [GATEWAYS, kind], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'], env })
       const [told] = await once(child, 'message')

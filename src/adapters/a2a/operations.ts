@@ -108,7 +108,8 @@ export function atTenant(caller: Caller, params: unknown): Caller {
 }
 
 function readSent(wire: Wire, params: unknown, caller: Caller): Sent & Omit<SendParams, 'push'> {
-  const { push: target, ...sent } = wire.readSend(params)
+  const { message, skill, wait, historyLength: length, push: target } = wire.readSend(params)
+  const sent = { message, skill, wait, historyLength: length }
   return target === null ? sent : { ...sent, push: pushRequestOf(caller, { target, version: wire.version }) }
 }
 

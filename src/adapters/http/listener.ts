@@ -10,6 +10,7 @@ import { HttpError, internalError } from './http-error.js'
 import { refuseConnection } from './malformed.js'
 import { UnreadAnswers } from './unread.js'
 import { BODY_MAX, type HttpRoute, RouteTable } from './route.js'
+import { Bag } from '../../kit/transient.js'
 
 /** What one client may cost. Milliseconds and bytes. */
 export const HTTP_LIMITS = {
@@ -147,7 +148,7 @@ class Listener implements HttpListener {
   readonly #server: http.Server
   readonly #limits: HttpLimits
   readonly #authority: Authority
-  readonly #open = new Set<Exchange>()
+  readonly #open = new Bag<Exchange>()
   readonly #connections = new WeakMap<Socket, Connection>()
   readonly #unread: UnreadAnswers
   readonly #timer: NodeJS.Timeout

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { Bag } from '../../kit/transient.js'
 
 /** What of answers may wait for clients that do not read. */
 export interface UnreadLimits {
@@ -9,7 +10,7 @@ export interface UnreadLimits {
 /** Cuts clients that ask and do not read: what they asked for would be held in memory for as long as they like. */
 export class UnreadAnswers {
   readonly #limits: UnreadLimits
-  readonly #open = new Set<ServerResponse>()
+  readonly #open = new Bag<ServerResponse>()
   /** Those that wait for their clients, the one that was seen to first. */
   readonly #behind = new Set<ServerResponse>()
 

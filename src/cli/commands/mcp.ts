@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream'
+import { boundHeap } from '../heap.js'
 import { openControl } from '../../adapters/control/client.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Action, CommandContext } from '../context.js'
@@ -26,6 +27,7 @@ export const serveMcp: Action = async (context, _args, options) => {
 
 /** Runs a node for as long as the client stays. Nothing but the protocol may reach standard output. */
 async function embedded(context: CommandContext, options: Options, signals: StopSignals): Promise<number> {
+  boundHeap()
   const { startNode } = await import('../../compose.js')
   const { takePackageOutput } = await import('../package-output.js')
   const node = await startNode({

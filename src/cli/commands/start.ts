@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import v8 from 'node:v8'
+import { boundHeap, growYoungSpace } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose.js'
 import { listenAddress } from '../../config/settings.js'
 import { connectControl } from '../../adapters/control/client.js'
@@ -31,6 +31,7 @@ type StartNode = (options: StartOptions) => Promise<RunningNode>
 /** `start`: runs the node until a signal or `stop`; prints the one that runs already. */
 export const start: Action = async (context, _args, options) => {
   growYoungSpace(false)
+  boundHeap()
   try {
     const code = await startAny(context, options, async (given) => {
       const packageOutput = takePackageOutput()
@@ -49,14 +50,6 @@ export const start: Action = async (context, _args, options) => {
 /** Ends the process although something of the node may still hold it. */
 function leave(exitCode: number): void {
   setTimeout(() => process.exit(exitCode), LEAVE_MS).unref()
-}
-
-/**
- * Lets V8 grow the space of new objects by its default factor, or not at all. Loading the program makes garbage for which
- * it would grow to 16 MiB and stay there; work later may.
- */
-function growYoungSpace(may: boolean): void {
-  v8.setFlagsFromString(`--semi-space-growth-factor=${may ? 2 : 1}`)
 }
 
 /** `start` with the way to start a node passed in. */

@@ -30,6 +30,18 @@ export interface Message {
   readonly referenceTaskIds?: readonly string[]
 }
 
+/** A message as the node keeps it: with its task and context. */
+export function placed(message: Message, { taskId, contextId }: { readonly taskId: string; readonly contextId: string }): Message {
+  const { messageId, role, parts, metadata: about, extensions: uses, referenceTaskIds } = message
+  const said: Mutable<Message> = { messageId, contextId, taskId, role, parts }
+  if (about !== undefined) said.metadata = about
+  if (uses !== undefined) said.extensions = uses
+  if (referenceTaskIds !== undefined) said.referenceTaskIds = referenceTaskIds
+  return said
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
 /** What an agent made. */
 export interface Artifact {
   readonly artifactId: string
