@@ -51,6 +51,17 @@ export function ledgerContract(name: string, open: (t: Assert) => Promise<Ledger
     await holds(t, property, 100)
   })
 
+  test(`${name}: changes that are made for a commit are asked for once, and what throws then is refused`, async (t) => {
+    const ledger = await open(t)
+    let asked = 0
+    await ledger.commit(() => [put('a', String(++asked))])
+    t.alike(texts(await ledger.list(ALL)), ['a=1'])
+    await failsWith(t, 'INTERNAL', () => ledger.commit(() => [put('no key', '')]))
+    await ledger.commit([put('b', 'two')])
+    t.alike(texts(await ledger.list(ALL)), ['a=1', 'b=two'])
+    t.is(asked, 1)
+  })
+
   test(`${name}: what was written out and what changed since are read as one`, async (t) => {
     const key = fc.integer({ min: 0, max: 9 }).map((at) => `k/${at}`)
     const value = fc.option(fc.uint8Array({ maxLength: 4 }), { nil: null })

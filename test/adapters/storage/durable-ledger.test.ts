@@ -32,6 +32,21 @@ test('what was committed is there after the next start, and the count goes on', 
   t.is((await second.size()).commits, 51)
 })
 
+test('a commit whose changes are made when it is written takes what happened in its turn, and what comes later is another one', async (t) => {
+  const { open } = await home(t)
+  const ledger = await open()
+  const made = [numbered(1)]
+  const commit = ledger.commit(() => [...made])
+  await Promise.resolve()
+  made.push(numbered(2))
+  await commit
+  made.push(numbered(3))
+  t.alike(await keysOf(ledger), keys(2))
+  await Promise.all([ledger.commit(() => made.slice(2)), ledger.commit([numbered(4)])])
+  t.alike(await keysOf(ledger), keys(4))
+  t.is((await ledger.size()).commits, 3)
+})
+
 test('a last commit without changes, by which a ledger that failed is tried, damages nothing', async (t) => {
   const { open } = await home(t)
   const first = await open()

@@ -1,0 +1,96 @@
+import test, { type Assert } from 'brittle'
+import type { Message } from '../../src/domain/gateway/message.js'
+import { GatewayTasks } from '../../src/node/gateway.js'
+import type { GatewayReply, GatewaySend } from '../../src/ports/gateway.js'
+import type { Principal } from '../../src/ports/node-api.js'
+import { MortalLedger } from '../support/durable-scene.js'
+import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
+import { World } from '../support/fake-node.js'
+import { failsWith } from '../support/fails.js'
+import { madeChanges } from '../support/ledger-changes.js'
+
+const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALL = { after: null, limit: 10, isWhole: false }
+
+let said = 0
+function request(agent: string, wait: boolean): GatewaySend {
+  const message: Message = { messageId: `m${++said}`, role: 'user', parts: [{ text: 'hello' }] }
+  return { message, agent, skill: null, mayAnswer: false, wait }
+}
+
+/** A gateway whose ledger counts the commits of its tasks. */
+async function scene(t: Assert) {
+  const world = new World(t)
+  const ledger = new MortalLedger()
+  const slow = new FakeAgent(agentDefinition('slow'))
+  const once = echo('once', { capabilities: [capability('once.do', { idempotent: false })] })
+  const owner = await world.owner({ agents: [echo('fast'), slow, once], ledger })
+  const gateway = new GatewayTasks(owner.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  const commits: string[][] = []
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = (given) =>
+    commit(() => {
+      const changes = madeChanges(given)
+      const keys = changes.map(({ key }) => key.split('/')[0] ?? '').filter((key) => key.startsWith('a2a-'))
+      if (keys.length > 0) commits.push(keys)
+      return changes
+    })
+  return { world, ledger, slow, once, gateway, commits }
+}
+
+const stateOf = (reply: GatewayReply): string => (reply.kind === 'task' ? reply.snapshot.task.state : 'an answer')
+
+test('a task that ends in the turn in which it begins is one commit, with its message and all its events', async (t: Assert) => {
+  const { gateway, commits } = await scene(t)
+  const reply = await gateway.send(ALICE, request('fast', true))
+  t.is(stateOf(reply), 'completed')
+  t.alike(commits, [['a2a-task', 'a2a-event', 'a2a-message']])
+  const id = reply.kind === 'task' ? reply.snapshot.task.id : ''
+  const kinds: string[] = []
+  for await (const event of gateway.follow(ALICE, id, { after: 0 })) kinds.push(event.type === 'status' ? event.state : event.type)
+  t.alike(kinds, ['message', 'working', 'artifact', 'completed'], 'each of them is told')
+})
+
+test('what may not be repeated, and what is not waited for, begins only when that is on record', async (t: Assert) => {
+  const { world, ledger, once, gateway, commits } = await scene(t)
+  const letGo = ledger.hold('now')
+  const sent = gateway.send(ALICE, request('once', true))
+  await world.settle()
+  t.is(once.tasks.length, 0)
+  letGo()
+  t.is(stateOf(await sent), 'completed')
+  commits.length = 0
+  await gateway.send(ALICE, request('fast', false))
+  await world.settle()
+  t.is(commits.length > 1, true, 'its client may follow each step')
+})
+
+test('a task that cannot be recorded is none: its run is stopped, and its message begins anew', async (t: Assert) => {
+  const { world, ledger, slow, gateway } = await scene(t)
+  const asked = request('slow', true)
+  ledger.refuse(true)
+  await failsWith(t, 'DISK_FULL', () => gateway.send(ALICE, asked))
+  await world.settle()
+  t.is(slow.open.length, 0, 'nobody works on it')
+  t.is((await gateway.list(ALICE, {}, ALL)).total, 0)
+  ledger.refuse(false)
+  const again = gateway.send(ALICE, asked)
+  await world.settle()
+  slow.finish('done')
+  t.is(stateOf(await again), 'completed')
+  t.is((await gateway.list(ALICE, {}, ALL)).total, 1)
+})
+
+test('a hundred copies of a message that come at once are one task, done once', async (t: Assert) => {
+  const { world, slow, gateway } = await scene(t)
+  const asked = request('slow', true)
+  const copies = Array.from({ length: 100 }, () => gateway.send(ALICE, asked))
+  await world.settle()
+  t.is(slow.tasks.length, 1)
+  slow.finish('done')
+  const replies = await Promise.all(copies)
+  t.is(new Set(replies.map((reply) => (reply.kind === 'task' ? reply.snapshot.task.id : ''))).size, 1)
+  t.ok(replies.every((reply) => stateOf(reply) === 'completed'))
+})
