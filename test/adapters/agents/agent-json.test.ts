@@ -15,6 +15,20 @@ test('parts without bytes are shared, not copied', (t) => {
   t.is(converted.part, part)
 })
 
+test('bytes that lie deep take no longer than others: nothing is looked at twice for each level above it', (t) => {
+  const bytes = new Uint8Array([1])
+  let looks = 0
+  let value: unknown = {
+    get a() {
+      looks++
+      return bytes
+    }
+  }
+  for (let depth = 1; depth < 12; depth++) value = { a: value }
+  t.alike(JSON.parse(JSON.stringify(toAgentJson(value))), JSON.parse('{"a":'.repeat(12) + '"AQ=="' + '}'.repeat(12)))
+  t.ok(looks <= 4, `${looks} looks`)
+})
+
 test('a view into a larger buffer gives its own bytes only', (t) => {
   t.is(toAgentJson(new Uint8Array([9, 1, 2, 9]).subarray(1, 3)), 'AQI=')
 })
