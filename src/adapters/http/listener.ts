@@ -124,8 +124,8 @@ interface Authorized {
 
 /** What is known of a connection. */
 interface Connection {
-  /** The answer under way on it. */
-  answer: http.ServerResponse | null
+  /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
+  readonly answers: Set<http.ServerResponse>
   /** Nothing more that comes on it is done. */
   isRefused: boolean
   /** The token that is being checked, until it is known whether what came with it is refused. */
@@ -185,7 +185,7 @@ class Listener implements HttpListener {
     request.on('error', ignore)
     // What came behind a request that ends its connection is not done: its answer would not get out.
     if (connection.isRefused) return
-    connection.answer = response
+    connection.answers.add(response)
     const asked: Asked = { request, response, connection, isWaiting, exchange: null }
     response.on('close', () => this.#over(asked))
     if (connection.checking === null) this.#serve(asked)
@@ -218,7 +218,7 @@ class Listener implements HttpListener {
   }
 
   #over({ response, connection, exchange }: Asked): void {
-    if (connection.answer === response) connection.answer = null
+    connection.answers.delete(response)
     if (exchange === null) return
     this.#open.delete(exchange)
     this.#unread.forget(response)
@@ -230,11 +230,12 @@ class Listener implements HttpListener {
     const connection = this.#connectionOf(socket)
     const isNew = !connection.isRefused
     connection.isRefused = true
-    const { answer } = connection
+    const answers = [...connection.answers]
+    const last = answers.at(-1)
     const how = {
-      answer,
+      hasBegun: answers.some(({ headersSent }) => headersSent),
       drainMs: this.#limits.drainMs,
-      shape: (told: HttpError) => (answer === null ? undefined : this.#shape(answer.req, told))
+      shape: (told: HttpError) => (last === undefined ? undefined : this.#shape(last.req, told))
     }
     const refusal = isNew ? refuseConnection(error, socket, how) : null
     if (refusal !== null) this.#service?.onRefusal(refusal)
@@ -242,15 +243,16 @@ class Listener implements HttpListener {
 
   /** A connection on which nothing moved for a while. Who waits for work that takes its time has nothing to read. */
   quiet(socket: Socket): void {
-    if (this.#connectionOf(socket).answer !== null && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
+    if (this.#connectionOf(socket).answers.size > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
     else socket.destroy()
   }
 
   #connectionOf(socket: Socket): Connection {
     const known = this.#connections.get(socket)
     if (known !== undefined) return known
-    const connection: Connection = { answer: null, isRefused: false, checking: null }
+    const connection: Connection = { answers: new Set(), isRefused: false, checking: null }
     this.#connections.set(socket, connection)
+    socket.on('close', () => hungUp(connection))
     return connection
   }
 
@@ -346,6 +348,16 @@ interface Entry {
 }
 
 const ignore = (): void => {}
+
+/** Nothing begins for a client that is gone. Node tells only the answer that was being sent that it is over, none that waits behind it. */
+function hungUp(connection: Connection): void {
+  connection.isRefused = true
+  for (const response of [...connection.answers]) {
+    if (response.socket !== null || response.writableFinished) continue
+    response.destroy()
+    response.emit('close')
+  }
+}
 
 function destroyIt(this: http.ServerResponse): void {
   this.destroy()

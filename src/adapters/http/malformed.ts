@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HttpRefusal } from './authority.js'
 import { HttpError } from './http-error.js'
@@ -19,10 +18,10 @@ const REFUSALS: Readonly<Record<Status, HttpRefusal & { readonly code: string }>
 export function refuseConnection(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  { answer, drainMs, shape }: { readonly answer: ServerResponse | null; readonly drainMs: number; shape(error: HttpError): void }
+  { hasBegun, drainMs, shape }: { readonly hasBegun: boolean; readonly drainMs: number; shape(error: HttpError): void }
 ): HttpRefusal | null {
   const status = statusOf(error)
-  if (status === null || !socket.writable || answer?.headersSent === true) {
+  if (status === null || !socket.writable || hasBegun) {
     socket.destroy()
     return null
   }

@@ -216,8 +216,15 @@ test('what comes behind a body that was too large is not done', async (t: Assert
 })
 
 test('garbage behind a request whose answer is under way does not get into the answer', async (t: Assert) => {
-  const { port } = await listening(t, [streamRoute(() => {})])
-  const connection = new RawConnection(t, port).write(head('GET /stream', { port, headers: [WITH_TOKEN] }))
+  const asked: string[] = []
+  const slow: HttpRoute = { path: '/slow', methods: ['GET'], handle: (_request, _response, { path }) => void asked.push(path) }
+  const { port } = await listening(t, [streamRoute(() => {}), slow])
+  const asking = (path: string): string => head(`GET ${path}`, { port, headers: [WITH_TOKEN] })
+  const connection = new RawConnection(t, port).write(asking('/stream'))
   await connection.until('data: first')
   t.alike(statusesOf(await connection.write('\u0000\u0001garbage\r\n\r\n').end()), [200])
+  const other = new RawConnection(t, port).write(asking('/stream') + asking('/slow'))
+  await other.until('data: first')
+  t.alike(asked, ['/slow'])
+  t.alike(statusesOf(await other.write('\u0000\u0001garbage\r\n\r\n').end()), [200], 'with another one that waits behind it')
 })

@@ -314,6 +314,50 @@ test('a client that hangs up ends the signal of its request and holds nothing', 
   t.is(holders(), 0)
 })
 
+test('a client that hangs up ends all that it asked for on the connection, also what waits behind another answer', async (t: Assert) => {
+  const ended: string[] = []
+  const route: HttpRoute = {
+    prefix: '/',
+    methods: ['GET'],
+    handle: (_request, response, call) => {
+      const { path } = call
+      call.onAbort(() => ended.push(`${path} aborted`))
+      response.on('close', () => ended.push(`${path} closed`))
+      if (path === '/done') response.end('done')
+      if (path === '/stream') response.write('data: first\n\n')
+    }
+  }
+  const { port, holders } = await listening(t, [route])
+  const paths = ['/slow', '/done', '/stream']
+  const client = new RawConnection(t, port).write(paths.map((path) => head(`GET ${path}`, { port, headers: [WITH_TOKEN] })).join(''))
+  while (holders() < 3) await new Promise((resolve) => setImmediate(resolve))
+  client.socket.destroy()
+  while (holders() > 0) await new Promise((resolve) => setImmediate(resolve))
+  t.alike(ended.sort(), paths.flatMap((path) => [`${path} aborted`, `${path} closed`]).sort())
+})
+
+test('nothing is begun for a client that hung up while its token was checked', async (t: Assert) => {
+  let settle = (_isGood: boolean): void => {}
+  const checked = new Promise<boolean>((resolve) => (settle = resolve))
+  let begun = 0
+  let asked = 0
+  const route: HttpRoute = { path: '/x', methods: ['GET'], handle: () => void begun++ }
+  const slow = (): Promise<boolean> => {
+    asked++
+    return checked
+  }
+  const { port, holders, listener } = await listening(t, [route], { slow })
+  const client = new RawConnection(t, port).write(head('GET /x', { port, headers: [WITH_TOKEN] }).repeat(3))
+  while (asked === 0) await new Promise((resolve) => setImmediate(resolve))
+  client.socket.destroy()
+  const other = new RawConnection(t, port).write(head('GET /none', { port, headers: [WITH_TOKEN, 'Connection: close'] }))
+  while (asked === 1) await new Promise((resolve) => setImmediate(resolve))
+  settle(true)
+  t.is(statusOf(await other.end()), 404)
+  t.alike([begun, holders(), asked], [0, 0, 2])
+  await listener.close()
+})
+
 test('what a handler throws is 500 without a word of it; an HttpError is the answer; after the first byte it is cut', async (t: Assert) => {
   const routes: HttpRoute[] = [
     { path: '/bug', methods: ['GET'], handle: () => Promise.reject(new Error('secret detail')) },
