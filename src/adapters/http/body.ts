@@ -23,6 +23,8 @@ export function isSending(request: IncomingMessage): boolean {
 /** Reads a body that may have so many bytes. @throws HttpError 413, and 400 when it breaks off */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (announcedBytes(request) > maxBytes) return Promise.reject(tooLarge(maxBytes))
+  // Nothing more comes of it, and nobody would say so.
+  if (request.destroyed) return Promise.reject(brokenOff())
   return new Promise((resolve, reject) => {
     // null: it is known what becomes of it.
     let chunks: Buffer[] | null = []
@@ -43,9 +45,13 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     request.on('close', () => {
       if (chunks === null) return
       chunks = null
-      reject(new HttpError(400, { code: 'INCOMPLETE', message: 'the body breaks off' }))
+      reject(brokenOff())
     })
   })
+}
+
+function brokenOff(): HttpError {
+  return new HttpError(400, { code: 'INCOMPLETE', message: 'the body breaks off' })
 }
 
 /** The answer to a body that is too large. */

@@ -81,6 +81,20 @@ test('a body that nobody reads is bounded too', async (t: Assert) => {
   t.is(statusOf(await connection.end()), 200)
 })
 
+test('a body that broke off before it was asked for is one that breaks off', async (t: Assert) => {
+  let known: (call: TokenCall) => void = () => {}
+  const open = new Promise<TokenCall>((resolve) => (known = resolve))
+  const late: HttpRoute = { path: '/late', methods: ['POST'], handle: (_request, _response, call) => known(call) }
+  const { port } = await listening(t, [late])
+  const client = new RawConnection(t, port).write(head('POST /late', { port, headers: [WITH_TOKEN, 'Content-Length: 6'] }))
+  const call = await open
+  const gone = new Promise<void>((resolve) => call.onAbort(resolve))
+  client.socket.destroy()
+  await gone
+  await new Promise((resolve) => setImmediate(resolve))
+  t.is(await call.readBody().then(String, (error: { code: string }) => error.code), 'INCOMPLETE')
+})
+
 test('a client that waits to be told sends nothing of what is refused', async (t: Assert) => {
   const { port } = await listening(t, [echoRoute({ maxBodyBytes: 1000 })])
   const waits = 'Expect: 100-continue'
