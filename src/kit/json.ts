@@ -98,6 +98,20 @@ function canonicalObject(record: Record<string, unknown>): string {
   return `{${text}}`
 }
 
+/** Can it be written as JSON, bytes in it aside? Not what is circular, has a bigint in it, or throws when it is read. */
+export function hasJsonForm(value: unknown): boolean {
+  try {
+    JSON.stringify(value, withoutBytes)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function withoutBytes(_key: string, item: unknown): unknown {
+  return item instanceof Uint8Array ? null : item
+}
+
 /** Is it a plain object (not null, not an array, not bytes)? */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)

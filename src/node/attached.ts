@@ -2,6 +2,7 @@ import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { isKeyText } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
+import { hasJsonForm } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
@@ -219,11 +220,18 @@ function hostedOf(options: AttachOptions): HostedAgent {
 
 async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
   try {
-    const result = (await options.run?.(task, run)) ?? null
-    return run.signal.aborted ? { ok: false, code: 'CANCELED', message: 'canceled' } : { ok: true, result }
+    const result = (await options.run?.(task, { signal: run.signal, progress: (data) => reported(run, data) })) ?? null
+    if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
+    if (!hasJsonForm(result)) return { ok: false, code: 'INVALID_OUTPUT', message: 'the result has no form as JSON' }
+    return { ok: true, result }
   } catch (error) {
     return { ok: false, code: run.signal.aborted ? 'CANCELED' : 'TASK_FAILED', message: messageOf(error) }
   }
+}
+
+/** A report that could be neither recorded nor sent is none. */
+function reported(run: AgentRun, data: unknown): void {
+  if (hasJsonForm(data)) run.progress(data)
 }
 
 /** The answer in the form that callers of requests read; as it is for a request of another form. */

@@ -1,6 +1,10 @@
 import test, { type Assert } from 'brittle'
 import type { A2AEnvelope } from '../../src/domain/envelope/envelope.js'
+import type { Message } from '../../src/domain/gateway/message.js'
 import type { Reply } from '../../src/node/attached.js'
+import { GatewayTasks } from '../../src/node/gateway.js'
+import type { AgentRun, AgentTask } from '../../src/ports/agent-runtime.js'
+import type { Principal } from '../../src/ports/node-api.js'
 import { failsWith } from '../support/fails.js'
 import { capability, echo } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
@@ -92,6 +96,33 @@ test('what a program throws is the failure of its task; an abort reaches it', as
   await peer.api().call('tasks.cancel', { id: taskId ?? '' })
   await world.settle()
   t.ok(aborted)
+})
+
+test('what a program gives that has no form as JSON is the failure of its task, and no report', async (t) => {
+  const world = new World(t)
+  const here = await world.owner()
+  const gateway = new GatewayTasks(here.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  const circle: { self?: unknown } = {}
+  circle.self = circle
+  const given: readonly unknown[] = [5n, { a: [circle] }]
+  const run = ({ input }: AgentTask, { progress }: AgentRun): unknown => {
+    for (const report of given) progress(report)
+    return given[(input as { at: number }).at] ?? { bytes: new Uint8Array(2) }
+  }
+  await here.core.attach({ id: 'bot', capabilities: [capability('bot.do')], run })
+  await world.settle()
+  const by: Principal = { kind: 'token', name: 'token test', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+  const states: string[] = []
+  for (const at of [0, 1, 2]) {
+    const message: Message = { messageId: `m${at}`, role: 'user', parts: [{ data: { at } }] }
+    const sent = gateway.send(by, { message, agent: 'bot', skill: null, mayAnswer: false, wait: true })
+    await world.settle()
+    const reply = await sent
+    if (reply.kind === 'task') states.push(`${reply.snapshot.task.state} after ${reply.snapshot.task.generation}`)
+  }
+  t.alike(states, ['failed after 3', 'failed after 3', 'completed after 4'])
 })
 
 test('a program without tasks answers requests itself', async (t) => {
