@@ -101,11 +101,20 @@ function canonicalObject(record: Record<string, unknown>): string {
 /** Can it be written as JSON, bytes in it aside? Not what is circular, has a bigint in it, or throws when it is read. */
 export function hasJsonForm(value: unknown): boolean {
   try {
-    JSON.stringify(value, withoutBytes)
+    // To write it costs several times as much as a look, and needs to be done only for what a look does not tell.
+    if (!isPlain(value, 0)) JSON.stringify(value, withoutBytes)
     return true
   } catch {
     return false
   }
+}
+
+/** Is it, on all levels and not too many of them, what is written as it is? */
+function isPlain(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return typeof value !== 'bigint'
+  if (depth > JSON_LIMITS.maxDepth || 'toJSON' in value) return false
+  for (const key of Object.keys(value)) if (!isPlain((value as Record<string, unknown>)[key], depth + 1)) return false
+  return true
 }
 
 function withoutBytes(_key: string, item: unknown): unknown {
