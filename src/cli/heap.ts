@@ -1,7 +1,7 @@
 import v8 from 'node:v8'
 
 /** How far the heap may grow beyond what lives in it before it is collected, in percent. */
-const GROWTH_PERCENT = 45
+const GROWTH_PERCENT = 38
 
 /**
  * Binds the memory of this process, for one that is a node. Left to itself the engine lets the heap grow to several times of what

@@ -61,6 +61,16 @@ interface Hosting {
   readonly meter: RunMeter
 }
 
+/** A task on its way to its agent. */
+interface Given {
+  readonly agentId: string
+  readonly hosting: Hosting
+  /** The version that it was given to. */
+  readonly asked: HostedAgent
+  readonly task: AgentTask
+  readonly options: RunOptions
+}
+
 /** The agents of this node and their queues: strictly serial an agent unless its file says otherwise. */
 export class AgentHost {
   readonly #parts: AgentHostParts
@@ -179,12 +189,16 @@ export class AgentHost {
   }
 
   /** Queues a task and runs it when the agent has a free place. Never rejects. */
-  async run(agentId: string, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
+  run(agentId: string, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
     const hosting = this.#agents.get(agentId)
-    if (hosting === undefined) return noTurn(agentId, 'closed')
+    if (hosting === undefined) return Promise.resolve(noTurn(agentId, 'closed'))
     const asked = hosting.agent
+    const given: Given = { agentId, hosting, asked, task, options }
     const taken = hosting.queue.take(options.signal)
-    const turn = typeof taken === 'string' ? taken : await taken
+    return typeof taken === 'string' ? this.#runAt(taken, given) : taken.then((turn) => this.#runAt(turn, given))
+  }
+
+  async #runAt(turn: Turn, { agentId, hosting, asked, task, options }: Given): Promise<HostOutcome> {
     if (turn !== 'held') return noTurn(agentId, turn)
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
