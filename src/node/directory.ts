@@ -45,6 +45,8 @@ interface ShownNames {
 }
 
 const NO_HOPS: readonly CertifiedPower[] = []
+/** Agents that may be meant by a name that is nobody's, as far as they are told. */
+const MAX_MEANT = 3
 
 /** `agentId@nodeId` taken apart; null when it is no such address. */
 export function parseAddress(text: string): AgentAddress | null {
@@ -157,15 +159,38 @@ export class Directory {
   /** The one agent that is called exactly so, as {@link resolveAgent} finds it, without a look at all others. */
   #exactly(text: string, sees: (card: RegisteredCard) => boolean): RegisteredCard | undefined {
     const { registry } = this.#parts
-    const address = splitAddress(text)
+    const address = this.#addressOf(text)
     if (address === null) {
       const [card, ...others] = registry.getById(text).filter(sees)
       return others.length === 0 ? card : undefined
     }
+    const card = registry.get(address)
+    return card !== undefined && sees(card) ? card : undefined
+  }
+
+  /**
+   * The address that URLs and cards mean by a text: an id alone is one of this node, and in `id@node` the node stands by its key or
+   * its name as shown. Whether anybody is there is another matter; null for a node that nobody knows.
+   */
+  exactAddress(text: string): AgentAddress | null {
+    return text.includes('@') ? this.#addressOf(text) : { agentId: text, nodeId: this.#parts.self }
+  }
+
+  /** `id@node` with the node by its key or its name as shown; null for anything else. A key means its own node, whoever is called so. */
+  #addressOf(text: string): AgentAddress | null {
+    const address = splitAddress(text)
+    if (address === null) return null
     const { shown: names, ids } = this.#known()
     const nodeId = names.has(address.node) ? address.node : ids.get(address.node)
-    const card = nodeId === undefined ? undefined : registry.get({ agentId: address.agentId, nodeId })
-    return card !== undefined && sees(card) ? card : undefined
+    return nodeId === undefined ? null : { agentId: address.agentId, nodeId }
+  }
+
+  /** That nobody is called exactly so, with those that a person may have meant. */
+  noneCalled(text: string, sees: (card: RegisteredCard) => boolean): NodeError {
+    const cards = this.#parts.registry.listAll().filter(sees)
+    const found = resolveAgent(text, cards.map(nameOf), this.nodes())
+    const meant = found.kind === 'found' ? [this.shownAddress(found.value)] : found.kind === 'none' ? found.nearest : found.candidates
+    return notFound('AGENT_NOT_FOUND', `no agent "${shown(text)}" is served here`, meant.slice(0, MAX_MEANT))
   }
 
   /** The agent that a text names, whoever sees it; null where it names none or several. */

@@ -8,7 +8,7 @@ import { OPERATOR } from './agents.js'
 import { powerOf } from './gateway-caller.js'
 import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
-import { findAgent, pickCapable } from './targets.js'
+import { pickCapable } from './targets.js'
 
 /** Whom a message goes to. */
 export interface GatewayTarget {
@@ -17,20 +17,34 @@ export interface GatewayTarget {
 }
 
 /**
- * The agent that a caller means. An id alone is the agent of this very node, where it has one: that is the URL on its card,
- * whichever agents other nodes have.
- * @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME
+ * The agent that a caller means, by the name that the URL on its card has: an id alone is one of this very node, whichever agents
+ * other nodes have, and nothing but the whole of a name is one. One of another node that is not known yet is asked for once: only
+ * that takes a promise.
+ * @throws NodeError AGENT_NOT_FOUND
  */
 export function gatewayAgent(node: NodeCore, by: Principal, name: string): AgentAddress | Promise<AgentAddress> {
-  const own = node.directory.card({ agentId: name, nodeId: node.self })
-  if (own !== undefined && sees(node, by, own)) return askable({ agentId: own.id, nodeId: own.nodeId })
-  const found = findAgent(node, name, (card) => sees(node, by, card))
-  return found instanceof Promise ? found.then(askable) : askable(found)
+  const address = node.directory.exactAddress(name)
+  const found = address === null ? null : agentAt(node, by, address)
+  if (found !== null) return found
+  if (address === null || address.nodeId === node.self || by.kind === 'peer') throw noneCalled(node, by, name)
+  return node.lookups.ask(address.agentId).then(() => {
+    const late = agentAt(node, by, address)
+    if (late === null) throw noneCalled(node, by, name)
+    return late
+  })
 }
 
-function askable(address: AgentAddress): AgentAddress {
-  if (address.agentId === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
-  return address
+/** null: the caller sees nobody there. @throws NodeError AGENT_NOT_FOUND for the operator */
+function agentAt(node: NodeCore, by: Principal, address: AgentAddress): AgentAddress | null {
+  const card = node.directory.card(address)
+  if (card === undefined || !sees(node, by, card)) return null
+  if (card.id === OPERATOR) throw new NodeError('AGENT_NOT_FOUND', 'the operator of a node is no agent to be asked')
+  // Its own texts, which are those of every map, and not parts of the URL.
+  return { agentId: card.id, nodeId: card.nodeId }
+}
+
+function noneCalled(node: NodeCore, by: Principal, name: string): NodeError {
+  return node.directory.noneCalled(name, (card) => card.id !== OPERATOR && sees(node, by, card))
 }
 
 /** Whom a message of a caller is for. @throws NodeError AGENT_NOT_FOUND, CAPABILITY_NOT_FOUND, INVALID_INPUT; what the rules refuse */

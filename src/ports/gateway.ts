@@ -11,7 +11,7 @@ export type { GatewayEvent, GatewaySnapshot }
 /** A message of a client of the A2A gateway, and for whom it is. */
 export interface GatewaySend {
   readonly message: Message
-  /** An agent as `agents show` takes it; null: whoever has the skill. */
+  /** An agent by the name that URLs have it by, whole; null: whoever has the skill. */
   readonly agent: string | null
   /** A capability's id; null: the agent's default one. */
   readonly skill: string | null
@@ -96,7 +96,7 @@ export interface Gateway {
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */
   get(by: Principal, id: string): Promise<GatewaySnapshot>
-  /** The newest change of state first. */
+  /** The newest change of state first. `agentName`: as in {@link GatewaySend}. */
   list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage>
   /** Resolves when it is canceled. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
   cancel(by: Principal, id: string): Promise<GatewaySnapshot>

@@ -51,9 +51,17 @@ test('with curl and a token an agent is listed, run and streamed, here and on an
   await untilAgent(other, 'talk@a')
   const { token } = await other.json<{ token: string }>(['a2a', 'token', 'create'])
   const far = { ...node, node: other, url: other.info.http ?? '', token }
-  t.is((await ask(far, '/agents/talk/run', { json: { prompt: 'from afar' } })).body['result'], 'you said from afar')
+  const listed = (await ask(far, '/agents')).body['agents'] as { name: string }[]
+  t.ok(listed.some(({ name }) => name === 'talk@a') && listed.every(({ name }) => name !== 'talk'), 'its name is that of its card')
+  t.is((await ask(far, '/agents/talk@a/run', { json: { prompt: 'from afar' } })).body['result'], 'you said from afar')
+  for (const place of ['/agents/talk', '/agents/talk/.well-known/agent-card.json', '/agents/tal@a'])
+    t.is((await ask(far, place)).status, 404, place)
+  t.alike((await ask(far, '/agents/talk/run', { json: { prompt: 'x' } })).body['error'], 'agent_not_found', 'an id alone is of this node')
+  const tenant = { message: { messageId: 'm2', role: 'ROLE_USER', parts: [{ text: 'x' }] }, tenant: 'talk' }
+  t.is((await ask(far, '/a2a/message:send', { json: tenant })).status, 400)
+  t.is((await ask(far, '/a2a/message:send', { json: { ...tenant, tenant: 'talk@a' } })).status, 200)
   await node.node.stop()
-  t.alike((await ask(far, '/agents/talk/run', { json: { prompt: 'gone' } })).body['error'], 'unavailable')
+  t.alike((await ask(far, '/agents/talk@a/run', { json: { prompt: 'gone' } })).body['error'], 'unavailable')
 })
 
 test('an agent whose program is missing is called so wherever agents are listed, and is never ready', async (t) => {

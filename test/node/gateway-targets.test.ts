@@ -1,7 +1,9 @@
 import test, { type Assert } from 'brittle'
 import { GatewayTasks } from '../../src/node/gateway.js'
+import { gatewayAgent } from '../../src/node/gateway-targets.js'
 import type { Principal } from '../../src/ports/node-api.js'
-import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
+import { failsWith } from '../support/fails.js'
+import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
 
 const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
@@ -34,4 +36,46 @@ test('an id alone is the agent of this node, where other nodes have one of that 
     tasks.map(({ history }) => history[0]?.parts),
     [[{ text: 'slow' }]]
   )
+})
+
+test('only the whole name that is on its card means an agent, and is found at once; what was meant is told', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('helper'), echo('help.desk')] })
+  const peer = await world.member('peer', { agents: [echo('tester')] })
+  await world.link(owner, peer)
+  const named = (name: string) => gatewayAgent(owner.core, ALICE, name)
+  for (const name of ['helper', `helper@${owner.name}`, `helper@${owner.id}`])
+    t.alike(named(name), { agentId: 'helper', nodeId: owner.id }, name)
+  for (const name of ['tester@peer', `tester@${peer.id}`]) t.alike(named(name), { agentId: 'tester', nodeId: peer.id }, name)
+  const none: readonly (readonly [string, string])[] = [
+    ['helpe', `helper@${owner.name}`],
+    ['help', `help.desk@${owner.name}`],
+    ['tester', 'tester@peer'],
+    ['test', 'tester@peer'],
+    ['test@peer', 'tester@peer'],
+    [`tester@${peer.id.slice(0, 8)}`, 'tester@peer'],
+    [`helper@${owner.id.slice(0, 8)}`, `helper@${owner.name}`],
+    ['nobody', ''],
+    ['', ''],
+    ['@peer', ''],
+    ['tester@', ''],
+    ['operator', ''],
+    ['oper', '']
+  ]
+  for (const [name, meant] of none) {
+    const error = await failsWith(t, 'AGENT_NOT_FOUND', async () => await world.settle().then(() => named(name)))
+    t.ok(error.message.includes(meant), `${name}: ${error.message}`)
+  }
+})
+
+test('an agent of another node that this one was not told of yet is asked for by its whole name', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [] })
+  const peer = await world.member('peer', { agents: [echo('tester')] })
+  await world.link(owner, peer)
+  owner.core.registry.unregister(`tester@${peer.id}`)
+  const found = gatewayAgent(owner.core, ALICE, 'tester@peer')
+  t.ok(found instanceof Promise)
+  await world.settle()
+  t.alike(await found, { agentId: 'tester', nodeId: peer.id })
 })

@@ -49,6 +49,11 @@ export function pathIdOf({ id, address, origin }: Pick<AgentInfo, 'id' | 'addres
   return origin === 'local' && !/^\.+$/.test(id) ? id : address
 }
 
+/** Is it the name of an agent in paths: {@link pathIdOf}, or its address by name or key of its node? Beginnings are none. */
+export function isNamed(agent: Pick<AgentInfo, 'id' | 'address' | 'origin' | 'node'>, name: string): boolean {
+  return name === pathIdOf(agent) || name === agent.address || name === `${agent.id}@${agent.node.id}`
+}
+
 /** The segment of a path that says it. No two have the same one. */
 export function segmentOf(pathId: string): string {
   return encodeURIComponent(flat(pathId)).replaceAll('%40', '@')

@@ -1,11 +1,13 @@
 import { asNodeError } from '../../kit/errors.js'
 import { defaultCapability } from '../../domain/card/card.js'
+import { shown } from '../../kit/text.js'
 import type { AgentDetail, NodeApi } from '../../ports/node-api.js'
+import { isNamed, pathIdOf } from './card-interfaces.js'
 import { FacadeFault } from './facade-fault.js'
 
 /** One agent in the list. */
 export interface FacadeAgent {
-  /** What the paths take: its id, or its address where several agents have that id. */
+  /** What the paths take: its id, or its address when it is of another node. */
   readonly name: string
   readonly title: string
   readonly description: string
@@ -21,22 +23,21 @@ export interface FacadeAgent {
 /** The agents that a caller sees. @throws NodeError FORBIDDEN */
 export async function facadeAgents(api: NodeApi): Promise<readonly FacadeAgent[]> {
   const { agents } = await api.call('agents.list', {})
-  const shared = new Map<string, number>()
-  for (const { id } of agents) shared.set(id, (shared.get(id) ?? 0) + 1)
   const rows: FacadeAgent[] = []
-  for (const { id, address } of agents) {
-    const name = shared.get(id) === 1 ? id : address
+  for (const { address } of agents) {
     const detail = await api.call('agents.show', { agent: address }).catch(unlessGone)
-    if (detail !== null) rows.push({ ...agentOf(name, detail), capabilities: detail.capabilities.map((one) => one.id) })
+    if (detail !== null) rows.push({ ...agentOf(pathIdOf(detail), detail), capabilities: detail.capabilities.map((one) => one.id) })
   }
   return rows
 }
 
-/** One agent with its capabilities; a prompt goes to the default one. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME, FORBIDDEN */
+/** One agent with its capabilities; a prompt goes to the default one. @throws NodeError AGENT_NOT_FOUND, FORBIDDEN */
 export async function facadeAgent(api: NodeApi, agent: string): Promise<object> {
   const detail = await api.call('agents.show', { agent }).catch(async (error: unknown) => await ownOf(api, agent, error))
   // Every node has one, and nobody runs it.
   if (detail.id === 'operator') throw new FacadeFault('agent_not_found', 'the operator of a node is no agent to be asked')
+  // People may type the beginning of a name; here each agent has one URL, that of its card.
+  if (!isNamed(detail, agent)) throw noneCalled(agent, `; did you mean ${pathIdOf(detail)}?`)
   const capabilities = detail.capabilities.map(({ id, name, description, inputSchema, outputSchema }) => ({
     id,
     name,
@@ -58,8 +59,12 @@ function agentOf(
 async function ownOf(api: NodeApi, agent: string, error: unknown): Promise<AgentDetail> {
   if (asNodeError(error).code !== 'AMBIGUOUS_NAME') throw error
   const own = (await api.call('agents.list', { origin: 'local' })).agents.find(({ id }) => id === agent)
-  if (own === undefined) throw error
+  if (own === undefined) throw noneCalled(agent)
   return await api.call('agents.show', { agent: own.address })
+}
+
+function noneCalled(name: string, hint = ''): FacadeFault {
+  return new FacadeFault('agent_not_found', `no agent "${shown(name)}" is served here${hint}`)
 }
 
 /** It left while the others were looked up. */

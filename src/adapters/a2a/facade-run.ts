@@ -6,6 +6,7 @@ import { type GatewaySnapshot, type GatewayTask, RESTING_STATES } from '../../do
 import type { Message } from '../../domain/gateway/message.js'
 import type { Gateway } from '../../ports/gateway.js'
 import type { NodeApi, Principal } from '../../ports/node-api.js'
+import { isNamed } from './card-interfaces.js'
 import { contentOf, isAnswered, stateOf } from './facade-content.js'
 import { FacadeFault, facadeFaultOf, guardrailFault, taskFault } from './facade-fault.js'
 import { type FacadeRequest, partsOfRequest } from './facade-request.js'
@@ -176,5 +177,5 @@ export class FacadeRuns {
 async function refuseAway({ api, agent }: FacadeCaller): Promise<void> {
   // Whoever may not look, or names what is not known yet, is answered by the gateway.
   const found = await api.call('agents.show', { agent }).catch(() => null)
-  if (found?.status === 'offline') throw new FacadeFault('unavailable', 'the node of the agent is not reached now')
+  if (found?.status === 'offline' && isNamed(found, agent)) throw new FacadeFault('unavailable', 'the node of the agent is not reached now')
 }

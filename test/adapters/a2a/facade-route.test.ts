@@ -28,6 +28,25 @@ test('agents are listed and shown, under /agents and /v1/agents alike', async (t
   }
 })
 
+test('the beginning of a name is nobody, and what was meant is told', async (t: Assert) => {
+  const { ask, node } = await facadeScene(t)
+  t.is((await ask(`/agents/echo@${node.name}`)).status, 200)
+  for (const place of ['echo', `echo@${node.name}`, `echo@${node.id}`])
+    t.is((await ask(`/agents/${place}/run`, { json: { prompt: 'hi' } })).body['result'], 'hi', place)
+  for (const [path, init] of [
+    ['/agents/fail'],
+    ['/agents/echo@owne'],
+    [`/v1/agents/echo@${node.id.slice(0, 8)}`],
+    ['/agents/fail/run', { json: { prompt: 'hi' } }],
+    [`/agents/fail@${node.name}/stream`, { json: { prompt: 'hi' } }],
+    ['/v1/agents/fail/stream?prompt=hi']
+  ] as const) {
+    const { status, body } = await ask(path, init)
+    t.alike([status, body['error']], [404, ERRORS.agent], path)
+  }
+  t.is((await ask('/agents/fail')).body['message'], 'no agent "fail" is served here; did you mean fails?')
+})
+
 test('a prompt goes to the default capability, its context beside it, and the answer names its task and session', async (t: Assert) => {
   const { ask, gateway } = await facadeScene(t)
   for (const base of ['/agents', '/v1/agents']) {
