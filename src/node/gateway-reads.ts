@@ -1,5 +1,6 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
+import type { CapabilityDescriptor } from '../domain/card/card.js'
 import { inputOf } from '../domain/gateway/content.js'
 import type { Part } from '../domain/gateway/message.js'
 import type { OutputRules } from '../ports/gateway.js'
@@ -8,6 +9,11 @@ import { failedBy } from './endings.js'
 import { asClientError, askingOf, type TurnHead } from './gateway-runs.js'
 import type { NodeCore } from './node.js'
 import type { HereRun } from './in-flight.js'
+
+/** May a capability be asked again, since it changes nothing? */
+export function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boolean {
+  return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
+}
 
 /** What is said to an agent that only reads, and while whose signal lasts its result is waited for. */
 export interface Reading {

@@ -1,5 +1,5 @@
 import { NodeError } from '../kit/errors.js'
-import { type AgentAddress, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
+import { type AgentAddress, addressText, type CapabilityDescriptor, defaultCapability } from '../domain/card/card.js'
 import { checkModes, justificationOf } from '../domain/gateway/content.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { GatewaySend } from '../ports/gateway.js'
@@ -32,6 +32,12 @@ export function gatewayAgent(node: NodeCore, by: Principal, name: string): Agent
     if (late === null) throw noneCalled(node, by, name)
     return late
   })
+}
+
+/** Is the agent of a task (`agentId@nodeId`) the one of that name, as {@link gatewayAgent} takes it? Whether it is there now is another matter. */
+export function isCalled({ directory }: Pick<NodeCore, 'directory'>, agent: string, name: string): boolean {
+  const address = directory.exactAddress(name)
+  return address !== null && addressText(address) === agent
 }
 
 /** null: the caller sees nobody there. @throws NodeError AGENT_NOT_FOUND for the operator */

@@ -3,7 +3,7 @@ import { NodeError } from '../kit/errors.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { TransientMap } from '../kit/transient.js'
-import { addressText, type CapabilityDescriptor } from '../domain/card/card.js'
+import { addressText } from '../domain/card/card.js'
 import { digestText, justificationIn, partsOf } from '../domain/gateway/content.js'
 import { type Message, placed } from '../domain/gateway/message.js'
 import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord, shortHash } from '../domain/gateway/records.js'
@@ -26,10 +26,10 @@ import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
-import { readNow } from './gateway-reads.js'
+import { onlyReads, readNow } from './gateway-reads.js'
 import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
-import { gatewayAgent, type GatewayTarget, gatewayTarget } from './gateway-targets.js'
+import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
 import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
 
@@ -121,6 +121,10 @@ export class GatewayTasks implements Gateway {
   async get(by: Principal, id: string): Promise<GatewaySnapshot> {
     allow(by, 'read')
     return await this.#log.snapshot(this.#find(by, id))
+  }
+
+  isOf(by: Principal, id: string, agentName: string): boolean {
+    return isCalled(this.#node, this.#find(by, id).agent, agentName)
   }
 
   async list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage> {
@@ -341,8 +345,4 @@ export class GatewayTasks implements Gateway {
       }
     })
   }
-}
-
-function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boolean {
-  return idempotent === true && (sideEffect === 'none' || sideEffect === 'read')
 }

@@ -96,6 +96,8 @@ export interface Gateway {
   send(by: Principal, request: GatewaySend): Promise<GatewayReply>
   /** @throws NodeError TASK_NOT_FOUND */
   get(by: Principal, id: string): Promise<GatewaySnapshot>
+  /** Is a task one of that agent, by its name as in {@link GatewaySend}? A look-up. @throws NodeError TASK_NOT_FOUND */
+  isOf(by: Principal, id: string, agentName: string): boolean
   /** The newest change of state first. `agentName`: as in {@link GatewaySend}. */
   list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage>
   /** Resolves when it is canceled. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */

@@ -19,6 +19,7 @@ const TABLE: Readonly<Record<string, Readonly<Record<BadWire, Cell>>>> = {
   'a wrong content type': inward(requests.contentTypes),
   'an unknown method, path or verb': inward(requests.methods),
   'an unknown task, and one of another caller': inward(tasks.strangers),
+  'a task below the URL of another agent': inward(tasks.elsewhere),
   'a bad cursor, and a place in a log that there is not': inward(tasks.cursors),
   'a wrong version, and one in the words of the other': inward(tasks.versions),
   'an extension that is required and not spoken': inward(tasks.extensions),

@@ -88,6 +88,7 @@ export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gatewa
       return Promise.reject(new NodeError('INVALID_INPUT', violationText(broken), { data: broken }))
     },
     get: (by, id) => gateway.get(by, id),
+    isOf: (by, id, agentName) => gateway.isOf(by, id, agentName),
     list: (by, filter, page) => gateway.list(by, filter, page),
     cancel: (by, id) => gateway.cancel(by, id),
     follow: (by, id, options) => gateway.follow(by, id, options)

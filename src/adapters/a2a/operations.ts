@@ -2,13 +2,14 @@ import type { AbortSignalLike } from '../../kit/clock.js'
 import { isRecord } from '../../kit/json.js'
 import { cursorText, readCursor } from '../../domain/gateway/task-order.js'
 import { ENDED_STATES, type GatewayState } from '../../domain/gateway/task.js'
-import type { Gateway, GatewayReply, GatewaySend } from '../../ports/gateway.js'
+import type { Gateway, GatewayReply, GatewaySend, GatewaySnapshot } from '../../ports/gateway.js'
 import type { Principal } from '../../ports/node-api.js'
 import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault, faultOf } from './fault.js'
 import { historyLength, invalid, optionalText, readList, recordOf, textOf } from './read-params.js'
 import { type PushOperations, pushOperationsOf, pushRequestOf } from './push-operations.js'
 import { PUSH_V03, PUSH_V03_REST, PUSH_V1, type PushWire } from './push-wire.js'
+import { taskAt } from './task-place.js'
 import type { SendParams, Wire } from './wire.js'
 import { stateOfV1, WIRE_V1 } from './wire-v1.js'
 import { WIRE_V03_REST } from './wire-v03-rest.js'
@@ -68,21 +69,16 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       // Where a client was before is of another stream: this one begins with its task.
       return { items: streamOf(wire, reply, { caller: { ...caller, lastEventId: null }, length: sent.historyLength }) }
     },
-    get: async (given, { gateway, by }) => {
+    get: async (given, caller) => {
       const params = recordOf(given)
       const length = historyLength(params)
-      return { value: wire.task(await gateway.get(by, textOf(params, 'id')), { historyLength: length }) }
+      const snapshot = await caller.gateway.get(caller.by, taskAt(caller, textOf(params, 'id')))
+      return { value: wire.task(snapshot, { historyLength: length }) }
     },
     list: async (given, caller) => ({ value: await listOf(wire, recordOf(given), caller) }),
-    cancel: async (given, { gateway, by }) => {
-      const id = textOf(recordOf(given), 'id')
-      const snapshot = await gateway.cancel(by, id).catch((error: unknown) => {
-        throw faultOf(error, { isCancel: true })
-      })
-      return { value: wire.task(snapshot, { historyLength: null }) }
-    },
+    cancel: async (given, caller) => ({ value: wire.task(await canceled(recordOf(given), caller), { historyLength: null }) }),
     subscribe: async (given, caller) => {
-      const snapshot = await caller.gateway.get(caller.by, textOf(recordOf(given), 'id'))
+      const snapshot = await caller.gateway.get(caller.by, taskAt(caller, textOf(recordOf(given), 'id')))
       const { state, generation } = snapshot.task
       const { lastEventId } = caller
       const isEnded = ENDED_STATES.has(state)
@@ -115,6 +111,13 @@ function readSent(wire: Wire, params: unknown, caller: Caller): Sent & Omit<Send
 
 type Sent = Pick<GatewaySend, 'message' | 'skill' | 'push'>
 
+async function canceled(params: Record<string, unknown>, caller: Caller): Promise<GatewaySnapshot> {
+  const id = taskAt(caller, textOf(params, 'id'))
+  return await caller.gateway.cancel(caller.by, id).catch((error: unknown) => {
+    throw faultOf(error, { isCancel: true })
+  })
+}
+
 /** Sends a message of a client. @throws A2AFault, NodeError */
 export async function beginTask(
   { gateway, by, agent, signal }: Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>,
@@ -125,6 +128,7 @@ export async function beginTask(
   const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(skill ?? '') ?? null) : null
   const to = named === null ? { agent, skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
   const request = { message, agent: to.agent, skill: to.skill, wait, mayAnswer, signal }
+  if (message.taskId !== undefined) taskAt({ gateway, by, agent }, message.taskId)
   try {
     return await gateway.send(by, push === undefined ? request : { ...request, push })
   } catch (error) {

@@ -2,6 +2,7 @@ import type { PushConfigs, PushRequest } from '../../ports/gateway.js'
 import { A2AFault } from './fault.js'
 import type { Caller, Operation } from './operations.js'
 import type { PushWire } from './push-wire.js'
+import { taskAt } from './task-place.js'
 
 /** The operations on push configs of one version. */
 export interface PushOperations {
@@ -17,18 +18,21 @@ export function pushOperationsOf(wire: PushWire): PushOperations {
     set: async (params, caller) => {
       const push = configsOf(caller)
       const { task, target } = wire.readSet(params)
-      return { value: wire.config(await push.set(caller.by, task, { target, version: wire.version })) }
+      return { value: wire.config(await push.set(caller.by, taskAt(caller, task), { target, version: wire.version })) }
     },
     get: async (params, caller) => {
       const push = configsOf(caller)
       const { task, id } = wire.readName(params)
-      return { value: wire.config(await push.get(caller.by, task, id)) }
+      return { value: wire.config(await push.get(caller.by, taskAt(caller, task), id)) }
     },
-    list: async (params, caller) => ({ value: wire.list(await configsOf(caller).list(caller.by, wire.readTask(params))) }),
+    list: async (params, caller) => {
+      const push = configsOf(caller)
+      return { value: wire.list(await push.list(caller.by, taskAt(caller, wire.readTask(params)))) }
+    },
     remove: async (params, caller) => {
       const push = configsOf(caller)
       const { task, id } = wire.readName(params)
-      await push.remove(caller.by, task, id)
+      await push.remove(caller.by, taskAt(caller, task), id)
       return { value: wire.deleted }
     }
   }

@@ -134,6 +134,7 @@ function counting(gateway: Gateway): { readonly gateway: Gateway; following(): n
     push: gateway.push,
     send: (...args) => gateway.send(...args),
     get: (...args) => gateway.get(...args),
+    isOf: (...args) => gateway.isOf(...args),
     list: (...args) => gateway.list(...args),
     cancel: (...args) => gateway.cancel(...args),
     follow

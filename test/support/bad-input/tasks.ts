@@ -24,25 +24,26 @@ function kinds(number: string, name: string, status: number): Readonly<Record<A2
 const HOOK = 'https://hook.example.com/x'
 
 /** All that can be asked of a task, on each wire. */
-function asking(wire: A2AWire, id: string, url = HOOK): BadRequest[] {
-  const more = saying(wire, 'more', { task: id })
+function asking(wire: A2AWire, id: string, { url = HOOK, agent = 'talk' } = {}): BadRequest[] {
+  const more = saying(wire, 'more', { task: id, agent })
+  const call = (method: string, params: object): BadRequest => rpc(method, params, `/agents/${agent}`)
   if (wire === 'JSON-RPC 1.0')
     return [
-      ...['GetTask', 'CancelTask', 'SubscribeToTask'].map((method) => rpc(method, { id })),
-      rpc('CreateTaskPushNotificationConfig', { taskId: id, url }),
-      rpc('GetTaskPushNotificationConfig', { taskId: id, id: 'c' }),
-      rpc('ListTaskPushNotificationConfigs', { taskId: id }),
-      rpc('DeleteTaskPushNotificationConfig', { taskId: id, id: 'c' }),
+      ...['GetTask', 'CancelTask', 'SubscribeToTask'].map((method) => call(method, { id })),
+      call('CreateTaskPushNotificationConfig', { taskId: id, url }),
+      call('GetTaskPushNotificationConfig', { taskId: id, id: 'c' }),
+      call('ListTaskPushNotificationConfigs', { taskId: id }),
+      call('DeleteTaskPushNotificationConfig', { taskId: id, id: 'c' }),
       more
     ]
   if (wire === 'JSON-RPC 0.3')
     return [
-      ...['tasks/get', 'tasks/cancel', 'tasks/resubscribe'].map((method) => rpc(method, { id })),
-      rpc('tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig: { url } }),
-      ...['get', 'list', 'delete'].map((verb) => rpc(`tasks/pushNotificationConfig/${verb}`, { id, pushNotificationConfigId: 'c' })),
+      ...['tasks/get', 'tasks/cancel', 'tasks/resubscribe'].map((method) => call(method, { id })),
+      call('tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig: { url } }),
+      ...['get', 'list', 'delete'].map((verb) => call(`tasks/pushNotificationConfig/${verb}`, { id, pushNotificationConfigId: 'c' })),
       more
     ]
-  const place = `/agents/talk${wire === 'REST 0.3' ? '/v1' : ''}/tasks/${id}`
+  const place = `/agents/${agent}${wire === 'REST 0.3' ? '/v1' : ''}/tasks/${id}`
   const config = wire === 'REST 0.3' ? { config: { pushNotificationConfig: { url } } } : { url }
   return [
     { place },
@@ -121,6 +122,45 @@ export const strangers: Row = {
         t.is(toldOfCall(unknown), '-32001 TASK_NOT_FOUND', JSON.stringify(request.body).slice(0, 90))
         t.alike(JSON.parse(JSON.stringify(other).replaceAll(foreign, 'task_none')), unknown, 'the same but for the id')
       }
+    }
+  }
+}
+
+/** A task of the caller's own below the URL of another agent; at that of the node it is there. */
+export const elsewhere: Row = {
+  ...onA2A((wire) => async (t, { http }) => {
+    const it = await http()
+    const id = await begun(it, wire)
+    const none = 'task_none'
+    for (const agent of ['strict', `strict@${it.node.name}`]) {
+      const unknown = asking(wire, none, { agent })
+      for (const [at, request] of asking(wire, id, { agent }).entries()) {
+        const headers = { 'a2a-extensions': REQUIRED }
+        const [one, two] = [await it.ask({ ...(unknown[at] ?? request), headers }), await it.ask({ ...request, headers })]
+        t.is(told(wire, one), NOT_FOUND[wire], `${request.method ?? ''} ${request.place}`)
+        t.alike({ ...two, text: two.text.replaceAll(id, none) }, one, 'byte for byte the same but for the id')
+      }
+    }
+    for (const agent of ['talk', `talk@${it.node.name}`, `talk@${it.node.id}`]) {
+      const [get = { place: '' }] = asking(wire, id, { agent })
+      t.is(told(wire, await it.ask(get)), 'done', `it is there below ${get.place}`)
+    }
+    const [get = { place: '' }, cancel = { place: '' }] = asking(wire, id)
+    for (const request of [get, cancel])
+      t.is(told(wire, await it.ask({ ...request, place: request.place.replace('/agents/talk', '/a2a') })), 'done', 'the node has all')
+  }),
+  facade: 'its clients name no tasks',
+  'AG-UI': 'its clients name no tasks',
+  mesh: async (t, { mesh }) => {
+    const it = await mesh()
+    for (const wire of ['JSON-RPC 1.0', 'JSON-RPC 0.3'] as const) {
+      const id = idIn(JSON.stringify(await it.call(callOf(saying(wire, 'ask')))))
+      for (const request of asking(wire, id, { agent: 'strict' })) {
+        const answer = await it.call(callOf(request, { 'a2a-extensions': REQUIRED }))
+        t.is(toldOfCall(answer), '-32001 TASK_NOT_FOUND', JSON.stringify(request.body).slice(0, 90))
+      }
+      const [get = { place: '' }] = asking(wire, id)
+      t.is(toldOfCall(await it.call({ ...callOf(get), path: '/a2a' })), 'done')
     }
   }
 }
@@ -314,7 +354,7 @@ export const webhooks: Row = {
   ...onA2A((wire) => async (t, places) => {
     const it = await places.http()
     const id = await begun(it, wire)
-    const set = REFUSED.map(([url]) => asking(wire, id, url)[SET[wire]] ?? { place: '' })
+    const set = REFUSED.map(([url]) => asking(wire, id, { url })[SET[wire]] ?? { place: '' })
     const sent = REFUSED.slice(0, 8).map(([url]) => saying(wire, 'x', { configuration: hookIn(wire, url) }))
     await tried(refused(wire, INVALID[wire], [...set, ...sent]))(t, places)
     const listed = await it.ask(asking(wire, id).find(isList) ?? { place: '' })
