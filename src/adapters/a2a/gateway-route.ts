@@ -114,8 +114,7 @@ export class GatewayRoute {
 
   #caller(request: IncomingMessage, { principal, signal }: GatewayCall, agent: string | null): Caller {
     const { gateway, extendedCard } = this.#parts
-    const lastEventId = lastEventIdOf(request.headers['last-event-id'])
-    return { gateway, by: principal, agent, signal, lastEventId, extendedCard }
+    return { gateway, by: principal, agent, signal, lastEventId: request.headers['last-event-id'], extendedCard }
   }
 }
 
@@ -183,9 +182,4 @@ export function checkType({ headers }: Pick<IncomingMessage, 'headers'>): void {
   const text = headers['content-type'] ?? ''
   if (JSON_TYPES.has(text) || JSON_TYPES.has(text.split(';')[0]?.trim().toLowerCase() ?? '')) return
   throw new A2AFault('MEDIA_TYPE', 'the body must be application/json')
-}
-
-/** The event after which a client was cut off; null: it was not there before. */
-export function lastEventIdOf(text: string | readonly string[] | undefined): number | null {
-  return typeof text === 'string' && /^\d{1,8}$/.test(text) ? Number(text) : null
 }

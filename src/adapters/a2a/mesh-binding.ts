@@ -5,7 +5,7 @@ import type { Gateway } from '../../ports/gateway.js'
 import type { CallAnswer, CallHandler, CallItem, MemberCall } from '../../ports/member-calls.js'
 import type { Principal } from '../../ports/node-api.js'
 import { A2AFault, faultOf } from './fault.js'
-import { agentPath, lastEventIdOf } from './gateway-route.js'
+import { agentPath } from './gateway-route.js'
 import { callRpc, type RpcId, rpcJson, rpcOperation } from './json-rpc.js'
 import { atTenant, type Caller, type StreamItem } from './operations.js'
 import { activatedExtensions, checkRequired, type OfferedExtension, requestedVersion } from './service-params.js'
@@ -51,7 +51,7 @@ function callerOf(parts: MeshBindingParts, { peer, path, parameters, signal }: M
     by,
     agent,
     signal,
-    lastEventId: lastEventIdOf(parameters['last-event-id']),
+    lastEventId: parameters['last-event-id'],
     extendedCard: parts.extendedCard
   }
 }

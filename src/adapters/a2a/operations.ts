@@ -6,7 +6,7 @@ import type { Gateway, GatewayReply, GatewaySend, GatewaySnapshot } from '../../
 import type { Principal } from '../../ports/node-api.js'
 import { pathIdFrom } from './card-interfaces.js'
 import { A2AFault, faultOf } from './fault.js'
-import { historyLength, invalid, optionalText, readList, recordOf, textOf } from './read-params.js'
+import { historyLength, invalid, lastEventIdOf, optionalText, readList, recordOf, textOf } from './read-params.js'
 import { type PushOperations, pushOperationsOf, pushRequestOf } from './push-operations.js'
 import { PUSH_V03, PUSH_V03_REST, PUSH_V1, type PushWire } from './push-wire.js'
 import { taskAt } from './task-place.js'
@@ -34,8 +34,8 @@ export interface Caller {
   /** The agent of the URL; null at the node's own. */
   readonly agent: string | null
   readonly signal: AbortSignalLike
-  /** `Last-Event-ID` of a client that was there before. */
-  readonly lastEventId: number | null
+  /** `Last-Event-ID` as it came: of a client that was there before. */
+  readonly lastEventId: string | readonly string[] | undefined
   extendedCard(by: Principal, agent: string | null, version: Wire['version']): Promise<object>
 }
 
@@ -67,7 +67,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       const reply = await beginTask(caller, sent, { wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
       // Where a client was before is of another stream: this one begins with its task.
-      return { items: streamOf(wire, reply, { caller: { ...caller, lastEventId: null }, length: sent.historyLength }) }
+      return { items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null }) }
     },
     get: async (given, caller) => {
       const params = recordOf(given)
@@ -80,12 +80,12 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
     subscribe: async (given, caller) => {
       const snapshot = await caller.gateway.get(caller.by, taskAt(caller, textOf(recordOf(given), 'id')))
       const { state, generation } = snapshot.task
-      const { lastEventId } = caller
+      const lastEventId = lastEventIdOf(caller.lastEventId)
       const isEnded = ENDED_STATES.has(state)
       if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is behind the last event of the task')
       if (isEnded && lastEventId === null && wire.version === '1.0')
         throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
-      return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null }) }
+      return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null, lastEventId }) }
     },
     card: async (_params, { by, agent, extendedCard }) => ({ value: await extendedCard(by, agent, wire.version) }),
     push: pushOperationsOf(push)
@@ -146,9 +146,9 @@ function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { r
 async function* streamOf(
   wire: Wire,
   reply: Extract<GatewayReply, { kind: 'task' }>,
-  { caller, length }: { readonly caller: Caller; readonly length: number | null }
+  { caller, length, lastEventId }: { readonly caller: Caller; readonly length: number | null; readonly lastEventId: number | null }
 ): AsyncIterable<StreamItem> {
-  const { gateway, by, signal, lastEventId } = caller
+  const { gateway, by, signal } = caller
   const { id, contextId, generation } = reply.snapshot.task
   if (lastEventId === null) yield { id: generation, value: wire.reply(shownReply(wire, reply, length)) }
   for await (const event of gateway.follow(by, id, { after: lastEventId ?? generation, untilRest: true, signal })) {

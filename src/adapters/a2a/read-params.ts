@@ -43,6 +43,14 @@ export function historyLength(params: Record<string, unknown>): number | null {
   return optionalCount(params, 'historyLength', [0, MAX_HISTORY]) ?? null
 }
 
+/** The number of the event behind which a client goes on, by its `Last-Event-ID`; null: it was not there before. @throws A2AFault */
+export function lastEventIdOf(text: string | readonly string[] | undefined): number | null {
+  if (text === undefined || text === '') return null
+  // One that is longer is behind anything that could have happened.
+  if (typeof text !== 'string' || !/^\d{1,15}$/.test(text)) throw invalid('Last-Event-ID', 'must be the id of an event of the task')
+  return Number(text)
+}
+
 /** A message in the form of this node. @throws A2AFault with all that is wrong */
 export function messageOf(value: unknown): Message {
   const read = readMessage(value)

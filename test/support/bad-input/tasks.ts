@@ -186,6 +186,9 @@ const CURSORS = [
   '-1.task_x'
 ]
 
+/** What no event has as its id. */
+const NO_EVENTS = ['x', '-1', '1e3', '1, 2', '0x1', '1.5', '99999999999999999999']
+
 function listing(wire: A2AWire, params: Readonly<Record<string, string | number>>): BadRequest {
   if (wire.startsWith('JSON-RPC')) return rpc(wire === 'JSON-RPC 1.0' ? 'ListTasks' : 'tasks/list', params)
   const query = Object.entries(params).map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
@@ -210,8 +213,13 @@ export const cursors: Row = {
     const [, , subscribe = { place: '' }] = asking(wire, id)
     const after = (place: string): BadRequest => ({ ...subscribe, headers: { 'last-event-id': place } })
     t.is(told(wire, await it.ask(after('9999'))), INVALID[wire], 'behind what has not happened')
-    for (const place of ['x', '-1', '1e3', '99999999999999999999'])
-      t.is(told(wire, await it.ask(after(place))), 'done', `${place} is no place: from the beginning`)
+    for (const place of NO_EVENTS) t.is(told(wire, await it.ask(after(place))), INVALID[wire], `${place} is no place`)
+    t.is(told(wire, await it.ask(after(''))), 'done', 'who says none was not there before')
+    t.is(
+      told(wire, await it.ask({ ...saying(wire, 'x', { stream: true }), headers: { 'last-event-id': 'x' } })),
+      'done',
+      'of another stream'
+    )
   }),
   facade: 'its list of agents has no pages, and its streams cannot be taken up again',
   'AG-UI': 'it lists nothing, and a run cannot be taken up at a place',
@@ -226,7 +234,9 @@ export const cursors: Row = {
     t.absent(JSON.stringify(shown).includes('task_'))
     const subscribe = rpc('SubscribeToTask', { id })
     t.is(toldOfCall(await it.call(callOf(subscribe, { 'last-event-id': '9999' }))), '-32602 INVALID_PARAMS')
-    t.is(toldOfCall(await it.call(callOf(subscribe, { 'last-event-id': 'x' }))), 'done')
+    for (const place of NO_EVENTS)
+      t.is(toldOfCall(await it.call(callOf(subscribe, { 'last-event-id': place }))), '-32602 INVALID_PARAMS', place)
+    t.is(toldOfCall(await it.call(callOf(subscribe, { 'last-event-id': '' }))), 'done')
   }
 }
 
