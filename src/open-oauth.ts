@@ -1,4 +1,5 @@
 import { NodeError } from './kit/errors.js'
+import { shellWord } from './kit/text.js'
 import { SCOPES, type ScopeTable } from './domain/gateway/oauth-scope.js'
 import { tierFromText } from './domain/routing/tier.js'
 import type { HttpRoute, PublicRoute } from './adapters/http/route.js'
@@ -7,6 +8,7 @@ import { answerJson } from './adapters/a2a/gateway-route.js'
 import { CONSENT_PATH, OAUTH_PATHS } from './adapters/a2a/oauth-provider.js'
 import { MAX_OAUTH_BODY, OAuthServer } from './adapters/a2a/oauth-server.js'
 import type { OAuthScopeSetting } from './config/oauth.js'
+import type { HomePaths } from './config/paths.js'
 import type { NodeCore } from './node/node.js'
 import type { KnownClients } from './ports/gateway.js'
 import type { OAuthDesk } from './ports/oauth-api.js'
@@ -45,7 +47,8 @@ export async function openOAuth(
   }
   const onFault = (error: unknown): void =>
     telemetry.log('error', 'the OAuth server failed', { reason: error instanceof Error ? error.message : 'unknown' })
-  const server = await OAuthServer.open({ ...terms, home: store, clock, ids, secret, audit, issuer, scopes, nodePower, onFault })
+  const command = commandOf(options.home, given !== null)
+  const server = await OAuthServer.open({ ...terms, home: store, clock, ids, secret, audit, issuer, scopes, nodePower, onFault, command })
   unwind.add('OAuth server', () => Promise.resolve(server.close()))
   return {
     routes: oauthRoutes(server),
@@ -56,6 +59,12 @@ export async function openOAuth(
     resourceMetadata: `${issuer}${RESOURCE_PATH}`,
     admit: (token) => server.tokens.admit(token)
   }
+}
+
+/** Browsers of elsewhere are not told where on this machine anything lies. */
+function commandOf({ home, isChosen }: HomePaths, isElsewhere: boolean): string {
+  if (!isChosen) return 'a2a-node'
+  return `a2a-node --home ${isElsewhere ? '<home of the node>' : shellWord(home)}`
 }
 
 const RESOURCE_PATH = '/.well-known/oauth-protected-resource'
@@ -73,7 +82,7 @@ function tableOf(added: Readonly<Record<string, OAuthScopeSetting>>): ScopeTable
 export function oauthRoutes(server: OAuthServer): readonly HttpRoute[] {
   const handle: PublicRoute['handle'] = (request, response, call) => server.handle(request, response, call)
   const consent: PublicRoute['handle'] = (request, response, call) => server.consent(request, response, call)
-  const device: PublicRoute['handle'] = (_request, response) => answerPage(response, devicePage())
+  const device: PublicRoute['handle'] = (_request, response) => answerPage(response, devicePage(server.command))
   const shape = { isPublic: true, maxBodyBytes: MAX_OAUTH_BODY, handle } as const
   const get = ['GET'] as const
   const post = ['POST'] as const

@@ -33,6 +33,8 @@ export interface HomePaths {
   readonly ledger: string
   /** The control API's unix socket, at most {@link SOCKET_PATH_MAX} bytes. */
   readonly socket: string
+  /** Was it chosen, by `--home` or the environment? Then commands that are shown to others have to name it. */
+  readonly isChosen: boolean
 }
 
 /** What the paths depend on. */
@@ -66,7 +68,8 @@ export function resolveHome(sources: PathSources = {}): HomePaths {
     audit: path.join(home, 'audit'),
     auditSeen: path.join(home, 'audit.seen'),
     ledger: path.join(home, 'ledger'),
-    socket: socketPath(run, env)
+    socket: socketPath(run, env),
+    isChosen: given !== ''
   }
 }
 

@@ -10,18 +10,21 @@ import { holds } from '../support/holds.js'
 test('--home puts everything of a node under one directory', (t: Assert) => {
   const paths = resolveHome({ home: '/srv/n1', env: { HOME: '/home/me', A2A_NODE_HOME: '/elsewhere' } })
   t.is(paths.home, '/srv/n1')
-  for (const one of Object.values(paths)) t.ok(one.startsWith('/srv/n1'), one)
+  const { isChosen, ...places } = paths
+  for (const one of Object.values(places)) t.ok(one.startsWith('/srv/n1'), one)
+  t.ok(isChosen)
   t.is(paths.configFile, '/srv/n1/config.yaml')
   t.is(paths.socket, '/srv/n1/run/control.sock')
 })
 
 test('A2A_NODE_HOME stands in for the flag', (t: Assert) => {
-  t.is(resolveHome({ env: { A2A_NODE_HOME: '/srv/n2' } }).store, '/srv/n2/store')
+  const { store, isChosen } = resolveHome({ env: { A2A_NODE_HOME: '/srv/n2' } })
+  t.alike([store, isChosen], ['/srv/n2/store', true])
 })
 
 test('without a home the XDG directories are used, relative ones ignored', (t: Assert) => {
   const plain = resolveHome({ env: { HOME: '/home/me', XDG_DATA_HOME: 'relative' } })
-  t.is(plain.home, '/home/me/.local/share/a2a-node/default')
+  t.alike([plain.home, plain.isChosen], ['/home/me/.local/share/a2a-node/default', false])
   t.is(plain.configFile, '/home/me/.config/a2a-node/config.yaml')
   t.is(plain.agents, '/home/me/.config/a2a-node/agents')
   const moved = resolveHome({ env: { HOME: '/home/me', XDG_DATA_HOME: '/data', XDG_CONFIG_HOME: '/conf' } })

@@ -127,7 +127,9 @@ test('a device and a browser wait for the operator, who allows them at the comma
     .join('; ')
   const visit = (place: string): Promise<Response> => fetch(new URL(place, node.url), { redirect: 'manual', headers: { cookie } })
   const page = begin.headers.get('location') ?? ''
-  const code = /approve ([A-Z-]+)/.exec(await (await visit(page)).text())?.[1] ?? ''
+  const [, command, code = ''] = /<pre>(.*) a2a oauth approve ([A-Z-]+)<\/pre>/.exec(await (await visit(page)).text()) ?? []
+  t.is(command, `a2a-node --home ${node.node.home}`, 'what the page has people type is for the home of the node')
+  t.ok((await (await visit('/oauth/device')).text()).includes(`<pre>${command} a2a oauth approve CODE</pre>`))
   t.is((await node.node.cli(['a2a', 'oauth', 'approve', code])).code, 0)
   const back = await visit((await visit(page)).headers.get('location') ?? '')
   const answer = new URL(back.headers.get('location') ?? 'about:blank')

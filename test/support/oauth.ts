@@ -62,6 +62,7 @@ export async function oauthScene(t: Assert, again?: { readonly home: Map<string,
     accessTokenSeconds: 600,
     refreshTokenDays: 30,
     keyDays: 90,
+    command: 'a2a-node --home <some home>',
     nodePower: () => ({ tier: 0, sandboxId: null }),
     onFault: (error) => t.fail(String(error))
   })

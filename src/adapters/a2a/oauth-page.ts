@@ -16,24 +16,27 @@ export const SAFE_HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff'
 }
 
-/** The page on which a browser waits. It has no form and no script: only the operator decides, at the command line. */
-export function waitingPage(code: string, { client, scopes, redirectUri }: OAuthRequestInfo): string {
+/**
+ * The page on which a browser waits. It has no form and no script: only the operator decides, at the command line. `command`:
+ * `a2a-node`, for the home of this node.
+ */
+export function waitingPage(command: string, code: string, { client, scopes, redirectUri }: OAuthRequestInfo): string {
   const where = redirectUri === null ? '' : `<p>The answer goes to <code>${escaped(redirectUri)}</code>.</p>`
   return page(
     `<p><strong>${escaped(client.name)}</strong> (${escaped(client.id)}) asks for access to the agents of this node.</p>
 <ul>${scopes.map((scope) => `<li><code>${escaped(scope)}</code></li>`).join('')}</ul>
 ${where}
 <p>If you asked for this, run on the machine of the node:</p>
-<pre>a2a-node a2a oauth approve ${escaped(code)}</pre>
-<p>or <code>a2a-node a2a oauth deny ${escaped(code)}</code>. This page goes on by itself. The code is good for ten minutes.</p>`,
+<pre>${escaped(command)} a2a oauth approve ${escaped(code)}</pre>
+<p>or <code>${escaped(command)} a2a oauth deny ${escaped(code)}</code>. This page goes on by itself. The code is good for ten minutes.</p>`,
     `<meta http-equiv="refresh" content="${LOOK_SECONDS}">`
   )
 }
 
-/** Where somebody with a code of a device is sent. */
-export function devicePage(): string {
+/** Where somebody with a code of a device is sent. `command`: as in {@link waitingPage}. */
+export function devicePage(command: string): string {
   return page(`<p>A device asks for access to the agents of this node. If it is yours, run on the machine of the node:</p>
-<pre>a2a-node a2a oauth approve CODE</pre>
+<pre>${escaped(command)} a2a oauth approve CODE</pre>
 <p>with the code that the device shows. It is good for ten minutes.</p>`)
 }
 

@@ -30,6 +30,8 @@ export type OAuthOpening = Omit<OAuthServerParts, 'keys' | 'handles' | 'store'> 
   Omit<DeskParts, 'keys' | 'store' | 'tokens' | 'provider' | 'rotate'> & {
     readonly home: ConstructorParameters<typeof OAuthStore>[0]
     readonly keyDays: number
+    /** How the operator begins a command line for this node. */
+    readonly command: string
   }
 
 /** Gives tokens to clients, checks them, and lets the operator decide. */
@@ -80,6 +82,11 @@ export class OAuthServer {
   close(): void {
     this.#stopTimer()
     this.tokens.close()
+  }
+
+  /** How the operator begins a command line for its node. */
+  get command(): string {
+    return this.#opening.command
   }
 
   /** What others need to know of it (RFC 8414). */
@@ -152,7 +159,7 @@ export class OAuthServer {
       redirectUri: String(redirectUri),
       expiresAt: new Date(record.expiresAt).toISOString()
     }
-    if (record.decision === null) return answerPage(response, waitingPage(consentCode(uid), info))
+    if (record.decision === null) return answerPage(response, waitingPage(this.#opening.command, consentCode(uid), info))
     // A page that is loaded again would else make a grant each time, and there is room for so many.
     const grantId = async (): Promise<string> =>
       interaction.result?.consent?.grantId ?? (await grantOf(this.#provider, { issuer: this.#opening.issuer, info }))

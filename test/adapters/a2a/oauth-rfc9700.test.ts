@@ -234,7 +234,10 @@ test('RFC 9700 4.7: a sign-in is bound to its browser; nothing that a browser se
   t.is((await scene.browser().get(page)).status, 400, 'another browser learns nothing of it')
   t.is((await fetch(scene.url + page, { method: 'POST', body: 'approve=yes' })).status, 405)
   t.is((await browsing.get(`${page}?approve=yes&login=operator`)).status, 200, 'it waits on')
-  const code = /approve ([A-Z-]+)/.exec(await (await browsing.get(page)).text())?.[1] ?? ''
+  const text = await (await browsing.get(page)).text()
+  const code = /approve ([A-Z-]+)/.exec(text)?.[1] ?? ''
+  for (const word of ['approve', 'deny'])
+    t.ok(text.includes(`>a2a-node --home &#60;some home&#62; a2a oauth ${word} ${code}<`), 'it names the home')
   await scene.server.desk['oauth.approve']({ code })
   await t.exception(scene.server.desk['oauth.approve']({ code }), /nobody waits/)
   t.is((await scene.browser().get(page)).status, 400)
