@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { isJustification } from '../../domain/envelope/header.js'
 import { ENVELOPE_LIMITS } from '../../domain/envelope/limits.js'
 import { MAX_CLIENT_ID, MAX_PARTS, type Part } from '../../domain/gateway/message.js'
+import { readBy } from '../../domain/gateway/schema-read.js'
 import { isRecord } from '../../kit/json.js'
 import { AGUI_VERSION } from './agui-events.js'
-import { A2AFault } from './fault.js'
-import { invalid } from './read-params.js'
+import { faultyAt, invalid } from './read-params.js'
 import { present } from './wire.js'
 
 /** Messages of the conversation that a client sends with each run. */
@@ -94,10 +94,12 @@ export function readAguiInput(value: unknown): AguiInput {
 }
 
 function read<T>(schema: z.ZodType<T>, value: unknown, place: string): T {
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const faults = parsed.error.issues.slice(0, 16).map(({ path, message }) => `${place}${path.join('.') || 'the body'}: ${message}`)
-  throw new A2AFault('INVALID_PARAMS', faults.join('; '))
+  const found = readBy(schema, value)
+  if (found.ok) return found.value
+  throw faultyAt(
+    place,
+    found.faults.map(({ path, message }) => ({ path: path === '' ? 'the body' : path, message }))
+  )
 }
 
 /** @throws A2AFault INVALID_PARAMS */

@@ -1,7 +1,8 @@
 import { isRecord } from '../../kit/json.js'
+import type { MessageFault, Read } from '../../domain/gateway/message.js'
 import { type PushHook, type PushTarget, readPushTarget } from '../../domain/gateway/push.js'
-import { A2AFault } from './fault.js'
-import { invalid, optionalText, recordOf, textOf } from './read-params.js'
+import type { A2AFault } from './fault.js'
+import { faultyAt, optionalText, recordOf, textOf } from './read-params.js'
 import { present } from './wire.js'
 
 /** A config that a request names; without `id`: the one that clients mean who name none. */
@@ -22,20 +23,32 @@ export interface PushWire {
   readonly deleted: unknown
 }
 
-/** Reads a config of 1.0, as it also stands in `configuration.taskPushNotificationConfig`. @throws A2AFault */
-export function pushTargetV1(value: unknown): PushTarget {
-  const given = recordOf(value)
+/** Reads a config of 1.0: the parameters themselves, or a member of them that has a name. @throws A2AFault */
+export function pushTargetV1(value: unknown, name?: string): PushTarget {
+  const given = recordOf(value, name)
   const { authentication } = given
   const scheme = isRecord(authentication) ? filled(authentication['scheme']) : undefined
-  return targetOf(given, scheme === undefined ? undefined : [scheme])
+  const read = targetOf(given, scheme === undefined ? undefined : [scheme])
+  if (read.ok) return read.value
+  // The node has a list of schemes, of which this version knows one.
+  throw faultsIn(
+    name,
+    read.faults.map(({ path, message }) => ({ path: path.replace('.schemes[0]', '.scheme'), message }))
+  )
 }
 
 /** The same of 0.3, of both of its wires. @throws A2AFault */
-export function pushTargetV03(value: unknown): PushTarget {
-  const given = recordOf(value)
+export function pushTargetV03(value: unknown, name: string): PushTarget {
+  const given = recordOf(value, name)
   const { authentication } = given
   const schemes = isRecord(authentication) ? authentication['schemes'] : undefined
-  return targetOf(given, Array.isArray(schemes) && schemes.length === 0 ? undefined : schemes)
+  const read = targetOf(given, Array.isArray(schemes) && schemes.length === 0 ? undefined : schemes)
+  if (read.ok) return read.value
+  throw faultsIn(name, read.faults)
+}
+
+function faultsIn(name: string | undefined, faults: readonly MessageFault[]): A2AFault {
+  return faultyAt(name === undefined ? '' : `${name}.`, faults)
 }
 
 /** JSON-RPC and REST of 1.0. */
@@ -54,7 +67,7 @@ export const PUSH_V03: PushWire = {
   version: '0.3',
   readSet: (params) => {
     const given = recordOf(params)
-    return { task: textOf(given, 'taskId'), target: pushTargetV03(given['pushNotificationConfig']) }
+    return { task: textOf(given, 'taskId'), target: pushTargetV03(given['pushNotificationConfig'], 'pushNotificationConfig') }
   },
   readName: (params) => {
     const task = textOf(recordOf(params), 'id')
@@ -73,7 +86,7 @@ export const PUSH_V03_REST: PushWire = {
     const given = recordOf(params)
     // Some clients send the config itself, others a request that has it in it.
     const inner = isRecord(given['config']) ? given['config'] : given
-    const target = pushTargetV03(inner['pushNotificationConfig'])
+    const target = pushTargetV03(inner['pushNotificationConfig'], 'pushNotificationConfig')
     const name = typeof inner['name'] === 'string' ? /\/pushNotificationConfigs\/([^/]+)$/.exec(inner['name'])?.[1] : undefined
     const id = optionalText(given, 'configId') ?? name
     return { task: textOf(given, 'taskId'), target: target.id === undefined && id !== undefined ? { ...target, id } : target }
@@ -85,11 +98,12 @@ export const PUSH_V03_REST: PushWire = {
   deleted: {}
 }
 
-function targetOf(given: Record<string, unknown>, schemes: unknown): PushTarget {
+function targetOf(given: Record<string, unknown>, schemes: unknown): Read<PushTarget> {
   const { authentication } = given
   const credentials = isRecord(authentication) ? filled(authentication['credentials']) : undefined
-  if (schemes === undefined && credentials !== undefined) throw invalid('authentication', 'has credentials, and says not of which scheme')
-  const read = readPushTarget(
+  if (schemes === undefined && credentials !== undefined)
+    return { ok: false, faults: [{ path: 'authentication', message: 'must say of which scheme its credentials are' }] }
+  return readPushTarget(
     present({
       id: filled(given['id']),
       url: given['url'],
@@ -98,8 +112,6 @@ function targetOf(given: Record<string, unknown>, schemes: unknown): PushTarget 
       events: filled(given['events'])
     })
   )
-  if (read.ok) return read.value
-  throw new A2AFault('INVALID_PARAMS', read.faults.map(({ path, message }) => `${path}: ${message}`).join('; '))
 }
 
 // Credentials are never told again: whoever may read configs need not be who set them (A2A issue 1681).

@@ -1,5 +1,5 @@
 import { isRecord } from '../../kit/json.js'
-import type { Message } from '../../domain/gateway/message.js'
+import type { Message, MessageFault } from '../../domain/gateway/message.js'
 import { readMessage } from '../../domain/gateway/message.js'
 import { A2AFault, type FieldViolation } from './fault.js'
 import type { ListParams } from './wire.js'
@@ -9,10 +9,10 @@ export const PAGE_SIZE = { default: 50, max: 100 } as const
 /** History that a client may ask for. */
 const MAX_HISTORY = 10_000
 
-/** The parameters as an object. @throws A2AFault */
-export function recordOf(params: unknown): Record<string, unknown> {
-  if (!isRecord(params)) throw invalid('params', 'must be an object')
-  return params
+/** The parameters, or a member of them that has a name, as an object. @throws A2AFault */
+export function recordOf(value: unknown, name = 'params'): Record<string, unknown> {
+  if (!isRecord(value)) throw invalid(name, 'must be an object')
+  return value
 }
 
 /** A text that must be there. @throws A2AFault */
@@ -54,7 +54,7 @@ export function lastEventIdOf(text: string | readonly string[] | undefined): num
 /** A message in the form of this node. @throws A2AFault with all that is wrong */
 export function messageOf(value: unknown): Message {
   const read = readMessage(value)
-  if (!read.ok) throw invalidAll(read.faults.map(({ path, message }) => ({ field: path, description: message })))
+  if (!read.ok) throw faultyAt('', read.faults)
   if (read.value.role !== 'user') throw invalid('message.role', 'must be that of a user')
   return read.value
 }
@@ -88,6 +88,11 @@ export function readList(params: Record<string, unknown>): ListParams {
 /** A parameter that cannot be taken. */
 export function invalid(name: string, why: string): A2AFault {
   return invalidAll([{ field: name, description: why }])
+}
+
+/** Parameters that cannot be taken. `place`: what stands before their names. */
+export function faultyAt(place: string, faults: readonly MessageFault[]): A2AFault {
+  return invalidAll(faults.map(({ path, message }) => ({ field: `${place}${path}`, description: message })))
 }
 
 function invalidAll(violations: readonly FieldViolation[]): A2AFault {

@@ -10,7 +10,7 @@ export const WIRE_V03: Wire = {
   version: '0.3',
   readSend: (given) => {
     const params = recordOf(given)
-    const configuration = recordOf(params['configuration'] ?? {})
+    const configuration = recordOf(params['configuration'] ?? {}, 'configuration')
     const push = configuration['pushNotificationConfig'] ?? null
     const message = messageOf(readMessage(params['message']))
     return {
@@ -18,7 +18,7 @@ export const WIRE_V03: Wire = {
       skill: skillOf(params, message),
       wait: configuration['blocking'] !== false,
       historyLength: historyLength(configuration),
-      push: push === null ? null : pushTargetV03(push)
+      push: push === null ? null : pushTargetV03(push, 'configuration.pushNotificationConfig')
     }
   },
   task: taskJson,

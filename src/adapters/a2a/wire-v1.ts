@@ -23,7 +23,7 @@ export const WIRE_V1: Wire = {
   version: '1.0',
   readSend: (given) => {
     const params = recordOf(given)
-    const configuration = recordOf(params['configuration'] ?? {})
+    const configuration = recordOf(params['configuration'] ?? {}, 'configuration')
     const push = configuration['taskPushNotificationConfig'] ?? null
     const message = messageOf(readMessage(params['message']))
     return {
@@ -31,7 +31,7 @@ export const WIRE_V1: Wire = {
       skill: skillOf(params, message),
       wait: configuration['returnImmediately'] !== true,
       historyLength: historyLength(configuration),
-      push: push === null ? null : pushTargetV1(push)
+      push: push === null ? null : pushTargetV1(push, 'configuration.taskPushNotificationConfig')
     }
   },
   task: ({ task, history, artifacts }, { historyLength: length, hasArtifacts }) => {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { CARD_MAX_CAPABILITIES } from '../../domain/card/schema.js'
+import { type KindWords, plainReason } from '../../domain/schema-words.js'
 import { tierFromText } from '../../domain/routing/tier.js'
 import { isRecord } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
@@ -177,14 +178,12 @@ export const AgentFrontMatter = z.looseObject({
 })
 
 /** What the checks themselves say no word of, in the words of a file: what must stand at a place, and what does. */
-export function plainReason(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_type') return `must be ${KINDS[issue.expected] ?? issue.expected}, not ${kindOf(issue.input)}`
-  if (issue.code === 'too_small') return issue.origin === 'number' ? `must be at least ${issue.minimum}` : 'must not be empty'
-  if (issue.code === 'too_big') return `must be at most ${issue.maximum}${UNITS[issue.origin] ?? ''}`
-  return issue.code === 'invalid_key' ? issue.issues[0]?.message : undefined
+export function fileReason(issue: z.core.$ZodRawIssue): string | undefined {
+  const reason = plainReason(issue, KINDS)
+  return issue.code === 'invalid_type' ? `${reason}, not ${kindOf(issue.input)}` : reason
 }
 
-const KINDS: Readonly<Record<string, string>> = {
+const KINDS: KindWords = {
   string: 'text',
   number: 'a number',
   int: 'a whole number',
@@ -193,7 +192,6 @@ const KINDS: Readonly<Record<string, string>> = {
   object: 'a mapping (lines of the form "key: value")',
   record: 'a mapping (lines of the form "key: value")'
 }
-const UNITS: Readonly<Record<string, string>> = { string: ' characters long', array: ' entries long' }
 
 function kindOf(value: unknown): string {
   if (value === null) return 'empty'

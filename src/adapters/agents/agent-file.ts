@@ -12,7 +12,7 @@ import {
   AgentFrontMatter,
   type CapabilityFields,
   knownKeysAt,
-  plainReason,
+  fileReason,
   type RuntimeFields,
   TOP_LEVEL_KEYS
 } from './agent-file-schema.js'
@@ -103,7 +103,7 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   if (!matter.ok) return faulty(context, matter.faults)
   const ignored = ignoredKeys(matter.data)
   if (matter.data !== null && !isRecord(matter.data)) return faulty(context, [{ line: 2, reason: NO_MAPPING }])
-  const checked = AgentFrontMatter.safeParse(matter.data ?? {}, { error: plainReason })
+  const checked = AgentFrontMatter.safeParse(matter.data ?? {}, { error: fileReason })
   const misshapen = checked.success ? [] : checked.error.issues.flatMap((issue) => faultsOf(issue, matter))
   const rest = [...capabilityFaults(matter, context.compileSchema), ...runtimeFaults(matter)]
   if (!checked.success || rest.length > 0) return faulty(context, [...misshapen, ...rest], ignored)

@@ -60,7 +60,7 @@ export interface MessageFault {
 }
 
 /** Faults that are told of one value. */
-const MAX_FAULTS = 16
+export const MAX_FAULTS = 16
 const CONTENT = ['text', 'raw', 'url', 'data'] as const
 /** Base64, of either alphabet. */
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/

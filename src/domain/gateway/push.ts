@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isRecord } from '../../kit/json.js'
 import { MAX_CLIENT_ID, type Read } from './message.js'
+import { readBy } from './schema-read.js'
 import { GATEWAY_STATES, type GatewayEvent } from './task.js'
 
 /** Push configs of one task. */
@@ -92,7 +93,8 @@ const target = z.object({
       credentials: visible(MAX_PUSH_CREDENTIALS).optional()
     })
     .refine(({ schemes, credentials = '' }) => !isSigned(schemes) || isSecret(credentials), {
-      message: `credentials: must be a secret of at least ${MIN_PUSH_SECRET} characters, or whsec_ and base64`
+      path: ['credentials'],
+      message: `must be a secret of at least ${MIN_PUSH_SECRET} characters, or whsec_ and base64`
     })
     .optional(),
   events: z
@@ -104,10 +106,7 @@ const target = z.object({
 
 /** Reads a push config that somebody sent. Total. */
 export function readPushTarget(value: unknown): Read<PushTarget> {
-  const parsed = target.safeParse(isRecord(value) ? value : {})
-  if (parsed.success) return { ok: true, value: parsed.data as PushTarget }
-  const faults = parsed.error.issues.map(({ path, message }) => ({ path: path.map(String).join('.'), message }))
-  return { ok: false, faults }
+  return readBy(target, isRecord(value) ? value : {}) as Read<PushTarget>
 }
 
 /** Is the first scheme the one whose credentials sign? */

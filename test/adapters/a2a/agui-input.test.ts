@@ -63,6 +63,23 @@ test('an input is read: its last message of a user, whom it is for, and what it 
   t.alike(readAguiInput({ ...whole, resume, messages: [] }).resume, resume)
 })
 
+test('an input that does not fit is told member by member what it must be, and not in the words of a library', async (t) => {
+  t.is(faultOf({}), 'threadId: must be a text; runId: must be a text; messages: must be a list')
+  t.is(faultOf([]), 'the body: must be an object')
+  const resume = [{ interruptId: 'q', status: 'done' }]
+  t.is(faultOf({ ...whole, threadId: '', resume }), 'threadId: must not be empty; resume[0].status: must be one of resolved, cancelled')
+  t.is(faultOf({ ...whole, forwardedProps: { agent: 7 } }), 'forwardedProps.agent: must be a text')
+  t.is(faultOf({ ...whole, messages: [{ id: 7, role: 'user' }] }), 'messages[0].id: must be a text')
+  const odd = fc.record(
+    { threadId: fc.jsonValue(), runId: fc.jsonValue(), messages: fc.jsonValue(), resume: fc.jsonValue(), forwardedProps: fc.jsonValue() },
+    { requiredKeys: [] }
+  )
+  await holds(
+    t,
+    fc.property(odd, (given) => !/Invalid|Too |expected|received/.test(faultOf(given)))
+  )
+})
+
 test('pictures and files are parts of the message; what only others can read is left out', (t) => {
   const content = [
     { type: 'text', text: 'look' },
@@ -88,12 +105,12 @@ test('what is no input is refused with all that is wrong', (t) => {
     [{ ...whole, threadId: '' }, 'threadId: '],
     [{ ...whole, runId: 'x'.repeat(257) }, 'runId: '],
     [{ ...whole, messages: {} }, 'messages: '],
-    [{ ...whole, messages: [{ id: 1, role: 'user' }] }, 'messages.0.id: '],
+    [{ ...whole, messages: [{ id: 1, role: 'user' }] }, 'messages[0].id: '],
     [{ ...whole, messages: Array.from({ length: MAX_AGUI_MESSAGES + 1 }, () => ({ id: 'a', role: 'b' })) }, 'messages: '],
     [{ ...whole, tools: 'x' }, 'tools: '],
     [{ ...whole, forwardedProps: { agent: 7 } }, 'forwardedProps.agent: '],
     [{ ...whole, forwardedProps: { justification: 'é'.repeat(513) } }, 'forwardedProps.justification: '],
-    [{ ...whole, resume: [{ interruptId: 'x', status: 'maybe' }] }, 'resume.0.status: '],
+    [{ ...whole, resume: [{ interruptId: 'x', status: 'maybe' }] }, 'resume[0].status: '],
     [{ ...whole, messages: [{ id: 'a', role: 'user' }] }, 'content of the last message'],
     [{ ...whole, messages: [{ id: 'a', role: 'user', content: [1] }] }, 'content: '],
     [{ ...whole, messages: [{ id: 'a', role: 'user', content: [{ type: 'text' }] }] }, 'content: '],
