@@ -83,9 +83,11 @@ test('an agent whose program is missing is called so wherever agents are listed,
   t.ok(/^lost@a +L\d +unhealthy\n/.test((await node.cli(['agents', 'show', 'lost'])).stdout))
   const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create'])
   const at = { node, url: node.info.http ?? '', token, dir: home }
-  const listed = (await ask(at, '/agents')).body['agents'] as { name: string; health?: string }[]
-  t.is(listed.find(({ name }) => name === 'lost')?.health, 'unhealthy')
-  t.is((await ask(at, '/agents/lost')).body['health'], 'unhealthy')
+  const listed = (await ask(at, '/agents')).body['agents'] as { name: string; status: string; health?: string }[]
+  const shown = (await ask(at, '/agents/lost')).body
+  for (const one of [listed.find(({ name }) => name === 'lost'), shown])
+    t.alike([one?.['status'], one?.['health']], ['unhealthy', 'unhealthy'])
+  t.is(listed.find(({ name }) => name === 'text')?.status, 'ready')
 })
 
 test('the config binds what is said and how often; metrics are for tokens', async (t) => {

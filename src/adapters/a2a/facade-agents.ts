@@ -13,6 +13,7 @@ export interface FacadeAgent {
   readonly description: string
   readonly version: string
   readonly tier: string
+  /** `ready`, `busy`, `offline`; of an agent of this node with which something is wrong its health, `unhealthy` or `degraded`. */
   readonly status: string
   /** How an agent of this node was found when it was looked at last; why is for people of the node alone. */
   readonly health?: string
@@ -52,7 +53,11 @@ function agentOf(
   name: string,
   { name: title, description, version, tier, status, origin, health }: AgentDetail
 ): Omit<FacadeAgent, 'capabilities'> {
-  return { name, title, description, version, tier, status, ...(health === undefined ? {} : { health: health.state }), origin }
+  const head = { name, title, description, version, tier }
+  if (health === undefined) return { ...head, status, origin }
+  const { state } = health
+  // What is wrong with an agent says more than that it has room, as at the command line.
+  return { ...head, status: state === 'healthy' ? status : state, health: state, origin }
 }
 
 /** Of several agents with that id the one of this node, as at the URLs of the A2A protocol. */
