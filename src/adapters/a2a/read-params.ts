@@ -51,11 +51,21 @@ export function lastEventIdOf(text: string | readonly string[] | undefined): num
   return Number(text)
 }
 
-/** A message in the form of this node. @throws A2AFault with all that is wrong */
-export function messageOf(value: unknown): Message {
+/** What the roles of messages are called by a version. */
+export type RoleNames = Readonly<Record<Message['role'], string>>
+
+/** As this node and the JSON-RPC of 0.3 call them. */
+const ROLES: RoleNames = { user: 'user', agent: 'agent' }
+
+/** A message in the form of this node; what is wrong with its role is told in the words of its client. @throws A2AFault with all that is wrong */
+export function messageOf(value: unknown, { user, agent } = ROLES): Message {
   const read = readMessage(value)
-  if (!read.ok) throw faultyAt('', read.faults)
-  if (read.value.role !== 'user') throw invalid('message.role', 'must be that of a user')
+  if (!read.ok) {
+    const told = ({ path, message }: MessageFault): MessageFault =>
+      path === 'message.role' ? { path, message: `must be ${user} or ${agent}` } : { path, message }
+    throw faultyAt('', read.faults.map(told))
+  }
+  if (read.value.role !== 'user') throw invalid('message.role', `must be ${user}: clients speak for users`)
   return read.value
 }
 

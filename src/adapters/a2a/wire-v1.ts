@@ -2,7 +2,7 @@ import { isRecord } from '../../kit/json.js'
 import type { Message } from '../../domain/gateway/message.js'
 import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
 import { pushTargetV1 } from './push-wire.js'
-import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
+import { historyLength, invalid, messageOf, recordOf, type RoleNames, skillOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 
 /** States by their names in protocol 1.0. */
@@ -17,6 +17,7 @@ const STATES: Readonly<Record<GatewayState, string>> = {
   rejected: 'TASK_STATE_REJECTED'
 }
 const ROLES = { ROLE_USER: 'user', ROLE_AGENT: 'agent' } as const
+const ROLE_NAMES: RoleNames = { user: 'ROLE_USER', agent: 'ROLE_AGENT' }
 
 /** The JSON of protocol 1.0, in whose form this node has artifacts and parts. */
 export const WIRE_V1: Wire = {
@@ -25,7 +26,7 @@ export const WIRE_V1: Wire = {
     const params = recordOf(given)
     const configuration = recordOf(params['configuration'] ?? {}, 'configuration')
     const push = configuration['taskPushNotificationConfig'] ?? null
-    const message = messageOf(readMessage(params['message']))
+    const message = messageOf(readMessage(params['message']), ROLE_NAMES)
     return {
       message,
       skill: skillOf(params, message),
@@ -68,7 +69,7 @@ function statusOf(task: Pick<GatewayTask, 'state' | 'message' | 'since'>): objec
 }
 
 function messageJson(message: Message): object {
-  return { ...message, role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT' }
+  return { ...message, role: ROLE_NAMES[message.role] }
 }
 
 /** The message in the form of this node, in which empty members of the wire are left out. */
