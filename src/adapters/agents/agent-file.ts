@@ -66,11 +66,20 @@ export interface LlmSpec {
 /** The `runtime` of an agent file. */
 export type RuntimeSpec = CommandSpec | ModuleSpec | LlmSpec
 
+/** The module that an agent file names, as far as it names one, whatever else is wrong with it. */
+export interface NamedModule {
+  /** Absolute. */
+  readonly path: string
+  /** Line (1-based) of the runtime. */
+  readonly line: number
+}
+
 /** An agent file that can be used. */
 export interface AgentFile {
   readonly ok: true
   readonly definition: AgentDefinition
   readonly runtime: RuntimeSpec
+  readonly module: NamedModule | null
   /** Keys above `a2a` that have no meaning here. */
   readonly ignored: readonly string[]
   /** The text after the front matter. */
@@ -84,6 +93,7 @@ export interface FaultyAgentFile {
   readonly ok: false
   readonly ignored: readonly string[]
   readonly faults: readonly AgentFault[]
+  readonly module: NamedModule | null
 }
 
 /** What {@link parseAgentFile} needs beside the text. */
@@ -106,11 +116,13 @@ export function parseAgentFile(text: string, context: AgentFileContext): AgentFi
   const checked = AgentFrontMatter.safeParse(matter.data ?? {}, { error: fileReason })
   const misshapen = checked.success ? [] : checked.error.issues.flatMap((issue) => faultsOf(issue, matter))
   const rest = [...capabilityFaults(matter, context.compileSchema), ...runtimeFaults(matter)]
-  if (!checked.success || rest.length > 0) return faulty(context, [...misshapen, ...rest], ignored)
+  const module = moduleIn(matter, path.dirname(context.file))
+  if (!checked.success || rest.length > 0) return { ...faulty(context, [...misshapen, ...rest], ignored), module }
   return {
     ok: true,
     definition: definitionOf(checked.data, context.file),
     runtime: runtimeOf(checked.data.a2a.runtime, path.dirname(context.file)),
+    module,
     ignored,
     instructions: matter.body,
     lines: { name: matter.lineOf(['name']), runtime: matter.lineOf(['a2a', 'runtime']), sandbox: matter.lineOf(['a2a', 'sandbox']) }
@@ -126,7 +138,19 @@ type Matter = Extract<FrontMatter, { ok: true }>
 
 function faulty(context: AgentFileContext, faults: readonly PlacedFault[], ignored: readonly string[] = []): FaultyAgentFile {
   const placed = faults.map(({ line, reason }) => ({ file: context.file, line, reason: shown(reason, 512) }))
-  return { ok: false, ignored, faults: placed.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)) }
+  return { ok: false, ignored, faults: inOrder(placed), module: null }
+}
+
+/** Faults as they are told: by line. */
+export function inOrder(faults: readonly AgentFault[]): readonly AgentFault[] {
+  return [...faults].sort((a, b) => (a.line ?? 0) - (b.line ?? 0))
+}
+
+function moduleIn(matter: Matter, base: string): NamedModule | null {
+  const runtime = valueAt(matter.data, ['a2a', 'runtime'])
+  if (!isRecord(runtime) || runtime['type'] !== 'module') return null
+  const { path: given } = runtime
+  return typeof given === 'string' && given !== '' ? { path: path.resolve(base, given), line: matter.lineOf(['a2a', 'runtime']) } : null
 }
 
 function ignoredKeys(data: unknown): readonly string[] {

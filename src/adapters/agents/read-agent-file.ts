@@ -1,7 +1,8 @@
 import fs from 'node:fs/promises'
 import { messageOf } from '../../kit/errors.js'
+import { shown } from '../../kit/text.js'
 import type { CompileSchema } from '../../kit/sign.js'
-import { type AgentFile, type FaultyAgentFile, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
+import { type AgentFile, type FaultyAgentFile, inOrder, MAX_AGENT_FILE_BYTES, parseAgentFile, tooLong } from './agent-file.js'
 
 /** An agent file with a text that changes whenever the agent has to be made anew. */
 export type ReadAgentFile = (AgentFile | FaultyAgentFile) & { readonly text: string }
@@ -11,25 +12,20 @@ export type ReadAgentFile = (AgentFile | FaultyAgentFile) & { readonly text: str
  * `file` is absolute. At most 256 KiB are read.
  */
 export async function readAgentFile(file: string, compileSchema: CompileSchema): Promise<ReadAgentFile> {
-  const faulty = (line: number | null, reason: string, text = ''): ReadAgentFile => ({
-    ok: false,
-    ignored: [],
-    faults: [{ file, line, reason }],
-    text
-  })
   let text: string
   try {
     text = await readBounded(file)
   } catch (error) {
-    return faulty(null, unreadable(error))
+    return { ok: false, ignored: [], faults: [{ file, line: null, reason: unreadable(error) }], module: null, text: '' }
   }
   const parsed = parseAgentFile(text, { file, compileSchema })
-  if (!parsed.ok || parsed.runtime.type !== 'module') return { ...parsed, text }
-  const module = parsed.runtime.path
-  const stat = await fs.stat(module).catch(() => null)
-  if (stat === null || !stat.isFile()) return faulty(parsed.lines.runtime, `a2a.runtime.path: there is no file ${module}`, text)
+  const { module, ignored } = parsed
+  if (module === null) return { ...parsed, text }
+  const stat = await fs.stat(module.path).catch(() => null)
   // A changed module is a changed agent, though its file stays the same.
-  return { ...parsed, text: `${text}\n${stat.mtimeMs} ${stat.size} ${stat.ino}` }
+  if (stat?.isFile() === true) return { ...parsed, text: `${text}\n${stat.mtimeMs} ${stat.size} ${stat.ino}` }
+  const missing = { file, line: module.line, reason: shown(`a2a.runtime.path: there is no file ${module.path}`, 512) }
+  return { ok: false, ignored, faults: inOrder([...(parsed.ok ? [] : parsed.faults), missing]), module, text }
 }
 
 function unreadable(error: unknown): string {

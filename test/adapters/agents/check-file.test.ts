@@ -31,6 +31,22 @@ test('of a broken file every fault is told, with file and line', async (t: Asser
   )
 })
 
+test('a module that is not there is told beside all else that is wrong, and no more once it is there', async (t: Assert) => {
+  const dir = await tempDir(t)
+  const file = path.join(dir, 'ant.md')
+  await fs.writeFile(file, agentText('ant', ['  tier: L9', '  limts: {}'], '{ type: module, path: ./ant.mjs }'))
+  const reasons = async (): Promise<string[]> => (await checkAgentFile(file)).faults.map(({ reason }) => reason)
+  const missing = `a2a.runtime.path: there is no file ${path.join(dir, 'ant.mjs')}`
+  const before = await reasons()
+  t.is(before.length, 3)
+  t.ok(before.includes(missing), before.join('; '))
+  await fs.writeFile(path.join(dir, 'ant.mjs'), 'export default {}')
+  t.alike(
+    await reasons(),
+    before.filter((reason) => reason !== missing)
+  )
+})
+
 test('an agent of another sandbox than that of its node is a fault, with its line', async (t: Assert) => {
   const dir = await tempDir(t)
   const file = path.join(dir, 'ant.md')
