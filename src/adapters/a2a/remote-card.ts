@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { canonicalJson, isRecord, JSON_LIMITS, jsonFault } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
+import type { MessageFault } from '../../domain/gateway/message.js'
+import { readBy } from '../../domain/gateway/schema-read.js'
 import type { ToolChange, ToolListChange } from '../../ports/imported-tools.js'
 
 /** Bytes of the card of a remote agent as it is fetched. */
@@ -122,21 +124,25 @@ const kept = z.strictObject({
   security: z.unknown().optional()
 })
 
-/** A card that was read, or why it cannot be used. */
-export type CardRead = { readonly ok: true; readonly card: RemoteCard } | { readonly ok: false; readonly reason: string }
+/** A card that was read, or why it cannot be used; `isCard`: is it one at all? */
+export type CardRead =
+  | { readonly ok: true; readonly card: RemoteCard }
+  | { readonly ok: false; readonly reason: string; readonly isCard: boolean }
 
 /** Reads the card of an agent, of 1.0 or of 0.3; one that speaks both is read as 1.0. Total. */
 export function readRemoteCard(value: unknown): CardRead {
   const fault = isRecord(value) ? jsonFault(value, JSON_LIMITS) : 'it is no JSON object'
-  if (fault !== null || !isRecord(value)) return { ok: false, reason: fault ?? '' }
+  if (fault !== null || !isRecord(value)) return unusable(fault ?? '')
+  // Each version says so where its agent is.
+  if (!('supportedInterfaces' in value) && !('url' in value)) return { ok: false, reason: 'it is no agent card', isCard: false }
   const isModern = Array.isArray(value['supportedInterfaces']) && value['supportedInterfaces'].length > 0
-  const parsed = isModern ? modern.safeParse(value) : legacy.safeParse(value)
-  if (!parsed.success) return { ok: false, reason: faultText(parsed.error) }
-  const { name, description, version, skills, capabilities } = parsed.data
-  const interfaces = 'supportedInterfaces' in parsed.data ? modernInterfaces(parsed.data) : legacyInterfaces(parsed.data)
-  if (interfaces.length === 0) return { ok: false, reason: 'it names no address that speaks A2A 1.0 or 0.3 over JSON-RPC or HTTP+JSON' }
-  if (new Set(skills.map(({ id }) => id)).size < skills.length) return { ok: false, reason: 'it has two skills of one id' }
-  const { securitySchemes = null, security = null, securityRequirements = null } = parsed.data
+  const parsed = isModern ? readBy(modern, value) : readBy(legacy, value)
+  if (!parsed.ok) return unusable(faultText(parsed.faults))
+  const { name, description, version, skills, capabilities } = parsed.value
+  const interfaces = 'supportedInterfaces' in parsed.value ? modernInterfaces(parsed.value) : legacyInterfaces(parsed.value)
+  if (interfaces.length === 0) return unusable('it names no address that speaks A2A 1.0 or 0.3 over JSON-RPC or HTTP+JSON')
+  if (new Set(skills.map(({ id }) => id)).size < skills.length) return unusable('it has two skills of one id')
+  const { securitySchemes = null, security = null, securityRequirements = null } = parsed.value
   const card = {
     name: name.trim() === '' ? 'agent' : name,
     description,
@@ -155,9 +161,12 @@ export function keptCard(value: unknown): RemoteCard | null {
   return parsed.success ? { ...parsed.data, security: parsed.data.security ?? null } : null
 }
 
-function faultText(error: z.ZodError): string {
-  const [issue] = error.issues
-  return issue === undefined ? 'it is no card' : shown(`${issue.path.map(String).join('.')}: ${issue.message}`)
+function unusable(reason: string): CardRead {
+  return { ok: false, reason, isCard: true }
+}
+
+function faultText([fault]: readonly MessageFault[]): string {
+  return fault === undefined ? 'it does not fit' : shown(`${fault.path}: ${fault.message}`)
 }
 
 function modernInterfaces({ supportedInterfaces }: z.infer<typeof modern>): RemoteInterface[] {

@@ -64,7 +64,7 @@ export async function fetchCard(net: RemoteNet, place: RemotePlace, signal: Abor
   const parsed = parseJson(await response.text())
   if (!parsed.ok) throw new RemoteFault('answered', `its card is not to be read: ${parsed.reason}`)
   const read = readRemoteCard(parsed.value)
-  if (!read.ok) throw new RemoteFault('answered', `its card is not to be used: ${read.reason}`)
+  if (!read.ok) throw new RemoteFault('answered', read.isCard ? `its card is not to be used: ${read.reason}` : noCard(url))
   await checkSignature(parsed.value, place.key)
   checkPlace(net, place, read.card)
   return read.card
@@ -101,6 +101,12 @@ async function fetchMeshCard(net: RemoteNet, place: RemotePlace, signal: AbortSi
 function meshOf({ mesh }: RemoteNet): MeshReach {
   if (mesh === undefined) throw new RemoteFault('unsent', 'there is no mesh here')
   return mesh
+}
+
+/** The URL of an agent itself is easily taken for that of its card. */
+function noCard(url: string): string {
+  const place = url.replace(/[?#].*$/s, '').replace(/\/+$/, '')
+  return `what is there is no agent card${place.includes('/.well-known/') ? '' : `: try ${place}/.well-known/agent-card.json`}`
 }
 
 /** Where the card is: an address without a path stands for the well-known one. */

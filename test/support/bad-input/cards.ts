@@ -27,7 +27,7 @@ const BAD: readonly (readonly [make: (host: string) => string, why: RegExp])[] =
   [() => '', /not JSON/],
   [() => '<html><body>no card</body></html>', /not JSON/],
   [() => '[]', /no JSON object/],
-  [() => '{}', /supportedInterfaces|address|name|no card/],
+  [() => '{}', /no agent card/],
   [() => '{"__proto__":{"x":1}}', /__proto__/],
   [() => '{"a":'.repeat(5000), /not JSON|nested/],
   [(host) => JSON.stringify(card(host, { skills: 'none' })), /skills/],
