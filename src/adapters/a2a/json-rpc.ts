@@ -1,3 +1,4 @@
+import { fromUtf8 } from '../../kit/ids.js'
 import { isRecord, jsonFault } from '../../kit/json.js'
 import { A2AFault, faultOf } from './fault.js'
 import { type Given, METHODS, type Operation } from './operations.js'
@@ -43,7 +44,7 @@ export function rpcOperation(method: string, asked: ProtocolVersion | null): Ope
 export function parsedBody(body: Uint8Array): unknown {
   let value: unknown
   try {
-    value = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
+    value = JSON.parse(fromUtf8(body))
   } catch {
     throw new A2AFault('PARSE_ERROR', 'the body is not JSON')
   }

@@ -22,19 +22,33 @@ export function isSending(request: IncomingMessage): boolean {
 
 /** Reads a body that may have so many bytes. @throws HttpError 413, and 400 when it breaks off */
 export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (announcedBytes(request) > maxBytes) return Promise.reject(tooLarge(maxBytes))
-  // Nothing more comes of it, and nobody would say so.
-  if (request.destroyed) return Promise.reject(brokenOff())
+  // Nothing more comes of one that is gone, and nobody would say so.
+  const fault = announcedBytes(request) > maxBytes ? tooLarge(maxBytes) : request.destroyed ? brokenOff() : null
+  const reading = fault === null ? reader(request, maxBytes, () => unwanted(reading)) : Promise.reject<Buffer>(fault)
+  if (fault !== null) unwanted(reading)
+  return reading
+}
+
+/** Whoever waits for a body hears what is wrong with it; that nobody does is no fault. */
+function unwanted(reading: Promise<unknown>): void {
+  reading.catch(() => {})
+}
+
+function reader(request: IncomingMessage, maxBytes: number, onFault: () => void): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // null: it is known what becomes of it.
     let chunks: Buffer[] | null = []
     let bytes = 0
+    const fail = (error: HttpError): void => {
+      chunks = null
+      onFault()
+      reject(error)
+    }
     request.on('data', (chunk: Buffer) => {
       if (chunks === null) return
       bytes += chunk.length
-      if (bytes <= maxBytes) return void chunks.push(chunk)
-      chunks = null
-      reject(tooLarge(maxBytes))
+      if (bytes <= maxBytes) chunks.push(chunk)
+      else fail(tooLarge(maxBytes))
     })
     request.on('end', () => {
       if (chunks === null) return
@@ -43,9 +57,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
     })
     // After an error, too.
     request.on('close', () => {
-      if (chunks === null) return
-      chunks = null
-      reject(brokenOff())
+      if (chunks !== null) fail(brokenOff())
     })
   })
 }

@@ -81,8 +81,6 @@ export class Exchange implements TokenCall {
   readBody(): Promise<Buffer> {
     if (this.#body !== null) return this.#body
     this.#body = readBody(this.#request, this.#maxBytes)
-    // Whoever asks for it hears of it; nobody may.
-    this.#body.catch(() => {})
     if (this.#isWaiting && !this.#response.headersSent) this.#response.writeContinue()
     return this.#body
   }

@@ -203,7 +203,12 @@ class Listener implements HttpListener {
   #serve(asked: Asked): void {
     try {
       const answering = this.#answer(asked)
-      if (answering instanceof Promise) answering.then(undefined, (error: unknown) => this.#failed(asked, error))
+      if (answering instanceof Promise)
+        answering.then(
+          () => this.#told(asked.response),
+          (error: unknown) => this.#failed(asked, error)
+        )
+      else this.#told(asked.response)
     } catch (error) {
       this.#failed(asked, error)
     }
@@ -288,10 +293,7 @@ class Listener implements HttpListener {
     asked.exchange = exchange
     this.#open.add(exchange)
     this.#unread.watch(response)
-    const handling: unknown = route.handle(request, response, exchange)
-    if (handling instanceof Promise) return handling.then(() => this.#told(response))
-    this.#told(response)
-    return undefined
+    return route.handle(request, response, exchange)
   }
 
   #told(response: http.ServerResponse): void {
