@@ -122,11 +122,17 @@ function read<T>(value: unknown, members: Members, name: string): Read<T> {
   const kept: Record<string, unknown> = {}
   for (const member of members) {
     const one = value[member.name]
-    if (one !== undefined) kept[member.name] = one
+    if (one !== undefined) kept[member.name] = own(one)
     check(member, one, { name, faults })
   }
   kept['parts'] = readParts(value['parts'], { name: `${name}.parts`, faults })
   return faults.length === 0 ? { ok: true, value: kept as T } : { ok: false, faults: faults.slice(0, MAX_FAULTS) }
+}
+
+/** Whoever gave it may change it afterwards. */
+function own(value: unknown): unknown {
+  if (Array.isArray(value)) return [...(value as unknown[])]
+  return isRecord(value) ? { ...value } : value
 }
 
 /** Where something is read, and what was found wrong so far. */
