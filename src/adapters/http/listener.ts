@@ -125,7 +125,7 @@ interface Authorized {
 /** What is known of a connection. */
 interface Connection {
   /** The answers that are not over, in the order in which they were asked for: the first is under way, the others wait behind it. */
-  readonly answers: Set<http.ServerResponse>
+  readonly answers: http.ServerResponse[]
   /** Nothing more that comes on it is done. */
   isRefused: boolean
   /** The token that is being checked, until it is known whether what came with it is refused. */
@@ -185,7 +185,7 @@ class Listener implements HttpListener {
     request.on('error', ignore)
     // What came behind a request that ends its connection is not done: its answer would not get out.
     if (connection.isRefused) return
-    connection.answers.add(response)
+    connection.answers.push(response)
     const asked: Asked = { request, response, connection, isWaiting, exchange: null }
     response.on('close', () => this.#over(asked))
     if (connection.checking === null) this.#serve(asked)
@@ -223,7 +223,8 @@ class Listener implements HttpListener {
   }
 
   #over({ response, connection, exchange }: Asked): void {
-    connection.answers.delete(response)
+    const at = connection.answers.indexOf(response)
+    if (at !== -1) connection.answers.splice(at, 1)
     if (exchange === null) return
     this.#open.delete(exchange)
     this.#unread.forget(response)
@@ -235,7 +236,7 @@ class Listener implements HttpListener {
     const connection = this.#connectionOf(socket)
     const isNew = !connection.isRefused
     connection.isRefused = true
-    const answers = [...connection.answers]
+    const { answers } = connection
     const last = answers.at(-1)
     const how = {
       hasBegun: answers.some(({ headersSent }) => headersSent),
@@ -248,14 +249,14 @@ class Listener implements HttpListener {
 
   /** A connection on which nothing moved for a while. Who waits for work that takes its time has nothing to read. */
   quiet(socket: Socket): void {
-    if (this.#connectionOf(socket).answers.size > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
+    if (this.#connectionOf(socket).answers.length > 0 && socket.writableLength === 0) socket.setTimeout(this.#limits.unreadMs)
     else socket.destroy()
   }
 
   #connectionOf(socket: Socket): Connection {
     const known = this.#connections.get(socket)
     if (known !== undefined) return known
-    const connection: Connection = { answers: new Set(), isRefused: false, checking: null }
+    const connection: Connection = { answers: [], isRefused: false, checking: null }
     this.#connections.set(socket, connection)
     socket.on('close', () => hungUp(connection))
     return connection
