@@ -22,7 +22,7 @@ const READ = 512
 const AGAIN_MS = 1000
 
 /** Tasks whose events are kept in memory, and bytes of each: one that has more is read from the disk. */
-const RECENT_TASKS = 32
+const RECENT_TASKS = 128
 const RECENT_BYTES = 65_536
 
 /** What keeping tasks needs. */
