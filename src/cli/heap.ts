@@ -6,7 +6,7 @@ const GROWTH_PERCENT = 60
 /**
  * Binds the memory of this process, for one that is a node. Left to itself the engine lets the heap grow to several times of what
  * lives in it while there is much to do, and keeps that; a node runs for weeks beside the work of its machine. Measured with 60,000
- * tasks of the gateway: a quarter less memory, for a twentieth more processor time of a task.
+ * tasks of the gateway, in turns: 226 MB instead of 318, for a seventh to a fifth more processor time of a task.
  */
 export function boundHeap(): void {
   v8.setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`)
