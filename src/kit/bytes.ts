@@ -12,11 +12,6 @@ export function fromBase64(text: string): Uint8Array | null {
   return toBase64(bytes) === text ? bytes : null
 }
 
-/** Bytes as hexadecimal digits, in lower case. */
-export function toHex(bytes: Uint8Array): string {
-  return b4a.toString(bytes, 'hex')
-}
-
 /** Bytes that are all to be written now; what is in them until then is arbitrary. Small ones are cut from a larger piece, which takes a tenth of the time. */
 export function unwritten(length: number): Uint8Array {
   return b4a.allocUnsafe(length)

@@ -1,3 +1,4 @@
+import type { CallerPower } from '../domain/routing/effective.js'
 import type { GatewayTask } from '../domain/gateway/task.js'
 import { RESTING_STATES } from '../domain/gateway/task.js'
 import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../domain/gateway/task-order.js'
@@ -5,12 +6,21 @@ import { type PageCursor, type TaskFilter, TaskOrder, type TaskPage } from '../d
 /** Texts that are known to be shared. */
 const MAX_SHARED_TEXTS = 4096
 
-/** Gateway tasks without their contents, as they are durable: by id, and in the order of lists by owner. */
+/** What one owner has. */
+interface Owned {
+  readonly order: TaskOrder
+  /** Ids of its tasks by the message that began each, also of those that are being written. */
+  readonly begun: Map<string, string>
+  /** What it may, as its newest task has it. */
+  power: CallerPower | null
+  /** How many do not rest. */
+  underWay: number
+}
+
+/** Gateway tasks without their contents, as they are durable: by id, and by owner in the order of lists. */
 export class GatewayIndex {
-  readonly #orders = new Map<string, TaskOrder>()
   readonly #byId = new Map<string, GatewayTask>()
-  /** How many of an owner do not rest. */
-  readonly #underWay = new Map<string, number>()
+  readonly #owners = new Map<string, Owned>()
   /** Texts that many tasks share: each is there once. */
   readonly #texts = new Map<string, string>()
 
@@ -26,37 +36,59 @@ export class GatewayIndex {
 
   /** A task as it is durable now. */
   put(task: GatewayTask): void {
-    const { id, owner } = task
-    this.#count(owner, weightOf(task) - weightOf(this.#byId.get(id)))
+    const { id } = task
+    const owned = this.#of(task.owner)
+    const before = this.#byId.get(id)
+    owned.underWay += weightOf(task) - weightOf(before)
     this.#byId.set(id, task)
-    this.#orderOf(owner).put(task)
-  }
-
-  #orderOf(owner: string): TaskOrder {
-    const known = this.#orders.get(owner)
-    if (known !== undefined) return known
-    const order = new TaskOrder()
-    this.#orders.set(owner, order)
-    return order
+    if (before === undefined) owned.begun.set(task.messageId, id)
+    owned.order.put(task, before)
   }
 
   /** Forgets a task. */
-  remove({ id, owner }: GatewayTask): void {
-    this.#count(owner, -weightOf(this.#byId.get(id)))
-    this.#byId.delete(id)
-    const order = this.#orders.get(owner)
-    order?.remove(id)
-    if (order?.size === 0) this.#orders.delete(owner)
+  remove(task: GatewayTask): void {
+    const known = this.#byId.get(task.id)
+    if (known === undefined) return
+    const owned = this.#of(known.owner)
+    owned.underWay -= weightOf(known)
+    this.#byId.delete(known.id)
+    owned.order.remove(known)
+    this.notBegun(known)
+  }
+
+  /** The id of the task that a message of an owner began, or is beginning; undefined for none. */
+  begunBy(owner: string, messageId: string): string | undefined {
+    return this.#owners.get(owner)?.begun.get(messageId)
+  }
+
+  /** A task begins: the message that began it is its own. */
+  begin({ id, owner, messageId }: GatewayTask): void {
+    this.#of(owner).begun.set(messageId, id)
+  }
+
+  /** It did not, after all. */
+  notBegun({ id, owner, messageId }: GatewayTask): void {
+    const { begun, order } = this.#of(owner)
+    if (begun.get(messageId) === id) begun.delete(messageId)
+    if (begun.size === 0 && order.size === 0) this.#owners.delete(owner)
+  }
+
+  #of(owner: string): Owned {
+    const known = this.#owners.get(owner)
+    if (known !== undefined) return known
+    const owned = { order: new TaskOrder(), begun: new Map<string, string>(), power: null, underWay: 0 }
+    this.#owners.set(this.shared(owner), owned)
+    return owned
   }
 
   /** How many tasks of an owner do not rest. */
   underWay(owner: string): number {
-    return this.#underWay.get(owner) ?? 0
+    return this.#owners.get(owner)?.underWay ?? 0
   }
 
   /** One page of an owner's tasks. */
   page(owner: string, filter: TaskFilter, page: { readonly after: PageCursor | null; readonly limit: number }): TaskPage {
-    return (this.#orders.get(owner) ?? new TaskOrder()).page(filter, page)
+    return (this.#owners.get(owner)?.order ?? new TaskOrder()).page(filter, page)
   }
 
   /** All of them, in no order. */
@@ -64,16 +96,20 @@ export class GatewayIndex {
     return this.#byId.values()
   }
 
-  #count(owner: string, change: number): void {
-    const count = this.underWay(owner) + change
-    if (count === 0) this.#underWay.delete(owner)
-    else if (change !== 0) this.#underWay.set(this.shared(owner), count)
+  /** A task that was read, with what it shares with others. */
+  sharing(task: GatewayTask): GatewayTask {
+    const { owner, agent, capability, by } = task
+    const shared = { owner: this.shared(owner), agent: this.shared(agent), capability: this.shared(capability) }
+    return { ...task, ...shared, by: this.sharedPower(owner, by) }
   }
 
-  /** A task that was read, with the texts that it shares with others. */
-  sharing(task: GatewayTask): GatewayTask {
-    const { owner, agent, capability } = task
-    return { ...task, owner: this.shared(owner), agent: this.shared(agent), capability: this.shared(capability) }
+  /** The same power, as the newest task of an owner has it: most of them have one. */
+  sharedPower(owner: string, power: CallerPower): CallerPower {
+    const owned = this.#of(owner)
+    const { maxTier, sandboxId, capabilities } = owned.power ?? {}
+    if (owned.power !== null && maxTier === power.maxTier && sandboxId === power.sandboxId && isSameList(capabilities, power.capabilities))
+      return owned.power
+    return (owned.power = power)
   }
 
   /** The same text, as those have it that are kept: for what many tasks have in common. */
@@ -85,6 +121,10 @@ export class GatewayIndex {
     this.#texts.set(text, text)
     return text
   }
+}
+
+function isSameList(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
+  return one === other || (one?.length === other?.length && one?.every((text, at) => text === other?.[at]) === true)
 }
 
 function weightOf(task: GatewayTask | undefined): 0 | 1 {

@@ -2,9 +2,18 @@ import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { KeyRange } from '../domain/gateway/push-records.js'
-import { decodeRecord, encodeRecord, eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
+import {
+  decodeRecord,
+  encodeRecord,
+  eventRange,
+  GATEWAY_KEYS,
+  TASK_RANGE,
+  type TaskRecord,
+  wholeRecord
+} from '../domain/gateway/records.js'
 import {
   applyGateway,
+  ENDED_STATES,
   type GatewayEvent,
   type GatewayInput,
   type GatewaySnapshot,
@@ -21,9 +30,11 @@ const READ = 512
 /** How long after a commit that failed it is tried again, in milliseconds. */
 const AGAIN_MS = 1000
 
-/** Tasks whose events are kept in memory, and bytes of each: one that has more is read from the disk. */
+/** Tasks whose events are kept in memory, and characters of each: one that has more is read from the disk. */
 const RECENT_TASKS = 128
-const RECENT_BYTES = 65_536
+const RECENT_LENGTH = 65_536
+/** Characters of a record that has a task with its log: those of many tasks are read at once. */
+const WHOLE_LENGTH = 16_384
 
 /** What keeping tasks needs. */
 export interface GatewayLogParts {
@@ -37,12 +48,11 @@ export type Alongside = (task: GatewayTask, events: readonly GatewayEvent[]) => 
 
 /** A task whose events are being written. */
 interface Writing {
-  /** Of the last event that is durable. */
-  durable: number
+  /** Resolves once it has begun, or has not. */
+  begun: Promise<void> | null
   /** With all events that were applied. */
   task: GatewayTask
   events: GatewayEvent[]
-  changes: LedgerChange[]
 }
 
 /** An event that is durable, with its task as it was then. */
@@ -75,8 +85,10 @@ export class GatewayLog {
   /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
   async *tasks(): AsyncIterable<GatewayTask> {
     for await (const { value } of this.#all(TASK_RANGE)) {
-      const task = decodeRecord<GatewayTask>(value)
-      if (task !== null) yield task
+      const record = decodeRecord<TaskRecord>(value)
+      if (record === null) continue
+      const { log: _log, ...task } = record
+      yield task
     }
   }
 
@@ -108,9 +120,15 @@ export class GatewayLog {
       now = step.task
       events.push(step.event)
     }
-    const writing = { durable: 0, task: now, events, changes: [...more] }
+    const writing: Writing = { begun: null, task: now, events }
     this.#writing.set(task.id, writing)
-    return { task: now, durable: this.#writeFirst(writing) }
+    writing.begun = this.#writeFirst(writing, more)
+    return { task: now, durable: writing.begun }
+  }
+
+  /** Waits for a task that begins until it is durable, or is not there after all. Never rejects. */
+  async begun(id: string): Promise<void> {
+    await this.#writing.get(id)?.begun?.catch(() => {})
   }
 
   /** A task that is not durable yet, or that changes; undefined for any other one. */
@@ -120,16 +138,14 @@ export class GatewayLog {
 
   /**
    * Applies what happened, and writes it. Gives why it does not fit, else null; what the ledger does not take is written once it does.
-   * `more`: what the same commit changes beside it.
    */
-  add(task: GatewayTask, input: GatewayInput, more: readonly LedgerChange[] = []): string | null {
+  add(task: GatewayTask, input: GatewayInput): string | null {
     const known = this.#writing.get(task.id)
     const step = applyGateway(known?.task ?? task, input, this.#parts.clock.now())
     if (!step.ok) return step.reason
-    const writing = known ?? { durable: task.generation, task, events: [], changes: [] }
+    const writing = known ?? { begun: null, task, events: [] }
     writing.task = step.task
     writing.events.push(step.event)
-    writing.changes.push(...more)
     if (known === undefined) {
       this.#writing.set(task.id, writing)
       void this.#write(writing)
@@ -148,21 +164,25 @@ export class GatewayLog {
     if (after >= to) return events
     const recent = this.#recent.of(id, to)
     if (recent !== null) return recent.slice(after, to)
+    const fits = (event: GatewayEvent): boolean => event.generation > after && event.generation <= to
+    const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
+    const log = bytes === null ? undefined : decodeRecord<TaskRecord>(bytes)?.log
+    if (log !== undefined) return log.filter(fits)
     // Each record has at least one of them.
     for await (const { value } of this.#all(eventRange(id, after), to - after)) {
       const some = decodeRecord<readonly GatewayEvent[]>(value)
       if (some === null) break
-      for (const event of some) if (event.generation > after && event.generation <= to) events.push(event)
+      for (const event of some) if (fits(event)) events.push(event)
       if (events.length >= to - after) break
     }
     return events
   }
 
-  /** Removes a task with its log; `more` goes with it. */
-  async remove(task: GatewayTask, more: readonly LedgerChange[]): Promise<void> {
+  /** Removes a task with its log. */
+  async remove(task: GatewayTask): Promise<void> {
     const keys = [GATEWAY_KEYS.task(task.id)]
     for await (const { key } of this.#all(eventRange(task.id, 0))) keys.push(key)
-    await this.#parts.ledger.commit([...keys.map((key) => ({ key, value: null })), ...more])
+    await this.#parts.ledger.commit(keys.map((key) => ({ key, value: null })))
   }
 
   /** Tries nothing again any more. */
@@ -170,17 +190,16 @@ export class GatewayLog {
     this.#stopped.abort()
   }
 
-  /** `bytes`: of the events as they are recorded. */
-  #tell(task: GatewayTask, events: readonly GatewayEvent[], bytes: number): void {
-    this.#recent.add(task.id, events, bytes)
+  #tell({ task, events, length }: Batch): void {
+    this.#recent.add(task.id, events, length)
     this.#onTask(task)
     const listeners = this.#listeners.get(task.id)
     if (listeners !== undefined) for (const event of events) for (const listener of [...listeners]) listener({ task, event })
   }
 
-  async #writeFirst(writing: Writing): Promise<void> {
+  async #writeFirst(writing: Writing, more: readonly LedgerChange[]): Promise<void> {
     const { id } = writing.task
-    const batch = new Batch(writing)
+    const batch = new Batch(writing, () => more)
     try {
       await this.#parts.ledger.commit(() => batch.take())
     } catch (error) {
@@ -188,7 +207,7 @@ export class GatewayLog {
       throw error
     }
     this.#recent.begin(id)
-    this.#wrote(writing, batch)
+    this.#tell(batch)
     if (writing.events.length > 0) void this.#write(writing)
     else this.#writing.delete(id)
   }
@@ -208,14 +227,9 @@ export class GatewayLog {
         await wait(clock, AGAIN_MS, this.#stopped)
         continue
       }
-      this.#wrote(writing, batch)
+      this.#tell(batch)
     }
     this.#writing.delete(writing.task.id)
-  }
-
-  #wrote(writing: Writing, { task, events, bytes }: Batch): void {
-    writing.durable = task.generation
-    this.#tell(task, events, bytes)
   }
 
   async *#all({ from, to }: KeyRange, most = Number.POSITIVE_INFINITY): AsyncIterable<LedgerEntry> {
@@ -243,58 +257,62 @@ export interface BegunTask {
 class Batch {
   readonly #writing: Writing
   readonly #alongside: Alongside
-  #more: LedgerChange[] = []
   task: GatewayTask
   events: GatewayEvent[] = []
-  /** Of the events as they are recorded. */
-  bytes = 0
+  /** Characters of the record that has the events. */
+  length = 0
 
-  constructor(writing: Writing, alongside: Alongside = () => []) {
+  constructor(writing: Writing, alongside: Alongside) {
     this.#writing = writing
     this.#alongside = alongside
     this.task = writing.task
   }
 
   take(): LedgerChange[] {
-    const { task, events, changes } = this.#writing
+    const { task, events } = this.#writing
     this.#writing.events = []
-    this.#writing.changes = []
     this.task = task
     this.events = events
-    this.#more = changes
-    const value = encodeRecord(events)
-    this.bytes = value.byteLength
+    const changes = this.#recorded(task, events)
+    for (const change of this.#alongside(task, events)) changes.push(change)
+    return changes
+  }
+
+  #recorded(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
+    const key = GATEWAY_KEYS.task(task.id)
+    const head = encodeRecord(task)
+    const log = encodeRecord(events)
+    this.length = log.length
+    const isWhole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) && log.length <= WHOLE_LENGTH
+    if (isWhole) return [{ key, value: wholeRecord(head, log) }]
     return [
-      { key: GATEWAY_KEYS.task(task.id), value: encodeRecord(task) },
-      { key: GATEWAY_KEYS.events(task.id, task.generation), value, isNew: true },
-      ...changes,
-      ...this.#alongside(task, events)
+      { key, value: head },
+      { key: GATEWAY_KEYS.events(task.id, task.generation), value: log }
     ]
   }
 
   /** The commit failed, perhaps before it took anything. */
   giveBack(): void {
     this.#writing.events.unshift(...this.events.splice(0))
-    this.#writing.changes.unshift(...this.#more.splice(0))
   }
 }
 
 /** Events of the tasks that began last, so that whoever waits for one need not read it from the disk. */
 class RecentEvents {
-  readonly #logs = new Map<string, { readonly events: GatewayEvent[]; bytes: number }>()
+  readonly #logs = new Map<string, { readonly events: GatewayEvent[]; length: number }>()
 
   begin(id: string): void {
-    this.#logs.set(id, { events: [], bytes: 0 })
+    this.#logs.set(id, { events: [], length: 0 })
     const [oldest] = this.#logs.keys()
     if (this.#logs.size > RECENT_TASKS && oldest !== undefined) this.#logs.delete(oldest)
   }
 
-  add(id: string, events: readonly GatewayEvent[], bytes: number): void {
+  add(id: string, events: readonly GatewayEvent[], length: number): void {
     const log = this.#logs.get(id)
     if (log === undefined) return
     for (const event of events) log.events.push(event)
-    log.bytes += bytes
-    if (log.bytes > RECENT_BYTES) this.#logs.delete(id)
+    log.length += length
+    if (log.length > RECENT_LENGTH) this.#logs.delete(id)
   }
 
   /** All events from the first up to a generation, and maybe later ones; null when they are not here. */

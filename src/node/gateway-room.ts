@@ -1,7 +1,5 @@
 import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
-import type { Hash } from '../kit/sign.js'
-import { GATEWAY_KEYS, messageName } from '../domain/gateway/records.js'
 import { letGo } from '../domain/gateway/shares.js'
 import { type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
 import type { Telemetry } from '../ports/telemetry.js'
@@ -20,7 +18,6 @@ export interface GatewayRoomParts {
   readonly node: {
     readonly clock: Clock
     readonly telemetry: Telemetry
-    readonly hash: Hash
     readonly settings: { readonly defaultTtlMs: number }
   }
   readonly index: GatewayIndex
@@ -78,29 +75,17 @@ export class GatewayRoom {
   }
 
   async #remove(task: GatewayTask): Promise<void> {
-    const { index, log } = this.#parts
+    const { index, log, push } = this.#parts
     // Its client may have answered it since it was looked at.
     if (index.get(task.id) !== task || log.current(task) !== task) return
     // Who answers it from here on finds none.
     index.remove(task)
     try {
-      await this.#forget(task)
+      await push?.forget(task)
+      await log.remove(task)
     } catch (error) {
       index.put(task)
       throw error
     }
-  }
-
-  async #forget(task: GatewayTask): Promise<void> {
-    const { node, log, push } = this.#parts
-    await push?.forget(task)
-    const { history } = await log.snapshot(task)
-    const said = history
-      .filter(({ role }) => role === 'user')
-      .map(({ messageId }) => messageName({ owner: task.owner, messageId }, node.hash))
-    await log.remove(
-      task,
-      said.map((name) => ({ key: GATEWAY_KEYS.message(name), value: null }))
-    )
   }
 }

@@ -16,6 +16,7 @@ import {
   ENDED_STATES,
   type GatewayEvent,
   type GatewayInput,
+  type GatewayRun,
   type GatewayState,
   type GatewayTask,
   RESTING_STATES
@@ -77,11 +78,12 @@ export class GatewayRuns {
     const target = parseAddress(task.agent)
     try {
       // The first turn of a task bears its name: nothing was told before it.
-      const before = task.run.taskId === task.id ? [] : await this.#toldBefore(task)
+      const before = task.run?.taskId === task.id ? [] : await this.#toldBefore(task)
       // It may have been canceled before there was anything to stop.
       if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
-      this.#begin(task, before)
       const { capability, by, run: names } = task
+      if (names === null) return
+      this.#begin(task.id, names, before)
       const justification = justificationIn(said)
       // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
       if (direct.begin({ target, capability, by, justification, input: inputOf(said.parts), names }) !== null) return
@@ -99,7 +101,9 @@ export class GatewayRuns {
 
   /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
   async resume(task: GatewayTask): Promise<void> {
-    const { taskId, isAttended } = task.run
+    const { run } = task
+    if (run === null) return
+    const { taskId, isAttended } = run
     const before = await this.#toldBefore(task)
     const live = this.#node.tasks.get(taskId) ?? (await taskOfLedger(this.#node.book, taskId))?.task
     if (live === undefined && isAttended === true) return this.#leave(task)
@@ -108,7 +112,7 @@ export class GatewayRuns {
       return await this.ask(task, said ?? { parts: [] })
     }
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
-    this.#begin(task, before)
+    this.#begin(task.id, run, before)
     this.look(live)
     if (isAttended === true && this.#open.has(taskId)) this.#leave(task)
   }
@@ -122,12 +126,12 @@ export class GatewayRuns {
   /** Stops what a task has under way; false when nothing is. */
   cancel({ run }: GatewayTask): boolean {
     const { requests, work } = this.#node
-    return requests.cancelTask(run.taskId) || work.cancelTask(run.taskId)
+    return run !== null && (requests.cancelTask(run.taskId) || work.cancelTask(run.taskId))
   }
 
   /** Stops what a task has under way that there is not, after all: nobody hears of it. */
   drop(task: GatewayTask): void {
-    this.#open.delete(task.run.taskId)
+    this.#close(task)
     this.cancel(task)
   }
 
@@ -151,14 +155,23 @@ export class GatewayRuns {
     this.#end(task, 'failed', 'its outcome was never learned')
   }
 
-  #begin({ id, run }: GatewayTask, before: readonly GatewayEvent[]): void {
+  #begin(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
     const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
     this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts(), model: null })
   }
 
+  #openOf({ run }: GatewayTask): OpenRun | undefined {
+    return run === null ? undefined : this.#open.get(run.taskId)
+  }
+
+  /** Nobody hears any more of the run of a task. */
+  #close({ run }: GatewayTask): void {
+    if (run !== null) this.#open.delete(run.taskId)
+  }
+
   /** What was told of a task before the turn that is under way, as far as it is judged with that. @throws NodeError STORE_DAMAGED */
   async #toldBefore({ id, run, generation }: GatewayTask): Promise<readonly GatewayEvent[]> {
-    if (this.#rules?.holdsBack !== true || run.taskId === id) return []
+    if (this.#rules?.holdsBack !== true || run?.taskId === id) return []
     const events = await this.#log.events(id, Math.max(0, generation - MAX_EVENTS_BEFORE), generation)
     return events.slice(
       0,
@@ -188,7 +201,7 @@ export class GatewayRuns {
     const read = readArtifact(artifact)
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
-    this.#open.get(task.run.taskId)?.told.take(read.value, append)
+    this.#openOf(task)?.told.take(read.value, append)
     if (generation < MAX_TASK_EVENTS) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
     this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things`)
@@ -196,7 +209,7 @@ export class GatewayRuns {
 
   /** What a language model says is the result in pieces; beyond what is recorded of reports the result itself tells it. */
   #pieceOf(task: GatewayTask, data: unknown): ReturnType<typeof artifactOf> {
-    const run = this.#open.get(task.run.taskId)
+    const run = this.#openOf(task)
     const said = this.#log.current(task).generation < MAX_REPORTS ? tokenOf(data) : null
     if (run === undefined || said === null || said.token === '') return null
     const { token, turn } = said
@@ -208,7 +221,7 @@ export class GatewayRuns {
 
   /** What an agent says on its way. */
   #hear(task: GatewayTask, said: Exclude<GatewayInput, { readonly type: 'message' }>): void {
-    const watch = this.#open.get(task.run.taskId)?.watch ?? null
+    const watch = this.#openOf(task)?.watch ?? null
     const given = watch === null ? [said] : watch.take(said)
     if (isViolation(given)) return this.#hold(task, given)
     for (const one of given) this.#add(task, one)
@@ -216,7 +229,7 @@ export class GatewayRuns {
 
   /** The last word of an agent, with what was held back before it. Is it held back itself? */
   #heard(task: GatewayTask, last: unknown): boolean {
-    const given = this.#open.get(task.run.taskId)?.watch?.end(last) ?? []
+    const given = this.#openOf(task)?.watch?.end(last) ?? []
     if (isViolation(given)) {
       this.#hold(task, given)
       return true
@@ -225,9 +238,8 @@ export class GatewayRuns {
     return false
   }
 
-  /** Nobody hears any more of this run. */
   #hold(task: GatewayTask, { words, details }: OutputViolation): void {
-    this.#open.delete(task.run.taskId)
+    this.#close(task)
     this.#say(task, 'failed', [{ text: words, metadata: { guardrail: details } }])
     this.cancel(task)
   }
@@ -253,7 +265,7 @@ export class GatewayRuns {
   }
 
   #end(task: GatewayTask, state: 'failed' | 'canceled' | 'rejected', why: string): void {
-    this.#open.delete(task.run.taskId)
+    this.#close(task)
     if (RESTING_STATES.has(this.#log.current(task).state)) return
     this.#say(task, state, [{ text: why }])
   }

@@ -4,9 +4,8 @@ import { AsyncQueue } from '../kit/queue.js'
 import { sizeOf } from '../kit/size.js'
 import { TransientMap } from '../kit/transient.js'
 import { addressText } from '../domain/card/card.js'
-import { digestText, justificationIn, partsOf } from '../domain/gateway/content.js'
-import { type Message, placed } from '../domain/gateway/message.js'
-import { decodeRecord, encodeRecord, GATEWAY_KEYS, messageName, type MessageRecord, shortHash } from '../domain/gateway/records.js'
+import { justificationIn, partsOf } from '../domain/gateway/content.js'
+import { type Message, placed, saysTheSame } from '../domain/gateway/message.js'
 import {
   ENDED_STATES,
   type GatewayEvent,
@@ -19,7 +18,6 @@ import {
 } from '../domain/gateway/task.js'
 import type { TaskFilter } from '../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../ports/gateway.js'
-import type { LedgerChange } from '../ports/ledger.js'
 import type { Principal } from '../ports/node-api.js'
 import { parseAddress } from './directory.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
@@ -62,8 +60,8 @@ export class GatewayTasks implements Gateway {
   readonly #log: GatewayLog
   readonly #runs: GatewayRuns
   readonly #room: GatewayRoom
-  /** Messages that are being recorded, by name: the same one waits for the first. */
-  readonly #sending = new TransientMap<string, Promise<GatewayTask>>()
+  /** Messages to tasks that are being recorded, by task. */
+  readonly #taking = new TransientMap<string, Promise<GatewayTask>>()
   #timer: Timer | null = null
   #unlisten: () => void = () => {}
 
@@ -113,7 +111,7 @@ export class GatewayTasks implements Gateway {
     const found = isAnswerable ? gatewayTarget(this.#node, by, request) : null
     const target = found instanceof Promise ? await found : found
     if (target !== null && onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
-    const task = await this.#once(by, request, target)
+    const task = await this.#taskOf(by, request, target)
     if (request.wait) await this.#until(task.id, RESTING_STATES, request.signal)
     return { kind: 'task', snapshot: await this.#snapshot(task) }
   }
@@ -219,39 +217,51 @@ export class GatewayTasks implements Gateway {
   }
 
   /** The task of a message: that of the same message before, if there was one. */
-  async #once(by: Principal, request: GatewaySend, target: GatewayTarget | null): Promise<GatewayTask> {
-    const { ledger, hash } = this.#node.parts
-    const name = messageName({ owner: ownerOf(by), messageId: request.message.messageId }, hash)
-    const same = this.#sending.get(name)
-    if (same !== undefined) await same.catch(() => null)
-    const bytes = await ledger.get(GATEWAY_KEYS.message(name))
-    const known = bytes === null ? null : decodeRecord<MessageRecord>(bytes)
-    const digest = shortHash(digestText(request.message, [request.agent, request.skill]), hash)
-    if (known !== null) {
-      const task = this.#index.get(known.task)
-      if (known.digest === digest && task !== undefined) return task
-      throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
-    }
-    // Between the read and here another one may have begun.
-    if (this.#sending.has(name)) return await this.#once(by, request, target)
-    const record = (task: string): LedgerChange => ({ key: GATEWAY_KEYS.message(name), value: encodeRecord({ task, digest }), isNew: true })
-    const { taskId } = request.message
-    const making = taskId === undefined ? this.#begin(by, request, { record, target }) : this.#goOn(by, request, record)
-    this.#sending.set(name, making)
+  async #taskOf(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
+    const { taskId, messageId } = request.message
+    if (taskId !== undefined) return await this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
+    const begun = this.#index.begunBy(ownerOf(by), messageId)
+    if (begun !== undefined) return await this.#begunBefore(by, request, begun)
+    const target = known ?? (await gatewayTarget(this.#node, by, request))
+    if (this.#room.isFull) await this.#room.make(ownerOf(by))
+    // While that was waited for another one may have begun.
+    return this.#index.begunBy(ownerOf(by), messageId) === undefined
+      ? await this.#begin(by, request, target)
+      : await this.#taskOf(by, request, target)
+  }
+
+  /** The task that the same message began, once it is there. @throws NodeError CONFLICT for another message */
+  async #begunBefore(by: Principal, request: GatewaySend, id: string): Promise<GatewayTask> {
+    await this.#log.begun(id)
+    const task = this.#index.get(id)
+    if (task === undefined) return await this.#taskOf(by, request, null)
+    const { agent, skill, message } = request
+    const isSame = (agent === null || isCalled(this.#node, task.agent, agent)) && (skill === null || skill === task.capability)
+    await this.#isSaid(task, message, isSame)
+    return task
+  }
+
+  /** Was a message said in a task already? @throws NodeError CONFLICT for another one of the same id */
+  async #isSaid(task: GatewayTask, message: Message, isSame = true): Promise<boolean> {
+    const { history } = await this.#log.snapshot(task)
+    const kept = history.find(({ role, messageId }) => role === 'user' && messageId === message.messageId)
+    if (kept === undefined || (isSame && saysTheSame(kept, message))) return kept !== undefined
+    throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
+  }
+
+  /** Messages to one task are taken one after the other. */
+  async #inTurn(id: string, take: () => Promise<GatewayTask>): Promise<GatewayTask> {
+    for (let other = this.#taking.get(id); other !== undefined; other = this.#taking.get(id)) await other.catch(() => null)
+    const taking = take()
+    this.#taking.set(id, taking)
     try {
-      return await making
+      return await taking
     } finally {
-      this.#sending.delete(name)
+      this.#taking.delete(id)
     }
   }
 
-  async #begin(
-    by: Principal,
-    request: GatewaySend,
-    { record, target }: { readonly record: (task: string) => LedgerChange; readonly target: GatewayTarget | null }
-  ): Promise<GatewayTask> {
-    const { address, capability } = target ?? (await gatewayTarget(this.#node, by, request))
-    if (this.#room.isFull) await this.#room.make(ownerOf(by))
+  async #begin(by: Principal, request: GatewaySend, { address, capability }: GatewayTarget): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
     const fresh = this.#fresh(by, request, { address, capability })
@@ -263,12 +273,14 @@ export class GatewayTasks implements Gateway {
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(said) }
     const isDirect = request.wait && request.push === undefined && this.#node.direct.fits(asking)
     if (isDirect) inputs.push({ type: 'status', state: 'working' })
-    const { task, durable } = this.#log.begin(fresh, inputs, [record(id), ...push])
+    this.#index.begin(fresh)
+    const { task, durable } = this.#log.begin(fresh, inputs, push)
     // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
     const asked = isDirect ? this.#runs.ask(task, said) : null
     try {
       await durable
     } catch (error) {
+      this.#index.notBegun(fresh)
       this.push?.notBegun(fresh)
       if (asked !== null) this.#runs.drop(task)
       throw error
@@ -286,9 +298,10 @@ export class GatewayTasks implements Gateway {
       id: run.taskId,
       contextId: request.message.contextId ?? ids.next('ctx'),
       owner: this.#index.shared(ownerOf(by)),
+      messageId: request.message.messageId,
       agent: this.#index.shared(addressText(address)),
       capability: this.#index.shared(capability.id),
-      by: powerOf(by),
+      by: this.#index.sharedPower(ownerOf(by), powerOf(by)),
       state: 'submitted',
       message: null,
       since: now,
@@ -305,9 +318,9 @@ export class GatewayTasks implements Gateway {
     return isAttended === true ? { ...names, isAttended } : names
   }
 
-  async #goOn(by: Principal, request: GatewaySend, record: (task: string) => LedgerChange): Promise<GatewayTask> {
+  async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
     const { message, push } = request
-    const { taskId = '' } = message
+    if (await this.#isSaid(this.#find(by, taskId), message)) return this.#find(by, taskId)
     // From the answer on it is to hear all.
     if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)
     const before = this.#log.current(this.#find(by, taskId))
@@ -318,7 +331,7 @@ export class GatewayTasks implements Gateway {
     const address = parseAddress(before.agent)
     if (address !== null) checkMember(this.#node, by, { address, capability: before.capability })
     const run = this.#turn(request)
-    const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run }, [record(id)])
+    const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run })
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })
     this.#log.add(before, { type: 'status', state: 'working' })
     // It may be canceled in the same commit.

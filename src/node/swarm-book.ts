@@ -8,7 +8,7 @@ import { decodePayload, encodePayload } from '../domain/envelope/codec.js'
 import { beginningWith, expiredSwarms, lastPart, rangeOfSwarm, SWARM_KEYS, SWARM_KINDS } from '../domain/reliable/swarm-keys.js'
 import type { CertifiedPower } from '../domain/routing/effective.js'
 import type { FinalSwarmStatus, KnownItem } from '../domain/swarm/machine.js'
-import type { Ledger, LedgerChange } from '../ports/ledger.js'
+import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
 import type { Stage } from '../domain/swarm/expand.js'
 import type { LeftOut, SwarmCounts, SwarmItemInput, SwarmRequest, SwarmResults, SwarmStageInfo } from '../ports/swarm-api.js'
 import { ledgerEntries } from './ledger-entries.js'
@@ -131,7 +131,7 @@ export class SwarmBook {
   }
 
   /** The change with which an item has its outcome. @throws NodeError PAYLOAD_TOO_LARGE, INVALID_ENVELOPE for a result that cannot be kept. */
-  settled(id: string, row: SwarmRow): LedgerChange {
+  settled(id: string, row: SwarmRow): LedgerEntry {
     return { key: SWARM_KEYS.result(id, row.index), value: encodePayload(row) }
   }
 

@@ -1,6 +1,6 @@
 import { asNodeError } from '../kit/errors.js'
 import type { ErrorBody, NodeError } from '../kit/errors.js'
-import type { LedgerChange } from '../ports/ledger.js'
+import type { LedgerEntry } from '../ports/ledger.js'
 import { sizeOf } from '../kit/size.js'
 import type { SwarmBook, SwarmLease, SwarmRow } from './swarm-book.js'
 
@@ -13,7 +13,7 @@ export function bytesOf({ row: { result, error } }: SwarmRow): number {
 }
 
 /** The change with which an item has its outcome. What its agent says beside its error may be too large to be kept together with it. */
-export function keptRow(book: SwarmBook, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerChange } {
+export function keptRow(book: SwarmBook, id: string, row: SwarmRow): { readonly row: SwarmRow; readonly change: LedgerEntry } {
   try {
     return { row, change: book.settled(id, row) }
   } catch {

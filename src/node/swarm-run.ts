@@ -35,8 +35,6 @@ import type { StageNews } from './swarm-stages.js'
 import type { SwarmTerm } from './swarm-term.js'
 import type { Survey } from './swarm-survey.js'
 
-const NO_BYTES = new Uint8Array(0)
-
 /** What one swarm needs. */
 export interface SwarmRunParts extends SwarmOffersParts, Pick<SwarmLeasesParts, 'hash'> {
   readonly telemetry: Telemetry
@@ -357,7 +355,7 @@ export class SwarmRun implements SwarmView {
       row: { ...shown, status, result, error, durationMs }
     })
     this.#bytes += bytesOf(row)
-    this.#tales.add({ changes: [change], record: { index, content: change.value ?? NO_BYTES }, tell: () => this.#told(row) })
+    this.#tales.add({ changes: [change], record: { index, content: change.value }, tell: () => this.#told(row) })
   }
 
   /** An outcome is durable: only now may others be built on it. */

@@ -34,7 +34,10 @@ export interface TaskOpening {
 
 interface Book {
   task: Task
-  readonly events: TaskEvent[]
+  /** null: it went the straight way, from being asked for by its beginning to its result. */
+  events: TaskEvent[] | null
+  /** When it began, where that is all that is kept of its events; unix milliseconds. */
+  beganAt: number
   /** Of its description and its events' contents. */
   bytes: number
 }
@@ -59,7 +62,7 @@ export class Tasks {
   open(opening: TaskOpening, id = this.#ids.next('task')): string {
     if (this.#books.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
-    const book = { task, events: [event], bytes: 0 }
+    const book: Book = { task, events: [event], beganAt: 0, bytes: 0 }
     this.#books.set(id, book)
     this.#weigh(book, sizeOf(opening.description))
     this.#trim(id)
@@ -70,7 +73,7 @@ export class Tasks {
   /** Takes a task up again as it was. One that is kept already stays as it is. */
   restore(task: Task, events: readonly TaskEvent[]): void {
     if (this.#books.has(task.id)) return
-    const book = { task, events: [...events], bytes: 0 }
+    const book: Book = { task, events: [...events], beganAt: 0, bytes: 0 }
     this.#books.set(task.id, book)
     this.#weigh(book, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
     this.#trim(task.id)
@@ -137,7 +140,8 @@ export class Tasks {
 
   /** A task's events, oldest first. */
   events(id: string): readonly TaskEvent[] {
-    return this.#books.get(id)?.events ?? []
+    const book = this.#books.get(id)
+    return book === undefined ? [] : (book.events ?? straightEvents(book))
   }
 
   /** Every kept task, newest first. */
@@ -159,12 +163,18 @@ export class Tasks {
       return
     }
     book.task = step.task
-    book.events.push(step.event)
+    const events = (book.events ??= straightEvents(book))
+    events.push(step.event)
     this.#weigh(book, bytesOf(step.event))
-    const isOver = (): boolean => book.events.length > KEPT_EVENTS || (input.type === 'progress' && book.bytes > KEPT_PROGRESS_BYTES)
-    while (book.events.length > 2 && isOver()) this.#thin(book, 1)
+    const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && book.bytes > KEPT_PROGRESS_BYTES)
+    while (events.length > 2 && isOver()) this.#thin(book, 1)
     this.#trim(id)
     this.#changes.emit(step.task)
+    // Of thousands of tasks that ended its own objects for each step would be most of what is kept.
+    if (isStraight(events)) {
+      book.beganAt = events[1]?.at ?? 0
+      book.events = null
+    }
   }
 
   #weigh(book: Book, bytes: number): void {
@@ -174,7 +184,7 @@ export class Tasks {
 
   /** Drops so many events behind the first one. */
   #thin(book: Book, count: number): void {
-    for (const old of book.events.splice(1, count)) this.#weigh(book, -bytesOf(old))
+    for (const old of book.events?.splice(1, count) ?? []) this.#weigh(book, -bytesOf(old))
   }
 
   #isFull(): boolean {
@@ -194,7 +204,7 @@ export class Tasks {
     }
     for (const book of this.#books.values()) {
       if (this.#bytes <= KEPT_BYTES) return
-      this.#thin(book, Math.max(0, book.events.length - 2))
+      this.#thin(book, Math.max(0, (book.events?.length ?? 0) - 2))
     }
   }
 }
@@ -202,6 +212,22 @@ export class Tasks {
 /** A late answer to an unknown one is for its caller; its task need not wait for it. */
 function hasEnded({ state }: Task): boolean {
   return FINAL_STATES.has(state) || state === 'unknown'
+}
+
+function isStraight(events: readonly TaskEvent[]): boolean {
+  if (events.length !== 3) return false
+  const [asked, began, end] = events
+  const isAsked = asked?.type === 'state' && asked.waitingFor === undefined
+  const isBegun = began?.type === 'state' && began.state === 'working' && began.waitingFor === undefined
+  return isAsked && isBegun && end?.type === 'result' && end.generation === 3
+}
+
+function straightEvents({ task: { createdAt, updatedAt, result }, beganAt }: Book): TaskEvent[] {
+  return [
+    { generation: 1, at: createdAt, type: 'state', state: 'submitted' },
+    { generation: 2, at: beganAt, type: 'state', state: 'working' },
+    { generation: 3, at: updatedAt, type: 'result', result }
+  ]
 }
 
 function bytesOf(event: TaskEvent): number {

@@ -1,10 +1,10 @@
 import type { NodeError } from '../kit/errors.js'
 
-/** One change of a commit: the value of a key from now on; null removes the key. */
+/** One change of a commit: the value of a key from now on, a text as its UTF-8; null removes the key. */
 export interface LedgerChange {
   /** 1 to 512 printable ASCII characters without the space; keys are ordered by their characters. */
   readonly key: string
-  readonly value: Uint8Array | null
+  readonly value: Uint8Array | string | null
   /** Whoever makes it knows that the key has no value: what is removed soon after need never get to the disk. Default false. */
   readonly isNew?: boolean
 }

@@ -104,6 +104,7 @@ const TASK: GatewayTask = {
   id: 'task_1',
   contextId: 'ctx_1',
   owner: 'token:tok_a',
+  messageId: 'm1',
   agent: 'slow@node',
   capability: 'slow.do',
   by: { maxTier: 0, sandboxId: null },

@@ -25,9 +25,13 @@ async function scene(t: Assert) {
   const slow = new FakeAgent(agentDefinition('slow'))
   const once = echo('once', { capabilities: [capability('once.do', { idempotent: false })] })
   const owner = await world.owner({ agents: [echo('fast'), slow, once], ledger })
-  const gateway = new GatewayTasks(owner.core)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
+  const started = async (): Promise<GatewayTasks> => {
+    const gateway = new GatewayTasks(owner.core)
+    await gateway.start()
+    t.teardown(() => gateway.stop())
+    return gateway
+  }
+  const gateway = await started()
   const commits: string[][] = []
   const commit = ledger.commit.bind(ledger)
   ledger.commit = (given) =>
@@ -37,20 +41,27 @@ async function scene(t: Assert) {
       if (keys.length > 0) commits.push(keys)
       return changes
     })
-  return { world, ledger, slow, once, gateway, commits }
+  return { world, ledger, slow, once, gateway, started, commits }
 }
 
 const stateOf = (reply: GatewayReply): string => (reply.kind === 'task' ? reply.snapshot.task.state : 'an answer')
 
-test('a task that ends in the turn in which it begins is one commit, with its message and all its events', async (t: Assert) => {
-  const { gateway, commits } = await scene(t)
+test('a task that ends in the turn in which it begins is one record, with its message and all its events', async (t: Assert) => {
+  const { gateway, commits, started } = await scene(t)
   const reply = await gateway.send(ALICE, request('fast', true))
   t.is(stateOf(reply), 'completed')
-  t.alike(commits, [['a2a-task', 'a2a-event', 'a2a-message']])
+  t.alike(commits, [['a2a-task']])
   const id = reply.kind === 'task' ? reply.snapshot.task.id : ''
-  const kinds: string[] = []
-  for await (const event of gateway.follow(ALICE, id, { after: 0 })) kinds.push(event.type === 'status' ? event.state : event.type)
-  t.alike(kinds, ['message', 'working', 'artifact', 'completed'], 'each of them is told')
+  const told = async (by: GatewayTasks, after: number): Promise<string[]> => {
+    const kinds: string[] = []
+    for await (const event of by.follow(ALICE, id, { after })) kinds.push(event.type === 'status' ? event.state : event.type)
+    return kinds
+  }
+  t.alike(await told(gateway, 0), ['message', 'working', 'artifact', 'completed'], 'each of them is told')
+  const next = await started()
+  t.alike(await told(next, 0), ['message', 'working', 'artifact', 'completed'], 'also by a gateway that begins anew, from the disk')
+  t.alike(await told(next, 2), ['artifact', 'completed'])
+  t.alike(await next.get(ALICE, id), await gateway.get(ALICE, id))
 })
 
 test('what may not be repeated, and what is not waited for, begins only when that is on record', async (t: Assert) => {
@@ -93,4 +104,24 @@ test('a hundred copies of a message that come at once are one task, done once', 
   const replies = await Promise.all(copies)
   t.is(new Set(replies.map((reply) => (reply.kind === 'task' ? reply.snapshot.task.id : ''))).size, 1)
   t.ok(replies.every((reply) => stateOf(reply) === 'completed'))
+})
+
+test('the same message means the task that it began, also after a start and whoever is asked; another one of its id is refused', async (t: Assert) => {
+  const { gateway, started } = await scene(t)
+  const asked = request('fast', true)
+  const idOf = (reply: GatewayReply): string => (reply.kind === 'task' ? reply.snapshot.task.id : '')
+  const id = idOf(await gateway.send(ALICE, asked))
+  for (const by of [gateway, await started()]) {
+    t.is(idOf(await by.send(ALICE, asked)), id)
+    t.is(idOf(await by.send(ALICE, { ...asked, skill: 'fast.do' })), id, 'the skill that it went to')
+    const others: Partial<GatewaySend>[] = [
+      { message: { ...asked.message, parts: [{ text: 'something else' }] } },
+      { message: { ...asked.message, metadata: { more: true } } },
+      { message: { ...asked.message, contextId: 'another' } },
+      { agent: 'slow' }
+    ]
+    for (const other of others) await failsWith(t, 'CONFLICT', () => by.send(ALICE, { ...asked, ...other }))
+    t.not(idOf(await by.send({ ...ALICE, id: 'tok_b' }, asked)), id, 'what another client says is its own')
+    t.is((await by.list(ALICE, {}, ALL)).total, 1)
+  }
 })

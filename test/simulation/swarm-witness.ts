@@ -7,6 +7,7 @@ import type { SwarmHead, SwarmLease, SwarmRow } from '../../src/node/swarm-book.
 import type { SeatRecord } from '../../src/node/swarm-votes.js'
 import type { AgentOutcome, AgentTask } from '../../src/ports/agent-runtime.js'
 import type { LedgerChange } from '../../src/ports/ledger.js'
+import { heldValue } from '../support/ledger-changes.js'
 import type { SwarmEvent } from '../../src/ports/swarm-api.js'
 import type { RequestRecord } from '../../src/domain/reliable/records.js'
 import type { AskedInput, Run } from './witness.js'
@@ -110,7 +111,8 @@ export class SwarmWitness {
   }
 
   /** The disk of a node holds a change from now on. */
-  keeps(node: string, { key, value }: LedgerChange): void {
+  keeps(node: string, { key, value: given }: LedgerChange): void {
+    const value = heldValue(given)
     const [kind = '', id = '', index = ''] = key.split('/')
     const name = `${node} ${key}`
     if (kind === 'out') this.#keepMessage(name, value)

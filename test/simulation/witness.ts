@@ -8,6 +8,7 @@ import { ENDINGS } from '../../src/node/endings.js'
 import { sameBytes } from '../../src/kit/bytes.js'
 import { isOfSwarm, SwarmWitness } from './swarm-witness.js'
 import type { Trace } from './trace.js'
+import { heldValue } from '../support/ledger-changes.js'
 
 /** One run of an agent. */
 export interface Run {
@@ -121,7 +122,8 @@ export class Witness {
   /** The disk of a node holds changes from now on. */
   keeps(node: string, changes: readonly LedgerChange[]): void {
     this.#trace.add(node, `disk: ${changes.map(({ key, value }) => `${key}${value === null ? ' -' : ''}`).join(', ')}`)
-    for (const { key, value } of changes) {
+    for (const { key, value: given } of changes) {
+      const value = heldValue(given)
       const name = `${node} ${key.slice(key.indexOf('/') + 1)}`
       if (key.startsWith('lane-in/') && value !== null) this.#keepLane(name, receiverRecord.decode(value).contig)
       if (key.startsWith('request/')) this.#keepRequest(name, value === null ? null : requestRecord.decode(value))

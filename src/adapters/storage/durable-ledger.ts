@@ -6,7 +6,7 @@ import type { Ledger, LedgerChange, LedgerChanges, LedgerEntry, LedgerRange, Led
 import { assertChanges } from './ledger-keys.js'
 import { commitsBehind, damagedError, journalFiles, LedgerJournal } from './ledger-journal.js'
 import { encodeCommit } from './ledger-record.js'
-import type { JournalCommit } from './ledger-record.js'
+import type { HeldCommit } from './ledger-record.js'
 import { LedgerStore } from './ledger-store.js'
 import { storeError } from './store-errors.js'
 
@@ -185,8 +185,8 @@ class DurableLedger implements LedgerOnDisk {
     this.#writing = null
   }
 
-  #nextGroup(): { readonly group: Waiting[]; readonly commits: JournalCommit[]; readonly records: Uint8Array[] } {
-    const commits: JournalCommit[] = []
+  #nextGroup(): { readonly group: Waiting[]; readonly commits: HeldCommit[]; readonly records: Uint8Array[] } {
+    const commits: HeldCommit[] = []
     const records: Uint8Array[] = []
     const { seal } = this.#journal
     let bytes = 0
@@ -202,7 +202,7 @@ class DurableLedger implements LedgerOnDisk {
     return { group: this.#waiting.splice(0, commits.length), commits, records }
   }
 
-  async #writeGroup(commits: readonly JournalCommit[], records: readonly Uint8Array[]): Promise<void> {
+  async #writeGroup(commits: readonly HeldCommit[], records: readonly Uint8Array[]): Promise<void> {
     if (this.#broken !== null) throw this.#broken
     if (this.#store.isFull) await this.#store.write()
     const before = this.#journal.bytes

@@ -2,9 +2,9 @@ import path from 'node:path'
 import RocksDB from 'rocksdb-native'
 import type { RocksReadBatch } from 'rocksdb-native'
 import { rangeOf } from '../../domain/reliable/keys.js'
-import type { LedgerChange, LedgerEntry, LedgerRange } from '../../ports/ledger.js'
+import type { LedgerEntry, LedgerRange } from '../../ports/ledger.js'
 import { KnownKeys } from './known-keys.js'
-import type { JournalCommit } from './ledger-record.js'
+import type { HeldChange, HeldCommit } from './ledger-record.js'
 
 /** Bytes of the table in memory of the store. */
 const TABLE_BYTES = 4 * 1024 * 1024
@@ -19,8 +19,8 @@ const PAGE_BYTES = 4 * 1024 * 1024
 /** The number of the last commit in the store; before every key of a ledger. */
 const NUMBER_KEY = Buffer.from(' commits')
 
-/** Most of these are asked for only once, before they are there: every request and every message of a client is looked up. */
-const LOOKED_UP = [rangeOf('request'), rangeOf('a2a-message')]
+/** Most of these are asked for only once, before they are there: every request is looked up. */
+const LOOKED_UP = rangeOf('request')
 
 /** What changed since the store was last written. */
 interface Waiting {
@@ -45,7 +45,7 @@ export class LedgerStore {
   /** Is being written. */
   #leaving: Waiting | null = null
   #writing: Promise<void> | null = null
-  readonly #lookedUp = LOOKED_UP.map((range) => ({ ...range, keys: new KnownKeys(() => this.#keys(range)) }))
+  readonly #known = new KnownKeys(() => this.#keys(LOOKED_UP))
   /** Gathers the reads of a turn. */
   #reading: RocksReadBatch | null = null
 
@@ -85,14 +85,14 @@ export class LedgerStore {
   }
 
   /** Takes the changes of commits that the journal holds. Their values are its own from then on. */
-  take(commits: readonly JournalCommit[]): void {
+  take(commits: readonly HeldCommit[]): void {
     for (const { number, changes } of commits) {
       for (const change of changes) this.#change(change)
       this.#waiting.last = number
     }
   }
 
-  #change({ key, value, isNew = false }: LedgerChange): void {
+  #change({ key, value, isNew = false }: HeldChange): void {
     const { values, fresh } = this.#waiting
     if (value === null && fresh.delete(key)) {
       this.#waiting.bytes -= values.get(key)?.byteLength ?? 0
@@ -135,20 +135,13 @@ export class LedgerStore {
   get(key: string): Promise<Uint8Array | null> {
     const waiting = this.#waiting.values.get(key) ?? (this.#waiting.values.has(key) ? null : this.#leaving?.values.get(key))
     if (waiting !== undefined) return Promise.resolve(waiting)
-    const known = this.#known(key)
-    return known?.mayHave(key) === false ? Promise.resolve(null) : this.#fetch(key, known)
+    return !isLookedUp(key) ? this.#read(key) : this.#known.mayHave(key) ? this.#fetch(key) : Promise.resolve(null)
   }
 
-  async #fetch(key: string, known: KnownKeys | null): Promise<Uint8Array | null> {
+  async #fetch(key: string): Promise<Uint8Array | null> {
     const value = await this.#read(key)
-    if (value === null) known?.missed()
+    if (value === null) this.#known.missed()
     return value
-  }
-
-  /** Knows which keys like this one there are; null for those of which nobody does. */
-  #known(key: string): KnownKeys | null {
-    for (const { from, to, keys } of this.#lookedUp) if (key >= from && key < to) return keys
-    return null
   }
 
   /** The entries of a range. */
@@ -202,7 +195,7 @@ export class LedgerStore {
 
   /** Ends it. What waits and was not written is in the journal. */
   async close(): Promise<void> {
-    for (const { keys } of this.#lookedUp) await keys.close()
+    await this.#known.close()
     await this.#rocks.close({ force: true })
   }
 
@@ -233,7 +226,7 @@ export class LedgerStore {
     try {
       const batch = this.#rocks.write({ autoDestroy: true, capacity: leaving.values.size + 1 })
       for (const [key, value] of leaving.values) {
-        if (value !== null) this.#known(key)?.add(key)
+        if (value !== null && isLookedUp(key)) this.#known.add(key)
         if (value === null) batch.tryDelete(Buffer.from(key, 'latin1'))
         else batch.tryPut(Buffer.from(key, 'latin1'), value)
       }
@@ -247,6 +240,10 @@ export class LedgerStore {
       this.#leaving = null
     }
   }
+}
+
+function isLookedUp(key: string): boolean {
+  return key >= LOOKED_UP.from && key < LOOKED_UP.to
 }
 
 function nothing(last: number): Waiting {

@@ -1,4 +1,5 @@
 import { NodeError } from '../../kit/errors.js'
+import { utf8 } from '../../kit/ids.js'
 import type { Ledger, LedgerChanges, LedgerEntry, LedgerRange, LedgerSize } from '../../ports/ledger.js'
 import { assertChanges } from './ledger-keys.js'
 
@@ -48,10 +49,10 @@ class MemoryLedger implements Ledger {
     return Promise.resolve()
   }
 
-  #change(key: string, value: Uint8Array | null): void {
+  #change(key: string, value: Uint8Array | string | null): void {
     const isThere = this.#values.has(key)
     // A copy: nobody may change it from outside later.
-    if (value !== null) this.#values.set(key, new Uint8Array(value))
+    if (value !== null) this.#values.set(key, typeof value === 'string' ? utf8(value) : new Uint8Array(value))
     else this.#values.delete(key)
     if (isThere === (value !== null)) return
     const place = this.#placeOf(key)

@@ -1,4 +1,4 @@
-import { canonicalJson, isRecord, parseJson } from '../../kit/json.js'
+import { isRecord, parseJson } from '../../kit/json.js'
 import { NodeError } from '../../kit/errors.js'
 import type { CapabilityDescriptor } from '../card/card.js'
 import type { Artifact, Message, Part } from './message.js'
@@ -120,11 +120,6 @@ export function justificationIn({ metadata }: Pick<Message, 'metadata'>): string
 export function justificationOf(message: Pick<Message, 'metadata'>): { readonly justification?: string } {
   const justification = justificationIn(message)
   return justification === undefined ? {} : { justification }
-}
-
-/** What tells a message from another one with the same id: everything that was said. */
-export function digestText({ parts, contextId, taskId, metadata }: Message, target: unknown): string {
-  return canonicalJson({ parts, contextId, taskId, metadata, target })
 }
 
 function aboutOf(value: unknown): Record<string, unknown> | null {

@@ -1,4 +1,4 @@
-import { isRecord, jsonFault } from '../../kit/json.js'
+import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
 
 /** Parts of one message or artifact. */
 export const MAX_PARTS = 64
@@ -38,6 +38,12 @@ export function placed(message: Message, { taskId, contextId }: { readonly taskI
   if (uses !== undefined) said.extensions = uses
   if (referenceTaskIds !== undefined) said.referenceTaskIds = referenceTaskIds
   return said
+}
+
+/** Does a message that came again say what one that is kept said? That one has a context, which its sender need not have known. */
+export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message): boolean {
+  const said = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
+  return canonicalJson(said) === canonicalJson({ contextId, parts, metadata: about, extensions: uses })
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }

@@ -1,21 +1,15 @@
-import { toHex } from '../../kit/bytes.js'
-import { fromUtf8, utf8 } from '../../kit/ids.js'
-import type { Hash } from '../../kit/sign.js'
+import { fromUtf8 } from '../../kit/ids.js'
 import type { DeadLetter, PushHook, PushNotice } from './push.js'
 import type { GatewayEvent, GatewayTask } from './task.js'
 
 /** Digits of a generation in a key, so that keys are in the order of the numbers. */
 const DIGITS = 8
-/** Bytes of a hash that tells a text. */
-const NAME_BYTES = 16
 
 /** Keys of the records of the A2A gateway in a ledger. */
 export const GATEWAY_KEYS = {
   task: (id: string): string => `a2a-task/${id}`,
   /** Events of a task's log that came with one commit, under the generation of the last one. */
-  events: (id: string, generation: number): string => `a2a-event/${id}/${String(generation).padStart(DIGITS, '0')}`,
-  /** Which task a message of a caller went to; see {@link messageName}. */
-  message: (name: string): string => `a2a-message/${name}`
+  events: (id: string, generation: number): string => `a2a-event/${id}/${String(generation).padStart(DIGITS, '0')}`
 } as const
 
 /** The range of all tasks. */
@@ -26,27 +20,21 @@ export function eventRange(id: string, after: number): { readonly from: string; 
   return { from: GATEWAY_KEYS.events(id, after + 1), to: `a2a-event/${id}0` }
 }
 
-/** What a message is called in the ledger: a caller that says the same thing twice means it once. */
-export function messageName({ owner, messageId }: { readonly owner: string; readonly messageId: string }, hash: Hash): string {
-  return shortHash(JSON.stringify([owner, messageId]), hash)
+type GatewayRecord = TaskRecord | readonly GatewayEvent[] | PushHook | PushNotice | DeadLetter
+
+/** A task as the ledger keeps it. One that ended with its first commit may have its whole log in it, any other has none. */
+export interface TaskRecord extends GatewayTask {
+  readonly log?: readonly GatewayEvent[]
 }
 
-/** What tells a text from any other one. */
-export function shortHash(text: string, hash: Hash): string {
-  return toHex(hash(utf8(text)).subarray(0, NAME_BYTES))
+/** A record as the ledger keeps it: JSON. */
+export function encodeRecord(value: GatewayRecord): string {
+  return JSON.stringify(value)
 }
 
-/** Where a message went, and a digest of what it said. */
-export interface MessageRecord {
-  readonly task: string
-  readonly digest: string
-}
-
-type GatewayRecord = GatewayTask | readonly GatewayEvent[] | MessageRecord | PushHook | PushNotice | DeadLetter
-
-/** A record as the ledger keeps it: JSON in UTF-8. */
-export function encodeRecord(value: GatewayRecord): Uint8Array {
-  return utf8(JSON.stringify(value))
+/** The record of a task that has ended with its log, by the record of each. */
+export function wholeRecord(task: string, log: string): string {
+  return `${task.slice(0, -1)},"log":${log}}`
 }
 
 /** Reads a record that this node wrote; null for what is none. */

@@ -50,60 +50,58 @@ export function fits(task: GatewayTask, { contextId, state, since, agent }: Task
   )
 }
 
+/** Places that may be out of date before they are looked at for being closed. */
+const FEW_OLD = 64
+/** One place of so many at most is out of date. */
+const OLD_SHARE = 8
+
 /**
- * Tasks of one owner in the order of lists. A task that changes moves to the front, so a place of it that is old is left empty
- * and taken away with the others when there are many: a page costs its own size, not that of the table.
+ * Tasks of one owner in the order of lists. A task that changes moves to the front, so its place of before is out of date, and closed
+ * together with others when there are many: a page costs its own size, not that of the table.
  */
 export class TaskOrder {
   /** The oldest change first. */
-  #places: (GatewayTask | null)[] = []
-  readonly #at = new Map<string, number>()
+  #places: GatewayTask[] = []
+  /** What stands there and is no more. */
+  #old = new Set<GatewayTask>()
 
   /** How many there are. */
   get size(): number {
-    return this.#at.size
+    return this.#places.length - this.#old.size
   }
 
-  /** A task by its id; undefined for none. */
-  get(id: string): GatewayTask | undefined {
-    const place = this.#at.get(id)
-    return place === undefined ? undefined : (this.#places[place] ?? undefined)
-  }
-
-  /** Puts a task where its time says; it comes into the place of what it was. */
-  put(task: GatewayTask): void {
-    this.remove(task.id)
+  /** Puts a task where its time says, in the place of what it was before, where it was there. */
+  put(task: GatewayTask, before?: GatewayTask): void {
+    if (before === task) return
+    if (before !== undefined) this.remove(before)
     let at = this.#places.length
     // Only what changed in the same moment, or before a clock was put back, stands behind it.
-    for (; at > 0; at--) {
-      const before = this.#places[at - 1]
-      if (before !== null && before !== undefined && !isBefore(placeOf(before), placeOf(task))) break
-    }
-    this.#places.splice(at, 0, task)
-    this.#number(at)
-    if (this.#places.length > 64 && this.#places.length > 2 * this.#at.size) this.#close()
+    for (let last = this.#places[at - 1]; last !== undefined && isBefore(last, task); last = this.#places[at - 1]) at--
+    if (at === this.#places.length) this.#places.push(task)
+    else this.#places.splice(at, 0, task)
   }
 
-  /** Forgets a task. */
-  remove(id: string): void {
-    const place = this.#at.get(id)
-    if (place === undefined) return
-    this.#places[place] = null
-    this.#at.delete(id)
-    while (this.#places.length > 0 && this.#places.at(-1) === null) this.#places.pop()
+  /** Forgets a task that is there as it is. */
+  remove(task: GatewayTask): void {
+    if (this.#places.at(-1) === task) {
+      this.#places.pop()
+      return
+    }
+    this.#old.add(task)
+    if (this.#old.size > FEW_OLD && this.#old.size * OLD_SHARE > this.#places.length) this.#close()
   }
 
   /** One page of the tasks that fit. */
   page(filter: TaskFilter, { after, limit }: { readonly after: PageCursor | null; readonly limit: number }): TaskPage {
     const tasks: GatewayTask[] = []
     const isAll = Object.values(filter).every((one) => one === undefined)
-    let total = isAll ? this.#at.size : 0
+    let total = isAll ? this.size : 0
     let isMore = false
     for (let i = this.#places.length - 1; i >= 0; i--) {
       const task = this.#places[i]
-      if (task === null || task === undefined || !fits(task, filter)) continue
+      if (task === undefined || !fits(task, filter) || this.#old.has(task)) continue
       if (!isAll) total++
-      if (after !== null && !isBefore(after, placeOf(task))) continue
+      if (after !== null && !isBefore(after, task)) continue
       if (tasks.length < limit) tasks.push(task)
       else {
         isMore = true
@@ -114,21 +112,9 @@ export class TaskOrder {
     return { tasks, next: isMore && last !== undefined ? placeOf(last) : null, total }
   }
 
-  /** The tasks, the oldest change first. */
-  *[Symbol.iterator](): Iterator<GatewayTask> {
-    for (const task of this.#places) if (task !== null) yield task
-  }
-
   #close(): void {
-    this.#places = this.#places.filter((one) => one !== null)
-    this.#number(0)
-  }
-
-  #number(from: number): void {
-    for (let at = from; at < this.#places.length; at++) {
-      const task = this.#places[at]
-      if (task !== null && task !== undefined) this.#at.set(task.id, at)
-    }
+    this.#places = this.#places.filter((task) => !this.#old.has(task))
+    this.#old = new Set()
   }
 }
 

@@ -39,6 +39,8 @@ export interface GatewayTask {
   readonly contextId: string
   /** Who may see it: the caller that began it. */
   readonly owner: string
+  /** Of the message that began it: who sends the same again means the same task. */
+  readonly messageId: string
   /** `agentId@nodeId` of who does it. */
   readonly agent: string
   readonly capability: string
@@ -53,7 +55,8 @@ export interface GatewayTask {
   readonly updatedAt: number
   /** Of its newest event; 0 before the first. */
   readonly generation: number
-  readonly run: GatewayRun
+  /** What its turn is done by; null once it has ended. */
+  readonly run: GatewayRun | null
 }
 
 /** What happens to a task. */
@@ -101,12 +104,13 @@ function eventOf(input: GatewayInput, generation: number, at: number): GatewayEv
 }
 
 function taskAfter(task: GatewayTask, event: GatewayEvent): GatewayTask {
-  const { id, contextId, owner, agent, capability, by, createdAt } = task
+  const { id, contextId, owner, messageId, agent, capability, by, createdAt } = task
   const isStatus = event.type === 'status'
   return {
     id,
     contextId,
     owner,
+    messageId,
     agent,
     capability,
     by,
@@ -116,7 +120,7 @@ function taskAfter(task: GatewayTask, event: GatewayEvent): GatewayTask {
     createdAt,
     updatedAt: event.at,
     generation: event.generation,
-    run: event.type === 'message' ? (event.run ?? task.run) : task.run
+    run: event.type === 'message' ? (event.run ?? task.run) : isStatus && ENDED_STATES.has(event.state) ? null : task.run
   }
 }
 

@@ -17,6 +17,7 @@ function task(id: number, updatedAt: number, contextId: string): GatewayTask {
     id: `task_${id}`,
     contextId,
     owner: 'token:1',
+    messageId: `m${id}`,
     agent: 'text@node',
     capability: 'text.do',
     by: { maxTier: 0 },
@@ -51,8 +52,9 @@ test('pages together have every task that fits once, the newest change first, an
       const model = new Map<string, GatewayTask>()
       for (const { id, at, context, isGone } of changes) {
         const one = task(id, at, context)
-        if (isGone) order.remove(one.id)
-        else order.put(one)
+        const before = model.get(one.id)
+        if (!isGone) order.put(one, before)
+        else if (before !== undefined) order.remove(before)
         if (isGone) model.delete(one.id)
         else model.set(one.id, one)
       }

@@ -1,5 +1,6 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
+import { utf8 } from '../../../src/kit/ids.js'
 import { artifactOf, inputOf, partsOf, questionOf, reportParts } from '../../../src/domain/gateway/content.js'
 import { type Message, readArtifact, readMessage } from '../../../src/domain/gateway/message.js'
 import { decodeRecord, encodeRecord } from '../../../src/domain/gateway/records.js'
@@ -20,6 +21,7 @@ const fresh: GatewayTask = {
   id: 'task_1',
   contextId: 'ctx_1',
   owner: 'token:1',
+  messageId: 'm1',
   agent: 'text@node',
   capability: 'text.do',
   by: { maxTier: 0, sandboxId: null },
@@ -94,8 +96,8 @@ test('a log that is read back gives the task that was written: its history, its 
     t,
     fc.property(steps, (inputs) => {
       const { task, events } = run(inputs)
-      const read = decodeRecord<readonly GatewayEvent[]>(encodeRecord(events))
-      const snapshot = snapshotOf(decodeRecord<GatewayTask>(encodeRecord(task)) ?? fresh, read ?? [])
+      const read = decodeRecord<readonly GatewayEvent[]>(utf8(encodeRecord(events)))
+      const snapshot = snapshotOf(decodeRecord<GatewayTask>(utf8(encodeRecord(task))) ?? fresh, read ?? [])
       const said = events.filter((event) => event.type === 'message').length
       // What was said with the last status is that of the task, unless its client has answered.
       const isAnswered = events.findLastIndex(({ type }) => type === 'message') > events.findLastIndex(({ type }) => type === 'status')
