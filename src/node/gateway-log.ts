@@ -178,6 +178,11 @@ export class GatewayLog {
     return events
   }
 
+  /** Whoever waited for the end of a task has it: its events need not be at hand any more. */
+  told(id: string): void {
+    this.#recent.drop(id)
+  }
+
   /** Removes a task with its log. */
   async remove(task: GatewayTask): Promise<void> {
     const keys = [GATEWAY_KEYS.task(task.id)]
@@ -206,7 +211,6 @@ export class GatewayLog {
       this.#writing.delete(id)
       throw error
     }
-    this.#recent.begin(id)
     this.#tell(batch)
     if (writing.events.length > 0) void this.#write(writing)
     else this.#writing.delete(id)
@@ -297,27 +301,45 @@ class Batch {
   }
 }
 
+/** All events of a task. */
+interface RecentLog {
+  readonly id: string
+  readonly events: GatewayEvent[]
+  length: number
+}
+
 /** Events of the tasks that began last, so that whoever waits for one need not read it from the disk. */
 class RecentEvents {
-  readonly #logs = new Map<string, { readonly events: GatewayEvent[]; length: number }>()
+  /** About in the order in which they began. Few: each is there until it is answered, and a map of them would be made anew all the time. */
+  readonly #logs: RecentLog[] = []
 
-  begin(id: string): void {
-    this.#logs.set(id, { events: [], length: 0 })
-    const [oldest] = this.#logs.keys()
-    if (this.#logs.size > RECENT_TASKS && oldest !== undefined) this.#logs.delete(oldest)
-  }
-
-  add(id: string, events: readonly GatewayEvent[], length: number): void {
-    const log = this.#logs.get(id)
-    if (log === undefined) return
-    for (const event of events) log.events.push(event)
-    log.length += length
-    if (log.length > RECENT_LENGTH) this.#logs.delete(id)
+  /** `length`: of the record that has them. */
+  add(id: string, events: GatewayEvent[], length: number): void {
+    const log = this.#at(id)
+    if (log !== null) {
+      for (const event of events) log.events.push(event)
+      log.length += length
+      if (log.length > RECENT_LENGTH) this.drop(id)
+    } else if (events[0]?.generation === 1 && length <= RECENT_LENGTH) {
+      this.#logs.push({ id, events, length })
+      if (this.#logs.length > RECENT_TASKS) this.#logs.shift()
+    }
   }
 
   /** All events from the first up to a generation, and maybe later ones; null when they are not here. */
   of(id: string, to: number): readonly GatewayEvent[] | null {
-    const log = this.#logs.get(id)
-    return log !== undefined && log.events.length >= to ? log.events : null
+    const log = this.#at(id)
+    return log !== null && log.events.length >= to ? log.events : null
+  }
+
+  drop(id: string): void {
+    const at = this.#logs.findLastIndex((log) => log.id === id)
+    const last = at === -1 ? undefined : this.#logs.pop()
+    if (last !== undefined && at < this.#logs.length) this.#logs[at] = last
+  }
+
+  #at(id: string): RecentLog | null {
+    for (let at = this.#logs.length - 1; at >= 0; at--) if (this.#logs[at]?.id === id) return this.#logs[at] ?? null
+    return null
   }
 }

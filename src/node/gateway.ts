@@ -113,7 +113,9 @@ export class GatewayTasks implements Gateway {
     if (target !== null && onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
     const task = await this.#taskOf(by, request, target)
     if (request.wait) await this.#until(task.id, RESTING_STATES, request.signal)
-    return { kind: 'task', snapshot: await this.#snapshot(task) }
+    const snapshot = await this.#snapshot(task)
+    if (ENDED_STATES.has(snapshot.task.state)) this.#log.told(task.id)
+    return { kind: 'task', snapshot }
   }
 
   async get(by: Principal, id: string): Promise<GatewaySnapshot> {
