@@ -36,10 +36,22 @@ export interface DirectQuestion {
   readonly justification?: string | undefined
 }
 
-/** What is asked of an agent. */
-export interface DirectAsking extends DirectQuestion {
+/** What an agent is given, and by which names its work is known. */
+export interface DirectWork {
   readonly input: unknown
   readonly names: { readonly requestId: string; readonly taskId: string }
+}
+
+/** That work may begin directly: true in the turn in which it was found. */
+export interface DirectWay {
+  readonly target: AgentAddress
+  readonly capability: string
+  readonly question: RoutingQuestion
+  /** The rule that lets it pass. */
+  readonly rule: string
+  /** Monotonic milliseconds: when it was asked for, and when the rules had decided. */
+  readonly since: number
+  readonly at: number
 }
 
 /**
@@ -54,32 +66,25 @@ export class Direct {
     this.#parts = parts
   }
 
-  /** Would {@link Direct.begin} begin it, as things are now? */
-  fits(asking: DirectQuestion): boolean {
-    const question = this.#question(asking)
-    return question !== null && this.#parts.router.ask(question).allowed
-  }
-
-  /** Begins it. Null: it has to go as a request, which is told what speaks against it. */
-  begin(asking: DirectAsking): HereRun | null {
-    const { clock, router, traffic, work } = this.#parts
+  /** How it may begin, as things are now. Null: it has to go as a request, which is told what speaks against it. */
+  way(asking: DirectQuestion): DirectWay | null {
+    const { clock, router } = this.#parts
     const since = clock.monotonic()
     const question = this.#question(asking)
     const decision = question === null ? null : router.allows(question, since)
     if (question === null || decision === null) return null
-    const { target, capability, input, names } = asking
+    const { target, capability } = asking
+    return { target, capability, question, rule: decision.rule, since, at: decision.at }
+  }
+
+  /** Begins it. Null: it has to go as a request after all, e.g. because of its input. */
+  begin({ target, capability, question, rule, since, at }: DirectWay, { input, names }: DirectWork): HereRun | null {
+    const { traffic, work } = this.#parts
     const run = work.here({ recipient: target, capability, input, names })
     if (run instanceof NodeError) return null
-    const header = { id: names.requestId, sender: question.sender.address, recipient: question.target.address, type: question.type }
-    const passage = {
-      peer: null,
-      header,
-      from: question.sender.tier,
-      to: question.target.tier,
-      rule: decision.rule,
-      since,
-      at: decision.at
-    }
+    const { sender, target: party, type } = question
+    const header = { id: names.requestId, sender: sender.address, recipient: party.address, type }
+    const passage = { peer: null, header, from: sender.tier, to: party.tier, rule, since, at }
     traffic.received(header, since)
     traffic.delivered(passage)
     traffic.sent(passage, 'local')

@@ -153,9 +153,12 @@ export class GatewayLog {
     return null
   }
 
-  /** What a task holds. @throws NodeError STORE_DAMAGED */
-  async snapshot(task: GatewayTask): Promise<GatewaySnapshot> {
-    return snapshotOf(task, await this.events(task.id, 0, task.generation))
+  /** What a task holds, at once where its events are at hand. @throws NodeError STORE_DAMAGED */
+  snapshot(task: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
+    const { id, generation } = task
+    const recent = this.#recent.of(id, generation)
+    if (recent === null) return this.events(id, 0, generation).then((events) => snapshotOf(task, events))
+    return snapshotOf(task, recent.length === generation ? recent : recent.slice(0, generation))
   }
 
   /** Durable events behind a generation, up to another one. */

@@ -45,7 +45,8 @@ function resultOf(node: NodeCore, head: TurnHead, { parts, signal }: Reading): P
   const { ids } = node.parts
   const names = { requestId: ids.next('req'), taskId: ids.next('task') }
   const { target, capability, by, justification } = head
-  const run = node.direct.begin({ target, capability, by, justification, input: inputOf(parts), names })
+  const way = node.direct.way({ target, capability, by, justification })
+  const run = way === null ? null : node.direct.begin(way, { input: inputOf(parts), names })
   return run === null ? requestResult(node, { ...askingOf(head, parts), names }, signal) : directResult(node, run, signal)
 }
 

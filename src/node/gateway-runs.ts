@@ -27,6 +27,7 @@ import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
 import { OPERATOR } from './agents.js'
 import type { Asking } from './asking.js'
+import type { DirectWay } from './direct.js'
 import { parseAddress } from './directory.js'
 import { isNeverLearned } from './endings.js'
 import type { GatewayLog } from './gateway-log.js'
@@ -72,6 +73,20 @@ export class GatewayRuns {
     this.#rules = rules
   }
 
+  /** Has the agent of a task that begins begin with it, in this very turn. False: it has to be asked ({@link ask}). */
+  begin(task: GatewayTask, said: Pick<Message, 'parts'>, way: DirectWay): boolean {
+    const { id, run: names } = task
+    if (names === null) return false
+    this.#watch(id, names, [])
+    // The task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
+    try {
+      return this.#node.direct.begin(way, { input: inputOf(said.parts), names }) !== null
+    } catch (error) {
+      this.#failed(task, error)
+      return true
+    }
+  }
+
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
   async ask(task: GatewayTask, said: Pick<Message, 'parts' | 'metadata'>): Promise<void> {
     const { requests, direct, parts: node, self } = this.#node
@@ -83,10 +98,10 @@ export class GatewayRuns {
       if (target === null || ENDED_STATES.has(this.#log.current(this.#taskOf(task.id) ?? task).state)) return
       const { capability, by, run: names } = task
       if (names === null) return
-      this.#begin(task.id, names, before)
+      this.#watch(task.id, names, before)
       const justification = justificationIn(said)
-      // This task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
-      if (direct.begin({ target, capability, by, justification, input: inputOf(said.parts), names }) !== null) return
+      const way = direct.way({ target, capability, by, justification })
+      if (way !== null && direct.begin(way, { input: inputOf(said.parts), names }) !== null) return
       await requests.ask({
         ...askingOf({ self, target, capability, by, justification }, said.parts),
         timeoutMs: node.settings.defaultTtlMs,
@@ -94,9 +109,13 @@ export class GatewayRuns {
         names
       })
     } catch (error) {
-      const { code, message } = asClientError(error)
-      this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', `${message} (${code})`)
+      this.#failed(task, error)
     }
+  }
+
+  #failed(task: GatewayTask, error: unknown): void {
+    const { code, message } = asClientError(error)
+    this.#end(task, task.state === 'submitted' ? 'rejected' : 'failed', `${message} (${code})`)
   }
 
   /** After a start: what came of a turn while nobody looked; one that was never asked for is asked for now. @throws NodeError STORE_DAMAGED */
@@ -112,7 +131,7 @@ export class GatewayRuns {
       return await this.ask(task, said ?? { parts: [] })
     }
     // What was told before the start is not among its events any more: they are of what began again since, none of it told yet.
-    this.#begin(task.id, run, before)
+    this.#watch(task.id, run, before)
     this.look(live)
     if (isAttended === true && this.#open.has(taskId)) this.#leave(task)
   }
@@ -155,7 +174,7 @@ export class GatewayRuns {
     this.#end(task, 'failed', 'its outcome was never learned')
   }
 
-  #begin(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
+  #watch(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
     const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
     this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts(), model: null })
   }

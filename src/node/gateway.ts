@@ -82,7 +82,7 @@ export class GatewayTasks implements Gateway {
     }
     const parts = { node: node.parts, log: this.#log, taskOf: (id: string) => this.#index.get(id), find }
     this.push = push === null ? null : new GatewayPush({ ...parts, ...push })
-    this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#index.get(id) ?? this.#log.changing(id), rules })
+    this.#runs = new GatewayRuns(node, this.#log, { taskOf: (id) => this.#log.changing(id) ?? this.#index.get(id), rules })
     this.#room = new GatewayRoom({ node: node.parts, index: this.#index, log: this.#log, runs: this.#runs, push: this.push })
   }
 
@@ -112,8 +112,9 @@ export class GatewayTasks implements Gateway {
     const target = found instanceof Promise ? await found : found
     if (target !== null && onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
     const task = await this.#taskOf(by, request, target)
-    if (request.wait) await this.#until(task.id, RESTING_STATES, request.signal)
-    const snapshot = await this.#snapshot(task)
+    if (request.wait && !this.#isIn(task.id, RESTING_STATES)) await this.#until(task.id, RESTING_STATES, request.signal)
+    const given = this.#snapshot(task)
+    const snapshot = given instanceof Promise ? await given : given
     if (ENDED_STATES.has(snapshot.task.state)) this.#log.told(task.id)
     return { kind: 'task', snapshot }
   }
@@ -194,10 +195,10 @@ export class GatewayTasks implements Gateway {
     return news !== null && to === last + 1 ? [news.event] : await this.#log.events(id, last, to)
   }
 
-  async #snapshot({ id }: GatewayTask): Promise<GatewaySnapshot> {
+  #snapshot({ id }: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
     const task = this.#index.get(id)
     if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
-    return await this.#log.snapshot(task)
+    return this.#log.snapshot(task)
   }
 
   #find(by: Principal, id: string): GatewayTask {
@@ -273,21 +274,21 @@ export class GatewayTasks implements Gateway {
     const inputs: GatewayInput[] = [{ type: 'message', message: said }]
     // Most begin at once: that they do is the same commit, where nobody follows each step.
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(said) }
-    const isDirect = request.wait && request.push === undefined && this.#node.direct.fits(asking)
-    if (isDirect) inputs.push({ type: 'status', state: 'working' })
+    const way = request.wait && request.push === undefined ? this.#node.direct.way(asking) : null
+    if (way !== null) inputs.push({ type: 'status', state: 'working' })
     this.#index.begin(fresh)
     const { task, durable } = this.#log.begin(fresh, inputs, push)
     // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
-    const asked = isDirect ? this.#runs.ask(task, said) : null
+    const isBegun = way !== null && this.#runs.begin(task, said, way)
     try {
       await durable
     } catch (error) {
       this.#index.notBegun(fresh)
       this.push?.notBegun(fresh)
-      if (asked !== null) this.#runs.drop(task)
+      if (isBegun) this.#runs.drop(task)
       throw error
     }
-    await (asked ?? this.#runs.ask(task, said))
+    if (!isBegun) await this.#runs.ask(task, said)
     return task
   }
 
@@ -343,12 +344,15 @@ export class GatewayTasks implements Gateway {
     return task
   }
 
+  /** Is a task durably in one of these states, or not there any more? */
+  #isIn(id: string, states: ReadonlySet<GatewayState>): boolean {
+    const task = this.#index.get(id)
+    return task === undefined || states.has(task.state)
+  }
+
   /** Waits until a task is durably in one of these states. Resolves early when the signal aborts. */
   async #until(id: string, states: ReadonlySet<GatewayState>, signal: AbortSignalLike | undefined): Promise<void> {
-    const isThere = (): boolean => {
-      const task = this.#index.get(id)
-      return task === undefined || states.has(task.state) || signal?.aborted === true
-    }
+    const isThere = (): boolean => this.#isIn(id, states) || signal?.aborted === true
     if (isThere()) return
     await new Promise<void>((resolve) => {
       const unlisten = this.#log.on(id, () => isThere() && done())

@@ -1,8 +1,9 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import type { Tier } from '../../src/domain/routing/tier.js'
-import type { DirectAsking } from '../../src/node/direct.js'
+import type { Direct, DirectQuestion, DirectWork } from '../../src/node/direct.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
+import type { HereRun } from '../../src/node/in-flight.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
 import { type FakeNode, World } from '../support/fake-node.js'
@@ -12,7 +13,12 @@ import { holds } from '../support/holds.js'
 const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 
 let made = 0
-const asking = (node: FakeNode, agentId: string, more: Partial<DirectAsking> = {}): DirectAsking => ({
+type Asking = DirectQuestion & DirectWork
+const begin = (direct: Direct, asked: Asking): HereRun | null => {
+  const way = direct.way(asked)
+  return way === null ? null : direct.begin(way, asked)
+}
+const asking = (node: FakeNode, agentId: string, more: Partial<Asking> = {}): Asking => ({
   target: { agentId, nodeId: node.id },
   capability: `${agentId}.do`,
   by: { maxTier: 0, sandboxId: null },
@@ -46,8 +52,8 @@ test('what is begun directly is what a request would have begun, for any caller,
         const { requests, direct } = node.core
         const sender = { agentId: 'operator', nodeId: node.id }
         const asked = asking(node, 'one', { by })
-        const fits = direct.fits(asked)
-        const run = direct.begin(asked)
+        const hasWay = direct.way(asked) !== null
+        const run = begin(direct, asked)
         const isBegun = run !== null && (await run.outcome).ok
         const runs = one.tasks.length
         const { justification: _none, ...what } = asked
@@ -57,7 +63,7 @@ test('what is begun directly is what a request would have begun, for any caller,
         const isLet = one.tasks.length > runs
         await world.pass(2000)
         await request
-        return fits === isBegun && isBegun === (isLet && idempotent) && runs === (isBegun ? 1 : 0)
+        return hasWay === isBegun && isBegun === (isLet && idempotent) && runs === (isBegun ? 1 : 0)
       }
     ),
     150
@@ -68,7 +74,7 @@ test('what is begun directly is counted, timed and on record as a request is, an
   const world = new World(t)
   const node = await world.owner({ agents: [echo('one', { tier: 2 })] })
   const before = (await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length
-  const run = node.core.direct.begin(asking(node, 'one'))
+  const run = begin(node.core.direct, asking(node, 'one'))
   t.alike(await run?.outcome, { ok: true, result: { n: 1 } })
   t.is((await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length, before)
   const { counters } = node.core.parts.telemetry.snapshot()
@@ -85,16 +91,16 @@ test('an agent that has no free place, or answers in person, is asked by a reque
   const world = new World(t)
   const slow = new FakeAgent(agentDefinition('slow'))
   const node = await world.owner({ agents: [slow] })
-  const first = node.core.direct.begin(asking(node, 'slow'))
+  const first = begin(node.core.direct, asking(node, 'slow'))
   t.ok(first)
-  t.is(node.core.direct.begin(asking(node, 'slow')), null)
+  t.is(begin(node.core.direct, asking(node, 'slow')), null)
   await world.settle()
   t.is(node.core.work.counts().running, 1)
   t.ok(node.core.work.cancelTask(`task_${made - 1}`))
   t.is((await first?.outcome)?.ok, false)
-  t.ok(node.core.direct.fits(asking(node, 'slow')))
+  t.ok(node.core.direct.way(asking(node, 'slow')))
   await node.core.attach({ id: 'person', onMessage: () => {} })
-  t.absent(node.core.direct.fits(asking(node, 'person')))
+  t.absent(node.core.direct.way(asking(node, 'person')))
 })
 
 test('what only reads is stopped when nobody waits for it any more, and when its time is over', async (t: Assert) => {
