@@ -2,15 +2,8 @@ import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { KeyRange } from '../domain/gateway/push-records.js'
-import {
-  decodeRecord,
-  encodeRecord,
-  eventRange,
-  GATEWAY_KEYS,
-  TASK_RANGE,
-  type TaskRecord,
-  wholeRecord
-} from '../domain/gateway/records.js'
+import { eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
+import { decodeLog, decodeTask, encodeLog, encodeTask } from '../domain/gateway/task-record.js'
 import {
   applyGateway,
   ENDED_STATES,
@@ -85,10 +78,8 @@ export class GatewayLog {
   /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
   async *tasks(): AsyncIterable<GatewayTask> {
     for await (const { value } of this.#all(TASK_RANGE)) {
-      const record = decodeRecord<TaskRecord>(value)
-      if (record === null) continue
-      const { log: _log, ...task } = record
-      yield task
+      const record = decodeTask(value)
+      if (record !== null) yield record.task
     }
   }
 
@@ -169,11 +160,11 @@ export class GatewayLog {
     if (recent !== null) return recent.slice(after, to)
     const fits = (event: GatewayEvent): boolean => event.generation > after && event.generation <= to
     const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
-    const log = bytes === null ? undefined : decodeRecord<TaskRecord>(bytes)?.log
-    if (log !== undefined) return log.filter(fits)
+    const { log = null } = (bytes === null ? null : decodeTask(bytes)) ?? {}
+    if (log !== null) return log.filter(fits)
     // Each record has at least one of them.
     for await (const { value } of this.#all(eventRange(id, after), to - after)) {
-      const some = decodeRecord<readonly GatewayEvent[]>(value)
+      const some = decodeLog(value)
       if (some === null) break
       for (const event of some) if (fits(event)) events.push(event)
       if (events.length >= to - after) break
@@ -287,13 +278,15 @@ class Batch {
 
   #recorded(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
     const key = GATEWAY_KEYS.task(task.id)
-    const head = encodeRecord(task)
-    const log = encodeRecord(events)
+    const whole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) ? encodeTask(task, events) : null
+    if (whole !== null && whole.length <= WHOLE_LENGTH) {
+      this.length = whole.length
+      return [{ key, value: whole }]
+    }
+    const log = encodeLog(events)
     this.length = log.length
-    const isWhole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) && log.length <= WHOLE_LENGTH
-    if (isWhole) return [{ key, value: wholeRecord(head, log) }]
     return [
-      { key, value: head },
+      { key, value: encodeTask(task) },
       { key: GATEWAY_KEYS.events(task.id, task.generation), value: log }
     ]
   }

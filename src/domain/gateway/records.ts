@@ -1,6 +1,5 @@
 import { fromUtf8 } from '../../kit/ids.js'
 import type { DeadLetter, PushHook, PushNotice } from './push.js'
-import type { GatewayEvent, GatewayTask } from './task.js'
 
 /** Digits of a generation in a key, so that keys are in the order of the numbers. */
 const DIGITS = 8
@@ -20,21 +19,11 @@ export function eventRange(id: string, after: number): { readonly from: string; 
   return { from: GATEWAY_KEYS.events(id, after + 1), to: `a2a-event/${id}0` }
 }
 
-type GatewayRecord = TaskRecord | readonly GatewayEvent[] | PushHook | PushNotice | DeadLetter
-
-/** A task as the ledger keeps it. One that ended with its first commit may have its whole log in it, any other has none. */
-export interface TaskRecord extends GatewayTask {
-  readonly log?: readonly GatewayEvent[]
-}
+type GatewayRecord = PushHook | PushNotice | DeadLetter
 
 /** A record as the ledger keeps it: JSON. */
 export function encodeRecord(value: GatewayRecord): string {
   return JSON.stringify(value)
-}
-
-/** The record of a task that has ended with its log, by the record of each. */
-export function wholeRecord(task: string, log: string): string {
-  return `${task.slice(0, -1)},"log":${log}}`
 }
 
 /** Reads a record that this node wrote; null for what is none. */

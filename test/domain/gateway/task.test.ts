@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { utf8 } from '../../../src/kit/ids.js'
 import { artifactOf, inputOf, partsOf, questionOf, reportParts } from '../../../src/domain/gateway/content.js'
 import { type Message, readArtifact, readMessage } from '../../../src/domain/gateway/message.js'
-import { decodeRecord, encodeRecord } from '../../../src/domain/gateway/records.js'
+import { decodeLog, decodeTask, encodeLog, encodeTask } from '../../../src/domain/gateway/task-record.js'
 import {
   applyGateway,
   ENDED_STATES,
@@ -96,8 +96,8 @@ test('a log that is read back gives the task that was written: its history, its 
     t,
     fc.property(steps, (inputs) => {
       const { task, events } = run(inputs)
-      const read = decodeRecord<readonly GatewayEvent[]>(utf8(encodeRecord(events)))
-      const snapshot = snapshotOf(decodeRecord<GatewayTask>(utf8(encodeRecord(task))) ?? fresh, read ?? [])
+      const read = decodeLog(utf8(encodeLog(events)))
+      const snapshot = snapshotOf(decodeTask(utf8(encodeTask(task)))?.task ?? fresh, read ?? [])
       const said = events.filter((event) => event.type === 'message').length
       // What was said with the last status is that of the task, unless its client has answered.
       const isAnswered = events.findLastIndex(({ type }) => type === 'message') > events.findLastIndex(({ type }) => type === 'status')
