@@ -1,6 +1,6 @@
 // HTTP servers that answer A2A's SendMessage: `gateway-servers.mjs bare|ours|sdk`. Tells its port (and token) to the parent, and
 // answers each message of the parent with the processor time it has used and the memory it takes.
-// `bare` reads and writes the same JSON with nothing between; `ours` is a whole node with its memory bound as `a2a-node start` does it; `sdk` is the SDK's own express server, in memory.
+// `bare` reads and writes JSON of the same form and length with nothing between; `ours` is a whole node with its memory bound as `a2a-node start` does it; `sdk` is the SDK's own express server, in memory.
 import fs from 'node:fs'
 import http from 'node:http'
 import os from 'node:os'
@@ -9,7 +9,18 @@ import { fileURLToPath } from 'node:url'
 
 export const GATEWAYS = fileURLToPath(import.meta.url)
 
-const ANSWER = { messageId: 'msg_1', contextId: 'ctx_1', role: 'ROLE_AGENT', parts: [{ text: 'pong' }] }
+/** What a server without anything behind it says: as long as what the node says, with ids like its own. */
+const contextId = 'ctx_ybndrfg8ejkmcpqx'
+const taskId = 'task_ybndrfg8ejkmcpqx'
+const ANSWER = { messageId: 'msg_ybndrfg8ejkmcpqx', contextId, role: 'ROLE_AGENT', parts: [{ text: 'pong' }] }
+const STATUS = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-01T00:00:00.000Z' }
+const ARTIFACTS = [{ artifactId: 'result', name: 'result', parts: [{ text: 'pong' }] }]
+
+function bareAnswer({ messageId, role, parts, metadata }) {
+  if (metadata?.task !== true) return { message: ANSWER }
+  const history = [{ messageId, contextId, taskId, role, parts, metadata }]
+  return { task: { id: taskId, contextId, status: STATUS, artifacts: ARTIFACTS, history } }
+}
 
 async function bodyOf(request) {
   const chunks = []
@@ -24,8 +35,8 @@ function answer(response, value) {
 
 async function bare() {
   const server = http.createServer(async (request, response) => {
-    const { id } = await bodyOf(request)
-    answer(response, { jsonrpc: '2.0', id, result: { message: ANSWER } })
+    const { id, params } = await bodyOf(request)
+    answer(response, { jsonrpc: '2.0', id, result: bareAnswer(params.message) })
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { port: server.address().port, token: 'none', isBare: true }
