@@ -30,14 +30,13 @@ export interface TaskOpening {
   readonly agent: string
   readonly capability: string
   readonly description: string
+  readonly state?: 'submitted' | 'working'
 }
 
 interface Book {
   task: Task
-  /** null: it went the straight way, from being asked for by its beginning to its result. */
+  /** null: it began at once, and came to its result. */
   events: TaskEvent[] | null
-  /** When it began, where that is all that is kept of its events; unix milliseconds. */
-  beganAt: number
   /** Of its description and its events' contents. */
   bytes: number
 }
@@ -62,7 +61,7 @@ export class Tasks {
   open(opening: TaskOpening, id = this.#ids.next('task')): string {
     if (this.#books.has(id)) return id
     const { task, event } = createTask({ id, ...opening }, this.#clock.now())
-    const book: Book = { task, events: [event], beganAt: 0, bytes: 0 }
+    const book: Book = { task, events: [event], bytes: 0 }
     this.#books.set(id, book)
     this.#weigh(book, sizeOf(opening.description))
     this.#trim(id)
@@ -73,7 +72,7 @@ export class Tasks {
   /** Takes a task up again as it was. One that is kept already stays as it is. */
   restore(task: Task, events: readonly TaskEvent[]): void {
     if (this.#books.has(task.id)) return
-    const book: Book = { task, events: [...events], beganAt: 0, bytes: 0 }
+    const book: Book = { task, events: [...events], bytes: 0 }
     this.#books.set(task.id, book)
     this.#weigh(book, sizeOf(task.description) + events.reduce((sum, one) => sum + bytesOf(one), 0))
     this.#trim(task.id)
@@ -141,7 +140,7 @@ export class Tasks {
   /** A task's events, oldest first. */
   events(id: string): readonly TaskEvent[] {
     const book = this.#books.get(id)
-    return book === undefined ? [] : (book.events ?? straightEvents(book))
+    return book === undefined ? [] : (book.events ?? straightEvents(book.task))
   }
 
   /** Every kept task, newest first. */
@@ -163,18 +162,15 @@ export class Tasks {
       return
     }
     book.task = step.task
-    const events = (book.events ??= straightEvents(book))
+    const events = (book.events ??= straightEvents(book.task))
     events.push(step.event)
     this.#weigh(book, bytesOf(step.event))
     const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && book.bytes > KEPT_PROGRESS_BYTES)
     while (events.length > 2 && isOver()) this.#thin(book, 1)
     this.#trim(id)
     this.#changes.emit(step.task)
-    // Of thousands of tasks that ended its own objects for each step would be most of what is kept.
-    if (isStraight(events)) {
-      book.beganAt = events[1]?.at ?? 0
-      book.events = null
-    }
+    // Of thousands of tasks that ended objects of their own for each step would be most of what is kept.
+    if (isStraight(events)) book.events = null
   }
 
   #weigh(book: Book, bytes: number): void {
@@ -215,18 +211,15 @@ function hasEnded({ state }: Task): boolean {
 }
 
 function isStraight(events: readonly TaskEvent[]): boolean {
-  if (events.length !== 3) return false
-  const [asked, began, end] = events
-  const isAsked = asked?.type === 'state' && asked.waitingFor === undefined
-  const isBegun = began?.type === 'state' && began.state === 'working' && began.waitingFor === undefined
-  return isAsked && isBegun && end?.type === 'result' && end.generation === 3
+  const [began, end] = events
+  if (events.length !== 2 || began?.type !== 'state' || end?.type !== 'result') return false
+  return began.state === 'working' && began.waitingFor === undefined && end.generation === 2
 }
 
-function straightEvents({ task: { createdAt, updatedAt, result }, beganAt }: Book): TaskEvent[] {
+function straightEvents({ createdAt, updatedAt, result }: Task): TaskEvent[] {
   return [
-    { generation: 1, at: createdAt, type: 'state', state: 'submitted' },
-    { generation: 2, at: beganAt, type: 'state', state: 'working' },
-    { generation: 3, at: updatedAt, type: 'result', result }
+    { generation: 1, at: createdAt, type: 'state', state: 'working' },
+    { generation: 2, at: updatedAt, type: 'result', result }
   ]
 }
 

@@ -300,10 +300,13 @@ export class Work {
     const { agents, tasks } = this.#parts
     const { capability, description } = payload
     const agent = addressText(recipient)
-    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description } as const
-    const taskId = tasks.open(opening, record?.taskId ?? name)
     const load = agents.load(recipient.agentId)
-    if (load.running >= load.slots) tasks.waitFor(taskId, 'slot')
+    const hasPlace = load.running < load.slots
+    // What has a name is done at once.
+    const state = hasPlace && name !== undefined ? 'working' : 'submitted'
+    const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
+    const taskId = tasks.open(opening, record?.taskId ?? name)
+    if (!hasPlace) tasks.waitFor(taskId, 'slot')
     const piece: Piece = {
       key,
       peer,

@@ -14,7 +14,11 @@ export type TaskInput =
   | { readonly type: 'error'; readonly error: ErrorBody; readonly state?: 'failed' | 'rejected' | 'canceled' | 'unknown' }
 
 /** What a new task is given. */
-export type TaskParts = Pick<Task, 'id' | 'kind' | 'role' | 'agent' | 'capability' | 'description'> & { readonly waitingFor?: WaitingFor }
+export type TaskParts = Pick<Task, 'id' | 'kind' | 'role' | 'agent' | 'capability' | 'description'> & {
+  readonly waitingFor?: WaitingFor
+  /** `working`: its agent begins in the moment in which it is asked. Default `submitted`. */
+  readonly state?: 'submitted' | 'working'
+}
 
 /** The task after an input with the event for its log, or why the input does not fit (the task stays as it was). */
 export type TaskStep =
@@ -41,7 +45,7 @@ export function leadsTo(from: TaskState, to: TaskState): boolean {
 
 /** A task just asked for, and the first event of its log (generation 1). Times are unix milliseconds. */
 export function createTask(parts: TaskParts, now: number): { readonly task: Task; readonly event: TaskEvent } {
-  const { id, kind, role, agent, capability, description, waitingFor } = parts
+  const { id, kind, role, agent, capability, description, waitingFor, state = 'submitted' } = parts
   const task: Task = {
     id,
     kind,
@@ -49,7 +53,7 @@ export function createTask(parts: TaskParts, now: number): { readonly task: Task
     agent,
     capability,
     description,
-    state: 'submitted',
+    state,
     waitingFor: waitingFor ?? null,
     attempt: 1,
     createdAt: now,
@@ -58,7 +62,7 @@ export function createTask(parts: TaskParts, now: number): { readonly task: Task
     error: null,
     generation: 1
   }
-  const begun: TaskEvent = { generation: 1, at: now, type: 'state', state: 'submitted' }
+  const begun: TaskEvent = { generation: 1, at: now, type: 'state', state }
   return { task, event: waitingFor === undefined ? begun : { ...begun, waitingFor } }
 }
 
