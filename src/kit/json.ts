@@ -28,12 +28,17 @@ export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): str
   const stack: Level[] = isNested(value) ? [{ value, depth: 0 }] : []
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
     if (top.depth >= limits.maxDepth) return `nested deeper than ${limits.maxDepth}`
-    const fault = keysFault(top.value, limits)
+    const { value: parent, depth } = top
+    // An array of plain items is data, not structure: the byte limits of the frame bound it.
+    const keys = Array.isArray(parent) ? null : Object.keys(parent)
+    const fault = keys === null ? null : keysFault(keys, limits)
     if (fault !== null) return fault
-    for (const child of Object.values(top.value)) {
+    const count = keys?.length ?? (parent as readonly unknown[]).length
+    for (let at = 0; at < count; at++) {
+      const child = (parent as Record<string | number, unknown>)[keys?.[at] ?? at]
       // Looked at here: what goes on the stack takes memory, and every message is looked at.
       if (isTooLong(child, limits)) return tooLong
-      if (isNested(child)) stack.push({ value: child, depth: top.depth + 1 })
+      if (isNested(child)) stack.push({ value: child, depth: depth + 1 })
     }
   }
   return null
@@ -47,10 +52,7 @@ function isNested(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !(value instanceof Uint8Array)
 }
 
-// An array of plain items is data, not structure: the byte limits of the frame bound it.
-function keysFault(parent: object, limits: JsonLimits): string | null {
-  if (Array.isArray(parent)) return null
-  const keys = Object.keys(parent)
+function keysFault(keys: readonly string[], limits: JsonLimits): string | null {
   if (keys.length > limits.maxKeys) return `an object with more than ${limits.maxKeys} keys`
   const forbidden = keys.find((key) => FORBIDDEN.has(key))
   return forbidden === undefined ? null : `the key ${forbidden} is not allowed`

@@ -3,39 +3,53 @@
  * long life of the map itself each time, of which it takes the whole heap to be rid: this one begins anew when it is emptied.
  */
 export class TransientMap<K, V> {
-  #map = new Map<K, V>()
+  /** The only entry: most of the time there is no more than one, which needs no map. */
+  #one: { readonly key: K; value: V } | null = null
+  /** All entries, where there were several since it was empty. */
+  #all: Map<K, V> | null = null
 
   /** Entries that it has. */
   get size(): number {
-    return this.#map.size
+    return this.#all?.size ?? (this.#one === null ? 0 : 1)
   }
 
   /** The value of a key; undefined for none. */
   get(key: K): V | undefined {
-    return this.#map.get(key)
+    if (this.#all !== null) return this.#all.get(key)
+    return this.#one?.key === key ? this.#one.value : undefined
   }
 
   /** Is there a value under a key? */
   has(key: K): boolean {
-    return this.#map.has(key)
+    return this.#all !== null ? this.#all.has(key) : this.#one !== null && this.#one.key === key
   }
 
   /** Puts a value under a key, in the place of the one that it had. */
   set(key: K, value: V): void {
-    this.#map.set(key, value)
+    if (this.#all !== null) this.#all.set(key, value)
+    else if (this.#one === null) this.#one = { key, value }
+    else if (this.#one.key === key) this.#one.value = value
+    else {
+      this.#all = new Map([
+        [this.#one.key, this.#one.value],
+        [key, value]
+      ])
+      this.#one = null
+    }
   }
 
   /** Was it there? */
   delete(key: K): boolean {
-    if (this.#map.size > 1) return this.#map.delete(key)
-    if (!this.#map.has(key)) return false
-    this.#map = new Map()
+    if (!this.has(key)) return false
+    if (this.#all !== null && this.#all.size > 1) return this.#all.delete(key)
+    this.#all = null
+    this.#one = null
     return true
   }
 
   /** The values, in the order in which their keys came. */
   values(): IterableIterator<V> {
-    return this.#map.values()
+    return this.#all?.values() ?? (this.#one === null ? [] : [this.#one.value]).values()
   }
 }
 

@@ -271,11 +271,11 @@ export class GatewayTasks implements Gateway {
     const { id, contextId } = fresh
     const said = placed(request.message, { taskId: id, contextId })
     const push = this.push?.begin(fresh, request.push) ?? []
-    const inputs: GatewayInput[] = [{ type: 'message', message: said }]
     // Most begin at once: that they do is the same commit, where nobody follows each step.
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(said) }
     const way = request.wait && request.push === undefined ? this.#node.direct.way(asking) : null
-    if (way !== null) inputs.push({ type: 'status', state: 'working' })
+    const begun: GatewayInput = { type: 'message', message: said }
+    const inputs: readonly GatewayInput[] = way === null ? [begun] : [begun, { type: 'status', state: 'working' }]
     this.#index.begin(fresh)
     const { task, durable } = this.#log.begin(fresh, inputs, push)
     // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.

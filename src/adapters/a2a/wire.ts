@@ -65,9 +65,8 @@ export function statusJson(
   { state, message, since }: Pick<GatewayTask, 'state' | 'message' | 'since'>,
   words: { readonly state: (state: GatewayState) => string; readonly message: (message: Message) => object }
 ): object {
-  return present({
-    state: words.state(state),
-    message: message === null ? undefined : words.message(message),
-    timestamp: new Date(since).toISOString()
-  })
+  const timestamp = new Date(since).toISOString()
+  return message === null
+    ? { state: words.state(state), timestamp }
+    : { state: words.state(state), message: words.message(message), timestamp }
 }

@@ -17,9 +17,24 @@ export interface TaskRecord {
 export function encodeTask(task: GatewayTask, log: readonly GatewayEvent[] | null = null): string {
   const { id, contextId, owner, messageId, agent, capability, by, state, message, since, createdAt, updatedAt, generation, run } = task
   const said = message === null ? null : packMessage(message)
-  const head = [id, contextId, owner, messageId, agent, capability, by, state, said, since, createdAt, updatedAt, generation, run]
-  if (log !== null) head.push(packLog(log))
-  return JSON.stringify(head)
+  const all = log === null ? null : packLog(log)
+  return JSON.stringify([
+    id,
+    contextId,
+    owner,
+    messageId,
+    agent,
+    capability,
+    by,
+    state,
+    said,
+    since,
+    createdAt,
+    updatedAt,
+    generation,
+    run,
+    all
+  ])
 }
 
 /** The record of events, which follow each other. */
@@ -62,7 +77,7 @@ type PackedEvent =
   | readonly ['s', at: number, state: GatewayState, message: Maybe<PackedMessage>]
   | readonly ['a', at: number, artifact: Artifact, append: boolean, lastChunk: boolean]
 /** `first`: the generation of the first event. */
-type PackedLog = readonly [first: number, ...events: PackedEvent[]]
+type PackedLog = readonly [first: number, events: readonly PackedEvent[]]
 type PackedTask = readonly [
   id: string,
   contextId: string,
@@ -78,12 +93,11 @@ type PackedTask = readonly [
   updatedAt: number,
   generation: number,
   run: Maybe<GatewayRun>,
-  log?: PackedLog
+  log: Maybe<PackedLog>
 ]
 
 function unpackTask(packed: PackedTask): TaskRecord {
-  const [id, contextId, owner, messageId, agent, capability, by, state, said, since, createdAt, updatedAt, generation, run, log = null] =
-    packed
+  const [id, contextId, owner, messageId, agent, capability, by, state, said, since, createdAt, updatedAt, generation, run, log] = packed
   if (typeof id !== 'string') throw new TypeError('not a record of a task')
   const message = said === null ? null : unpackMessage(said)
   const who = { id, contextId, owner, messageId, agent, capability, by }
@@ -111,9 +125,7 @@ function unpackMessage([messageId, role, parts, contextId, taskId, metadata, ext
 }
 
 function packLog(events: readonly GatewayEvent[]): readonly unknown[] {
-  const log: unknown[] = [events[0]?.generation ?? 1]
-  for (const event of events) log.push(packEvent(event))
-  return log
+  return [events[0]?.generation ?? 1, events.map(packEvent)]
 }
 
 function packEvent(event: GatewayEvent): readonly unknown[] {
@@ -128,7 +140,7 @@ function packEvent(event: GatewayEvent): readonly unknown[] {
   }
 }
 
-function unpackLog([first, ...events]: PackedLog): GatewayEvent[] {
+function unpackLog([first, events]: PackedLog): GatewayEvent[] {
   return events.map((event, at) => unpackEvent(event, first + at))
 }
 
