@@ -220,17 +220,21 @@ export class GatewayTasks implements Gateway {
   }
 
   /** The task of a message: that of the same message before, if there was one. */
-  async #taskOf(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
+  #taskOf(by: Principal, request: GatewaySend, target: GatewayTarget | null): Promise<GatewayTask> {
     const { taskId, messageId } = request.message
-    if (taskId !== undefined) return await this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
+    if (taskId !== undefined) return this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
     const begun = this.#index.begunBy(ownerOf(by), messageId)
-    if (begun !== undefined) return await this.#begunBefore(by, request, begun)
+    if (begun !== undefined) return this.#begunBefore(by, request, begun)
+    return target === null || this.#room.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
+  }
+
+  /** Begins one once its agent is found and there is room for it. */
+  async #beginLater(by: Principal, request: GatewaySend, known: GatewayTarget | null): Promise<GatewayTask> {
     const target = known ?? (await gatewayTarget(this.#node, by, request))
     if (this.#room.isFull) await this.#room.make(ownerOf(by))
-    // While that was waited for another one may have begun.
-    return this.#index.begunBy(ownerOf(by), messageId) === undefined
-      ? await this.#begin(by, request, target)
-      : await this.#taskOf(by, request, target)
+    // Meanwhile the same message may have begun another one.
+    const isFirst = this.#index.begunBy(ownerOf(by), request.message.messageId) === undefined
+    return isFirst ? await this.#begin(by, request, target) : await this.#taskOf(by, request, target)
   }
 
   /** The task that the same message began, once it is there. @throws NodeError CONFLICT for another message */

@@ -52,13 +52,12 @@ export class GuardedLedger implements Ledger {
   commit(given: LedgerChanges): Promise<void> {
     const changes = this.#fault !== null && typeof given === 'function' ? given() : given
     if (this.#fault !== null && typeof changes !== 'function' && changes.some(isInput)) return Promise.reject(this.#fault)
-    return this.#parts.ledger.commit(changes).catch(this.#notTaken)
+    const done = this.#parts.ledger.commit(changes)
+    done.catch(this.#notTaken)
+    return done
   }
 
-  readonly #notTaken = (error: unknown): never => {
-    this.#failed(asNodeError(error))
-    throw error
-  }
+  readonly #notTaken = (error: unknown): void => this.#failed(asNodeError(error))
 
   get fault(): NodeError | null {
     return this.#fault
