@@ -1,6 +1,6 @@
 // HTTP servers that answer A2A's SendMessage: `gateway-servers.mjs bare|ours|sdk`. Tells its port (and token) to the parent, and
 // answers each message of the parent with the processor time it has used and the memory it takes.
-// `bare` reads and writes JSON of the same form and length with nothing between; `ours` is a whole node with its memory bound as `a2a-node start` does it; `sdk` is the SDK's own express server, in memory.
+// `bare` reads and writes JSON of the same form and length with nothing between; `ours` is a whole node with its memory set as `a2a-node start` does it; `sdk` is the SDK's own express server, in memory.
 import fs from 'node:fs'
 import http from 'node:http'
 import os from 'node:os'
@@ -47,8 +47,8 @@ const capability = (id, sideEffect) => ({ id, name: id, description: '', inputSc
 
 async function ours() {
   const { loadConfig, resolveHome, startNode } = await import('a2a-node')
-  const { boundHeap } = await import(new URL('../../dist/cli/heap.js', import.meta.url))
-  boundHeap()
+  const { tuneHeap } = await import(new URL('../../dist/cli/heap.js', import.meta.url))
+  tuneHeap()
   const home = fs.mkdtempSync(path.join(os.tmpdir(), 'a2ab-g'))
   process.on('exit', () => fs.rmSync(home, { recursive: true, force: true }))
   const paths = resolveHome({ home })

@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream'
-import { boundHeap } from '../heap.js'
 import { openControl } from '../../adapters/control/client.js'
 import { NodeError } from '../../kit/errors.js'
 import type { Action, CommandContext } from '../context.js'
 import { EXIT } from '../exit-codes.js'
+import { tuneHeap } from '../heap.js'
 import { isSet, type Options } from '../options.js'
 import { runningNode } from '../running.js'
 import { type StopSignals, stopSignals } from '../signals.js'
@@ -27,7 +27,7 @@ export const serveMcp: Action = async (context, _args, options) => {
 
 /** Runs a node for as long as the client stays. Nothing but the protocol may reach standard output. */
 async function embedded(context: CommandContext, options: Options, signals: StopSignals): Promise<number> {
-  boundHeap()
+  tuneHeap()
   const { startNode } = await import('../../compose.js')
   const { takePackageOutput } = await import('../package-output.js')
   const node = await startNode({

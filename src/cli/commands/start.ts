@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { boundHeap, growYoungSpace } from '../heap.js'
+import { growYoungSpace, tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose.js'
 import { listenAddress } from '../../config/settings.js'
 import { connectControl } from '../../adapters/control/client.js'
@@ -31,7 +31,7 @@ type StartNode = (options: StartOptions) => Promise<RunningNode>
 /** `start`: runs the node until a signal or `stop`; prints the one that runs already. */
 export const start: Action = async (context, _args, options) => {
   growYoungSpace(false)
-  boundHeap()
+  tuneHeap()
   try {
     const code = await startAny(context, options, async (given) => {
       const packageOutput = takePackageOutput()
