@@ -19,6 +19,7 @@ export class LedgerJournal {
   readonly #dir: string
   readonly #isSynced: boolean
   #file: string
+  #seal: JournalSeal
   #handle: FileHandle
   #size = 0
 
@@ -26,6 +27,7 @@ export class LedgerJournal {
     this.#dir = parts.dir
     this.#isSynced = parts.isSynced
     this.#file = parts.file
+    this.#seal = sealOf(parts.file)
     this.#handle = parts.handle
   }
 
@@ -42,7 +44,7 @@ export class LedgerJournal {
 
   /** What its records are encoded with. */
   get seal(): JournalSeal {
-    return sealOf(this.#file)
+    return this.#seal
   }
 
   /** Its bytes. */
@@ -50,8 +52,8 @@ export class LedgerJournal {
     return this.#size
   }
 
-  /** Writes records behind the last; when it rejects none of them is there. */
-  async append(records: readonly Uint8Array[]): Promise<void> {
+  /** Writes records behind the last. Null: they are there, as durable as they need be. When it rejects none of them is there. */
+  append(records: readonly Uint8Array[]): Promise<void> | null {
     const from = this.#size
     try {
       for (const part of inCalls(records)) {
@@ -60,11 +62,15 @@ export class LedgerJournal {
         this.#size += written
         if (written < lengthOf(part)) throw Object.assign(new Error('a write was cut short'), { code: 'ENOSPC' })
       }
-      if (this.#isSynced) await this.#handle.datasync()
+      return this.#isSynced ? this.#handle.datasync().catch((error: unknown) => this.#fail(from, error)) : null
     } catch (error) {
-      await this.undo(from)
-      throw error
+      return this.#fail(from, error)
     }
+  }
+
+  async #fail(from: number, error: unknown): Promise<never> {
+    await this.undo(from)
+    throw error
   }
 
   /** What was appended is on disk when it resolves. */
@@ -84,6 +90,7 @@ export class LedgerJournal {
     const full = { file: this.#file, handle: this.#handle }
     const next = await create(this.#dir, first)
     this.#file = next.file
+    this.#seal = sealOf(next.file)
     this.#handle = next.handle
     this.#size = 0
     await full.handle.close()
@@ -143,7 +150,8 @@ function sealOf(file: string): JournalSeal {
 }
 
 /** One call of the system takes at most 1,024 buffers. */
-function inCalls(records: readonly Uint8Array[]): Uint8Array[][] {
+function inCalls(records: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
+  if (records.length <= 1024) return [records]
   const all: Uint8Array[][] = []
   for (let at = 0; at < records.length; at += 1024) all.push(records.slice(at, at + 1024))
   return all
