@@ -10,6 +10,8 @@ import type { HeldChange, HeldCommit } from './ledger-record.js'
 const TABLE_BYTES = 4 * 1024 * 1024
 /** Changed keys that wait before they are written together: by then most of what lives shortly is gone again. */
 const MAX_WAITING = 2048
+/** Those of them that nobody has said to be new, and which stay so: to let them wait saves nothing, and costs memory of long life. */
+const MAX_LASTING = 256
 /** Bytes of their values. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024
 /** So many times as much waits at most while the store takes nothing. */
@@ -75,7 +77,8 @@ export class LedgerStore {
 
   /** Does so much wait that it should be written now? */
   get isDue(): boolean {
-    return this.#waiting.values.size >= MAX_WAITING || this.#waiting.bytes >= MAX_WAITING_BYTES
+    const { values, fresh, bytes } = this.#waiting
+    return values.size - fresh.size >= MAX_LASTING || values.size >= MAX_WAITING || bytes >= MAX_WAITING_BYTES
   }
 
   /** Does so much wait that nothing more may, before that is written? */
