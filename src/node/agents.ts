@@ -203,7 +203,18 @@ export class AgentHost {
     try {
       if (this.#agents.get(agentId) !== hosting) return noTurn(agentId, 'closed')
       if (hosting.agent !== asked) this.#checkAgain(hosting, task)
-      return await this.#runNow(hosting, task, options)
+      // It may be replaced while it runs: its result is judged by its own schemas.
+      const { output } = this.#checksOf(hosting, task.capability)
+      const from = this.#parts.clock.monotonic()
+      const starting = options.onStart()
+      if (starting !== undefined) await starting
+      // It may have been told to stop while its beginning was recorded.
+      if (options.signal.aborted) return noTurn(agentId, 'aborted')
+      const outcome = await hosting.agent.run(task, { signal: options.signal, progress: (data) => options.onProgress(data) })
+      const faults = outcome.ok ? output(outcome.result) : []
+      this.#spent(hosting, this.#parts.clock.monotonic() - from, outcome.ok && faults.length === 0)
+      if (faults.length === 0) return outcome
+      return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
     } catch (error) {
       return this.#broken(agentId, task.requestId, error)
     } finally {
@@ -221,23 +232,6 @@ export class AgentHost {
   #release(agentId: string, queue: AgentQueue): void {
     queue.release()
     if (queue.running === 0 && this.#leftovers.get(agentId) === queue) this.#leftovers.delete(agentId)
-  }
-
-  async #runNow(hosting: Hosting, task: AgentTask, options: RunOptions): Promise<HostOutcome> {
-    const { signal } = options
-    // The agent may be replaced while it runs: its result is judged by its own schemas.
-    const { output } = this.#checksOf(hosting, task.capability)
-    const { clock } = this.#parts
-    const from = clock.monotonic()
-    const starting = options.onStart()
-    if (starting !== undefined) await starting
-    // It may have been told to stop while its beginning was recorded.
-    if (signal.aborted) return noTurn(hosting.agent.definition.id, 'aborted')
-    const outcome = await hosting.agent.run(task, { signal, progress: (data) => options.onProgress(data) })
-    const faults = outcome.ok ? output(outcome.result) : []
-    this.#spent(hosting, clock.monotonic() - from, outcome.ok && faults.length === 0)
-    if (faults.length === 0) return outcome
-    return { ok: false, code: 'INVALID_OUTPUT', message: `the result does not fit ${task.capability}: ${faultText(faults)}` }
   }
 
   /** The agent was replaced while the task waited. @throws NodeError when the new version does not take the task. */

@@ -29,6 +29,7 @@ export interface OfferedExtension {
 export function requestedVersion(source: ServiceSource): ProtocolVersion | null {
   const text = versionText(source)
   if (text === '') return null
+  if (text === '1.0' || text === '0.3') return text
   const [, major = '', minor = ''] = /^(\d{1,4})\.(\d{1,4})(?:\.\d{1,4})?$/.exec(text) ?? []
   const version = VERSIONS.find((one) => one === `${major}.${minor}`)
   if (version !== undefined) return version
