@@ -36,13 +36,23 @@ export class GatewayIndex {
 
   /** A task as it is durable now. */
   put(task: GatewayTask): void {
-    const { id } = task
+    const before = this.#byId.get(task.id)
+    if (before === undefined) {
+      this.begin(task)
+      return this.add(task)
+    }
     const owned = this.#of(task.owner)
-    const before = this.#byId.get(id)
     owned.underWay += weightOf(task) - weightOf(before)
-    this.#byId.set(id, task)
-    if (before === undefined) owned.begun.set(task.messageId, id)
+    this.#byId.set(task.id, task)
     owned.order.put(task, before)
+  }
+
+  /** A task whose message is known ({@link begin}) is durable now, for the first time. */
+  add(task: GatewayTask): void {
+    const owned = this.#of(task.owner)
+    owned.underWay += weightOf(task)
+    this.#byId.set(task.id, task)
+    owned.order.put(task)
   }
 
   /** Forgets a task. */

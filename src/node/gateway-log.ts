@@ -64,12 +64,12 @@ export class GatewayLog {
   readonly #recent = new RecentEvents()
   /** By task. */
   readonly #listeners = new TransientMap<string, Set<(news: GatewayNews) => void>>()
-  readonly #onTask: (task: GatewayTask) => void
+  readonly #onTask: (task: GatewayTask, isFirst: boolean) => void
   readonly #alongside: Alongside
   readonly #stopped = new Abort()
 
-  /** `onTask`: told of each task as it is durable, before anybody else. */
-  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask) => void, alongside: Alongside = () => []) {
+  /** `onTask`: told of each task as it is durable, and whether for the first time, before anybody else. */
+  constructor(parts: GatewayLogParts, onTask: (task: GatewayTask, isFirst: boolean) => void, alongside: Alongside = () => []) {
     this.#parts = parts
     this.#onTask = onTask
     this.#alongside = alongside
@@ -189,9 +189,9 @@ export class GatewayLog {
     this.#stopped.abort()
   }
 
-  #tell({ task, events, length }: Batch): void {
+  #tell({ task, events, length }: Batch, isFirst: boolean): void {
     this.#recent.add(task.id, events, length)
-    this.#onTask(task)
+    this.#onTask(task, isFirst)
     const listeners = this.#listeners.get(task.id)
     if (listeners !== undefined) for (const event of events) for (const listener of [...listeners]) listener({ task, event })
   }
@@ -205,7 +205,7 @@ export class GatewayLog {
       this.#writing.delete(id)
       throw error
     }
-    this.#tell(batch)
+    this.#tell(batch, true)
     if (writing.events.length > 0) void this.#write(writing)
     else this.#writing.delete(id)
   }
@@ -225,7 +225,7 @@ export class GatewayLog {
         await wait(clock, AGAIN_MS, this.#stopped)
         continue
       }
-      this.#tell(batch)
+      this.#tell(batch, false)
     }
     this.#writing.delete(writing.task.id)
   }

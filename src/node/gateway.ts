@@ -70,8 +70,9 @@ export class GatewayTasks implements Gateway {
     this.#rules = rules
     this.#log = new GatewayLog(
       node.parts,
-      (task) => {
-        this.#index.put(task)
+      (task, isFirst) => {
+        if (isFirst) this.#index.add(task)
+        else this.#index.put(task)
         this.push?.look(task)
       },
       (task, events) => this.push?.noticesOf(task, events) ?? []
