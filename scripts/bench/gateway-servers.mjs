@@ -10,16 +10,16 @@ import { fileURLToPath } from 'node:url'
 export const GATEWAYS = fileURLToPath(import.meta.url)
 
 /** What a server without anything behind it says: as long as what the node says, with ids like its own. */
-const contextId = 'ctx_ybndrfg8ejkmcpqx'
-const taskId = 'task_ybndrfg8ejkmcpqx'
-const ANSWER = { messageId: 'msg_ybndrfg8ejkmcpqx', contextId, role: 'ROLE_AGENT', parts: [{ text: 'pong' }] }
+const CONTEXT = 'ctx_ybndrfg8ejkmcpqx'
+const TASK = 'task_ybndrfg8ejkmcpqx'
+const ANSWER = { messageId: 'msg_ybndrfg8ejkmcpqx', contextId: CONTEXT, role: 'ROLE_AGENT', parts: [{ text: 'pong' }] }
 const STATUS = { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-01T00:00:00.000Z' }
 const ARTIFACTS = [{ artifactId: 'result', name: 'result', parts: [{ text: 'pong' }] }]
 
 function bareAnswer({ messageId, role, parts, metadata }) {
   if (metadata?.task !== true) return { message: ANSWER }
-  const history = [{ messageId, contextId, taskId, role, parts, metadata }]
-  return { task: { id: taskId, contextId, status: STATUS, artifacts: ARTIFACTS, history } }
+  const history = [{ messageId, contextId: CONTEXT, taskId: TASK, role, parts, metadata }]
+  return { task: { id: TASK, contextId: CONTEXT, status: STATUS, artifacts: ARTIFACTS, history } }
 }
 
 async function bodyOf(request) {
