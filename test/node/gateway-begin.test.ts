@@ -125,3 +125,29 @@ test('the same message means the task that it began, also after a start and whoe
     t.is((await by.list(ALICE, {}, ALL)).total, 1)
   }
 })
+
+test('a further message that comes again, also at once, is one turn of its task; another one of its id is refused', async (t: Assert) => {
+  const { gateway, started } = await scene(t)
+  const asks = '{"a2a":{"state":"input-required","message":"Which one?"}}'
+  const first = request('fast', true)
+  const begun = await gateway.send(ALICE, { ...first, message: { ...first.message, parts: [{ text: asks }] } })
+  t.is(stateOf(begun), 'input-required')
+  const taskId = begun.kind === 'task' ? begun.snapshot.task.id : ''
+  const answer = request('fast', true)
+  const further = { ...answer, message: { ...answer.message, taskId } }
+  const saidTo = async (by: GatewayTasks): Promise<readonly string[]> => {
+    const { history } = await by.get(ALICE, taskId)
+    return history.filter(({ role }) => role === 'user').map(({ messageId }) => messageId)
+  }
+  const copies = await Promise.all([1, 2, 3].map(() => gateway.send(ALICE, further)))
+  t.ok(copies.every((reply) => stateOf(reply) === 'completed' && reply.kind === 'task' && reply.snapshot.task.id === taskId))
+  for (const by of [gateway, await started()]) {
+    t.is(stateOf(await by.send(ALICE, further)), 'completed', 'it is known although the task takes nothing more')
+    t.alike(await saidTo(by), [first.message.messageId, answer.message.messageId])
+    for (const message of [
+      { ...further.message, parts: [{ text: 'something else' }] },
+      { ...further.message, messageId: first.message.messageId }
+    ])
+      await failsWith(t, 'CONFLICT', () => by.send(ALICE, { ...further, message }))
+  }
+})

@@ -1,5 +1,6 @@
 import test from 'brittle'
 import { MemoryTelemetry } from '../../src/adapters/telemetry/memory-telemetry.js'
+import type { TaskEvent } from '../../src/domain/task/task.js'
 import { NodeError } from '../../src/kit/errors.js'
 import { sizeOf } from '../../src/kit/size.js'
 import { Tasks, type TaskOpening } from '../../src/node/tasks.js'
@@ -9,11 +10,11 @@ import { ManualClock } from '../support/manual-clock.js'
 const opening: TaskOpening = { kind: 'request', role: 'caller', agent: 'a@b', capability: 'a.do', description: '' }
 const error = new NodeError('TASK_FAILED', 'no').toBody()
 
-function table(): { tasks: Tasks; lines: string[] } {
+function table(): { tasks: Tasks; lines: string[]; clock: ManualClock } {
   const clock = new ManualClock()
   const lines: string[] = []
   const telemetry = new MemoryTelemetry({ clock, level: 'debug', format: 'text', write: (line) => lines.push(line) })
-  return { tasks: new Tasks({ clock, ids: countingIds(), telemetry }), lines }
+  return { tasks: new Tasks({ clock, ids: countingIds(), telemetry }), lines, clock }
 }
 
 /** What tasks may hold: 128 MiB of contents, and a little for the events themselves. */
@@ -153,4 +154,28 @@ test('tasks are found by the beginning of their id, newest first in the list', (
     tasks.list().map((task) => task.id),
     [...ids].reverse()
   )
+})
+
+test('what is kept of work that began at once tells the events that it told while they happened', (t) => {
+  const { tasks, clock } = table()
+  const told = new Map<string, readonly TaskEvent[]>()
+  tasks.onChange(({ id }) => told.set(id, [...tasks.events(id)]))
+  const [done, failed, reported, waited] = [1, 2, 3, 4].map(() => tasks.open({ ...opening, state: 'working' }))
+  clock.advance(7)
+  tasks.complete(done ?? '', { text: 'result' })
+  tasks.fail(failed ?? '', error)
+  tasks.progress(reported ?? '', 1)
+  tasks.complete(reported ?? '', null)
+  tasks.waitFor(waited ?? '', 'approval')
+  tasks.complete(waited ?? '', null)
+  for (const [id, events] of told) t.alike(tasks.events(id), events, tasks.get(id)?.state)
+  t.alike(
+    tasks.events(done ?? '').map(({ generation, at }) => [generation, at]),
+    [
+      [1, clock.now() - 7],
+      [2, clock.now()]
+    ]
+  )
+  tasks.complete(done ?? '', 'late')
+  t.is(tasks.events(done ?? '').length, 2)
 })
