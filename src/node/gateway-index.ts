@@ -38,7 +38,8 @@ export class GatewayIndex {
   put(task: GatewayTask): void {
     const before = this.#byId.get(task.id)
     if (before === undefined) {
-      this.begin(task)
+      // Of one that is put back another may have begun by its message meanwhile.
+      if (this.begunBy(task.owner, task.messageId) === undefined) this.begin(task)
       return this.add(task)
     }
     const owned = this.#of(task.owner)
@@ -77,7 +78,7 @@ export class GatewayIndex {
   }
 
   /** It did not, after all. */
-  notBegun({ id, owner, messageId }: GatewayTask): void {
+  notBegun({ id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
     const { begun, order } = this.#of(owner)
     if (begun.get(messageId) === id) begun.delete(messageId)
     if (begun.size === 0 && order.size === 0) this.#owners.delete(owner)

@@ -80,7 +80,9 @@ export class GatewayRuns {
     this.#watch(id, names, [])
     // The task's own log is all the record that it needs: what may be repeated is asked for again after a crash.
     try {
-      return this.#node.direct.begin(way, { input: inputOf(said.parts), names }) !== null
+      if (this.#node.direct.begin(way, { input: inputOf(said.parts), names }) !== null) return true
+      this.#close(task)
+      return false
     } catch (error) {
       this.#failed(task, error)
       return true
@@ -267,6 +269,7 @@ export class GatewayRuns {
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
     if (this.#heard(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
+      this.#open.delete(id)
       const known = error === null ? null : asClientError(NodeError.fromBody(error))
       const isRefused = known !== null && REFUSALS.has(known.code) && this.#log.current(task).state === 'submitted'
       const why = known === null ? state : `${known.message} (${known.code})`

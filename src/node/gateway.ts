@@ -223,7 +223,11 @@ export class GatewayTasks implements Gateway {
   /** The task of a message: that of the same message before, if there was one. */
   #taskOf(by: Principal, request: GatewaySend, target: GatewayTarget | null): Promise<GatewayTask> {
     const { taskId, messageId } = request.message
-    if (taskId !== undefined) return this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
+    if (taskId !== undefined) {
+      // Nobody waits behind the messages to a task of somebody else: how long that takes would tell of it.
+      this.#find(by, taskId)
+      return this.#inTurn(taskId, () => this.#goOn(by, request, taskId))
+    }
     const begun = this.#index.begunBy(ownerOf(by), messageId)
     if (begun !== undefined) return this.#begunBefore(by, request, begun)
     return target === null || this.#room.isFull ? this.#beginLater(by, request, target) : this.#begin(by, request, target)
@@ -242,8 +246,11 @@ export class GatewayTasks implements Gateway {
   async #begunBefore(by: Principal, request: GatewaySend, id: string): Promise<GatewayTask> {
     await this.#log.begun(id)
     const task = this.#index.get(id)
-    if (task === undefined) return await this.#taskOf(by, request, null)
     const { agent, skill, message } = request
+    if (task === undefined) {
+      this.#index.notBegun({ id, owner: ownerOf(by), messageId: message.messageId })
+      return await this.#taskOf(by, request, null)
+    }
     const isSame = (agent === null || isCalled(this.#node, task.agent, agent)) && (skill === null || skill === task.capability)
     await this.#isSaid(task, message, isSame)
     return task

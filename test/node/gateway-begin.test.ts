@@ -126,6 +126,17 @@ test('the same message means the task that it began, also after a start and whoe
   }
 })
 
+test('a message with a number that is none is the same when it comes again', async (t: Assert) => {
+  const { gateway, started } = await scene(t)
+  const asked = request('fast', true)
+  const odd = { ...asked, message: { ...asked.message, parts: [{ data: JSON.parse('{"n":1e999}') as unknown }] } }
+  await gateway.send(ALICE, odd)
+  for (const by of [gateway, await started()]) {
+    await by.send(ALICE, odd)
+    t.is((await by.list(ALICE, {}, ALL)).total, 1)
+  }
+})
+
 test('a further message that comes again, also at once, is one turn of its task; another one of its id is refused', async (t: Assert) => {
   const { gateway, started } = await scene(t)
   const asks = '{"a2a":{"state":"input-required","message":"Which one?"}}'

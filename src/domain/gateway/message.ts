@@ -43,7 +43,12 @@ export function placed(message: Message, { taskId, contextId }: { readonly taskI
 /** Does a message that came again say what one that is kept said? That one has a context, which its sender need not have known. */
 export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message): boolean {
   const said = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
-  return canonicalJson(said) === canonicalJson({ contextId, parts, metadata: about, extensions: uses })
+  return recorded(said) === recorded({ contextId, parts, metadata: about, extensions: uses })
+}
+
+/** As a record has it: of a number that no JSON can be written of, as `1e999` is read, it has null. */
+function recorded(value: unknown): string {
+  return canonicalJson(JSON.parse(JSON.stringify(value)))
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }

@@ -72,7 +72,8 @@ export class TaskOrder {
 
   /** Puts a task where its time says, in the place of what it was before, where it was there. */
   put(task: GatewayTask, before?: GatewayTask): void {
-    if (before === task) return
+    // One that was taken out and is put back as it was: its place still stands.
+    if (before === task || this.#old.delete(task)) return
     if (before !== undefined) this.remove(before)
     let at = this.#places.length
     // Only what changed in the same moment, or before a clock was put back, stands behind it.

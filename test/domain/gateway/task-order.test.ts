@@ -55,6 +55,11 @@ test('pages together have every task that fits once, the newest change first, an
         const before = model.get(one.id)
         if (!isGone) order.put(one, before)
         else if (before !== undefined) order.remove(before)
+        // Who could not be let go of after all is put back as it was.
+        if (isGone && before !== undefined && at % 2 === 0) {
+          order.put(before)
+          continue
+        }
         if (isGone) model.delete(one.id)
         else model.set(one.id, one)
       }
