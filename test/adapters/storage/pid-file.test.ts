@@ -104,12 +104,17 @@ test('removing takes the own file or a dead one, never that of a living other', 
 
 test('a process that has ended and was not collected by its parent does not run', async (t) => {
   if (process.platform !== 'linux') return t.comment('skipped: only Linux tells')
-  // The shell becomes a program that collects nothing.
-  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 300'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  // The shell becomes a program that collects nothing, and only then its child ends: the shell itself would collect it.
+  const script = 'exec 3<&0; (read -r _ <&3) & echo $!; exec sleep 300'
+  const parent = spawn('sh', ['-c', script], { stdio: ['pipe', 'pipe', 'ignore'] })
   t.teardown(() => void parent.kill('SIGKILL'))
   const pid = Number(await new Promise<string>((resolve) => parent.stdout.once('data', (text: Buffer) => resolve(text.toString()))))
-  const isZombie = async (): Promise<boolean> => / Z /.test((await fs.readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\)/, ''))
-  while (!(await isZombie())) await new Promise((resolve) => setImmediate(resolve))
+  const until = async (isSo: () => Promise<boolean>): Promise<void> => {
+    while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve))
+  }
+  await until(async () => (await fs.readFile(`/proc/${parent.pid}/comm`, 'utf8')) === 'sleep\n')
+  parent.stdin.end()
+  await until(async () => / Z /.test((await fs.readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\)/, '')))
   const file = path.join(await tempDir(t), 'node.pid')
   await fs.writeFile(file, JSON.stringify({ pid, startedAt: 1, socket: '/s' }))
   t.is(await readPidFile(file), null)
