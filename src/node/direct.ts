@@ -71,20 +71,21 @@ export class Direct {
     const { clock, router } = this.#parts
     const since = clock.monotonic()
     const question = this.#question(asking)
-    const decision = question === null ? null : router.allows(question, since)
-    if (question === null || decision === null) return null
+    const rule = question === null ? null : router.allows(question)
+    if (question === null || rule === null) return null
     const { target, capability } = asking
-    return { target, capability, question, rule: decision.rule, since, at: decision.at }
+    return { target, capability, question, rule, since, at: clock.monotonic() }
   }
 
   /** Begins it. Null: it has to go as a request after all, e.g. because of its input. */
   begin({ target, capability, question, rule, since, at }: DirectWay, { input, names }: DirectWork): HereRun | null {
-    const { traffic, work } = this.#parts
+    const { router, traffic, work } = this.#parts
     const run = work.here({ recipient: target, capability, input, names })
     if (run instanceof NodeError) return null
     const { sender, target: party, type } = question
     const header = { id: names.requestId, sender: sender.address, recipient: party.address, type }
     const passage = { peer: null, header, from: sender.tier, to: party.tier, rule, since, at }
+    router.passed(at - since)
     traffic.received(header, since)
     traffic.delivered(passage)
     traffic.sent(passage, 'local')

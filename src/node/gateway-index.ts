@@ -11,7 +11,7 @@ interface Owned {
   readonly order: TaskOrder
   /** Ids of its tasks by the message that began each, also of those that are being written. */
   readonly begun: Map<string, string>
-  /** What it may, as its newest task has it. */
+  /** What it may, as the task has it that began last. */
   power: CallerPower | null
   /** How many do not rest. */
   underWay: number
@@ -73,8 +73,10 @@ export class GatewayIndex {
   }
 
   /** A task begins: the message that began it is its own. */
-  begin({ id, owner, messageId }: GatewayTask): void {
-    this.#of(owner).begun.set(messageId, id)
+  begin({ id, owner, messageId, by }: GatewayTask): void {
+    const owned = this.#of(owner)
+    owned.begun.set(messageId, id)
+    owned.power = by
   }
 
   /** It did not, after all. */
@@ -114,13 +116,10 @@ export class GatewayIndex {
     return { ...task, ...shared, by: this.sharedPower(owner, by) }
   }
 
-  /** The same power, as the newest task of an owner has it: most of them have one. */
+  /** The same power, as the task of an owner has it that began last: most of them have one. */
   sharedPower(owner: string, power: CallerPower): CallerPower {
-    const owned = this.#of(owner)
-    const { maxTier, sandboxId, capabilities } = owned.power ?? {}
-    if (owned.power !== null && maxTier === power.maxTier && sandboxId === power.sandboxId && isSameList(capabilities, power.capabilities))
-      return owned.power
-    return (owned.power = power)
+    const known = this.#owners.get(owner)?.power ?? null
+    return known !== null && isSamePower(known, power) ? known : power
   }
 
   /** The same text, as those have it that are kept: for what many tasks have in common. */
@@ -134,8 +133,10 @@ export class GatewayIndex {
   }
 }
 
-function isSameList(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
-  return one === other || (one?.length === other?.length && one?.every((text, at) => text === other?.[at]) === true)
+function isSamePower(one: CallerPower, other: CallerPower): boolean {
+  if (one.maxTier !== other.maxTier || one.sandboxId !== other.sandboxId) return false
+  const [some, others] = [one.capabilities, other.capabilities]
+  return some === others || (some?.length === others?.length && some?.every((text, at) => text === others?.[at]) === true)
 }
 
 function weightOf(task: GatewayTask | undefined): 0 | 1 {

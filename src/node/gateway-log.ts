@@ -26,7 +26,7 @@ const AGAIN_MS = 1000
 /** Tasks whose events are kept in memory, and characters of each: one that has more is read from the disk. */
 const RECENT_TASKS = 128
 const RECENT_LENGTH = 65_536
-/** Characters of a record that has a task with its log: those of many tasks are read at once. */
+/** Characters of a log that is in the record of its task: those of many tasks are read at once. */
 const WHOLE_LENGTH = 16_384
 
 /** What keeping tasks needs. */
@@ -278,13 +278,10 @@ class Batch {
 
   #recorded(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
     const key = GATEWAY_KEYS.task(task.id)
-    const whole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) ? encodeTask(task, events) : null
-    if (whole !== null && whole.length <= WHOLE_LENGTH) {
-      this.length = whole.length
-      return [{ key, value: whole }]
-    }
     const log = encodeLog(events)
     this.length = log.length
+    const isWhole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) && log.length <= WHOLE_LENGTH
+    if (isWhole) return [{ key, value: encodeTask(task, log) }]
     return [
       { key, value: encodeTask(task) },
       { key: GATEWAY_KEYS.events(task.id, task.generation), value: log }

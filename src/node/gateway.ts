@@ -89,9 +89,11 @@ export class GatewayTasks implements Gateway {
 
   /** Reads what there is, and goes on with what had not ended. @throws NodeError STORE_DAMAGED */
   async start(): Promise<void> {
-    const all: GatewayTask[] = []
-    for await (const task of this.#log.tasks()) all.push(this.#index.sharing(task))
-    for (const task of all.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))) this.#index.put(task)
+    const read: GatewayTask[] = []
+    for await (const task of this.#log.tasks()) read.push(task)
+    read.sort((a, b) => a.since - b.since || (a.id < b.id ? -1 : 1))
+    for (const task of read) this.#index.put(this.#index.sharing(task))
+    const all = [...this.#index.all()]
     await this.push?.start(all)
     this.#unlisten = this.#node.tasks.onChange((task) => this.#runs.look(task))
     this.#timer = this.#node.parts.clock.every(SWEEP_MS, () => void this.#room.sweep())

@@ -112,15 +112,17 @@ export class Router {
     return { verdict, at }
   }
 
-  /** The rule that lets a message pass, and when; null, and nothing is counted, for one that they refuse or ask about. */
-  allows(question: RoutingQuestion, since: number): { readonly rule: string; readonly at: number } | null {
+  /** The rule that lets a message pass; null for one that they refuse or ask about. Nothing is counted: see {@link passed}. */
+  allows(question: RoutingQuestion): string | null {
     const verdict = this.ask(question)
-    if (!verdict.allowed) return null
-    const { clock, telemetry } = this.#parts
-    const at = clock.monotonic()
+    return verdict.allowed ? verdict.rule : null
+  }
+
+  /** A message goes its way that {@link allows} let pass; how long it took to decide. */
+  passed(decisionMs: number): void {
+    const { telemetry } = this.#parts
     telemetry.count('routing_decisions', 'allowed')
-    telemetry.time('routing_decision_ms', at - since)
-    return { rule: verdict.rule, at }
+    telemetry.time('routing_decision_ms', decisionMs)
   }
 
   /** What the rules would say. */

@@ -161,8 +161,8 @@ export class Tasks {
       this.#telemetry.log('debug', 'a task ignored an input', { task: id, input: input.type, reason: step.reason })
       return
     }
-    book.task = step.task
     const events = (book.events ??= straightEvents(book.task))
+    book.task = step.task
     events.push(step.event)
     this.#weigh(book, bytesOf(step.event))
     const isOver = (): boolean => events.length > KEPT_EVENTS || (input.type === 'progress' && book.bytes > KEPT_PROGRESS_BYTES)

@@ -74,12 +74,14 @@ test('what is begun directly is counted, timed and on record as a request is, an
   const world = new World(t)
   const node = await world.owner({ agents: [echo('one', { tier: 2 })] })
   const before = (await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length
+  t.ok(node.core.direct.way(asking(node, 'one')), 'a way that is not gone is no decision')
   const run = begin(node.core.direct, asking(node, 'one'))
   t.alike(await run?.outcome, { ok: true, result: { n: 1 } })
   t.is((await node.ledger.list({ from: 'a', to: 'z', limit: 100 })).length, before)
   const { counters } = node.core.parts.telemetry.snapshot()
   for (const name of ['messages_sent', 'messages_received', 'messages_delivered'] as const)
     t.is(counters.find((one) => one.name === name && one.label === 'request')?.value, 1, name)
+  t.is(counters.find((one) => one.name === 'routing_decisions' && one.label === 'allowed')?.value, 1)
   t.is(node.audit.of('cross-tier').length, 1)
   t.alike(
     node.core.tasks.list().map(({ id, state, role }) => [id, state, role]),

@@ -149,11 +149,14 @@ function sealOf(file: string): JournalSeal {
   return mark === undefined || seed === undefined ? NO_SEAL : { mark: Number.parseInt(mark, 16), seed: Number.parseInt(seed, 16) }
 }
 
-/** One call of the system takes at most 1,024 buffers. */
+/** Buffers that one call of the system takes at most. */
+const MAX_BUFFERS = 1024
+
+/** Records in as many calls as the system needs for them. */
 function inCalls(records: readonly Uint8Array[]): readonly (readonly Uint8Array[])[] {
-  if (records.length <= 1024) return [records]
+  if (records.length <= MAX_BUFFERS) return [records]
   const all: Uint8Array[][] = []
-  for (let at = 0; at < records.length; at += 1024) all.push(records.slice(at, at + 1024))
+  for (let at = 0; at < records.length; at += MAX_BUFFERS) all.push(records.slice(at, at + MAX_BUFFERS))
   return all
 }
 

@@ -13,12 +13,11 @@ export interface TaskRecord {
   readonly log: readonly GatewayEvent[] | null
 }
 
-/** The record of a task; `log`: all its events, for a task that has them in it. */
-export function encodeTask(task: GatewayTask, log: readonly GatewayEvent[] | null = null): string {
+/** The record of a task; `log`: the record of all its events, for a task that has them in it. */
+export function encodeTask(task: GatewayTask, log: string | null = null): string {
   const { id, contextId, owner, messageId, agent, capability, by, state, message, since, createdAt, updatedAt, generation, run } = task
   const said = message === null ? null : packMessage(message)
-  const all = log === null ? null : packLog(log)
-  return JSON.stringify([
+  const head = JSON.stringify([
     id,
     contextId,
     owner,
@@ -32,9 +31,9 @@ export function encodeTask(task: GatewayTask, log: readonly GatewayEvent[] | nul
     createdAt,
     updatedAt,
     generation,
-    run,
-    all
+    run
   ])
+  return log === null ? head : `${head.slice(0, -1)},${log}]`
 }
 
 /** The record of events, which follow each other. */
@@ -93,11 +92,12 @@ type PackedTask = readonly [
   updatedAt: number,
   generation: number,
   run: Maybe<GatewayRun>,
-  log: Maybe<PackedLog>
+  log?: PackedLog
 ]
 
 function unpackTask(packed: PackedTask): TaskRecord {
-  const [id, contextId, owner, messageId, agent, capability, by, state, said, since, createdAt, updatedAt, generation, run, log] = packed
+  const [id, contextId, owner, messageId, agent, capability, by, state, said, since, createdAt, updatedAt, generation, run, log = null] =
+    packed
   if (typeof id !== 'string') throw new TypeError('not a record of a task')
   const message = said === null ? null : unpackMessage(said)
   const who = { id, contextId, owner, messageId, agent, capability, by }

@@ -67,7 +67,7 @@ test('any task and any log are read as they were written, together and apart', a
     t,
     fc.property(task, log, (one, events) => {
       const alone = decodeTask(utf8(encodeTask(one)))
-      const whole = decodeTask(utf8(encodeTask(one, events)))
+      const whole = decodeTask(utf8(encodeTask(one, encodeLog(events))))
       const read = decodeLog(utf8(encodeLog(events)))
       const asJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T
       return (
