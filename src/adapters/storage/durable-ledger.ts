@@ -14,6 +14,8 @@ import { storeError } from './store-errors.js'
 const JOURNAL_BYTES = 8 * 1024 * 1024
 /** Commits that share one write. */
 const MAX_GROUP = 1024
+/** Turns for which a group waits at most, while each brings more of it. */
+const MAX_TURNS = 8
 /** Bytes of records that share one write, beyond the first. */
 const MAX_GROUP_BYTES = 8 * 1024 * 1024
 
@@ -168,8 +170,12 @@ class DurableLedger implements LedgerOnDisk {
   /** One group after the other; what was called while one was written waits for the next, and shares it. */
   async #writeAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      // Those who call in the same turn share a write.
-      await endOfTurn()
+      // Those who call in the same turn share a write, and those of the next as well while each brings more: callers that are
+      // served together also ask again together, and the cost of a write, and of waking them, is that of one.
+      for (let turns = 0, known = 0; turns < MAX_TURNS && known < this.#waiting.length && known < MAX_GROUP; turns++) {
+        known = this.#waiting.length
+        await endOfTurn()
+      }
       let group: readonly Waiting[] = []
       try {
         const next = this.#nextGroup()

@@ -1,5 +1,6 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import test from 'brittle'
 import type { Assert } from 'brittle'
 import fc from 'fast-check'
@@ -45,6 +46,30 @@ test('a commit whose changes are made when it is written takes what happened in 
   await Promise.all([ledger.commit(() => made.slice(2)), ledger.commit([numbered(4)])])
   t.alike(await keysOf(ledger), keys(4))
   t.is((await ledger.size()).commits, 3)
+})
+
+test('commits of turns that follow each other share a write, one alone waits for nobody, and those that never end are not waited for', async (t) => {
+  const { open } = await home(t)
+  const ledger = await open()
+  // Of each commit: how many there were when it was written.
+  const written = async (turns: readonly number[]): Promise<number[]> => {
+    const seen: number[] = []
+    const commits: Promise<void>[] = []
+    for (const count of turns) {
+      for (let at = 0; at < count; at++) {
+        const number = commits.length + 1
+        commits.push(ledger.commit(() => (seen.push(commits.length), [numbered(number)])))
+      }
+      await nextTurn()
+    }
+    await Promise.all(commits)
+    return seen
+  }
+  t.alike(await written([1, 0, 0, 1]), [1, 2])
+  t.alike(await written([2, 1, 1, 0, 0, 1]), [4, 4, 4, 4, 5])
+  const many = await written(Array.from({ length: 30 }, () => 2))
+  t.is(many.length, 60)
+  t.ok((many[0] ?? 0) <= 20, `the first of 60 was written when ${many[0]} had come`)
 })
 
 test('a last commit without changes, by which a ledger that failed is tried, damages nothing', async (t) => {
