@@ -2,7 +2,7 @@ import { type Clock, wait } from '../kit/clock.js'
 import { messageOf } from '../kit/errors.js'
 import type { Unsubscribe } from '../kit/events.js'
 import type { KeyRange } from '../domain/gateway/push-records.js'
-import { eventRange, GATEWAY_KEYS, TASK_RANGE } from '../domain/gateway/records.js'
+import { eventRange, GATEWAY_KEYS, TASK_RANGE, taskIdOf } from '../domain/gateway/records.js'
 import { decodeLog, decodeTask, encodeLog, encodeTask } from '../domain/gateway/task-record.js'
 import {
   applyGateway,
@@ -77,8 +77,8 @@ export class GatewayLog {
 
   /** Every task that the ledger holds, in the order of ids. @throws NodeError STORE_DAMAGED */
   async *tasks(): AsyncIterable<GatewayTask> {
-    for await (const { value } of this.#all(TASK_RANGE)) {
-      const record = decodeTask(value)
+    for await (const { key, value } of this.#all(TASK_RANGE)) {
+      const record = decodeTask(taskIdOf(key), value)
       if (record !== null) yield record.task
     }
   }
@@ -160,11 +160,13 @@ export class GatewayLog {
     if (recent !== null) return recent.slice(after, to)
     const fits = (event: GatewayEvent): boolean => event.generation > after && event.generation <= to
     const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
-    const { log = null } = (bytes === null ? null : decodeTask(bytes)) ?? {}
-    if (log !== null) return log.filter(fits)
+    const record = bytes === null ? null : decodeTask(id, bytes)
+    // Removed meanwhile.
+    if (record === null) return events
+    if (record.log !== null) return record.log.filter(fits)
     // Each record has at least one of them.
     for await (const { value } of this.#all(eventRange(id, after), to - after)) {
-      const some = decodeLog(value)
+      const some = decodeLog(record.task, value)
       if (some === null) break
       for (const event of some) if (fits(event)) events.push(event)
       if (events.length >= to - after) break
@@ -278,7 +280,7 @@ class Batch {
 
   #recorded(task: GatewayTask, events: readonly GatewayEvent[]): LedgerChange[] {
     const key = GATEWAY_KEYS.task(task.id)
-    const log = encodeLog(events)
+    const log = encodeLog(task, events)
     this.length = log.length
     const isWhole = events[0]?.generation === 1 && ENDED_STATES.has(task.state) && log.length <= WHOLE_LENGTH
     if (isWhole) return [{ key, value: encodeTask(task, log) }]

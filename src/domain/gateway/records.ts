@@ -14,6 +14,11 @@ export const GATEWAY_KEYS = {
 /** The range of all tasks. */
 export const TASK_RANGE = { from: 'a2a-task/', to: 'a2a-task0' } as const
 
+/** The id of the task that a key of {@link TASK_RANGE} is of. */
+export function taskIdOf(key: string): string {
+  return key.slice(TASK_RANGE.from.length)
+}
+
 /** The range of a task's events behind a generation; the first record may hold some before it. */
 export function eventRange(id: string, after: number): { readonly from: string; readonly to: string } {
   return { from: GATEWAY_KEYS.events(id, after + 1), to: `a2a-event/${id}0` }

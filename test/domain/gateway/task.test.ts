@@ -96,8 +96,8 @@ test('a log that is read back gives the task that was written: its history, its 
     t,
     fc.property(steps, (inputs) => {
       const { task, events } = run(inputs)
-      const read = decodeLog(utf8(encodeLog(events)))
-      const snapshot = snapshotOf(decodeTask(utf8(encodeTask(task)))?.task ?? fresh, read ?? [])
+      const read = decodeLog(task, utf8(encodeLog(task, events)))
+      const snapshot = snapshotOf(decodeTask(task.id, utf8(encodeTask(task)))?.task ?? fresh, read ?? [])
       const said = events.filter((event) => event.type === 'message').length
       // What was said with the last status is that of the task, unless its client has answered.
       const isAnswered = events.findLastIndex(({ type }) => type === 'message') > events.findLastIndex(({ type }) => type === 'status')
