@@ -220,13 +220,19 @@ function hostedOf(options: AttachOptions): HostedAgent {
 
 async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
   try {
-    const result = (await options.run?.(task, { signal: run.signal, progress: (data) => reported(run, data) })) ?? null
+    const given = options.run?.(task, { signal: run.signal, progress: (data) => reported(run, data) })
+    // A program that has its result at once waits for no turn.
+    const result = (isThenable(given) ? await given : given) ?? null
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
     if (!hasJsonForm(result)) return { ok: false, code: 'INVALID_OUTPUT', message: 'the result has no form as JSON' }
     return { ok: true, result }
   } catch (error) {
     return { ok: false, code: run.signal.aborted ? 'CANCELED' : 'TASK_FAILED', message: messageOf(error) }
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
 /** A report that could be neither recorded nor sent is none. */

@@ -297,9 +297,10 @@ export class Work {
     { key, payload, isNotification, threads, record }: Pick<Piece, 'key' | 'payload' | 'isNotification' | 'threads' | 'record'>,
     name?: string
   ): Piece {
-    const { agents, tasks } = this.#parts
+    const { agents, directory, tasks } = this.#parts
     const { capability, description } = payload
-    const agent = addressText(recipient)
+    // The text of its card, where it has one: thousands of tasks are kept.
+    const agent = directory.card(recipient)?.address ?? addressText(recipient)
     const load = agents.load(recipient.agentId)
     const hasPlace = load.running < load.slots
     // What has a name is done at once.

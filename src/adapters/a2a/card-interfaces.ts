@@ -62,7 +62,8 @@ export function segmentOf(pathId: string): string {
 /** What a segment of a path says; null for one that is not encoded well. */
 export function pathIdFrom(segment: string): string | null {
   try {
-    return decodeURIComponent(segment)
+    // The function of the language is slow, and there is seldom anything to do for it.
+    return segment.includes('%') ? decodeURIComponent(segment) : segment
   } catch {
     return null
   }

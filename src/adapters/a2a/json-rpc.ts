@@ -13,9 +13,10 @@ export interface RpcAnswer {
   readonly given: Given | { readonly fault: A2AFault }
 }
 
-/** Reads one JSON-RPC request and runs it by `perform`, which is given its method. Never rejects. */
-export async function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<Given>): Promise<RpcAnswer> {
+/** Reads one JSON-RPC request and runs it by `perform`, which is given its method. Neither throws nor rejects. */
+export function callRpc(body: Uint8Array, perform: (method: string, params: unknown) => Promise<Given>): Promise<RpcAnswer> {
   let id: RpcId = null
+  const failed = (error: unknown): RpcAnswer => ({ id, given: { fault: faultOf(error) } })
   try {
     const request = parsedBody(body)
     if (Array.isArray(request)) throw new A2AFault('INVALID_REQUEST', 'the protocol has no batches: send one request')
@@ -24,9 +25,9 @@ export async function callRpc(body: Uint8Array, perform: (method: string, params
     const { jsonrpc, method, params } = request
     if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
     if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
-    return { id, given: await perform(method, params ?? {}) }
+    return perform(method, params ?? {}).then((given) => ({ id, given }), failed)
   } catch (error) {
-    return { id, given: { fault: faultOf(error) } }
+    return Promise.resolve(failed(error))
   }
 }
 

@@ -118,8 +118,8 @@ async function canceled(params: Record<string, unknown>, caller: Caller): Promis
   })
 }
 
-/** Sends a message of a client. @throws A2AFault, NodeError */
-export async function beginTask(
+/** Sends a message of a client. @throws A2AFault, NodeError; rejects with them as well */
+export function beginTask(
   { gateway, by, agent, signal }: Pick<Caller, 'gateway' | 'by' | 'agent' | 'signal'>,
   { message, skill, push }: Sent,
   { wait, mayAnswer }: Pick<GatewaySend, 'wait' | 'mayAnswer'>
@@ -129,11 +129,11 @@ export async function beginTask(
   const to = named === null ? { agent, skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
   const request = { message, agent: to.agent, skill: to.skill, wait, mayAnswer, signal }
   if (message.taskId !== undefined) taskAt({ gateway, by, agent }, message.taskId)
-  try {
-    return await gateway.send(by, push === undefined ? request : { ...request, push })
-  } catch (error) {
-    throw faultOf(error, { skill: to.agent === null ? to.skill : null })
-  }
+  const sending = gateway.send(by, push === undefined ? request : { ...request, push })
+  if (to.agent !== null) return sending
+  return sending.catch((error: unknown) => {
+    throw faultOf(error, { skill: to.skill })
+  })
 }
 
 function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { readonly task: object } | { readonly message: object } {

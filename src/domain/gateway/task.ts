@@ -1,3 +1,4 @@
+import { TransientMap } from '../../kit/transient.js'
 import type { TaskState } from '../task/task.js'
 import type { CallerPower } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
@@ -145,12 +146,12 @@ export interface GatewayContents {
   /** What was said with the state that it is in. */
   message: Message | null
   readonly history: Message[]
-  readonly artifacts: Map<string, Artifact>
+  readonly artifacts: TransientMap<string, Artifact>
 }
 
 /** The contents of a task before its first event. */
 export function emptyContents(): GatewayContents {
-  return { message: null, history: [], artifacts: new Map() }
+  return { message: null, history: [], artifacts: new TransientMap() }
 }
 
 /** Adds an event, which must be the next one. */
@@ -181,7 +182,7 @@ function isText(part: Part): part is { readonly text: string } {
   return part.text !== undefined && Object.keys(part).length === 1
 }
 
-function addArtifact(artifacts: Map<string, Artifact>, { artifact, append }: Extract<GatewayInput, { type: 'artifact' }>): void {
+function addArtifact(artifacts: TransientMap<string, Artifact>, { artifact, append }: Extract<GatewayInput, { type: 'artifact' }>): void {
   const before = append ? artifacts.get(artifact.artifactId) : undefined
   const parts = before === undefined ? [] : joined(artifact.artifactId, before.parts, artifact.parts)
   artifacts.set(artifact.artifactId, before === undefined ? artifact : { ...before, parts })

@@ -1,5 +1,6 @@
 import { canonicalJson, isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
+import { TransientMap } from '../../kit/transient.js'
 import { inputOf, partsOf, RESULT } from './content.js'
 import { type Artifact, type Part, readArtifact } from './message.js'
 
@@ -8,13 +9,16 @@ export const MAX_TOLD_BYTES = 524_288
 
 /** The artifacts that an agent told of in one run, put together of their pieces; nothing of them when they are too large. */
 export class ToldArtifacts {
-  readonly #artifacts = new Map<string, { readonly about: Artifact; parts: Part[] }>()
+  #artifacts = new TransientMap<string, { readonly about: Artifact; parts: Part[] }>()
   #bytes = 0
 
   /** Takes a piece as it is told. */
   take(piece: Artifact, append: boolean): void {
     this.#bytes += sizeOf(piece)
-    if (this.#bytes > MAX_TOLD_BYTES) return this.#artifacts.clear()
+    if (this.#bytes > MAX_TOLD_BYTES) {
+      this.#artifacts = new TransientMap()
+      return
+    }
     const known = append ? this.#artifacts.get(piece.artifactId) : undefined
     if (known === undefined) this.#artifacts.set(piece.artifactId, { about: piece, parts: [...piece.parts] })
     else known.parts.push(...piece.parts)
