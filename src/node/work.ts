@@ -301,13 +301,12 @@ export class Work {
     const { capability, description } = payload
     // The text of its card, where it has one: thousands of tasks are kept.
     const agent = directory.card(recipient)?.address ?? addressText(recipient)
-    const load = agents.load(recipient.agentId)
-    const hasPlace = load.running < load.slots
+    const { running, slots } = agents.load(recipient.agentId)
     // What has a name is done at once.
-    const state = hasPlace && name !== undefined ? 'working' : 'submitted'
+    const state = running < slots && name !== undefined ? 'working' : 'submitted'
     const opening = { kind: 'request', role: 'callee', agent, capability: capability ?? '', description, state } as const
     const taskId = tasks.open(opening, record?.taskId ?? name)
-    if (!hasPlace) tasks.waitFor(taskId, 'slot')
+    if (running >= slots) tasks.waitFor(taskId, 'slot')
     const piece: Piece = {
       key,
       peer,
