@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { growYoungSpace, tuneHeap } from '../heap.js'
+import { tuneHeap } from '../heap.js'
 import type { RunningNode, StartOptions } from '../../compose.js'
 import { listenAddress } from '../../config/settings.js'
 import { connectControl } from '../../adapters/control/client.js'
@@ -30,7 +30,6 @@ type StartNode = (options: StartOptions) => Promise<RunningNode>
 
 /** `start`: runs the node until a signal or `stop`; prints the one that runs already. */
 export const start: Action = async (context, _args, options) => {
-  growYoungSpace(false)
   tuneHeap()
   try {
     const code = await startAny(context, options, async (given) => {
@@ -122,7 +121,6 @@ async function runNode(
   how: { name: string | null; signals: StopSignals; limitMs: number; reports: boolean }
 ): Promise<number> {
   const { output } = context
-  growYoungSpace(true)
   const { info } = node
   const tier = tierFromText(info.node.tier) ?? 3
   const api = node.apiFor({ kind: 'operator', name: 'operator', tier, sandboxId: null, scopes: ['read', 'send', 'admin'] })
