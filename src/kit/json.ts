@@ -23,8 +23,8 @@ interface Level {
 
 /** Why a value breaks the limits, or null when it fits. Iterative: deep values cannot overflow the stack. */
 export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): string | null {
-  const tooLong = `a string longer than ${limits.maxString}`
-  if (isTooLong(value, limits)) return tooLong
+  const wrong = itemFault(value, limits)
+  if (wrong !== null) return wrong
   const stack: Level[] = isNested(value) ? [{ value, depth: 0 }] : []
   for (let top = stack.pop(); top !== undefined; top = stack.pop()) {
     if (top.depth >= limits.maxDepth) return `nested deeper than ${limits.maxDepth}`
@@ -37,15 +37,18 @@ export function jsonFault(value: unknown, limits: JsonLimits = JSON_LIMITS): str
     for (let at = 0; at < count; at++) {
       const child = (parent as Record<string | number, unknown>)[keys?.[at] ?? at]
       // Looked at here: what goes on the stack takes memory, and every message is looked at.
-      if (isTooLong(child, limits)) return tooLong
+      const wrongItem = itemFault(child, limits)
+      if (wrongItem !== null) return wrongItem
       if (isNested(child)) stack.push({ value: child, depth: depth + 1 })
     }
   }
   return null
 }
 
-function isTooLong(value: unknown, { maxString }: JsonLimits): boolean {
-  return typeof value === 'string' && value.length > maxString
+function itemFault(value: unknown, { maxString }: JsonLimits): string | null {
+  if (typeof value === 'string') return value.length > maxString ? `a string longer than ${maxString}` : null
+  // `1e999` is read as one, and nothing can be written of it.
+  return typeof value === 'number' && !Number.isFinite(value) ? 'a number that is not finite' : null
 }
 
 function isNested(value: unknown): value is object {
@@ -100,27 +103,49 @@ function canonicalObject(record: Record<string, unknown>): string {
   return `{${text}}`
 }
 
-/** Can it be written as JSON, bytes in it aside? Not what is circular, has a bigint in it, or throws when it is read. */
-export function hasJsonForm(value: unknown): boolean {
+/** Nesting levels of what is copied. */
+const MAX_COPY_DEPTH = 500
+
+/**
+ * A copy of a value as it would be written as JSON, bytes in it aside, which stay bytes: whoever gave it may change it afterwards.
+ * undefined for what has no form: a function or symbol, what is circular or nested too deep, has a bigint in it, or throws when it is read.
+ */
+export function jsonCopy(value: unknown): unknown {
   try {
-    // To write it costs several times as much as a look, and needs to be done only for what a look does not tell.
-    if (!isPlain(value, 0)) JSON.stringify(value, withoutBytes)
-    return true
+    return copied('', value, [])
   } catch {
-    return false
+    return undefined
   }
 }
 
-/** Is it, on all levels and not too many of them, what is written as it is? */
-function isPlain(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return typeof value !== 'bigint'
-  if (depth > JSON_LIMITS.maxDepth || 'toJSON' in value) return false
-  for (const key of Object.keys(value)) if (!isPlain((value as Record<string, unknown>)[key], depth + 1)) return false
-  return true
+function copied(key: string, value: unknown, within: object[]): unknown {
+  if (typeof value !== 'object' || value === null) return copiedItem(value)
+  if (value instanceof Uint8Array) return new Uint8Array(value)
+  if ('toJSON' in value && typeof value.toJSON === 'function') return copied(key, value.toJSON(key), within)
+  if (within.length >= MAX_COPY_DEPTH || within.includes(value)) throw new TypeError('circular, or nested too deep')
+  within.push(value)
+  const copy = Array.isArray(value)
+    ? Array.from(value, (item: unknown, at) => copied(String(at), item, within) ?? null)
+    : copiedObject(value as Record<string, unknown>, within)
+  within.pop()
+  return copy
 }
 
-function withoutBytes(_key: string, item: unknown): unknown {
-  return item instanceof Uint8Array ? null : item
+function copiedItem(value: unknown): unknown {
+  if (typeof value === 'bigint') throw new TypeError('no JSON form for a bigint')
+  if (typeof value === 'number') return Number.isFinite(value) ? value : null
+  return typeof value === 'function' || typeof value === 'symbol' ? undefined : value
+}
+
+function copiedObject(record: Record<string, unknown>, within: object[]): Record<string, unknown> {
+  const copy: Record<string, unknown> = {}
+  for (const key of Object.keys(record)) {
+    const member = copied(key, record[key], within)
+    if (member === undefined) continue
+    if (key === '__proto__') Object.defineProperty(copy, key, { value: member, enumerable: true, configurable: true, writable: true })
+    else copy[key] = member
+  }
+  return copy
 }
 
 /** Is it a plain object (not null, not an array, not bytes)? */

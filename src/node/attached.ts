@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import { isKeyText } from '../kit/ids.js'
 import type { NodeId } from '../kit/ids.js'
-import { hasJsonForm } from '../kit/json.js'
+import { jsonCopy } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
@@ -220,11 +220,12 @@ function hostedOf(options: AttachOptions): HostedAgent {
 
 async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Promise<AgentOutcome> {
   try {
-    const given = options.run?.(task, { signal: run.signal, progress: (data) => reported(run, data) })
+    // What it does to its input, and later to what it gave, is its own.
+    const given = options.run?.({ ...task, input: jsonCopy(task.input) }, { signal: run.signal, progress: (data) => reported(run, data) })
     // A program that has its result at once waits for no turn.
-    const result = (isThenable(given) ? await given : given) ?? null
+    const result = jsonCopy((isThenable(given) ? await given : given) ?? null)
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
-    if (!hasJsonForm(result)) return { ok: false, code: 'INVALID_OUTPUT', message: 'the result has no form as JSON' }
+    if (result === undefined) return { ok: false, code: 'INVALID_OUTPUT', message: 'the result has no form as JSON' }
     return { ok: true, result }
   } catch (error) {
     return { ok: false, code: run.signal.aborted ? 'CANCELED' : 'TASK_FAILED', message: messageOf(error) }
@@ -232,12 +233,14 @@ async function runOf(options: AttachOptions, task: AgentTask, run: AgentRun): Pr
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  const mayBe = (typeof value === 'object' && value !== null) || typeof value === 'function'
+  return mayBe && 'then' in value && typeof value.then === 'function'
 }
 
 /** A report that could be neither recorded nor sent is none. */
 function reported(run: AgentRun, data: unknown): void {
-  if (hasJsonForm(data)) run.progress(data)
+  const copy = jsonCopy(data)
+  if (copy !== undefined) run.progress(copy)
 }
 
 /** The answer in the form that callers of requests read; as it is for a request of another form. */

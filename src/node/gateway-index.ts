@@ -13,7 +13,7 @@ interface Owned {
   readonly begun: Map<string, string>
   /** What it may, as the task has it that began last. */
   power: CallerPower | null
-  /** How many do not rest. */
+  /** How many do not rest, those that begin included. */
   underWay: number
 }
 
@@ -23,10 +23,12 @@ export class GatewayIndex {
   readonly #owners = new Map<string, Owned>()
   /** Texts that many tasks share: each is there once. */
   readonly #texts = new Map<string, string>()
+  /** How many begin: they are not durable yet. */
+  #beginning = 0
 
-  /** How many there are. */
+  /** How many there are, those that begin included. */
   get size(): number {
-    return this.#byId.size
+    return this.#byId.size + this.#beginning
   }
 
   /** A task by its id; undefined for none. */
@@ -38,9 +40,11 @@ export class GatewayIndex {
   put(task: GatewayTask): void {
     const before = this.#byId.get(task.id)
     if (before === undefined) {
+      const owned = this.#of(task.owner)
+      owned.power = task.by
       // Of one that is put back another may have begun by its message meanwhile.
-      if (this.begunBy(task.owner, task.messageId) === undefined) this.begin(task)
-      return this.add(task)
+      if (!owned.begun.has(task.messageId)) owned.begun.set(task.messageId, task.id)
+      return this.#enter(owned, task)
     }
     const owned = this.#of(task.owner)
     owned.underWay += weightOf(task) - weightOf(before)
@@ -51,6 +55,12 @@ export class GatewayIndex {
   /** A task whose message is known ({@link begin}) is durable now, for the first time. */
   add(task: GatewayTask): void {
     const owned = this.#of(task.owner)
+    owned.underWay--
+    this.#beginning--
+    this.#enter(owned, task)
+  }
+
+  #enter(owned: Owned, task: GatewayTask): void {
     owned.underWay += weightOf(task)
     this.#byId.set(task.id, task)
     owned.order.put(task)
@@ -64,7 +74,7 @@ export class GatewayIndex {
     owned.underWay -= weightOf(known)
     this.#byId.delete(known.id)
     owned.order.remove(known)
-    this.notBegun(known)
+    this.#forget(owned, known)
   }
 
   /** The id of the task that a message of an owner began, or is beginning; undefined for none. */
@@ -77,11 +87,20 @@ export class GatewayIndex {
     const owned = this.#of(owner)
     owned.begun.set(messageId, id)
     owned.power = by
+    owned.underWay++
+    this.#beginning++
   }
 
-  /** It did not, after all. */
-  notBegun({ id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
-    const { begun, order } = this.#of(owner)
+  /** It did not, after all. Whoever comes second has said nothing new. */
+  notBegun(task: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
+    const owned = this.#owners.get(task.owner)
+    if (owned === undefined || owned.begun.get(task.messageId) !== task.id) return
+    owned.underWay--
+    this.#beginning--
+    this.#forget(owned, task)
+  }
+
+  #forget({ begun, order }: Owned, { id, owner, messageId }: Pick<GatewayTask, 'id' | 'owner' | 'messageId'>): void {
     if (begun.get(messageId) === id) begun.delete(messageId)
     if (begun.size === 0 && order.size === 0) this.#owners.delete(owner)
   }

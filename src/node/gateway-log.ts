@@ -13,13 +13,16 @@ import {
   type GatewayTask,
   snapshotOf
 } from '../domain/gateway/task.js'
+import type { Message } from '../domain/gateway/message.js'
 import type { Ledger, LedgerChange, LedgerEntry } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
 import { Abort } from '../kit/abort.js'
 import { TransientMap } from '../kit/transient.js'
 
-/** Entries that are read at once. */
-const READ = 512
+/** Entries that are read at once: at first, and at most. */
+const [READ_FIRST, READ_MOST] = [16, 512]
+/** Bytes of them, about: each may be as large as a message. */
+const READ_BYTES = 4_194_304
 /** How long after a commit that failed it is tried again, in milliseconds. */
 const AGAIN_MS = 1000
 
@@ -149,29 +152,48 @@ export class GatewayLog {
     const { id, generation } = task
     const recent = this.#recent.of(id, generation)
     if (recent === null) return this.events(id, 0, generation).then((events) => snapshotOf(task, events))
-    return snapshotOf(task, recent.length === generation ? recent : recent.slice(0, generation))
+    return snapshotOf(task, recent.events.length === generation ? recent.events : recent.events.slice(0, generation))
   }
 
   /** Durable events behind a generation, up to another one. */
   async events(id: string, after: number, to: number): Promise<GatewayEvent[]> {
     const events: GatewayEvent[] = []
     if (after >= to) return events
-    const recent = this.#recent.of(id, to)
-    if (recent !== null) return recent.slice(after, to)
-    const fits = (event: GatewayEvent): boolean => event.generation > after && event.generation <= to
-    const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
-    const record = bytes === null ? null : decodeTask(id, bytes)
-    // Removed meanwhile.
-    if (record === null) return events
-    if (record.log !== null) return record.log.filter(fits)
-    // Each record has at least one of them.
-    for await (const { value } of this.#all(eventRange(id, after), to - after)) {
-      const some = decodeLog(record.task, value)
-      if (some === null) break
-      for (const event of some) if (fits(event)) events.push(event)
+    for await (const record of this.#records(id, to, after)) {
+      for (const event of record.events) if (event.generation > after && event.generation <= to) events.push(event)
       if (events.length >= to - after) break
     }
     return events
+  }
+
+  /** What a client said by that id in a task, null for nothing yet, and the bytes of all that was said. @throws NodeError STORE_DAMAGED */
+  async said({ id, generation }: GatewayTask, messageId: string): Promise<{ readonly message: Message | null; readonly bytes: number }> {
+    const isIt = (event: GatewayEvent): boolean =>
+      event.type === 'message' && event.message.role === 'user' && event.message.messageId === messageId
+    let found: GatewayEvent | undefined
+    let bytes = 0
+    for await (const { events, length } of this.#records(id, generation)) {
+      bytes += length
+      found ??= events.find(isIt)
+    }
+    return { message: found?.type === 'message' ? found.message : null, bytes }
+  }
+
+  /** The records of a task's durable events behind a generation, one after the other: all together may be large. */
+  async *#records(id: string, to: number, after = 0): AsyncIterable<{ readonly events: readonly GatewayEvent[]; readonly length: number }> {
+    const recent = this.#recent.of(id, to)
+    if (recent !== null) return yield recent
+    const bytes = await this.#parts.ledger.get(GATEWAY_KEYS.task(id))
+    const record = bytes === null ? null : decodeTask(id, bytes)
+    // Removed meanwhile.
+    if (bytes === null || record === null) return
+    if (record.log !== null) return yield { events: record.log, length: bytes.byteLength }
+    // Each record has at least one of them.
+    for await (const { value } of this.#all(eventRange(id, after), to - after)) {
+      const events = decodeLog(record.task, value)
+      if (events === null) return
+      yield { events, length: value.byteLength }
+    }
   }
 
   /** Whoever waited for the end of a task has it: its events need not be at hand any more. */
@@ -234,13 +256,15 @@ export class GatewayLog {
 
   async *#all({ from, to }: KeyRange, most = Number.POSITIVE_INFINITY): AsyncIterable<LedgerEntry> {
     let left = most
+    let limit = Math.min(READ_FIRST, left)
     for (let next = from; left > 0; ) {
-      const limit = Math.min(READ, left)
       const entries = await this.#parts.ledger.list({ from: next, to, limit })
       yield* entries
       left -= entries.length
       const last = entries.at(-1)
       if (last === undefined || entries.length < limit) return
+      const bytes = entries.reduce((sum, { value }) => sum + value.byteLength, 0)
+      limit = Math.min(READ_MOST, left, Math.max(1, Math.floor((READ_BYTES * limit) / bytes)))
       // The next key that there can be.
       next = `${last.key}!`
     }
@@ -300,6 +324,7 @@ class Batch {
 interface RecentLog {
   readonly id: string
   readonly events: GatewayEvent[]
+  /** Characters of their records. */
   length: number
 }
 
@@ -322,9 +347,9 @@ class RecentEvents {
   }
 
   /** All events from the first up to a generation, and maybe later ones; null when they are not here. */
-  of(id: string, to: number): readonly GatewayEvent[] | null {
+  of(id: string, to: number): Readonly<RecentLog> | null {
     const log = this.#at(id)
-    return log !== null && log.events.length >= to ? log.events : null
+    return log !== null && log.events.length >= to ? log : null
   }
 
   drop(id: string): void {

@@ -1,7 +1,7 @@
 import type { AbortSignalLike } from '../kit/clock.js'
 import { messageOf, NodeError } from '../kit/errors.js'
 import type { CapabilityDescriptor } from '../domain/card/card.js'
-import { inputOf } from '../domain/gateway/content.js'
+import { artifactOf, inputOf, questionOf } from '../domain/gateway/content.js'
 import type { Part } from '../domain/gateway/message.js'
 import type { OutputRules } from '../ports/gateway.js'
 import type { Asking } from './asking.js'
@@ -18,6 +18,8 @@ export function onlyReads({ idempotent, sideEffect }: CapabilityDescriptor): boo
 /** What is said to an agent that only reads, and while whose signal lasts its result is waited for. */
 export interface Reading {
   readonly parts: readonly Part[]
+  /** Of its request, and of the node's task of it. */
+  readonly names: { readonly requestId: string; readonly taskId: string }
   readonly signal: AbortSignalLike | undefined
   /** What agents may not say to clients; null: they may say anything. */
   readonly rules: OutputRules | null
@@ -27,7 +29,7 @@ export interface Reading {
 export async function readNow(node: NodeCore, head: TurnHead, reading: Reading): Promise<unknown> {
   let result: unknown
   try {
-    result = await resultOf(node, head, reading)
+    result = node.parts.toAgentJson(await resultOf(node, head, reading))
   } catch (error) {
     obey(reading, messageOf(error))
     throw asClientError(error)
@@ -41,9 +43,15 @@ function obey({ rules }: Reading, said: unknown): void {
   if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
 }
 
-function resultOf(node: NodeCore, head: TurnHead, { parts, signal }: Reading): Promise<unknown> {
-  const { ids } = node.parts
-  const names = { requestId: ids.next('req'), taskId: ids.next('task') }
+/** Did a read come to what a message cannot say: a question, or artifacts beside its result? */
+export function needsTask({ tasks }: Pick<NodeCore, 'tasks'>, taskId: string, result: unknown): boolean {
+  if (questionOf(result) !== null) return true
+  // One that only began and came to its result has told nothing.
+  if ((tasks.get(taskId)?.generation ?? 0) <= 2) return false
+  return tasks.events(taskId).some((event) => event.type === 'progress' && artifactOf(event.data) !== null)
+}
+
+function resultOf(node: NodeCore, head: TurnHead, { parts, names, signal }: Reading): Promise<unknown> {
   const { target, capability, by, justification } = head
   const way = node.direct.way({ target, capability, by, justification })
   const run = way === null ? null : node.direct.begin(way, { input: inputOf(parts), names })

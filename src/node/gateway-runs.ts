@@ -1,4 +1,4 @@
-import { asNodeError, type ErrorCode, NodeError } from '../kit/errors.js'
+import { asNodeError, type ErrorCode, messageOf, NodeError } from '../kit/errors.js'
 import { TransientMap } from '../kit/transient.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import {
@@ -25,6 +25,7 @@ import { MAX_TOLD_BYTES, ToldArtifacts } from '../domain/gateway/told-artifacts.
 import type { CallerPower } from '../domain/routing/effective.js'
 import { FINAL_STATES, type Task, type TaskEvent } from '../domain/task/task.js'
 import type { OutputRules, OutputViolation } from '../ports/gateway.js'
+import { sizeOf } from '../kit/size.js'
 import { OPERATOR } from './agents.js'
 import type { Asking } from './asking.js'
 import type { DirectWay } from './direct.js'
@@ -39,8 +40,10 @@ import { taskOfLedger } from './recovery.js'
 export const MAX_REPORTS = 2000
 /** Events of the turns before that are read together with what is said now. */
 export const MAX_EVENTS_BEFORE = 256
-/** Events of one task; one whose agent makes more has failed. */
+/** Events of one task; one whose agent makes more has failed, and its client adds none. */
 export const MAX_TASK_EVENTS = 10_000
+/** Bytes of them, about, of one turn; its client adds nothing to a task that has more. */
+export const MAX_TASK_BYTES = 67_108_864
 
 /** The rules did not let it begin. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(['TIER_VIOLATION', 'SANDBOX_VIOLATION', 'ESCALATION_REQUIRED', 'POLICY_DENIED'])
@@ -87,6 +90,15 @@ export class GatewayRuns {
       this.#failed(task, error)
       return true
     }
+  }
+
+  /** Tells of a task what its run told, which is over. False: not all of that is known any more, and it has to be asked for again. */
+  retell(task: GatewayTask): boolean {
+    const live = task.run === null ? undefined : this.#node.tasks.get(task.run.taskId)
+    if (task.run === null || live === undefined || this.#node.tasks.events(live.id).length !== live.generation) return false
+    this.#watch(task.id, task.run, [])
+    this.look(live)
+    return true
   }
 
   /** Asks the agent of a task. What it refuses is how the task ends. Never rejects. */
@@ -158,6 +170,17 @@ export class GatewayRuns {
 
   /** A task of the node has changed. */
   look(live: Task): void {
+    try {
+      this.#tellAll(live)
+    } catch (error) {
+      // What an agent gives may be of any form: its client must not wait for what cannot be told.
+      const task = this.#taskOf(this.#open.get(live.id)?.id ?? '')
+      this.#node.parts.telemetry.log('error', 'what an agent told could not be recorded', { task: live.id, reason: messageOf(error) })
+      if (task !== undefined) this.#end(task, 'failed', 'what its agent told could not be recorded')
+    }
+  }
+
+  #tellAll(live: Task): void {
     const run = this.#open.get(live.id)
     const task = run === undefined ? undefined : this.#taskOf(run.id)
     if (run === undefined || task === undefined) return
@@ -178,7 +201,7 @@ export class GatewayRuns {
 
   #watch(id: string, run: GatewayRun, before: readonly GatewayEvent[]): void {
     const watch = this.#rules === null ? null : new OutputWatch(this.#rules, before)
-    this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts(), model: null })
+    this.#open.set(run.taskId, { id, seen: 0, watch, told: new ToldArtifacts(), bytes: 0, model: null })
   }
 
   #openOf({ run }: GatewayTask): OpenRun | undefined {
@@ -212,8 +235,10 @@ export class GatewayRuns {
   #report(task: GatewayTask, data: unknown): void {
     const { generation } = this.#log.current(task)
     const reported = artifactOf(data) ?? this.#pieceOf(task, data)
+    const run = this.#openOf(task)
     if (reported === null) {
-      const parts = generation < MAX_REPORTS ? reportParts(data) : null
+      if (run !== undefined) run.bytes += sizeOf(data)
+      const parts = generation < MAX_REPORTS && (run?.bytes ?? 0) <= MAX_TASK_BYTES ? reportParts(data) : null
       this.#add(task, { type: 'status', state: 'working' })
       if (parts !== null) this.#hear(task, this.#saying(task, 'working', parts))
       return
@@ -222,10 +247,11 @@ export class GatewayRuns {
     const read = readArtifact(artifact)
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
-    this.#openOf(task)?.told.take(read.value, append)
-    if (generation < MAX_TASK_EVENTS) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
+    run?.told.take(read.value, append)
+    if (generation < MAX_TASK_EVENTS && (run?.told.bytes ?? 0) <= MAX_TASK_BYTES)
+      return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
-    this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things`)
+    this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
   }
 
   /** What a language model says is the result in pieces; beyond what is recorded of reports the result itself tells it. */
@@ -265,7 +291,8 @@ export class GatewayRuns {
     this.cancel(task)
   }
 
-  #ended(task: GatewayTask, { id, state, result, error }: Task): void {
+  #ended(task: GatewayTask, { id, state, result: given, error }: Task): void {
+    const result = this.#node.parts.toAgentJson(given)
     if (state === 'completed') this.#add(task, { type: 'status', state: 'working' })
     if (this.#heard(task, state === 'completed' ? result : (error?.message ?? null))) return
     if (state !== 'completed') {
@@ -280,8 +307,11 @@ export class GatewayRuns {
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
-    const isTold = (task.id === id && run?.told.covers(result) === true) || (run?.model ?? null)?.text === result
-    if (result !== null && result !== undefined && !isTold)
+    const isTold = task.id === id && run?.told.covers(result) === true
+    const isSpoken = (run?.model ?? null)?.text === result
+    // Of what a language model said nothing is missing but that it was all.
+    if (isSpoken) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })
+    else if (result !== null && result !== undefined && !isTold)
       this.#add(task, { type: 'artifact', artifact: resultArtifact(result), append: false, lastChunk: true })
     this.#add(task, { type: 'status', state: 'completed' })
   }
@@ -320,6 +350,8 @@ interface OpenRun {
   /** Judges what its agent says. */
   readonly watch: OutputWatch | null
   readonly told: ToldArtifacts
+  /** Of other reports, about. */
+  bytes: number
   /** The turn of its language model that was heard last, and what it said in it; empty once that is too long to be kept. */
   model: { readonly turn: number; readonly text: string } | null
 }

@@ -5,7 +5,7 @@ import { sizeOf } from '../kit/size.js'
 import { TransientMap } from '../kit/transient.js'
 import { addressText } from '../domain/card/card.js'
 import { justificationIn, partsOf } from '../domain/gateway/content.js'
-import { type Message, placed, saysTheSame } from '../domain/gateway/message.js'
+import { type Message, placed } from '../domain/gateway/message.js'
 import {
   ENDED_STATES,
   type GatewayEvent,
@@ -24,9 +24,10 @@ import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
-import { onlyReads, readNow } from './gateway-reads.js'
+import { needsTask, onlyReads, readNow } from './gateway-reads.js'
 import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
+import { isSaid } from './gateway-said.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
 import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
@@ -113,8 +114,12 @@ export class GatewayTasks implements Gateway {
     const isAnswerable = request.mayAnswer && request.wait && request.message.taskId === undefined && request.push === undefined
     const found = isAnswerable ? gatewayTarget(this.#node, by, request) : null
     const target = found instanceof Promise ? await found : found
-    if (target !== null && onlyReads(target.capability)) return { kind: 'message', message: await this.#answer(by, request, target) }
-    const task = await this.#taskOf(by, request, target)
+    const isRead = target !== null && onlyReads(target.capability)
+    // One that began a task is no longer only read.
+    const isNew = isRead && this.#index.begunBy(ownerOf(by), request.message.messageId) === undefined
+    const answer = isNew ? await this.#answer(by, request, target) : null
+    if (answer !== null && 'role' in answer) return { kind: 'message', message: answer }
+    const task = answer ?? (await this.#taskOf(by, request, target))
     if (request.wait && !this.#isIn(task.id, RESTING_STATES)) await this.#until(task.id, RESTING_STATES, request.signal)
     const given = this.#snapshot(task)
     const snapshot = given instanceof Promise ? await given : given
@@ -124,7 +129,7 @@ export class GatewayTasks implements Gateway {
 
   async get(by: Principal, id: string): Promise<GatewaySnapshot> {
     allow(by, 'read')
-    return await this.#log.snapshot(this.#find(by, id))
+    return (await this.#contents(this.#find(by, id))) ?? pastItsTime()
   }
 
   isOf(by: Principal, id: string, agentName: string): boolean {
@@ -137,31 +142,38 @@ export class GatewayTasks implements Gateway {
     const agent = agentName === undefined ? {} : { agent: addressText(await gatewayAgent(this.#node, by, agentName)) }
     const { tasks, next, total } = this.#index.page(ownerOf(by), { ...rest, ...agent }, page)
     if (!page.isWhole) return { tasks: tasks.map((task) => ({ task, history: [], artifacts: [] })), next, total }
-    const whole = await this.#whole(tasks)
-    const last = tasks[whole.length - 1]
-    return { tasks: whole, next: whole.length === tasks.length || last === undefined ? next : last, total }
+    const { whole, last } = await this.#whole(tasks)
+    return { tasks: whole, next: last === tasks.at(-1) || last === undefined ? next : last, total }
   }
 
-  /** Tasks with their contents, as many of the first as a page has room for. One by one: each may be large. */
-  async #whole(tasks: readonly GatewayTask[]): Promise<GatewaySnapshot[]> {
+  /** Tasks with their contents, as many of the first as a page has room for, and the last of them. One by one: each may be large. */
+  async #whole(tasks: readonly GatewayTask[]): Promise<{ readonly whole: GatewaySnapshot[]; readonly last: GatewayTask | undefined }> {
     const whole: GatewaySnapshot[] = []
     let bytes = 0
-    for (const task of tasks) {
-      const snapshot = await this.#log.snapshot(task)
+    for (const last of tasks) {
+      const snapshot = await this.#contents(last)
+      if (snapshot === null) continue
       bytes += sizeOf(snapshot)
       whole.push(snapshot)
-      if (bytes > MAX_PAGE_BYTES) break
+      if (bytes > MAX_PAGE_BYTES) return { whole, last }
     }
-    return whole
+    return { whole, last: tasks.at(-1) }
   }
 
-  async cancel(by: Principal, id: string): Promise<GatewaySnapshot> {
+  /** What a task holds; null: it was let go of while that was read. */
+  async #contents(task: GatewayTask): Promise<GatewaySnapshot | null> {
+    const snapshot = await this.#log.snapshot(task)
+    return this.#index.get(task.id) === undefined ? null : snapshot
+  }
+
+  async cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot> {
     allow(by, 'send')
     const task = this.#log.current(this.#find(by, id))
     if (ENDED_STATES.has(task.state)) throw new NodeError('CONFLICT', `the task is ${task.state} already`, { data: { state: task.state } })
-    // Nobody works on what rests.
-    if (!this.#runs.cancel(task)) this.#log.add(task, { type: 'status', state: 'canceled' })
-    await this.#until(id, ENDED_STATES, undefined)
+    // Told to stop, its agent may still come to a question: nobody works on what rests.
+    if (this.#runs.cancel(task)) await this.#until(id, RESTING_STATES, signal)
+    if (signal?.aborted !== true) this.#log.add(this.#log.current(this.#find(by, id)), { type: 'status', state: 'canceled' })
+    await this.#until(id, ENDED_STATES, signal)
     return await this.#snapshot(task)
   }
 
@@ -200,8 +212,7 @@ export class GatewayTasks implements Gateway {
 
   #snapshot({ id }: GatewayTask): GatewaySnapshot | Promise<GatewaySnapshot> {
     const task = this.#index.get(id)
-    if (task === undefined) throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
-    return this.#log.snapshot(task)
+    return task === undefined ? pastItsTime() : this.#log.snapshot(task)
   }
 
   #find(by: Principal, id: string): GatewayTask {
@@ -211,13 +222,19 @@ export class GatewayTasks implements Gateway {
     return task
   }
 
-  /** An answer without a task, of what only reads. @throws NodeError what it failed with */
-  async #answer(by: Principal, { message, signal }: GatewaySend, { address, capability }: GatewayTarget): Promise<Message> {
+  /** An answer without a task, of what only reads; a task where it told more than a message can. @throws NodeError what it failed with */
+  async #answer(by: Principal, request: GatewaySend, target: GatewayTarget): Promise<Message | GatewayTask> {
+    const { message, signal } = request
+    const { address, capability } = target
     const { ids } = this.#node.parts
+    const names = this.#turn(request)
     const justification = justificationIn(message)
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), justification }
-    const reading = { parts: message.parts, rules: this.#rules, signal }
-    const result = await readNow(this.#node, head, reading)
+    const result = await readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
+    if (needsTask(this.#node, names.taskId, result)) {
+      if (this.#room.isFull) await this.#room.make(ownerOf(by))
+      return await this.#begin(by, request, { ...target, over: names })
+    }
     const contextId = message.contextId ?? ids.next('ctx')
     return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
   }
@@ -254,16 +271,8 @@ export class GatewayTasks implements Gateway {
       return await this.#taskOf(by, request, null)
     }
     const isSame = (agent === null || isCalled(this.#node, task.agent, agent)) && (skill === null || skill === task.capability)
-    await this.#isSaid(task, message, isSame)
+    await isSaid(this.#log, { task, message, isSame })
     return task
-  }
-
-  /** Was a message said in a task already? @throws NodeError CONFLICT for another one of the same id */
-  async #isSaid(task: GatewayTask, message: Message, isSame = true): Promise<boolean> {
-    const { history } = await this.#log.snapshot(task)
-    const kept = history.find(({ role, messageId }) => role === 'user' && messageId === message.messageId)
-    if (kept === undefined || (isSame && saysTheSame(kept, message))) return kept !== undefined
-    throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
   }
 
   /** Messages to one task are taken one after the other. */
@@ -278,22 +287,23 @@ export class GatewayTasks implements Gateway {
     }
   }
 
-  async #begin(by: Principal, request: GatewaySend, { address, capability }: GatewayTarget): Promise<GatewayTask> {
+  /** `over`: the run that it is of, which is over. */
+  async #begin(by: Principal, request: GatewaySend, { address, capability, over = null }: GatewayTarget & Over): Promise<GatewayTask> {
     if (by.kind === 'peer' && this.#index.underWay(ownerOf(by)) >= MAX_MEMBER_TASKS)
       throw new NodeError('OVERLOADED', `this member has ${MAX_MEMBER_TASKS} tasks under way here`, { retryable: true })
-    const fresh = this.#fresh(by, request, { address, capability })
+    const fresh = this.#fresh(by, request, { address, capability, run: over ?? this.#turn(request) })
     const { id, contextId } = fresh
     const said = placed(request.message, { taskId: id, contextId })
     const push = this.push?.begin(fresh, request.push) ?? []
     // Most begin at once: that they do is the same commit, where nobody follows each step.
     const asking = { target: address, capability: capability.id, by: fresh.by, justification: justificationIn(said) }
-    const way = request.wait && request.push === undefined ? this.#node.direct.way(asking) : null
+    const way = over === null && request.wait && request.push === undefined ? this.#node.direct.way(asking) : null
     const begun: GatewayInput = { type: 'message', message: said }
-    const inputs: readonly GatewayInput[] = way === null ? [begun] : [begun, { type: 'status', state: 'working' }]
+    const inputs: readonly GatewayInput[] = way === null && over === null ? [begun] : [begun, { type: 'status', state: 'working' }]
     this.#index.begin(fresh)
     const { task, durable } = this.#log.begin(fresh, inputs, push)
     // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
-    const isBegun = way !== null && this.#runs.begin(task, said, way)
+    const isBegun = over === null ? way !== null && this.#runs.begin(task, said, way) : this.#runs.retell(task)
     try {
       await durable
     } catch (error) {
@@ -307,9 +317,8 @@ export class GatewayTasks implements Gateway {
   }
 
   /** A task before anything has happened to it. */
-  #fresh(by: Principal, request: GatewaySend, { address, capability }: GatewayTarget): GatewayTask {
+  #fresh(by: Principal, request: GatewaySend, { address, capability, run }: GatewayTarget & { readonly run: GatewayRun }): GatewayTask {
     const { ids, clock } = this.#node.parts
-    const run = this.#turn(request)
     const now = clock.now()
     return {
       id: run.taskId,
@@ -337,7 +346,7 @@ export class GatewayTasks implements Gateway {
 
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
     const { message, push } = request
-    if (await this.#isSaid(this.#find(by, taskId), message)) return this.#find(by, taskId)
+    if (await isSaid(this.#log, { task: this.#find(by, taskId), message })) return this.#find(by, taskId)
     // From the answer on it is to hear all.
     if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)
     const before = this.#log.current(this.#find(by, taskId))
@@ -378,4 +387,13 @@ export class GatewayTasks implements Gateway {
       }
     })
   }
+}
+
+/** The run that a task is of, where that is over. */
+interface Over {
+  readonly over?: GatewayRun | null
+}
+
+function pastItsTime(): never {
+  throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
 }

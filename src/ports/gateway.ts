@@ -100,8 +100,8 @@ export interface Gateway {
   isOf(by: Principal, id: string, agentName: string): boolean
   /** The newest change of state first. `agentName`: as in {@link GatewaySend}. */
   list(by: Principal, filter: TaskFilter & { readonly agentName?: string }, page: GatewayPaging): Promise<GatewayPage>
-  /** Resolves when it is canceled. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
-  cancel(by: Principal, id: string): Promise<GatewaySnapshot>
+  /** Resolves when it is canceled, early when the signal aborts. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
+  cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot>
   /**
    * What happened to a task behind a generation, and what happens, without a gap, until it has ended (or rests, with `untilRest`), or the signal aborts.
    * @throws NodeError TASK_NOT_FOUND

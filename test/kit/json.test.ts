@@ -1,6 +1,6 @@
 import test from 'brittle'
 import fc from 'fast-check'
-import { canonicalJson, isRecord, JSON_LIMITS, jsonFault, parseJson } from '../../src/kit/json.js'
+import { canonicalJson, isRecord, JSON_LIMITS, jsonCopy, jsonFault, parseJson } from '../../src/kit/json.js'
 import { holds } from '../support/holds.js'
 
 /** The same value with the members of every object in another order. */
@@ -18,6 +18,16 @@ function nested(levels: number): unknown {
   let value: unknown = 0
   for (let level = 0; level < levels; level++) value = level % 2 === 0 ? [value] : { inner: value }
   return value
+}
+
+function sameText(written: string, copy: unknown): boolean {
+  return JSON.stringify(copy) === written
+}
+
+function sharesObject(one: unknown, other: unknown): boolean {
+  if (typeof one !== 'object' || one === null || typeof other !== 'object' || other === null) return false
+  if (one === other) return true
+  return Object.keys(other).some((key) => sharesObject((one as Record<string, unknown>)[key], (other as Record<string, unknown>)[key]))
 }
 
 test('canonical JSON parses back to the same value', async (t) => {
@@ -91,6 +101,47 @@ test('keys that reach into prototypes are a fault at any place', (t) => {
   for (const text of ['{"__proto__":1}', '[{"a":{"constructor":1}}]', '{"prototype":{}}']) {
     t.ok(jsonFault(JSON.parse(text))?.includes('is not allowed'), text)
   }
+})
+
+test('a number that no JSON can be written of is a fault at any place', (t) => {
+  for (const text of ['1e999', '[1,-1e999]', '{"a":{"b":[1e400]}}']) t.is(jsonFault(JSON.parse(text)), 'a number that is not finite', text)
+  t.is(jsonFault([1e308, -0, 5e-324]), null)
+})
+
+test('a copy is what is read when it is written as JSON, and shares nothing with what it is of', async (t) => {
+  await holds(
+    t,
+    fc.property(fc.anything({ withDate: true, withNullPrototype: true, maxDepth: 4 }), (value) => {
+      const written = JSON.stringify(value)
+      const copy = jsonCopy(value)
+      return written === undefined ? copy === undefined : sameText(written, copy) && !sharesObject(value, copy)
+    }),
+    500
+  )
+})
+
+test('what has no form as JSON has no copy, and bytes stay bytes', (t) => {
+  const circular: unknown[] = []
+  circular.push({ circular })
+  const throwing = Object.defineProperty({}, 'a', {
+    enumerable: true,
+    get: () => {
+      throw new Error('mine')
+    }
+  })
+  for (const value of [circular, throwing, 1n, { a: [1n] }, () => 1, Symbol('s'), undefined, nested(100_000)])
+    t.is(jsonCopy(value), undefined)
+  const bytes = Buffer.from('abc')
+  const copy = jsonCopy({ bytes }) as { bytes: Uint8Array }
+  t.ok(copy.bytes instanceof Uint8Array && copy.bytes !== bytes)
+  t.alike([...copy.bytes], [...bytes])
+  const odd = JSON.parse('{"__proto__":{"a":1}}') as unknown
+  t.is(JSON.stringify(jsonCopy(odd)), '{"__proto__":{"a":1}}')
+  t.alike(jsonCopy({ a: Number.NaN, b: undefined, c: [undefined, () => 1], d: new Date(0) }), {
+    a: null,
+    c: [null, null],
+    d: '1970-01-01T00:00:00.000Z'
+  })
 })
 
 test('bytes are one value, however long', (t) => {

@@ -45,7 +45,7 @@ async function answered(t: Assert, result: unknown): Promise<GatewaySnapshot & {
 test('what a language model says is the result in pieces, which its next turn replaces, and which is not told again as a whole', async (t: Assert) => {
   const { artifacts, history, told } = await answered(t, 'Two words.')
   t.alike(artifacts, [{ artifactId: 'result', name: 'result', parts: [{ text: 'Two words.' }] }])
-  t.alike(told, ['message', 'status', 'Let me ', '+see.', 'Two ', '+words.', 'status'])
+  t.alike(told, ['message', 'status', 'Let me ', '+see.', 'Two ', '+words.', '+', 'status'])
   t.is(history.length, 1, 'no piece is a message')
 })
 

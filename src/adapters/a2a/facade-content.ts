@@ -26,6 +26,8 @@ export function stateOf(event: GatewayEvent): FacadeState | null {
   const waitingFor = event.type === 'status' ? first.metadata?.['waitingFor'] : undefined
   if (typeof waitingFor === 'string') return { waitingFor, message: first.text ?? '' }
   const content = plainContent(parts)
+  // The last piece of a text may say only that it is the last.
+  if (content === '') return null
   return typeof content === 'string' ? { token: content } : { data: content }
 }
 

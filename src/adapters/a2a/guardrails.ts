@@ -90,7 +90,7 @@ export function guardedGateway(gateway: Gateway, guardrails: Guardrails): Gatewa
     get: (by, id) => gateway.get(by, id),
     isOf: (by, id, agentName) => gateway.isOf(by, id, agentName),
     list: (by, filter, page) => gateway.list(by, filter, page),
-    cancel: (by, id) => gateway.cancel(by, id),
+    cancel: (by, id, signal) => gateway.cancel(by, id, signal),
     follow: (by, id, options) => gateway.follow(by, id, options)
   }
 }

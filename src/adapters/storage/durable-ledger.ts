@@ -180,6 +180,7 @@ class DurableLedger implements LedgerOnDisk {
       try {
         const next = this.#nextGroup()
         group = next.group
+        if (group.length === 0) continue
         if (this.#store.isFull) await this.#store.write()
         const appending = this.#append(next.records)
         // Not one step more than it takes: whoever waits is told in this turn.
@@ -196,21 +197,30 @@ class DurableLedger implements LedgerOnDisk {
     this.#writing = null
   }
 
+  /** One that cannot be written is refused by itself: the others are none of its business. */
   #nextGroup(): { readonly group: Waiting[]; readonly commits: HeldCommit[]; readonly records: Uint8Array[] } {
+    const group: Waiting[] = []
     const commits: HeldCommit[] = []
     const records: Uint8Array[] = []
     const { seal } = this.#journal
     let bytes = 0
+    let taken = 0
     for (const waiting of this.#waiting) {
       if (commits.length >= MAX_GROUP || bytes > MAX_GROUP_BYTES) break
-      const number = this.#store.last + commits.length + 1
-      const changes = changesOf(waiting)
-      const { commit, record } = encodeCommit({ number, promised: this.#store.last, changes }, seal)
-      commits.push(commit)
-      records.push(record)
-      bytes += record.byteLength
+      taken++
+      try {
+        const number = this.#store.last + commits.length + 1
+        const { commit, record } = encodeCommit({ number, promised: this.#store.last, changes: changesOf(waiting) }, seal)
+        group.push(waiting)
+        commits.push(commit)
+        records.push(record)
+        bytes += record.byteLength
+      } catch (error) {
+        waiting.failed(storeError(error, this.#options.dir))
+      }
     }
-    return { group: this.#waiting.splice(0, commits.length), commits, records }
+    this.#waiting.splice(0, taken)
+    return { group, commits, records }
   }
 
   #append(records: readonly Uint8Array[]): Promise<void> | null {

@@ -46,9 +46,9 @@ export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, 
   return recorded(said) === recorded({ contextId, parts, metadata: about, extensions: uses })
 }
 
-/** As a record has it: of a number that no JSON can be written of, as `1e999` is read, it has null. */
-function recorded(value: unknown): string {
-  return canonicalJson(JSON.parse(JSON.stringify(value)))
+/** A value as a record has it, in canonical JSON: null for what no JSON can be written of. Throws for no value that was read from JSON. */
+export function recorded(value: unknown): string {
+  return canonicalJson(JSON.parse(JSON.stringify(value) ?? 'null'))
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }

@@ -45,5 +45,5 @@ export function toldOf(task: GatewayTask, { generation, at, said, contents }: Ta
   const updatedAt = at ?? task.createdAt
   const then = { ...task, ...(said ?? { state: 'submitted', message: null, since: task.createdAt }), generation, updatedAt }
   if (contents === null) return { task: { ...then, message: null }, history: [], artifacts: [] }
-  return { task: then, history: contents.history, artifacts: [...contents.artifacts.values()] }
+  return { task: then, history: contents.history, artifacts: contents.artifacts.all() }
 }

@@ -1,9 +1,8 @@
-import { TransientMap } from '../../kit/transient.js'
 import type { TaskState } from '../task/task.js'
 import type { CallerPower } from '../routing/effective.js'
 import { leadsTo } from '../task/machine.js'
-import { RESULT } from './content.js'
-import type { Artifact, Message, Part } from './message.js'
+import { GrowingArtifacts } from './growing-artifacts.js'
+import type { Artifact, Message } from './message.js'
 
 /** States of a task that A2A clients see. That nobody knows the outcome is no state of theirs: it works until it is known, and has failed when it never will be. */
 export type GatewayState = Exclude<TaskState, 'unknown'>
@@ -146,17 +145,17 @@ export interface GatewayContents {
   /** What was said with the state that it is in. */
   message: Message | null
   readonly history: Message[]
-  readonly artifacts: TransientMap<string, Artifact>
+  readonly artifacts: GrowingArtifacts
 }
 
 /** The contents of a task before its first event. */
 export function emptyContents(): GatewayContents {
-  return { message: null, history: [], artifacts: new TransientMap() }
+  return { message: null, history: [], artifacts: new GrowingArtifacts() }
 }
 
 /** Adds an event, which must be the next one. */
 export function addToContents(contents: GatewayContents, event: GatewayEvent): void {
-  if (event.type === 'artifact') return addArtifact(contents.artifacts, event)
+  if (event.type === 'artifact') return contents.artifacts.take(event.artifact, event.append)
   // What was said with the status before is part of the conversation now.
   if (contents.message !== null) contents.history.push(contents.message)
   if (event.type === 'message') contents.history.push(event.message)
@@ -167,23 +166,5 @@ export function addToContents(contents: GatewayContents, event: GatewayEvent): v
 export function snapshotOf(task: GatewayTask, events: Iterable<GatewayEvent>): GatewaySnapshot {
   const contents = emptyContents()
   for (const event of events) addToContents(contents, event)
-  return { task, history: contents.history, artifacts: [...contents.artifacts.values()] }
-}
-
-/** Whoever reads a result that came in pieces finds its text in one part, as of any other. */
-function joined(artifactId: string, before: readonly Part[], more: readonly Part[]): readonly Part[] {
-  const [last, next] = [before.at(-1), more[0]]
-  if (artifactId !== RESULT || last === undefined || next === undefined || !isText(last) || !isText(next)) return [...before, ...more]
-  return [...before.slice(0, -1), { text: last.text + next.text }, ...more.slice(1)]
-}
-
-/** A text and nothing else. */
-function isText(part: Part): part is { readonly text: string } {
-  return part.text !== undefined && Object.keys(part).length === 1
-}
-
-function addArtifact(artifacts: TransientMap<string, Artifact>, { artifact, append }: Extract<GatewayInput, { type: 'artifact' }>): void {
-  const before = append ? artifacts.get(artifact.artifactId) : undefined
-  const parts = before === undefined ? [] : joined(artifact.artifactId, before.parts, artifact.parts)
-  artifacts.set(artifact.artifactId, before === undefined ? artifact : { ...before, parts })
+  return { task, history: contents.history, artifacts: contents.artifacts.all() }
 }

@@ -1,42 +1,45 @@
-import { canonicalJson, isRecord } from '../../kit/json.js'
+import { isRecord } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
-import { TransientMap } from '../../kit/transient.js'
 import { inputOf, partsOf, RESULT } from './content.js'
-import { type Artifact, type Part, readArtifact } from './message.js'
+import { GrowingArtifacts } from './growing-artifacts.js'
+import { type Artifact, type Part, readArtifact, recorded } from './message.js'
 
 /** Bytes of the artifacts of one run that are remembered as a whole. */
 export const MAX_TOLD_BYTES = 524_288
 
 /** The artifacts that an agent told of in one run, put together of their pieces; nothing of them when they are too large. */
 export class ToldArtifacts {
-  #artifacts = new TransientMap<string, { readonly about: Artifact; parts: Part[] }>()
+  /** null: too large. */
+  #artifacts: GrowingArtifacts | null = new GrowingArtifacts()
   #bytes = 0
+
+  /** Bytes of all that was told, about. */
+  get bytes(): number {
+    return this.#bytes
+  }
 
   /** Takes a piece as it is told. */
   take(piece: Artifact, append: boolean): void {
     this.#bytes += sizeOf(piece)
-    if (this.#bytes > MAX_TOLD_BYTES) {
-      this.#artifacts = new TransientMap()
-      return
-    }
-    const known = append ? this.#artifacts.get(piece.artifactId) : undefined
-    if (known === undefined) this.#artifacts.set(piece.artifactId, { about: piece, parts: [...piece.parts] })
-    else known.parts.push(...piece.parts)
+    if (this.#bytes > MAX_TOLD_BYTES) this.#artifacts = null
+    else this.#artifacts?.take(piece, append)
   }
 
-  /** One that is told by the name of the result is replaced by it. Does a result say no more than what was told: the one artifact as a value, or `{"artifacts": [...]}` with all of them? */
+  /**
+   * Does a result say no more than what was told: the one artifact as a value, or `{"artifacts": [...]}` with all of them? A value in
+   * the place of one that was told by the name of the result does not: it replaces that.
+   */
   covers(result: unknown): boolean {
-    const told = [...this.#artifacts.values()]
+    const told = this.#artifacts?.all() ?? []
     const [only, ...more] = told
-    if (only === undefined || result === null || result === undefined || this.#artifacts.has(RESULT)) return false
-    if (more.length === 0 && isSame(valueOf(only.parts), valueOf(partsOf(result)))) return true
+    if (only === undefined || result === null || result === undefined) return false
+    if (more.length === 0 && only.artifactId !== RESULT && isSame(valueOf(only.parts), valueOf(partsOf(result)))) return true
     if (!isRecord(result) || Object.keys(result).length !== 1 || !Array.isArray(result['artifacts'])) return false
     const named = (result['artifacts'] as unknown[]).map((one) => readArtifact(one))
     return (
       named.length === told.length &&
       named.every(
-        (one, at) =>
-          one.ok && one.value.artifactId === told[at]?.about.artifactId && isSame(valueOf(one.value.parts), valueOf(told[at].parts))
+        (one, at) => one.ok && one.value.artifactId === told[at]?.artifactId && isSame(valueOf(one.value.parts), valueOf(told[at].parts))
       )
     )
   }
@@ -50,5 +53,5 @@ function valueOf(parts: readonly Part[]): unknown {
 }
 
 function isSame(one: unknown, other: unknown): boolean {
-  return canonicalJson(one) === canonicalJson(other)
+  return recorded(one) === recorded(other)
 }

@@ -1,0 +1,49 @@
+import { TransientMap } from '../../kit/transient.js'
+import { RESULT } from './content.js'
+import type { Artifact, Part } from './message.js'
+
+/** What an artifact has come to. */
+interface Growing {
+  /** As its first piece told of it. */
+  readonly about: Artifact
+  /** A list of its own, once a piece has followed: thousands may, and each costs its own size. */
+  parts: Part[] | null
+}
+
+/** Artifacts as they are put together of their pieces. Changed in place. */
+export class GrowingArtifacts {
+  readonly #all = new TransientMap<string, Growing>()
+
+  /** Adds the next piece, to the artifact of its id or in its place. */
+  take(piece: Artifact, append: boolean): void {
+    const known = append ? this.#all.get(piece.artifactId) : undefined
+    if (known === undefined) this.#all.set(piece.artifactId, { about: piece, parts: null })
+    else addParts((known.parts ??= [...known.about.parts]), piece)
+  }
+
+  /** Is there one of this id? */
+  has(id: string): boolean {
+    return this.#all.has(id)
+  }
+
+  /** All of them as they are now, in the order in which they came first. */
+  all(): Artifact[] {
+    return [...this.#all.values()].map(({ about, parts }) => (parts === null ? about : { ...about, parts: [...parts] }))
+  }
+}
+
+/** Whoever reads a result that came in pieces finds its text in one part, as of any other. */
+function addParts(parts: Part[], { artifactId, parts: more }: Artifact): void {
+  const [last, next] = [parts.at(-1), more[0]]
+  const isJoined = artifactId === RESULT && last !== undefined && next !== undefined && isText(last) && isText(next)
+  if (isJoined) parts[parts.length - 1] = { text: last.text + next.text }
+  for (let at = isJoined ? 1 : 0; at < more.length; at++) {
+    const part = more[at]
+    if (part !== undefined) parts.push(part)
+  }
+}
+
+/** A text and nothing else. */
+function isText(part: Part): part is { readonly text: string } {
+  return part.text !== undefined && Object.keys(part).length === 1
+}

@@ -1,0 +1,170 @@
+import test, { type Assert } from 'brittle'
+import type { Message } from '../../src/domain/gateway/message.js'
+import { GatewayTasks, MAX_MEMBER_TASKS } from '../../src/node/gateway.js'
+import { RETENTION_MS } from '../../src/node/gateway-room.js'
+import { MAX_TASK_BYTES } from '../../src/node/gateway-runs.js'
+import type { AgentRun, AgentTask } from '../../src/ports/agent-runtime.js'
+import type { GatewayReply, GatewaySend, GatewaySnapshot } from '../../src/ports/gateway.js'
+import type { Principal } from '../../src/ports/node-api.js'
+import { capability } from '../support/fake-agents.js'
+import { type FakeNode, World } from '../support/fake-node.js'
+import { failsWith } from '../support/fails.js'
+
+const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+const ALL = { after: null, limit: 100, isWhole: true }
+const QUESTION = { a2a: { state: 'input-required', message: 'Which one?' } }
+
+let said = 0
+const says = (data: unknown, more: Partial<Message> = {}): Message => ({ messageId: `m${++said}`, role: 'user', parts: [{ data }], ...more })
+const request = (agent: string, data: unknown, more: Partial<GatewaySend> = {}): GatewaySend => ({
+  message: says(data),
+  agent,
+  skill: null,
+  mayAnswer: false,
+  wait: true,
+  ...more
+})
+
+type Run = (task: AgentTask, run: AgentRun) => unknown
+
+/** A node with a program as its agent `bot`, which may be repeated. */
+async function scene(t: Assert, run: Run, about: Parameters<typeof capability>[1] = {}) {
+  const world = new World(t)
+  const owner = await world.owner({})
+  await owner.core.attach({ id: 'bot', concurrency: 64, capabilities: [capability('bot.do', about)], run })
+  return { world, owner, gateway: await gatewayOf(t, owner) }
+}
+
+async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
+  const gateway = new GatewayTasks(node.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  return gateway
+}
+
+function taskOf(reply: GatewayReply): GatewaySnapshot {
+  if (reply.kind !== 'task') throw new Error('an answer without a task')
+  return reply.snapshot
+}
+
+const dataOf = (snapshot: GatewaySnapshot): unknown[] => snapshot.artifacts.map(({ parts }) => parts[0]?.data)
+
+test('what a program does to its input, and to what it gave, is in no record: each says what was said at its time', async (t: Assert) => {
+  const state = { n: 0 }
+  const { gateway } = await scene(t, (task, { progress }) => {
+    const input = task.input as Record<string, unknown>
+    input['note'] = 'of the agent'
+    state.n++
+    progress({ a2a: { artifact: { artifactId: 'step', parts: [{ data: state }] } } })
+    return state
+  })
+  const asked = request('bot', { q: 1 })
+  const again = structuredClone(asked)
+  const first = taskOf(await gateway.send(ALICE, asked))
+  t.alike(first.history[0]?.parts, [{ data: { q: 1 } }])
+  t.is(taskOf(await gateway.send(ALICE, again)).task.id, first.task.id)
+  const more = await Promise.all([1, 2, 3].map(() => gateway.send(ALICE, request('bot', {}))))
+  t.alike(
+    more.map((reply) => dataOf(taskOf(reply))),
+    [[{ n: 2 }], [{ n: 3 }], [{ n: 4 }]]
+  )
+})
+
+test('a result with what no JSON can be written of ends its task, also behind an artifact; a function is none', async (t: Assert) => {
+  const results = new Map<string, unknown>([
+    ['number', { n: Number.POSITIVE_INFINITY }],
+    ['function', () => 1],
+    ['bytes', { bytes: new Uint8Array([104, 105]) }]
+  ])
+  const { gateway } = await scene(t, ({ input }, { progress }) => {
+    progress({ a2a: { artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })
+    return results.get((input as { kind: string }).kind)
+  })
+  const told = async (kind: string) => taskOf(await gateway.send(ALICE, request('bot', { kind })))
+  t.alike(dataOf(await told('number'))[1], { n: null })
+  t.is((await told('function')).task.state, 'failed')
+  t.alike(dataOf(await told('bytes'))[1], { bytes: 'aGk=' })
+})
+
+test('a read that asks its client back, or tells of artifacts, is a task; of any other the answer is a message', async (t: Assert) => {
+  const { gateway } = await scene(
+    t,
+    ({ input }, { progress }) => {
+      const { kind } = input as { kind: string }
+      if (kind === 'artifact') progress({ a2a: { artifact: { artifactId: 'report', parts: [{ text: 'all of it' }] }, lastChunk: true } })
+      else progress({ message: 'on my way' })
+      return kind === 'question' ? QUESTION : kind === 'artifact' ? null : { kind }
+    },
+    { sideEffect: 'read', idempotent: true }
+  )
+  const send = (kind: string, more: Partial<GatewaySend> = {}) => gateway.send(ALICE, request('bot', { kind }, { mayAnswer: true, ...more }))
+  t.is((await send('plain')).kind, 'message')
+  const asked = taskOf(await send('question'))
+  t.is(asked.task.state, 'input-required')
+  t.alike(asked.task.message?.parts, [{ text: 'Which one?' }])
+  const message = says({ kind: 'artifact' }, { taskId: asked.task.id })
+  t.is(taskOf(await gateway.send(ALICE, request('bot', {}, { message }))).task.state, 'completed')
+  const told = taskOf(await send('artifact'))
+  t.is(told.task.state, 'completed')
+  t.alike(
+    told.artifacts.map(({ artifactId, parts }) => [artifactId, parts]),
+    [['report', [{ text: 'all of it' }]]]
+  )
+  // What began a task is no read any more.
+  const { messageId = '' } = told.history[0] ?? {}
+  const other = { ...says({ kind: 'other' }), messageId }
+  await failsWith(t, 'CONFLICT', () => send('other', { message: other }))
+})
+
+test('a task whose agent comes to a question although it was told to stop is canceled, and who hung up waits no more', async (t: Assert) => {
+  const ends: (() => void)[] = []
+  const { gateway, world } = await scene(t, () => new Promise((resolve) => ends.push(() => resolve(QUESTION))))
+  const begin = async (): Promise<string> => taskOf(await gateway.send(ALICE, request('bot', {}, { wait: false }))).task.id
+  const id = await begin()
+  await world.settle()
+  const canceled = gateway.cancel(ALICE, id)
+  for (const end of ends.splice(0)) end()
+  t.is((await canceled).task.state, 'canceled')
+  const deaf = await begin()
+  await world.settle()
+  const hangUp = new AbortController()
+  const waiting = gateway.cancel(ALICE, deaf, hangUp.signal)
+  hangUp.abort()
+  t.is((await waiting).task.state, 'working')
+  for (const end of ends.splice(0)) end()
+})
+
+test('a list that is read while old tasks are let go of has no task without its contents', async (t: Assert) => {
+  const { gateway, world } = await scene(t, () => ({ done: true }))
+  for (let at = 0; at < 20; at++) await gateway.send(ALICE, request('bot', { at }))
+  const list = gateway.list(ALICE, {}, ALL)
+  world.clock.advance(RETENTION_MS + 120_000)
+  const { tasks } = await list
+  t.ok(tasks.every(({ history, artifacts }) => history.length === 1 && artifacts.length === 1))
+  await world.settle()
+  t.is((await gateway.list(ALICE, {}, ALL)).total, 0)
+})
+
+test('a task takes messages of its client up to its bytes, and says so', async (t: Assert) => {
+  const { gateway } = await scene(t, () => QUESTION)
+  const large = 'x'.repeat(1_000_000)
+  const parts = Array.from({ length: 9 }, () => ({ text: large }))
+  const { task } = taskOf(await gateway.send(ALICE, request('bot', {}, { message: { ...says({}), parts } })))
+  let taken = 1
+  const more = () => gateway.send(ALICE, request('bot', {}, { message: { ...says({}, { taskId: task.id }), parts } }))
+  for (; taken < 20; taken++) if ((await more().catch(() => null)) === null) break
+  t.is(taken, Math.ceil(MAX_TASK_BYTES / 9_000_000))
+  await failsWith(t, 'CONFLICT', more)
+})
+
+test('tasks of a member that begin count as under way', async (t: Assert) => {
+  const { gateway, owner } = await scene(t, () => new Promise(() => {}))
+  const peer: Principal = { kind: 'peer', name: 'peer', id: owner.id, tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+  const sends = Array.from({ length: MAX_MEMBER_TASKS + 20 }, () =>
+    gateway.send(peer, request('bot', {}, { wait: false })).then(
+      () => true,
+      () => false
+    )
+  )
+  t.is((await Promise.all(sends)).filter(Boolean).length, MAX_MEMBER_TASKS)
+})
