@@ -7,6 +7,7 @@ import type { AgentDefinition, AgentFault, AgentHealth, AgentOutcome, AgentSourc
 import type { Telemetry } from '../ports/telemetry.js'
 import type { AgentMeasured } from '../kit/prometheus.js'
 import { AgentChecks } from './agent-checks.js'
+import { ExpectedTasks } from './expected-tasks.js'
 import { RunMeter } from './run-meter.js'
 import { AgentQueue } from './agent-queue.js'
 import type { Turn } from './agent-queue.js'
@@ -55,6 +56,7 @@ interface Hosting {
   /** The version in service; runs keep the one they began with. */
   agent: HostedAgent
   readonly queue: AgentQueue
+  readonly expected: ExpectedTasks
   /** Of the version in service, by capability. */
   checks: Map<string, Checks>
   /** Of its ended runs. */
@@ -144,6 +146,19 @@ export class AgentHost {
       : { running: queue.running, waiting: queue.waiting, slots: queue.places }
   }
 
+  /** How many tasks it has for each of its places: those that run, that wait, and that it was chosen for ({@link expect}). */
+  tasksAPlace(agentId: string): number {
+    const hosting = this.#agents.get(agentId)
+    if (hosting === undefined) return 0
+    const { queue, expected } = hosting
+    return (queue.running + queue.waiting + expected.count(this.#parts.clock.monotonic())) / queue.places
+  }
+
+  /** It was chosen for a task, which is on its way: several may be sent before the first of them is there. */
+  expect(agentId: string): void {
+    this.#agents.get(agentId)?.expected.add(this.#parts.clock.monotonic())
+  }
+
   /** Could it take a task now: is there room, and was it found well, as far as anybody looked? */
   isAble(agentId: string): boolean {
     const hosting = this.#agents.get(agentId)
@@ -194,6 +209,7 @@ export class AgentHost {
     if (hosting === undefined) return Promise.resolve(noTurn(agentId, 'closed'))
     const asked = hosting.agent
     const given: Given = { agentId, hosting, asked, task, options }
+    hosting.expected.arrived()
     const taken = hosting.queue.take(options.signal)
     return typeof taken === 'string' ? this.#runAt(taken, given) : taken.then((turn) => this.#runAt(turn, given))
   }
@@ -308,7 +324,7 @@ export class AgentHost {
       const queue = this.#leftovers.get(id) ?? new AgentQueue(concurrency)
       this.#leftovers.delete(id)
       queue.reopen(concurrency)
-      this.#agents.set(id, { agent, queue, checks: new Map(), meter: new RunMeter() })
+      this.#agents.set(id, { agent, queue, expected: new ExpectedTasks(), checks: new Map(), meter: new RunMeter() })
     } else if (known.agent !== agent) {
       // The queue goes on with the new version; what runs ends with the old one.
       known.agent = agent

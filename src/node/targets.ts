@@ -53,6 +53,7 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
 /**
  * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, never the sender.
  * Those that can take work go before those that cannot now, agents of the mesh before those outside of it, then the least busy, here first.
+ * How busy agents of other nodes are is not known here.
  * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
  * are away.
  */
@@ -77,11 +78,14 @@ export function pickCapable(
     Number(isAway(card)),
     Number(isHere(card) && !agents.isAble(card.id)),
     Number(card.external === true),
-    isHere(card) ? agents.load(card.id).running : 0,
+    isHere(card) ? agents.tasksAPlace(card.id) : 0,
     Number(!isHere(card))
   ]
   const [best] = usable.map((card) => ({ card, place: placeOf(card) })).sort((a, b) => compared(a.place, b.place))
-  if (best !== undefined) return { agentId: best.card.id, nodeId: best.card.nodeId }
+  if (best !== undefined) {
+    if (isHere(best.card)) agents.expect(best.card.id)
+    return { agentId: best.card.id, nodeId: best.card.nodeId }
+  }
   // What nobody may be sent is refused like what was sent to one, and stands on record.
   if (refused !== null && sees(refused)) parts.outbox.check(draftTo(refused))
   else if (refused !== null) parts.outbox.judge(draftTo(refused))

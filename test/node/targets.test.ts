@@ -2,7 +2,9 @@ import test, { type Assert } from 'brittle'
 import { beginTask } from '../../src/adapters/a2a/operations.js'
 import { Abort } from '../../src/kit/abort.js'
 import { MAX_WAITING } from '../../src/node/agent-queue.js'
+import { MAX_ON_THE_WAY_MS } from '../../src/node/expected-tasks.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
+import { pickCapable } from '../../src/node/targets.js'
 import type { AgentDefinition } from '../../src/ports/agent-runtime.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { agentDefinition, capability, FakeAgent } from '../support/fake-agents.js'
@@ -81,6 +83,57 @@ test('an external agent is asked when nobody of the mesh is there or has room, a
   signal.abort()
   await Promise.all(runs)
 })
+
+test('messages for a skill are spread over equal agents of one node, sent at once or one after the other', async (t: Assert) => {
+  for (const isSpaced of [false, true]) {
+    const world = new World(t)
+    const owner = await world.owner({ agents: [able('one'), able('two')] })
+    const ask = await asking(t, owner)
+    const replies: Awaited<ReturnType<typeof ask>>[] = []
+    const sending: Promise<unknown>[] = []
+    for (let i = 0; i < 6; i++) {
+      sending.push(ask().then((reply) => replies.push(reply)))
+      if (isSpaced) await world.pass(100)
+    }
+    await Promise.all(sending)
+    t.alike(chosen(replies), { [`one@${owner.id}`]: 3, [`two@${owner.id}`]: 3 }, isSpaced ? '100 ms apart' : 'at once')
+  }
+})
+
+test('who has tasks already that run or wait is sent fewer, by the places that each has', async (t: Assert) => {
+  const world = new World(t)
+  const wide = agentDefinition('wide', { capabilities: [capability(SKILL)], concurrency: 3 })
+  const owner = await world.owner({ agents: [able('busy'), new FakeAgent(wide)] })
+  const ask = await asking(t, owner)
+  const signal = new Abort()
+  const task = { taskId: 't', requestId: 'r', attempt: 1, capability: SKILL, description: '', swarm: null, input: {} }
+  const given = [1, 2].map(() => owner.core.agents.run('busy', task, { signal, onStart: () => {}, onProgress: () => {} }))
+  const replies = await Promise.all(Array.from({ length: 6 }, () => ask()))
+  t.alike(chosen(replies), { [`wide@${owner.id}`]: 6 }, 'two for its one place are as many as six for three')
+  signal.abort()
+  await Promise.all(given)
+})
+
+test('a task that an agent was chosen for and that never came is not counted for long', async (t: Assert) => {
+  const world = new World(t)
+  const { core } = await world.owner({ agents: [able('one'), able('two')] })
+  const choose = () =>
+    pickCapable(core, { sender: { agentId: 'operator', nodeId: core.self }, type: 'request', capabilities: [SKILL] }).agentId
+  t.alike([choose(), choose(), choose()], ['one', 'two', 'one'])
+  await world.pass(MAX_ON_THE_WAY_MS)
+  t.is(core.agents.tasksAPlace('one'), 0)
+  t.is(choose(), 'one')
+})
+
+/** How many of the tasks each agent has. */
+function chosen(replies: readonly Awaited<ReturnType<typeof beginTask>>[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const reply of replies) {
+    const agent = reply.kind === 'task' ? reply.snapshot.task.agent : ''
+    counts[agent] = (counts[agent] ?? 0) + 1
+  }
+  return counts
+}
 
 async function failsWithMessage(t: Assert, message: string, run: () => Promise<unknown>): Promise<void> {
   const error = await run().then(
