@@ -66,7 +66,7 @@ export class GatewayLog {
   readonly #writing = new TransientMap<string, Writing>()
   readonly #recent = new RecentEvents()
   /** By task. */
-  readonly #listeners = new TransientMap<string, Set<(news: GatewayNews) => void>>()
+  readonly #listeners = new TransientMap<string, Set<(news: GatewayNews | null) => void>>()
   readonly #onTask: (task: GatewayTask, isFirst: boolean) => void
   readonly #alongside: Alongside
   readonly #stopped = new Abort()
@@ -86,8 +86,8 @@ export class GatewayLog {
     }
   }
 
-  /** Calls back with each event of a task once it is durable. A listener must not throw. */
-  on(id: string, listener: (news: GatewayNews) => void): Unsubscribe {
+  /** Calls back with each event of a task once it is durable; null: the task was removed. A listener must not throw. */
+  on(id: string, listener: (news: GatewayNews | null) => void): Unsubscribe {
     const listeners = this.#listeners.get(id) ?? new Set()
     this.#listeners.set(id, listeners.add(listener))
     return () => {
@@ -206,6 +206,7 @@ export class GatewayLog {
     const keys = [GATEWAY_KEYS.task(task.id)]
     for await (const { key } of this.#all(eventRange(task.id, 0))) keys.push(key)
     await this.#parts.ledger.commit(keys.map((key) => ({ key, value: null })))
+    for (const listener of [...(this.#listeners.get(task.id) ?? [])]) listener(null)
   }
 
   /** Tries nothing again any more. */

@@ -197,6 +197,8 @@ export class GatewayTasks implements Gateway {
           yield event
           if (event.type === 'status' && ends.has(event.state)) return
         }
+        // What waits for its client may be past its time before that one answers.
+        if (this.#index.get(id) === undefined) return
       }
     } finally {
       unlisten()

@@ -103,7 +103,8 @@ export interface Gateway {
   /** Resolves when it is canceled, early when the signal aborts. @throws NodeError TASK_NOT_FOUND, CONFLICT when it has ended */
   cancel(by: Principal, id: string, signal?: AbortSignalLike): Promise<GatewaySnapshot>
   /**
-   * What happened to a task behind a generation, and what happens, without a gap, until it has ended (or rests, with `untilRest`), or the signal aborts.
+   * What happened to a task behind a generation, and what happens, without a gap, until it has ended (or rests, with
+   * `untilRest`), is past its time, or the signal aborts.
    * @throws NodeError TASK_NOT_FOUND
    */
   follow(by: Principal, id: string, options: GatewayFollow): AsyncIterable<GatewayEvent>

@@ -109,6 +109,13 @@ async function streams(group: Assert, s: Subject): Promise<void> {
     t.is(at((await stream.next()).value, 'data', 'result', 'id'), id)
     await go()
     t.is(at((await gathered(stream)).at(-1), 'data', 'result', 'final'), true)
+    const asked = resultOf(await send(s, { ask: 'Which?' }))
+    const json = { jsonrpc: '2.0', id: 1, method: 'tasks/resubscribe', params: { id: asked['id'] } }
+    const behind = await s.events('/agents/talk', { json, headers: { 'last-event-id': '1' } })
+    t.alike(
+      [at(behind.at(-1), 'data', 'result', 'status', 'state'), at(behind.at(-1), 'data', 'result', 'final')],
+      ['input-required', true]
+    )
     isRpcFault(t, await s.rpc('tasks/resubscribe', { id: 'task_none' }), -32_001, 'TASK_NOT_FOUND')
   })
 }

@@ -70,6 +70,28 @@ async function streaming(group: Assert, s: Subject): Promise<void> {
     isRpcFault(t, await s.rpc('SubscribeToTask', { id }), -32_004, 'UNSUPPORTED_OPERATION')
     isRestFault(t, await s.rest('POST', `/tasks/${id}:subscribe`), [400, 'FAILED_PRECONDITION', 'UNSUPPORTED_OPERATION'])
   })
+  await group.test('3.1.6 a subscription stays open while its task waits for its client, and tells what comes of the answer', async (t) => {
+    const { id } = taskOf(await send(s, { ask: 'Which?' })) as { readonly id: string }
+    const place = `/agents/talk/tasks/${id}:subscribe`
+    const whole = streamed(s.node, place, { method: 'POST' })
+    const rpc = { jsonrpc: '2.0', id: 's', method: 'SubscribeToTask', params: { id } }
+    const behind = [
+      streamed(s.node, place, { headers: { 'last-event-id': '1' } }),
+      streamed(s.node, '/agents/talk', { json: rpc, headers: { 'last-event-id': '1' } })
+    ]
+    const [first] = await Promise.all([whole, ...behind].map(async (stream) => (await stream.next()).value))
+    t.is(at(first, 'data', 'task', 'status', 'state'), 'TASK_STATE_INPUT_REQUIRED')
+    t.is(at(taskOf(await send(s, 'that one', { taskId: id })), 'status', 'state'), 'TASK_STATE_COMPLETED')
+    for (const stream of [whole, ...behind]) {
+      const states = (await gathered(stream))
+        .map(({ data }) => at(data['result'] ?? data, 'statusUpdate'))
+        .filter((one) => one !== undefined)
+      t.alike(
+        states.slice(-2).map((one) => at(one, 'status', 'state')),
+        ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED']
+      )
+    }
+  })
   await group.test('3.1.6 SubscribeToTask of no task is TaskNotFoundError', async (t) => {
     isRpcFault(t, await s.rpc('SubscribeToTask', { id: 'task_none' }), -32_001, 'TASK_NOT_FOUND')
   })

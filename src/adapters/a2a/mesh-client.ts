@@ -2,7 +2,7 @@ import { type AbortSignalLike, type Clock, wait } from '../../kit/clock.js'
 import { asNodeError } from '../../kit/errors.js'
 import { fromUtf8, type NodeId, utf8 } from '../../kit/ids.js'
 import { isRecord, parseJson } from '../../kit/json.js'
-import type { CallPiece, CallRequest, MemberCalls } from '../../ports/member-calls.js'
+import type { CallItem, CallPiece, CallRequest, MemberCalls } from '../../ports/member-calls.js'
 import { MESH_PARAMETERS } from './mesh-binding.js'
 import { readMeshUrl } from './mesh-uri.js'
 import { RemoteFault } from './remote-fault.js'
@@ -22,6 +22,9 @@ const SUBSCRIBE: Readonly<Record<string, string>> = {
   'message/stream': 'tasks/resubscribe',
   'tasks/resubscribe': 'tasks/resubscribe'
 }
+
+/** States of 1.0 in which a task waits for its client. */
+const ASKING: ReadonlySet<unknown> = new Set(['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'])
 
 /** The way to other members. */
 export interface MeshReach {
@@ -45,15 +48,19 @@ export async function* steadyCall(
   let retakeMs = FIRST_RETAKE_MS
   let since: number | null = null
   for (;;) {
+    const { request } = progress
     try {
-      for await (const piece of calls.open(call.peer, progress.request, signal)) {
+      for await (const piece of calls.open(call.peer, request, signal)) {
         progress.take(piece)
         retakeMs = FIRST_RETAKE_MS
         since = clock.monotonic()
         yield piece
+        // What a cut stream is taken up by goes on where that one ends.
+        if (request !== call.request && progress.isAtRest) return
       }
       return
     } catch (error) {
+      if (progress.isAtRest) return
       const { code } = asNodeError(error)
       // What never got there is told at once; once it did, the link is waited for.
       if (code === 'CHANNEL_CLOSED') since ??= clock.monotonic()
@@ -70,6 +77,7 @@ class Progress {
   request: CallRequest
   readonly #rpc: Record<string, unknown>
   #taskId: string | null = null
+  #last: CallItem | null = null
 
   constructor(request: CallRequest) {
     this.request = request
@@ -79,8 +87,14 @@ class Progress {
     if (isRecord(params) && typeof params['id'] === 'string') this.#taskId = params['id']
   }
 
+  /** Has a stream that a message of 1.0 began come to its end, since its task waits for its client? A subscription has none there. */
+  get isAtRest(): boolean {
+    return this.#rpc['method'] === 'SendStreamingMessage' && this.#last !== null && ASKING.has(stateIn(this.#last.body))
+  }
+
   take(piece: CallPiece): void {
     if (piece.type !== 'item' || piece.generation === null) return
+    this.#last = piece
     this.#taskId ??= taskIdIn(piece.body)
     const { method, id } = this.#rpc
     const subscribe = typeof method === 'string' ? SUBSCRIBE[method] : undefined
@@ -96,11 +110,23 @@ class Progress {
 
 /** The task of the first item of a stream, in either version. */
 function taskIdIn(body: Uint8Array): string | null {
-  const parsed = parseJson(fromUtf8(body))
-  const result = parsed.ok && isRecord(parsed.value) ? parsed.value['result'] : null
-  if (!isRecord(result)) return null
+  const result = resultIn(body)
   const task = isRecord(result['task']) ? result['task'] : result
   return typeof task['id'] === 'string' ? task['id'] : null
+}
+
+/** The state that an item of 1.0 tells. */
+function stateIn(body: Uint8Array): unknown {
+  const { task, statusUpdate } = resultIn(body)
+  const told = statusUpdate ?? task
+  const status = isRecord(told) ? told['status'] : null
+  return isRecord(status) ? status['state'] : undefined
+}
+
+function resultIn(body: Uint8Array): Record<string, unknown> {
+  const parsed = parseJson(fromUtf8(body))
+  const result = parsed.ok && isRecord(parsed.value) ? parsed.value['result'] : null
+  return isRecord(result) ? result : {}
 }
 
 /** A `fetch` for the JSON-RPC clients of A2A whose URLs are of the binding. `agent`: in whose name; null: of the operator. */

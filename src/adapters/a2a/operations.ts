@@ -67,7 +67,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       const reply = await beginTask(caller, sent, { wait: false, mayAnswer: false })
       if (reply.kind === 'message') throw new A2AFault('INTERNAL', 'a stream is of a task')
       // Where a client was before is of another stream: this one begins with its task.
-      return { items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null }) }
+      return { items: streamOf(wire, reply, { caller, length: sent.historyLength, lastEventId: null, untilRest: true }) }
     },
     get: async (given, caller) => {
       const params = recordOf(given)
@@ -85,7 +85,9 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is behind the last event of the task')
       if (isEnded && lastEventId === null && wire.version === '1.0')
         throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
-      return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null, lastEventId }) }
+      // In 1.0 who subscribes hears of a task until it has ended (3.1.6); in 0.3 an update that is final ends the stream as well.
+      const untilRest = wire.version === '0.3'
+      return { items: streamOf(wire, { kind: 'task', snapshot }, { caller, length: null, lastEventId, untilRest }) }
     },
     card: async (_params, { by, agent, extendedCard }) => ({ value: await extendedCard(by, agent, wire.version) }),
     push: pushOperationsOf(push)
@@ -142,16 +144,25 @@ function shownReply(wire: Wire, reply: GatewayReply, length: number | null): { r
     : { task: wire.task(reply.snapshot, { historyLength: length }) }
 }
 
-/** The task as it is, unless the client was there before; then what happens to it until it rests. */
+/** How a stream of a task is told. */
+interface Following {
+  readonly caller: Caller
+  readonly length: number | null
+  readonly lastEventId: number | null
+  /** Does it end when the task waits for its client? */
+  readonly untilRest: boolean
+}
+
+/** The task as it is, unless the client was there before; then what happens to it until it has ended or rests. */
 async function* streamOf(
   wire: Wire,
   reply: Extract<GatewayReply, { kind: 'task' }>,
-  { caller, length, lastEventId }: { readonly caller: Caller; readonly length: number | null; readonly lastEventId: number | null }
+  { caller, length, lastEventId, untilRest }: Following
 ): AsyncIterable<StreamItem> {
   const { gateway, by, signal } = caller
   const { id, contextId, generation } = reply.snapshot.task
   if (lastEventId === null) yield { id: generation, value: wire.reply(shownReply(wire, reply, length)) }
-  for await (const event of gateway.follow(by, id, { after: lastEventId ?? generation, untilRest: true, signal })) {
+  for await (const event of gateway.follow(by, id, { after: lastEventId ?? generation, untilRest, signal })) {
     const value = wire.event(event, { id, contextId })
     if (value !== null) yield { id: event.generation, value }
   }

@@ -70,6 +70,32 @@ test('a stream whose link is cut is taken up behind its last event: none comes t
   )
 })
 
+test('a stream of a message that was taken up ends where its task waits for its client; a subscription goes on', async (t) => {
+  const it = await scene(t)
+  const { world, slow } = it
+  const stream = it.call('SendStreamingMessage', userMessage('m1', 'count'))
+  await world.settle()
+  slow.open[0]?.run.progress(chunk('one ', false))
+  await world.settle()
+  it.owner.links.open[0]?.close('cut')
+  slow.finish({ a2a: { state: 'input-required', message: 'Which?' } })
+  await world.link(it.owner, it.member)
+  t.is(await settled(world, stream.end), 'done')
+  const { task } = (stream.pieces[0]?.json['result'] ?? {}) as { readonly task: { readonly id: string } }
+  const subscribed = it.call('SubscribeToTask', { id: task.id })
+  await world.settle()
+  await relinked(it)
+  await world.pass(3000)
+  const answered = it.call('SendStreamingMessage', userMessage('m2', 'that one', { taskId: task.id }))
+  await world.settle()
+  slow.finish({ text: 'done' })
+  for (const { end } of [answered, subscribed]) t.is(await settled(world, end), 'done')
+  const states = [stream, subscribed].map(({ pieces }) =>
+    pieces.map(({ json }) => JSON.stringify(json).match(/TASK_STATE_\w+/)?.[0]).at(-1)
+  )
+  t.alike(states, ['TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_COMPLETED'])
+})
+
 test('what was sent when the link was cut is done once, however often it is said', async (t) => {
   const it = await scene(t)
   const { world, slow, gateway } = it
