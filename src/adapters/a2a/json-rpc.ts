@@ -18,10 +18,12 @@ export function callRpc(body: Uint8Array, perform: (method: string, params: unkn
   let id: RpcId = null
   const failed = (error: unknown): RpcAnswer => ({ id, given: { fault: faultOf(error) } })
   try {
-    const request = parsedBody(body)
+    const request = jsonIn(body)
+    // Before the limits: clients take no answer that does not name their request.
+    if (isRecord(request)) id = idOf(request)
+    checkLimits(request)
     if (Array.isArray(request)) throw new A2AFault('INVALID_REQUEST', 'the protocol has no batches: send one request')
     if (!isRecord(request)) throw new A2AFault('INVALID_REQUEST', 'a request is an object')
-    id = idOf(request)
     const { jsonrpc, method, params } = request
     if (jsonrpc !== '2.0') throw new A2AFault('INVALID_REQUEST', 'jsonrpc: must be "2.0"')
     if (typeof method !== 'string') throw new A2AFault('INVALID_REQUEST', 'method: must be a text')
@@ -43,15 +45,22 @@ export function rpcOperation(method: string, asked: ProtocolVersion | null): Ope
 
 /** A body as JSON within the limits. @throws A2AFault PARSE_ERROR, INVALID_REQUEST */
 export function parsedBody(body: Uint8Array): unknown {
-  let value: unknown
+  const value = jsonIn(body)
+  checkLimits(value)
+  return value
+}
+
+function jsonIn(body: Uint8Array): unknown {
   try {
-    value = JSON.parse(fromUtf8(body))
+    return JSON.parse(fromUtf8(body))
   } catch {
     throw new A2AFault('PARSE_ERROR', 'the body is not JSON')
   }
+}
+
+function checkLimits(value: unknown): void {
   const fault = jsonFault(value)
-  if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body has ${fault}`)
-  return value
+  if (fault !== null) throw new A2AFault('INVALID_REQUEST', `the body is not taken: ${fault}`)
 }
 
 /** The answer as JSON. */
@@ -62,7 +71,7 @@ export function rpcJson(id: RpcId, given: { readonly value: unknown } | { readon
 /** The id of the request in a body, for who answers without reading the rest; null where none can be told. */
 export function rpcIdIn(body: Uint8Array): RpcId {
   try {
-    const request = parsedBody(body)
+    const request = jsonIn(body)
     return isRecord(request) ? idOf(request) : null
   } catch {
     return null
