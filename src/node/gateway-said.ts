@@ -20,3 +20,9 @@ export async function isSaid(log: Pick<GatewayLog, 'said'>, { task, message, isS
   if (kept === null || (isSame && saysTheSame(kept, message))) return kept !== null
   throw new NodeError('CONFLICT', 'another message had this messageId: give each its own', { data: { reason: 'MESSAGE_ID_REUSED' } })
 }
+
+/** May a message to a task name that skill? null: it names none. @throws NodeError INVALID_INPUT */
+export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skill: string | null): void {
+  if (skill === null || skill === capability) return
+  throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
+}

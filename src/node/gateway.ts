@@ -27,7 +27,7 @@ import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
 import { needsTask, onlyReads, readNow } from './gateway-reads.js'
 import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
-import { isSaid } from './gateway-said.js'
+import { checkSkill, isSaid } from './gateway-said.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
 import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
@@ -347,7 +347,8 @@ export class GatewayTasks implements Gateway {
   }
 
   async #goOn(by: Principal, request: GatewaySend, taskId: string): Promise<GatewayTask> {
-    const { message, push } = request
+    const { message, push, skill } = request
+    checkSkill(this.#find(by, taskId), skill)
     if (await isSaid(this.#log, { task: this.#find(by, taskId), message })) return this.#find(by, taskId)
     // From the answer on it is to hear all.
     if (push !== undefined && !ENDED_STATES.has(this.#find(by, taskId).state)) await this.push?.set(by, taskId, push)

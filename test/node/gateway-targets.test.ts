@@ -1,4 +1,5 @@
 import test, { type Assert } from 'brittle'
+import { beginTask } from '../../src/adapters/a2a/operations.js'
 import { GatewayTasks } from '../../src/node/gateway.js'
 import { gatewayAgent } from '../../src/node/gateway-targets.js'
 import type { Principal } from '../../src/ports/node-api.js'
@@ -78,4 +79,26 @@ test('an agent of another node that this one was not told of yet is asked for by
   t.ok(found instanceof Promise)
   await world.settle()
   t.alike(await found, { agentId: 'tester', nodeId: peer.id })
+})
+
+test('a message to a task may name its skill, and no other one', async (t: Assert) => {
+  const world = new World(t)
+  const slow = new FakeAgent(agentDefinition('slow'))
+  const owner = await world.owner({ agents: [slow, echo('quick')] })
+  const gateway = await gatewayOf(t, owner)
+  const said = (messageId: string) => ({ messageId, role: 'user', parts: [{ text: 'x' }] }) as const
+  const reply = await gateway.send(ALICE, { ...ASKED, agent: 'slow', message: said('a') })
+  await world.settle()
+  slow.finish({ a2a: { state: 'input-required', message: 'Which?' } })
+  await world.settle()
+  const answer = { ...said('b'), taskId: reply.kind === 'task' ? reply.snapshot.task.id : '' }
+  const wrong = () => gateway.send(ALICE, { ...ASKED, agent: 'slow', skill: 'slow.other', message: answer })
+  const error = await failsWith(t, 'INVALID_INPUT', wrong)
+  t.ok(error.message.startsWith('metadata.skillId: the task is of the skill slow.do'))
+  const by = { gateway, by: ALICE, agent: null, signal: new AbortController().signal }
+  const go = (skill: string) => beginTask(by, { message: answer, skill }, { wait: false, mayAnswer: false })
+  await t.exception(() => go('quick/slow.do'), /metadata\.skillId: is of another agent/)
+  await go('slow/slow.do')
+  await world.settle()
+  t.is(slow.tasks.length, 2)
 })

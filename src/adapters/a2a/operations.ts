@@ -130,7 +130,11 @@ export function beginTask(
   const named = agent === null ? (/^([^/]+)\/(.+)$/.exec(skill ?? '') ?? null) : null
   const to = named === null ? { agent, skill } : { agent: pathIdFrom(named[1] ?? ''), skill: named[2] ?? null }
   const request = { message, agent: to.agent, skill: to.skill, wait, mayAnswer, signal }
-  if (message.taskId !== undefined) taskAt({ gateway, by, agent }, message.taskId)
+  if (message.taskId !== undefined) {
+    taskAt({ gateway, by, agent }, message.taskId)
+    if (named !== null && to.agent !== null && !gateway.isOf(by, message.taskId, to.agent))
+      throw invalid('metadata.skillId', 'is of another agent than the task')
+  }
   const sending = gateway.send(by, push === undefined ? request : { ...request, push })
   if (to.agent !== null) return sending
   return sending.catch((error: unknown) => {

@@ -38,6 +38,14 @@ export function optionalCount(params: Record<string, unknown>, name: string, [mi
   return value
 }
 
+/** True or false, which may be left out. `place`: what stands before its name. @throws A2AFault */
+export function optionalFlag(params: Record<string, unknown>, name: string, place = ''): boolean | undefined {
+  const value = params[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'boolean') throw invalid(`${place}${name}`, 'must be true or false')
+  return value
+}
+
 /** @throws A2AFault */
 export function historyLength(params: Record<string, unknown>): number | null {
   return optionalCount(params, 'historyLength', [0, MAX_HISTORY]) ?? null
@@ -69,13 +77,21 @@ export function messageOf(value: unknown, { user, agent } = ROLES): Message {
   return read.value
 }
 
-/** The skill that a request names. */
+/** The skill that a request names: the message goes before the request. @throws A2AFault */
 export function skillOf(params: Record<string, unknown>, message: Message): string | null {
-  for (const metadata of [message.metadata, params['metadata']]) {
-    const skill = isRecord(metadata) ? (metadata['skillId'] ?? metadata['skill']) : undefined
-    if (typeof skill === 'string' && skill !== '' && skill.length <= 256) return skill
-  }
-  return null
+  const ofMessage = skillIn(message.metadata ?? null, 'message.metadata')
+  const ofRequest = skillIn(params['metadata'] ?? null, 'metadata')
+  return ofMessage ?? ofRequest
+}
+
+/** One that is no text is not left out in silence: another skill would run. */
+function skillIn(value: unknown, place: string): string | null {
+  if (value === null) return null
+  const metadata = recordOf(value, place)
+  const name = (metadata['skillId'] ?? null) === null ? 'skill' : 'skillId'
+  const skill = metadata[name] ?? ''
+  if (typeof skill !== 'string' || skill.length > 256) throw invalid(`${place}.${name}`, 'must be a text of 1 to 256 characters')
+  return skill === '' ? null : skill
 }
 
 /** What a list is asked for. @throws A2AFault */
@@ -91,7 +107,7 @@ export function readList(params: Record<string, unknown>): ListParams {
     pageSize: optionalCount(params, 'pageSize', [1, PAGE_SIZE.max]) ?? PAGE_SIZE.default,
     pageToken: optionalText(params, 'pageToken') ?? '',
     historyLength: historyLength(params) ?? 0,
-    includeArtifacts: params['includeArtifacts'] === true
+    includeArtifacts: optionalFlag(params, 'includeArtifacts') ?? false
   }
 }
 

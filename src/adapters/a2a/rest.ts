@@ -80,7 +80,7 @@ function paramsOf(query: string): Record<string, unknown> {
   const params: Record<string, unknown> = {}
   for (const [key, value] of new URLSearchParams(query)) {
     if (key === '__proto__') continue
-    params[key] = NUMBERS.has(key) ? numberOf(value) : FLAGS.has(key) ? value === 'true' : value
+    params[key] = NUMBERS.has(key) ? numberOf(value) : FLAGS.has(key) ? flagOf(value) : value
   }
   return params
 }
@@ -88,4 +88,9 @@ function paramsOf(query: string): Record<string, unknown> {
 /** What is no number is refused where it is read. */
 function numberOf(text: string): number | string {
   return /^\d{1,9}$/.test(text) ? Number(text) : text
+}
+
+/** As what is neither true nor false is. */
+function flagOf(text: string): boolean | string {
+  return text === 'true' || (text === 'false' ? false : text)
 }

@@ -2,7 +2,7 @@ import { isRecord } from '../../kit/json.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
 import { GATEWAY_STATES, type GatewayState, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
 import { pushTargetV03 } from './push-wire.js'
-import { historyLength, invalid, messageOf, recordOf, skillOf } from './read-params.js'
+import { historyLength, invalid, messageOf, optionalFlag, recordOf, skillOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
 
 /** The JSON of protocol 0.3. */
@@ -16,7 +16,7 @@ export const WIRE_V03: Wire = {
     return {
       message,
       skill: skillOf(params, message),
-      wait: configuration['blocking'] !== false,
+      wait: optionalFlag(configuration, 'blocking', 'configuration.') !== false,
       historyLength: historyLength(configuration),
       push: push === null ? null : pushTargetV03(push, 'configuration.pushNotificationConfig')
     }

@@ -2,7 +2,7 @@ import { isRecord } from '../../kit/json.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
 import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
 import { pushTargetV1 } from './push-wire.js'
-import { historyLength, invalid, messageOf, recordOf, type RoleNames, skillOf } from './read-params.js'
+import { historyLength, invalid, messageOf, optionalFlag, recordOf, type RoleNames, skillOf } from './read-params.js'
 import { lastOf, statusJson, type Wire } from './wire.js'
 
 interface TaskJson {
@@ -38,7 +38,7 @@ export const WIRE_V1: Wire = {
     return {
       message,
       skill: skillOf(params, message),
-      wait: configuration['returnImmediately'] !== true,
+      wait: optionalFlag(configuration, 'returnImmediately', 'configuration.') !== true,
       historyLength: historyLength(configuration),
       push: push === null ? null : pushTargetV1(push, 'configuration.taskPushNotificationConfig')
     }
