@@ -94,6 +94,9 @@ async function streaming(group: Assert, s: Subject): Promise<void> {
   })
   await group.test('3.1.6 SubscribeToTask of no task is TaskNotFoundError', async (t) => {
     isRpcFault(t, await s.rpc('SubscribeToTask', { id: 'task_none' }), -32_001, 'TASK_NOT_FOUND')
+    const { id } = taskOf(await send(s, 'hello'))
+    const behind = await s.rpc('SubscribeToTask', { id }, { headers: { 'last-event-id': '99999' } })
+    t.is(at(behind.body, 'error', 'message'), 'Last-Event-ID: is of an event that there has not been')
   })
   await group.test('3.5.2 all streams of a task get the same events in order; one that closes does not touch the others', async (t) => {
     const { id, go } = await started(s)

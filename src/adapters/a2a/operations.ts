@@ -82,7 +82,7 @@ export function operationsOf(wire: Wire, push: PushWire): Operations {
       const { state, generation } = snapshot.task
       const lastEventId = lastEventIdOf(caller.lastEventId)
       const isEnded = ENDED_STATES.has(state)
-      if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is behind the last event of the task')
+      if (lastEventId !== null && lastEventId > generation) throw invalid('Last-Event-ID', 'is of an event that there has not been')
       if (isEnded && lastEventId === null && wire.version === '1.0')
         throw new A2AFault('UNSUPPORTED_OPERATION', `the task is ${state}: nothing more will happen to it`)
       // In 1.0 who subscribes hears of a task until it has ended (3.1.6); in 0.3 an update that is final ends the stream as well.

@@ -63,14 +63,24 @@ export function lastEventIdOf(text: string | readonly string[] | undefined): num
 export type RoleNames = Readonly<Record<Message['role'], string>>
 
 /** As this node and the JSON-RPC of 0.3 call them. */
-const ROLES: RoleNames = { user: 'user', agent: 'agent' }
+export const ROLES: RoleNames = { user: 'user', agent: 'agent' }
 
-/** A message in the form of this node; what is wrong with its role is told in the words of its client. @throws A2AFault with all that is wrong */
-export function messageOf(value: unknown, { user, agent } = ROLES): Message {
+/** How a version says what is wrong with a message. */
+export interface MessageWords {
+  readonly roles: RoleNames
+  /** A fault of a part. */
+  part(fault: MessageFault): MessageFault
+}
+
+/** As this node, which has parts in the form of 1.0, says it. */
+const WORDS: MessageWords = { roles: ROLES, part: (fault) => fault }
+
+/** A message in the form of this node; what is wrong with it is told in the words of its client. @throws A2AFault with all that is wrong */
+export function messageOf(value: unknown, { roles: { user, agent }, part } = WORDS): Message {
   const read = readMessage(value)
   if (!read.ok) {
-    const told = ({ path, message }: MessageFault): MessageFault =>
-      path === 'message.role' ? { path, message: `must be ${user} or ${agent}` } : { path, message }
+    const told = (fault: MessageFault): MessageFault =>
+      fault.path === 'message.role' ? { path: fault.path, message: `must be ${user} or ${agent}` } : part(fault)
     throw faultyAt('', read.faults.map(told))
   }
   if (read.value.role !== 'user') throw invalid('message.role', `must be ${user}: clients speak for users`)

@@ -1,9 +1,26 @@
 import { isRecord } from '../../kit/json.js'
-import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
+import { type Artifact, type Message, ONE_CONTENT, type Part } from '../../domain/gateway/message.js'
 import { GATEWAY_STATES, type GatewayState, type GatewayTask, RESTING_STATES } from '../../domain/gateway/task.js'
 import { pushTargetV03 } from './push-wire.js'
-import { historyLength, invalid, messageOf, optionalFlag, recordOf, skillOf } from './read-params.js'
+import { historyLength, invalid, messageOf, type MessageWords, optionalFlag, recordOf, ROLES, skillOf } from './read-params.js'
 import { lastOf, present, statusJson, type Wire } from './wire.js'
+
+/** Members of a part as 0.3 has them. */
+const PART_NAMES: Readonly<Record<string, string>> = {
+  raw: 'file.bytes',
+  url: 'file.uri',
+  filename: 'file.name',
+  mediaType: 'file.mimeType'
+}
+
+const WORDS: MessageWords = {
+  roles: ROLES,
+  part: ({ path, message }) => {
+    if (message === ONE_CONTENT)
+      return { path, message: 'must be of kind text, file or data and have the text, one of bytes and uri of the file, or the data' }
+    return { path: path.replace(/(?<=^message\.parts\[\d+\]\.)\w+$/, (name) => PART_NAMES[name] ?? name), message }
+  }
+}
 
 /** The JSON of protocol 0.3. */
 export const WIRE_V03: Wire = {
@@ -12,7 +29,7 @@ export const WIRE_V03: Wire = {
     const params = recordOf(given)
     const configuration = recordOf(params['configuration'] ?? {}, 'configuration')
     const push = configuration['pushNotificationConfig'] ?? null
-    const message = messageOf(readMessage(params['message']))
+    const message = messageOf(readMessage(params['message']), WORDS)
     return {
       message,
       skill: skillOf(params, message),

@@ -2,7 +2,7 @@ import { isRecord } from '../../kit/json.js'
 import type { Artifact, Message, Part } from '../../domain/gateway/message.js'
 import type { GatewayState, GatewayTask } from '../../domain/gateway/task.js'
 import { pushTargetV1 } from './push-wire.js'
-import { historyLength, invalid, messageOf, optionalFlag, recordOf, type RoleNames, skillOf } from './read-params.js'
+import { historyLength, invalid, messageOf, type MessageWords, optionalFlag, recordOf, type RoleNames, skillOf } from './read-params.js'
 import { lastOf, statusJson, type Wire } from './wire.js'
 
 interface TaskJson {
@@ -26,6 +26,7 @@ const STATES: Readonly<Record<GatewayState, string>> = {
 }
 const ROLES = { ROLE_USER: 'user', ROLE_AGENT: 'agent' } as const
 const ROLE_NAMES: RoleNames = { user: 'ROLE_USER', agent: 'ROLE_AGENT' }
+const WORDS: MessageWords = { roles: ROLE_NAMES, part: (fault) => fault }
 
 /** The JSON of protocol 1.0, in whose form this node has artifacts and parts. */
 export const WIRE_V1: Wire = {
@@ -34,7 +35,7 @@ export const WIRE_V1: Wire = {
     const params = recordOf(given)
     const configuration = recordOf(params['configuration'] ?? {}, 'configuration')
     const push = configuration['taskPushNotificationConfig'] ?? null
-    const message = messageOf(readMessage(params['message']), ROLE_NAMES)
+    const message = messageOf(readMessage(params['message']), WORDS)
     return {
       message,
       skill: skillOf(params, message),

@@ -73,6 +73,8 @@ export interface MessageFault {
 /** Faults that are told of one value. */
 export const MAX_FAULTS = 16
 const CONTENT = ['text', 'raw', 'url', 'data'] as const
+/** What is wrong with a part that has none of its contents, or several. */
+export const ONE_CONTENT = 'must have exactly one of text, raw, url and data'
 /** Base64, of either alphabet. */
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/
 
@@ -169,7 +171,7 @@ function readPart(value: unknown, reading: Reading): Part {
   for (const member of PART) check(member, value[member.name], reading)
   let contents = 0
   for (const key of CONTENT) if (value[key] !== undefined) contents++
-  if (contents !== 1) reading.faults.push({ path: reading.name, message: 'must have exactly one of text, raw, url and data' })
+  if (contents !== 1) reading.faults.push({ path: reading.name, message: ONE_CONTENT })
   return { ...value }
 }
 

@@ -2,6 +2,7 @@ import test, { type Assert } from 'brittle'
 import { A2AFault } from '../../../src/adapters/a2a/fault.js'
 import { readList } from '../../../src/adapters/a2a/read-params.js'
 import { restCall } from '../../../src/adapters/a2a/rest.js'
+import type { Wire } from '../../../src/adapters/a2a/wire.js'
 import { WIRE_V03 } from '../../../src/adapters/a2a/wire-v03.js'
 import { WIRE_V03_REST } from '../../../src/adapters/a2a/wire-v03-rest.js'
 import { WIRE_V1 } from '../../../src/adapters/a2a/wire-v1.js'
@@ -15,6 +16,30 @@ function refusalOf(run: () => unknown): string {
     return error instanceof A2AFault ? `${error.kind} ${error.message}` : String(error)
   }
 }
+
+test('a part that is none is refused in the words of the version', (t: Assert) => {
+  const one = 'must be of kind text, file or data and have the text, one of bytes and uri of the file, or the data'
+  const cases: readonly (readonly [Wire, unknown, string])[] = [
+    [WIRE_V1, {}, 'message.parts[0]: must have exactly one of text, raw, url and data'],
+    [WIRE_V1, { raw: '?' }, 'message.parts[0].raw: must be base64'],
+    [WIRE_V03, { kind: 'other' }, `message.parts[0]: ${one}`],
+    [WIRE_V03, { kind: 'file', file: { bytes: 'aGk=', uri: 'https://x' } }, `message.parts[0]: ${one}`],
+    [WIRE_V03, { kind: 'file', file: { bytes: '?' } }, 'message.parts[0].file.bytes: must be base64'],
+    [
+      WIRE_V03,
+      { kind: 'file', file: { uri: 'https://x', mimeType: 5 } },
+      'message.parts[0].file.mimeType: must be a text of 0 to 256 characters'
+    ],
+    [WIRE_V03, { kind: 'text', text: 5 }, 'message.parts[0].text: must be a text']
+  ]
+  for (const [wire, part, expected] of cases) {
+    const role = wire === WIRE_V1 ? 'ROLE_USER' : 'user'
+    t.is(
+      refusalOf(() => wire.readSend({ message: { messageId: 'z', role, parts: [part] } })),
+      `INVALID_PARAMS ${expected}`
+    )
+  }
+})
 
 test('a member of the wrong type is refused by its name, and not left out in silence', (t: Assert) => {
   const message = { messageId: 'z', role: 'ROLE_USER', parts: [{ text: 'x' }] }
