@@ -26,3 +26,8 @@ export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skil
   if (skill === null || skill === capability) return
   throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
 }
+
+/** @throws NodeError TASK_NOT_FOUND, for a task that was let go of while it was looked at */
+export function pastItsTime(): never {
+  throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
+}

@@ -27,7 +27,7 @@ import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
 import { needsTask, onlyReads, readNow } from './gateway-reads.js'
 import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
-import { checkSkill, isSaid } from './gateway-said.js'
+import { checkSkill, isSaid, pastItsTime } from './gateway-said.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
 import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
@@ -395,8 +395,4 @@ export class GatewayTasks implements Gateway {
 /** The run that a task is of, where that is over. */
 interface Over {
   readonly over?: GatewayRun | null
-}
-
-function pastItsTime(): never {
-  throw new NodeError('TASK_NOT_FOUND', 'the task is past its time')
 }
