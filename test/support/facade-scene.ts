@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Assert } from 'brittle'
 import type { FacadeFault } from '../../src/adapters/a2a/facade-fault.js'
-import { facadeCall, FacadeRoute } from '../../src/adapters/a2a/facade-route.js'
+import { facadeCall, type FacadeRequestCall, FacadeRoute } from '../../src/adapters/a2a/facade-route.js'
 import { Guardrails } from '../../src/adapters/a2a/guardrails.js'
 import { limited } from '../../src/adapters/a2a/limited-routes.js'
 import { CallLimit, type CallRate } from '../../src/adapters/a2a/rate-limit.js'
@@ -44,6 +44,8 @@ export interface FacadeScene {
   /** What was told to nobody but the log. */
   readonly unexpected: FacadeFault[]
   readonly url: string
+  /** Closes the listener, as the node does when it stops. */
+  close(): Promise<void>
   /** One request. `json` makes it a POST. */
   ask(path: string, init?: RequestInit & { readonly json?: unknown }): Promise<FacadeAnswer>
 }
@@ -76,16 +78,21 @@ export async function facadeScene(
       ...place,
       methods: ['GET', 'POST', 'DELETE'],
       handle: limited<IncomingMessage, TokenCall>(async (request, response, call) => {
-        const { path, query, signal } = call
-        const asked = facadeCall(request.method ?? '', path)
+        const asked = facadeCall(request.method ?? '', call.path)
         if (asked === null) return void response.writeHead(418).end()
-        await route.handle({ request, response }, { principal: by, query, signal, readBody: () => call.readBody() }, asked)
+        await route.handle({ request, response }, callOf(by, call), asked)
       }, counting)
     })
   )
-  const { port } = await listening(t, [...routes, metricsRoute({ apiFor: () => node.api(by) })])
+  const { port, listener } = await listening(t, [...routes, metricsRoute({ apiFor: () => node.api(by) })])
   const url = `http://127.0.0.1:${port}`
-  return { node, gateway, clock, slow, unexpected, url, ask: (path, init) => askAt(url + path, init) }
+  return { node, gateway, clock, slow, unexpected, url, close: () => listener.close(), ask: (path, init) => askAt(url + path, init) }
+}
+
+/** A call as it came, of somebody else. */
+function callOf(principal: Principal, call: TokenCall): FacadeRequestCall {
+  const { query, signal } = call
+  return { principal, query, signal, readBody: () => call.readBody(), isStopping: () => call.isStopping() }
 }
 
 function speakers(): FakeAgent[] {

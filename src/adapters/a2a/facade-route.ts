@@ -14,6 +14,11 @@ export type FacadeCall =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'wrong-method'; readonly allow: string }
 
+/** What the facade is told of a request, as the listener tells it. */
+export interface FacadeRequestCall extends GatewayCall {
+  isStopping(): boolean
+}
+
 /** What answering at `/agents` needs. */
 export interface FacadeParts extends FacadeRunParts {
   apiFor(principal: Principal): NodeApi
@@ -54,7 +59,7 @@ export class FacadeRoute {
   /** @throws HttpError for a body that is too large or breaks off; all else is answered here. */
   async handle(
     { request, response }: { readonly request: IncomingMessage; readonly response: ServerResponse },
-    call: GatewayCall,
+    call: FacadeRequestCall,
     asked: FacadeCall
   ): Promise<void> {
     const body = request.method === 'POST' ? await call.readBody() : null
@@ -73,7 +78,7 @@ export class FacadeRoute {
 
   async #answer(
     response: ServerResponse,
-    call: GatewayCall,
+    call: FacadeRequestCall,
     { asked, body }: { readonly asked: Exclude<FacadeCall, { kind: 'nothing' | 'wrong-method' }>; readonly body: Buffer | null }
   ): Promise<void> {
     const { principal: by, signal, query } = call
@@ -82,7 +87,7 @@ export class FacadeRoute {
     const { agent } = asked
     if (asked.kind === 'show') return answer(response, { status: 200, value: await facadeAgent(api, agent) })
     const request: FacadeRequest = body === null ? readFacadeQuery(query) : readFacadeBody(body)
-    const caller = { by, api, agent, signal }
+    const caller = { by, api, agent, signal, isStopping: () => call.isStopping() }
     if (asked.kind === 'run') return answer(response, { status: 200, value: await this.#runs.run(request, caller) })
     await answerStream(response, await this.#runs.stream(request, caller), {
       clock: this.#parts.clock,

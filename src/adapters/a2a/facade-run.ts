@@ -32,6 +32,8 @@ export interface FacadeCaller {
   readonly api: NodeApi
   readonly agent: string
   readonly signal: AbortSignalLike
+  /** Does the node stop? Else the signal aborts because nobody waits any more. */
+  isStopping(): boolean
 }
 
 /** What a run gives. */
@@ -65,7 +67,7 @@ export class FacadeRuns {
     this.#parts = parts
   }
 
-  /** Runs to the end. Canceled when its client hangs up, or after {@link MAX_RUN_MS}. @throws FacadeFault, NodeError */
+  /** Runs to the end. Canceled when its client hangs up, the node stops, or after {@link MAX_RUN_MS}. @throws FacadeFault, NodeError */
   async run(request: FacadeRequest, caller: FacadeCaller): Promise<FacadeResult> {
     const { clock } = this.#parts
     const stop = new Abort()
@@ -78,6 +80,7 @@ export class FacadeRuns {
       const { task } = begun.snapshot
       if (RESTING_STATES.has(task.state)) return this.#resultOf(begun.snapshot, { caller, from: begun.from })
       this.#cancel(caller, task)
+      if (caller.isStopping()) throw stopping('the task is canceled')
       throw new FacadeFault('timeout', `the agent took longer than ${MAX_RUN_MS / 1000} s: its task is canceled`)
     } finally {
       clock.clear(timer)
@@ -99,6 +102,7 @@ export class FacadeRuns {
     const broken = guardrails.inputViolation([{ text: prompt }, ...(context === null ? [] : [{ data: context }])])
     if (broken !== null) throw guardrailFault(broken)
     await refuseAway(caller)
+    if (caller.isStopping()) throw stopping('nothing was begun')
     const from = clock.monotonic()
     const asking = await this.#asking(request, caller)
     const message: Message = {
@@ -140,9 +144,12 @@ export class FacadeRuns {
         if (broken !== null) throw guardrailFault(broken)
         yield { id: last, event: 'state', value: state }
       }
-      if (signal.aborted) return
+      const isStopping = caller.isStopping()
+      if (signal.aborted && !isStopping) return
+      const now = await gateway.get(by, id)
+      if (isStopping && !RESTING_STATES.has(now.task.state)) throw stopping('the task is canceled')
       isOver = true
-      const { result, meta } = this.#resultOf(await gateway.get(by, id), { caller, from })
+      const { result, meta } = this.#resultOf(now, { caller, from })
       yield { id: last, event: 'result', value: { content: result, meta } }
     } catch (error) {
       const fault = facadeFaultOf(error)
@@ -171,6 +178,10 @@ export class FacadeRuns {
       if (asNodeError(error).code !== 'CONFLICT') onUnexpected(facadeFaultOf(error))
     })
   }
+}
+
+function stopping(what: string): FacadeFault {
+  return new FacadeFault('unavailable', `the node is stopping: ${what}`)
 }
 
 /** An agent whose node is away would be waited for; a client of the facade has no use for that. @throws FacadeFault */

@@ -22,6 +22,7 @@ export class Exchange implements TokenCall {
   // Made when it is asked for, and not the host's, which costs as much as all the rest of a request.
   #signal: Abort | null = null
   #isAborted = false
+  #isStopping = false
 
   /** `isWaiting`: the client sends its body only when it is told to (`Expect: 100-continue`). */
   constructor(
@@ -85,7 +86,17 @@ export class Exchange implements TokenCall {
     return this.#body
   }
 
-  /** Tells the handler that nobody wants its answer, or that it has a second for it. */
+  isStopping(): boolean {
+    return this.#isStopping
+  }
+
+  /** Tells the handler that it has a second for its answer. */
+  stop(): void {
+    this.#isStopping = true
+    this.abort()
+  }
+
+  /** Tells the handler that nobody wants its answer. */
   abort(): void {
     this.#isAborted = true
     this.#signal?.abort()

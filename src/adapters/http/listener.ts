@@ -333,7 +333,7 @@ class Listener implements HttpListener {
 
   async #close(): Promise<void> {
     const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const exchange of [...this.#open]) exchange.abort()
+    for (const exchange of [...this.#open]) exchange.stop()
     this.#server.closeIdleConnections()
     const cut = setTimeout(() => this.#server.closeAllConnections(), this.#limits.closeGraceMs)
     await ended

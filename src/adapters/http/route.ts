@@ -17,6 +17,8 @@ export interface HttpCall {
   readonly signal: AbortSignalLike
   /** Calls back when it aborts, at once when it has. */
   onAbort(run: () => void): void
+  /** Did it abort because the node stops? Then the client may still be told so. */
+  isStopping(): boolean
   /** The whole body. @throws HttpError 413 when it is larger than the route takes; 400 when the client hung up in it. */
   readBody(): Promise<Buffer>
 }

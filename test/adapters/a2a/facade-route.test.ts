@@ -140,6 +140,26 @@ test('whoever hangs up cancels what it began, in a run and in a stream', async (
   }
 })
 
+test('a node that stops says so to whoever waits for a run or follows one, and cancels it', async (t: Assert) => {
+  const { ask, slow, close } = await facadeScene(t)
+  const run = ask('/agents/slow/run', { json: { prompt: 'go' } })
+  const streams = [ask('/agents/slow/stream', { json: { prompt: 'go' } }), ask('/v1/agents/slow/stream?prompt=go')]
+  while (slow.open.length < 3) await turn()
+  const closed = close()
+  const { status, body, headers } = await run
+  const told = { error: 'unavailable', message: 'the node is stopping: the task is canceled' }
+  t.alike([status, body, headers.get('retry-after')], [503, told, '5'])
+  for (const stream of await Promise.all(streams)) {
+    t.is(stream.status, 200)
+    t.alike(
+      eventsOf(stream.text).map(({ event, data }) => [event, data]),
+      [['error', told]]
+    )
+  }
+  await closed
+  while (slow.open.length > 0) await turn()
+})
+
 test('a run that takes too long is canceled and answered', async (t: Assert) => {
   const { ask, slow, clock } = await facadeScene(t)
   const asked = ask('/agents/slow/run', { json: { prompt: 'go' } })
