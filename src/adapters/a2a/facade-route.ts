@@ -46,6 +46,15 @@ export function facadeCall(method: string, path: string): FacadeCall | null {
   return allowed.includes(method) ? { kind, agent } : { kind: 'wrong-method', allow: allowed.join(', ') }
 }
 
+/** A request that is one of the facade's. */
+interface Asked {
+  readonly asked: Exclude<FacadeCall, { kind: 'nothing' | 'wrong-method' }>
+  /** Null of a GET. */
+  readonly body: Buffer | null
+  /** Does it go on after an event of a stream that is over? */
+  readonly isComingAgain: boolean
+}
+
 /** Answers at `/agents`: plain JSON for clients that know no protocol. */
 export class FacadeRoute {
   readonly #parts: FacadeParts
@@ -68,7 +77,7 @@ export class FacadeRoute {
       if (asked.kind === 'wrong-method')
         throw new FacadeFault('method_not_allowed', `only ${asked.allow} may be used here`, { headers: { allow: asked.allow } })
       if (body !== null) checkType(request)
-      await this.#answer(response, call, { asked, body })
+      await this.#answer(response, call, { asked, body, isComingAgain: request.headers['last-event-id'] !== undefined })
     } catch (error) {
       const fault = facadeFaultOf(error)
       if (fault.kind === 'internal_error') this.#parts.onUnexpected(fault)
@@ -76,16 +85,13 @@ export class FacadeRoute {
     }
   }
 
-  async #answer(
-    response: ServerResponse,
-    call: FacadeRequestCall,
-    { asked, body }: { readonly asked: Exclude<FacadeCall, { kind: 'nothing' | 'wrong-method' }>; readonly body: Buffer | null }
-  ): Promise<void> {
+  async #answer(response: ServerResponse, call: FacadeRequestCall, { asked, body, isComingAgain }: Asked): Promise<void> {
     const { principal: by, signal, query } = call
     const api = this.#parts.apiFor(by)
     if (asked.kind === 'list') return answer(response, { status: 200, value: { agents: await facadeAgents(api) } })
     const { agent } = asked
     if (asked.kind === 'show') return answer(response, { status: 200, value: await facadeAgent(api, agent) })
+    if (body === null && isComingAgain) return endForGood(response)
     const request: FacadeRequest = body === null ? readFacadeQuery(query) : readFacadeBody(body)
     const caller = { by, api, agent, signal, isStopping: () => call.isStopping() }
     if (asked.kind === 'run') return answer(response, { status: 200, value: await this.#runs.run(request, caller) })
@@ -95,6 +101,11 @@ export class FacadeRoute {
       encodeFault: (error) => facadeFaultOf(error).toBody()
     })
   }
+}
+
+/** An EventSource comes again by itself whenever its stream has ended: to run the agent anew is not what its page asked for. It stops at 204. */
+function endForGood(response: ServerResponse): void {
+  response.writeHead(204, { 'cache-control': 'no-store' }).end()
 }
 
 function answer(

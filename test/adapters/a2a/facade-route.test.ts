@@ -160,6 +160,20 @@ test('a node that stops says so to whoever waits for a run or follows one, and c
   while (slow.open.length > 0) await turn()
 })
 
+test('an EventSource that comes again after the end of its stream is told to stop, and nothing runs again', async (t: Assert) => {
+  const { ask, gateway } = await facadeScene(t)
+  const first = eventsOf((await ask('/agents/talk/stream?prompt=go&sessionId=s1')).text)
+  t.is(first.at(-1)?.event, 'result')
+  for (const id of [String(first.at(-1)?.id), '0', '']) {
+    const again = await ask('/agents/talk/stream?prompt=go&sessionId=s1', { headers: { 'last-event-id': id } })
+    t.alike([again.status, again.text, again.headers.get('cache-control')], [204, '', 'no-store'], id)
+  }
+  const by = { kind: 'token', name: 'token test', id: 'tok_1', tier: 0, sandboxId: null, scopes: ['read', 'send'] } as const
+  t.is((await gateway.list(by, { contextId: 's1' }, { after: null, limit: 10, isWhole: false })).tasks.length, 1)
+  const posted = await ask('/agents/talk/stream', { json: { prompt: 'go' }, headers: { 'last-event-id': '3' } })
+  t.is(posted.status, 200)
+})
+
 test('a run that takes too long is canceled and answered', async (t: Assert) => {
   const { ask, slow, clock } = await facadeScene(t)
   const asked = ask('/agents/slow/run', { json: { prompt: 'go' } })
