@@ -5,6 +5,7 @@ import { tierFromText } from './domain/routing/tier.js'
 import type { HttpRoute, PublicRoute } from './adapters/http/route.js'
 import { devicePage, answerPage } from './adapters/a2a/oauth-page.js'
 import { answerJson } from './adapters/a2a/gateway-route.js'
+import { oauthListenerFault } from './adapters/a2a/listener-fault.js'
 import { CONSENT_PATH, OAUTH_PATHS } from './adapters/a2a/oauth-provider.js'
 import { MAX_OAUTH_BODY, OAuthServer } from './adapters/a2a/oauth-server.js'
 import type { OAuthScopeSetting } from './config/oauth.js'
@@ -83,7 +84,7 @@ export function oauthRoutes(server: OAuthServer): readonly HttpRoute[] {
   const handle: PublicRoute['handle'] = (request, response, call) => server.handle(request, response, call)
   const consent: PublicRoute['handle'] = (request, response, call) => server.consent(request, response, call)
   const device: PublicRoute['handle'] = (_request, response) => answerPage(response, devicePage(server.command))
-  const shape = { isPublic: true, maxBodyBytes: MAX_OAUTH_BODY, handle } as const
+  const shape = { isPublic: true, maxBodyBytes: MAX_OAUTH_BODY, errorBody: oauthListenerFault, handle } as const
   const get = ['GET'] as const
   const post = ['POST'] as const
   const documents = [

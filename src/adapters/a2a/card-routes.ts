@@ -9,6 +9,8 @@ import { pathIdFrom } from './card-interfaces.js'
 import type { CardSigner } from './card-signature.js'
 import { agentSubject, type CardHost, nodeSubject } from './card-subject.js'
 import { type CallerLimits, USAGE_MAX_TASKS, usageExtension } from './card-usage.js'
+import { nodePath } from './gateway-route.js'
+import { type ListenerError, listenerFault } from './listener-fault.js'
 import type { HybridCard } from './card-v03.js'
 import type { CardV1 } from './card-v1.js'
 import { type OfferedExtension, versionText } from './service-params.js'
@@ -41,10 +43,11 @@ type TokenHandler = (
 type Place = { readonly path: string } | { readonly prefix: string; readonly suffix: string }
 
 /** A place of the HTTP listener; with `suffix`: the paths with one segment between the two. */
-export type CardRoute = Place & { readonly methods: readonly string[] } & (
-    | { readonly isPublic: true; readonly handle: PublicHandler }
-    | { readonly isPublic?: false; readonly handle: TokenHandler }
-  )
+export type CardRoute = Place & {
+  readonly methods: readonly string[]
+  /** What the listener refuses there, as it stands in the body of its answer. */
+  readonly errorBody?: (error: ListenerError, request: { readonly method: string; readonly path: string }) => object
+} & ({ readonly isPublic: true; readonly handle: PublicHandler } | { readonly isPublic?: false; readonly handle: TokenHandler })
 
 /** The cards of a node over HTTP. */
 export interface CardService {
@@ -106,12 +109,16 @@ export function createCardService(parts: CardRouteParts): CardService {
         isPublic: true,
         handle: (request, response) => answerDocument(request, response, keys)
       },
-      { ...extendedPlace, methods: METHODS, handle: extendedAt((path) => idIn(path, extendedPlace)) },
+      { ...extendedPlace, methods: METHODS, errorBody, handle: extendedAt((path) => idIn(path, extendedPlace)) },
       // REST of 0.3 below the URL of the node: this is no agent called `v1`.
-      { path: '/a2a/v1/card', methods: METHODS, handle: extendedAt(() => null) }
+      { path: '/a2a/v1/card', methods: METHODS, errorBody, handle: extendedAt(() => null) }
     ]
   }
 }
+
+/** As at all other places of the gateway. */
+const errorBody: NonNullable<CardRoute['errorBody']> = (error, { method, path }) =>
+  listenerFault(error, { method, path: nodePath(path).path })
 
 /** Undefined where the path does not say it well. */
 function idIn(path: string, { prefix, suffix }: { readonly prefix: string; readonly suffix: string }): string | undefined {

@@ -22,6 +22,8 @@ const FACADE_NAMES: Readonly<Record<number, string>> = {
   500: 'internal_error',
   503: 'unavailable'
 }
+/** The same in OAuth, where it is not the request that is wrong (RFC 6749, 4.1.2.1). */
+const OAUTH_NAMES: Readonly<Record<number, string>> = { 403: 'access_denied', 500: 'server_error', 503: 'temporarily_unavailable' }
 /** Numbers of JSON-RPC by HTTP status; there is none for who may not ask. */
 const INVALID_REQUEST = -32_600
 const INTERNAL = -32_603
@@ -48,4 +50,9 @@ export function listenerFault(
 /** The same at a path of the facade. */
 export function facadeListenerFault({ status, message }: ListenerError): object {
   return { error: FACADE_NAMES[status] ?? 'invalid_request', message }
+}
+
+/** The same at a path of the OAuth server (RFC 6749, 5.2). */
+export function oauthListenerFault({ status, message }: ListenerError): object {
+  return { error: OAUTH_NAMES[status] ?? 'invalid_request', error_description: message }
 }

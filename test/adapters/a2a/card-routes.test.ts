@@ -193,7 +193,16 @@ test('the extended card needs a token that may look, counts tasks now, and is si
   const { url, world, node, service } = await serving(t)
   const place = `${url}/a2a/text/card`
   const bearer = { authorization: `Bearer ${TOKEN}` }
-  t.is((await get(place)).status, 401)
+  for (const [path, status] of [
+    ['/a2a/text/card', 'UNAUTHENTICATED'],
+    ['/a2a/text@owner/card', 'UNAUTHENTICATED']
+  ] as const) {
+    const answer = await get(url + path)
+    const { error } = (await answer.json()) as { error: { code: number; status: string; details: { reason: string }[] } }
+    t.alike([answer.status, error.code, error.status, error.details[0]?.reason], [401, 401, status, 'UNAUTHORIZED'], path)
+  }
+  const old = (await (await get(`${url}/a2a/v1/card`)).json()) as { code: number; data: { reason: string }[] }
+  t.alike([old.code, old.data[0]?.reason], [-32_603, 'UNAUTHORIZED'], 'a path of REST in 0.3')
   const forbidden = await get(place, { authorization: 'Bearer other' })
   t.alike([forbidden.status, ((await forbidden.json()) as { error: { status: string } }).error.status], [403, 'PERMISSION_DENIED'])
   t.is((await get(`${url}/a2a/nobody/card`, bearer)).status, 404)

@@ -208,7 +208,13 @@ test('what is no request is answered in the words of OAuth, never as HTML, and c
       }
     }
   }
-  t.is((await fetch(`${scene.url}/oauth/token`, { method: 'POST', body: 'x'.repeat(20_000) })).status, 413)
+  for (const path of ['token', 'revoke', 'device_authorization']) {
+    const large = await fetch(`${scene.url}/oauth/${path}`, { method: 'POST', body: 'x'.repeat(20_000) })
+    const { error, error_description: why } = (await large.json()) as Record<string, unknown>
+    t.alike([large.status, error, typeof why], [413, 'invalid_request', 'string'], path)
+  }
+  const wrong = await fetch(`${scene.url}/oauth/token`)
+  t.alike([wrong.status, ((await wrong.json()) as Record<string, unknown>)['error']], [405, 'invalid_request'])
   for (const query of ['client_id[]=1', 'client_id=%00', 'a=%E0%A4%A', 'client_id=a&client_id=b', `x=${'y'.repeat(8000)}`]) {
     const answer = await scene.browser().get(`/oauth/authorize?${query}`, { accept: 'text/html' })
     t.alike([answer.status, answer.headers.get('content-type')], [400, 'application/json; charset=utf-8'], query)
