@@ -28,7 +28,7 @@ export const HTTP_LIMITS = {
   /** A client that sends on after its answer is heard out for so long, and so much is read of it. */
   drainMs: 2000,
   drainBytes: 4_194_304,
-  /** A client that takes nothing of its answer for so long is cut. */
+  /** A client that takes nothing of its answer for so long is cut; Node begins the time anew once when some of it moved in it. */
   unreadMs: 30_000,
   /** Bytes of answers that may wait for their clients, of all connections together; beyond it the one that is behind longest is cut. */
   unreadBytes: 134_217_728,
