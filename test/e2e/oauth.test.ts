@@ -143,6 +143,23 @@ test('a device and a browser wait for the operator, who allows them at the comma
   t.is(await statusOf(node, tokens['access_token'] ?? ''), 200)
 })
 
+test('an issuer that would not do is refused at the start, http.publicUrl in its place too', async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'home')
+  await fs.mkdir(home, { mode: 0o700 })
+  const start = async (config: string): Promise<string> => {
+    await fs.writeFile(path.join(home, 'config.yaml'), `a2a: { oauth: { enabled: true } }\n${config}\n`)
+    const { code, stderr } = await mesh.run(['--home', home, 'start'])
+    return `${code} ${stderr}`
+  }
+  const bare = await start('http: { listen: "0.0.0.0:0" }')
+  t.ok(bare.startsWith('78 ') && bare.includes('needs a2a.oauth.issuer or http.publicUrl'), bare)
+  for (const url of ['https://example.org/node', 'http://10.0.0.5:8421']) {
+    const told = await start(`http: { listen: "0.0.0.0:0", publicUrl: "${url}" }`)
+    t.ok(told.startsWith('78 ') && told.includes('http.publicUrl cannot stand for it'), told)
+  }
+})
+
 test('without OAuth in the config nobody gets a token by it, and the commands say what to do', async (t: Assert) => {
   const node = await gatewayNode(await testMesh(t), 'a')
   for (const place of ['/oauth/token', '/.well-known/oauth-authorization-server']) t.is((await fetch(node.url + place)).status, 401)
