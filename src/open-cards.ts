@@ -13,7 +13,7 @@ import { VERSION } from './version.js'
 
 /** What the cards of a node need of it. */
 export interface CardsOpening {
-  /** URL of the HTTP listener; null: there is none. */
+  /** URL by which clients reach the HTTP listener; null: there is none. */
   readonly base: string | null
   readonly node: NodeCore
   readonly oauth: OpenedOAuth | null

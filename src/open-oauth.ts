@@ -8,8 +8,9 @@ import { answerJson } from './adapters/a2a/gateway-route.js'
 import { oauthListenerFault } from './adapters/a2a/listener-fault.js'
 import { CONSENT_PATH, OAUTH_PATHS } from './adapters/a2a/oauth-provider.js'
 import { MAX_OAUTH_BODY, OAuthServer } from './adapters/a2a/oauth-server.js'
-import type { OAuthScopeSetting } from './config/oauth.js'
+import { isIssuer, type OAuthScopeSetting } from './config/oauth.js'
 import type { HomePaths } from './config/paths.js'
+import type { Config } from './config/settings.js'
 import type { NodeCore } from './node/node.js'
 import type { KnownClients } from './ports/gateway.js'
 import type { OAuthDesk } from './ports/oauth-api.js'
@@ -34,12 +35,8 @@ export async function openOAuth(
   { node, base, isExposed }: { readonly node: NodeCore; readonly base: string; readonly isExposed: boolean }
 ): Promise<OpenedOAuth> {
   const { ids, secret, audit, membership, store } = node.parts
-  const { issuer: given, scopes: added, ...terms } = options.config.a2a.oauth
-  if (isExposed && given === null) {
-    throw new NodeError('CONFIG_INVALID', 'OAuth beyond this machine needs a2a.oauth.issuer: the https:// URL by which clients reach it', {
-      next: ['a2a-node config path', 'a2a-node config check']
-    })
-  }
+  const { issuer: _, scopes: added, ...terms } = options.config.a2a.oauth
+  const given = issuerOf(options.config, isExposed)
   const issuer = given ?? base
   const scopes = { ...SCOPES, ...tableOf(added) }
   const nodePower = () => {
@@ -60,6 +57,21 @@ export async function openOAuth(
     resourceMetadata: `${issuer}${RESOURCE_PATH}`,
     admit: (token) => server.tokens.admit(token)
   }
+}
+
+/** What the config says of it; null for nothing: it is the listener. @throws NodeError CONFIG_INVALID */
+function issuerOf({ a2a, http }: Config, isExposed: boolean): string | null {
+  const given = a2a.oauth.issuer ?? http.publicUrl
+  const next = ['a2a-node config path', 'a2a-node config check']
+  if (given === null && isExposed) {
+    const needed = 'OAuth beyond this machine needs a2a.oauth.issuer or http.publicUrl: the https:// URL by which clients reach it'
+    throw new NodeError('CONFIG_INVALID', needed, { next })
+  }
+  if (given !== null && !isIssuer(given)) {
+    const unfit = 'OAuth needs a2a.oauth.issuer, since http.publicUrl cannot stand for it: it has a path, or is http:// beyond this machine'
+    throw new NodeError('CONFIG_INVALID', unfit, { next })
+  }
+  return given
 }
 
 /** Browsers of elsewhere are not told where on this machine anything lies. */

@@ -20,7 +20,7 @@ import type { StoredRecord } from './node-record.js'
 import type { OpenedAgents } from './open-agents.js'
 import type { StartParts } from './open-home.js'
 import { openMcp } from './open-mcp.js'
-import { loadOAuth, openHttp } from './serve-http.js'
+import { loadOAuth, openHttp, publicBase } from './serve-http.js'
 
 /** A node that runs in this process. */
 export interface RunningNode {
@@ -93,7 +93,7 @@ async function serveA2A(
     import('./gateway-limits.js'),
     import('./open-tasks.js')
   ])
-  const base = http?.url ?? null
+  const base = http === null ? null : publicBase(parts, http)
   const limit = openLimit(parts)
   const apiFor = (principal: Principal): NodeApi => running.apiFor(principal)
   const oauth = http === null ? null : await loadOAuth(parts, { node, listener: http })

@@ -11,12 +11,17 @@ import type { StartParts } from './open-home.js'
  * known before a mesh is founded or an invite used. @throws NodeError PORT_IN_USE, NO_PERMISSION, CONFIG_INVALID
  */
 export async function bindHttp({ options, unwind }: StartParts): Promise<HttpListener | null> {
-  const { listen, hosts, origins, maxConnections } = options.config.http
+  const { listen, hosts, origins, publicUrl, maxConnections } = options.config.http
   const address = listen === null ? null : listenAddress(listen)
   if (address === null) return null
-  const listener = await startHttpListener({ ...address, hosts, origins, limits: { maxConnections } })
+  const listener = await startHttpListener({ ...address, hosts, origins, publicUrl, limits: { maxConnections } })
   unwind.add('HTTP listener', () => listener.close())
   return listener
+}
+
+/** Where clients reach the listener, as cards and tokens name it. */
+export function publicBase({ options }: StartParts, { url }: HttpListener): string {
+  return options.config.http.publicUrl ?? url
 }
 
 /** The OAuth server, where the config wants one. Loaded only then: it costs more than all the rest of the gateway. */
@@ -29,6 +34,8 @@ export async function loadOAuth(
   return await openOAuth(parts, { node, base: listener.url, isExposed: listener.isExposed })
 }
 
+const SET_URL = 'set http.publicUrl to the URL by which they reach it'
+
 /** What is served over HTTP. */
 interface HttpOpening {
   readonly listener: HttpListener
@@ -38,11 +45,13 @@ interface HttpOpening {
 }
 
 /** Begins to serve over HTTP. `routes`: what is mounted beside `/health`. */
-export function openHttp({ telemetry, unwind }: StartParts, { listener, node, routes, oauth }: HttpOpening): void {
+export function openHttp({ options, telemetry, unwind }: StartParts, { listener, node, routes, oauth }: HttpOpening): void {
   // What it serves needs the node: it closes first.
   unwind.add('HTTP listener', () => listener.close())
   if (listener.isExposed)
     telemetry.log('warn', 'HTTP is served beyond this machine, unencrypted; every request needs a token', { url: listener.url })
+  if (listener.isWildcard && options.config.http.publicUrl === null)
+    telemetry.log('warn', `agent cards name 127.0.0.1, and clients elsewhere would look for this node on their own machine: ${SET_URL}`)
   listener.open({
     routes: [healthRoute(), ...routes],
     admit: (token) => node.tokens.admit(token) ?? oauth?.admit(token) ?? null,

@@ -10,7 +10,7 @@ export interface OAuthScopeSetting {
 /** `a2a.oauth`. */
 export interface OAuthSetting {
   readonly enabled: boolean
-  /** Where clients reach this node, when that is not the listener itself; null: there. */
+  /** Where clients reach this node, when that is neither `http.publicUrl` nor the listener itself; null: there. */
   readonly issuer: string | null
   readonly accessTokenSeconds: number
   readonly refreshTokenDays: number
@@ -83,7 +83,7 @@ export const oauthSchema: z.ZodType<OAuthSetting> = z.strictObject(
   }
 )
 
-/** An origin: tokens must not travel unencrypted beyond the machine. */
-function isIssuer(text: string): boolean {
+/** May it be an issuer? An origin: tokens must not travel unencrypted beyond the machine. */
+export function isIssuer(text: string): boolean {
   return /^https:\/\/[a-z0-9.-]{1,253}(?::\d{1,5})?$/.test(text) || /^http:\/\/(?:127\.0\.0\.1|\[::1\]|localhost)(?::\d{1,5})?$/.test(text)
 }

@@ -14,6 +14,7 @@ import {
 import { type LlmProviderSetting, llmProvidersSchema, MAX_LLM_PROVIDERS, shownProviders } from './llm-providers.js'
 import { MAX_OAUTH_SCOPES, OAUTH, type OAuthSetting, oauthSchema } from './oauth.js'
 import { MAX_MCP_SERVERS, type McpServerSetting, mcpServersSchema, shownServers } from './mcp-servers.js'
+import { PUBLIC_URL_ALLOWED, publicUrlSchema } from './public-url.js'
 
 /**
  * How a setting is written in YAML and in the environment. `duration` is a number of milliseconds or `10s`; lists are
@@ -170,6 +171,14 @@ export const SETTINGS = {
       unit: null,
       allowed: '[host:]port, a port from 0 (a free one) to 65535; without a host this machine only (127.0.0.1)',
       about: 'Serve HTTP here; every request but those for public things needs a token. null: no HTTP.'
+    }),
+    publicUrl: define<string | null>({
+      schema: publicUrlSchema,
+      fallback: null,
+      form: 'text',
+      unit: null,
+      allowed: PUBLIC_URL_ALLOWED,
+      about: 'Where clients reach the HTTP listener, as cards and OAuth name it; its host is one of http.hosts. null: where it is bound.'
     }),
     hosts: define<readonly string[]>({
       schema: z.array(z.string().regex(/^(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/)).max(64),

@@ -20,6 +20,7 @@ const DEFAULTS: Readonly<Record<string, unknown>> = {
   'network.giveUpMs': 60_000,
   'network.localPort': 29_737,
   'http.listen': null,
+  'http.publicUrl': null,
   'http.hosts': [],
   'http.origins': [],
   'http.maxConnections': 512,

@@ -64,7 +64,11 @@ test('flags stand over environment over file over defaults, whatever is given', 
 })
 
 /** For settings that take less than others of their form. */
-const OWN_SAMPLES: Readonly<Record<string, string>> = { 'swarm.leaseMs': '9s', 'http.origins': 'https://a.example,http://b:1' }
+const OWN_SAMPLES: Readonly<Record<string, string>> = {
+  'swarm.leaseMs': '9s',
+  'http.origins': 'https://a.example,http://b:1',
+  'http.publicUrl': 'https://a.example'
+}
 
 test('every setting but those of the file alone can be given by its variable', async (t: Assert) => {
   const samples: Record<string, string> = {
@@ -123,6 +127,36 @@ test('a value of a wrong type or out of bounds says where it stands and what is 
   t.is(level?.where, `${file}:4`)
   t.is(level?.allowed, 'debug | info | warn | error')
   t.is(faults.find((one) => one.key === 'agents.starters')?.where, 'A2A_NODE_AGENTS_STARTERS')
+})
+
+test('the URL from outside is kept as URLs are spelled; what clients could not go to is refused', async (t: Assert) => {
+  const good = {
+    'https://node.example.org': 'https://node.example.org',
+    'HTTPS://Node.Example.org:443/': 'https://node.example.org',
+    'http://10.0.0.5:8421': 'http://10.0.0.5:8421',
+    'https://example.org/mesh/node//': 'https://example.org/mesh/node',
+    'http://[fd00::7]:8421/': 'http://[fd00::7]:8421'
+  }
+  for (const [text, kept] of Object.entries(good)) {
+    const { config } = await loadConfig({ file: '/nowhere', env: { A2A_NODE_HTTP_PUBLIC_URL: text } })
+    t.is(config.http.publicUrl, kept, text)
+  }
+  const schemes = ['node.example.org', 'node.example.org:8421', '/node', 'ftp://node.example.org', 'https:', 'https:///node', 'https://']
+  const parts = [
+    'https://x?a',
+    'https://x#a',
+    'https://me@x',
+    'https://me:pw@x/',
+    'https://x/a b',
+    'https://x\\a',
+    `https://x/${'a'.repeat(512)}`
+  ]
+  const nowhere = ['http://0.0.0.0:8421', 'http://[::]:8421', 'http://0:8421', 'https://x:0', 'https://x:70000']
+  for (const text of [...schemes, ...parts, ...nowhere]) {
+    const [fault] = await faultsOf({ file: '/nowhere', env: { A2A_NODE_HTTP_PUBLIC_URL: text } })
+    t.is(fault?.key, 'http.publicUrl', text)
+    t.ok(fault?.allowed?.startsWith('http:// or https:// and a host'), text)
+  }
 })
 
 test('a heartbeat longer than half a lease is refused', async (t: Assert) => {

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
+import http from 'node:http'
 import path from 'node:path'
 import test, { type Assert } from 'brittle'
 import { type AgentCard, verifyAgentCardSignature } from '@a2a-js/sdk'
@@ -166,4 +168,58 @@ test('agents of other nodes have cards here, signed by this node, with the one t
   t.is(extended.status, 200)
   t.alike(validateCard(await extended.json()).errors, [])
   t.is((await get(`${a.info.http}/a2a/text@b/card`)).status, 401)
+})
+
+/** Asks as a proxy does that passes on the Host it was asked with. */
+async function asked(url: string, { host, token }: { readonly host: string; readonly token?: string }): Promise<Record<string, unknown>> {
+  const headers = { host, connection: 'close', ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) }
+  const [response] = (await once(http.get(url, { headers }), 'response')) as [http.IncomingMessage]
+  const text = (await response.setEncoding('utf8').toArray()).join('')
+  return { status: response.statusCode, challenge: response.headers['www-authenticate'], ...(JSON.parse(text) as object) }
+}
+
+/** The URLs of a card in both forms, and where its key is. */
+function placesOf({ supportedInterfaces, url, additionalInterfaces, signatures }: Record<string, unknown>): string[] {
+  const many = [supportedInterfaces, additionalInterfaces].flatMap((all) => (all ?? []) as readonly { readonly url: string }[])
+  const signed = (signatures ?? []) as readonly { readonly protected: string }[]
+  const keys = signed.map((one) => JSON.parse(Buffer.from(one.protected, 'base64url').toString()) as { jku: string })
+  const urls = [...many.map((one) => one.url), ...(typeof url === 'string' ? [url] : [])]
+  return [...new Set([...urls.filter((one) => !one.startsWith('a2a-mesh:')), ...keys.map(({ jku }) => jku)])].sort()
+}
+
+test('with http.publicUrl all cards, keys and OAuth name it, and its host is served, on a wildcard too', async (t: Assert) => {
+  const mesh = await testMesh(t)
+  const home = path.join(await mesh.dir(), 'a')
+  await fs.mkdir(home, { mode: 0o700 })
+  const config = 'http: { publicUrl: "https://Node.example.org/" }\na2a: { oauth: { enabled: true } }\n'
+  await fs.writeFile(path.join(home, 'config.yaml'), config)
+  const a = await mesh.start('a', { home, args: ['--http', '0.0.0.0:0'] })
+  const { code } = await a.api.call('invite.create', { uses: 1 })
+  await mesh.start('b', { join: code })
+  t.absent(a.errors().includes('agent cards name 127.0.0.1'), a.errors())
+  await untilAgent(a, 'text@b')
+  const listener = a.info.http ?? ''
+  const { token } = await a.json<{ token: string }>(['a2a', 'token', 'create', '--name', 'test'])
+  const host = 'node.example.org'
+  const url = `https://${host}`
+  const jwks = `${url}/.well-known/jwks.json`
+  await untilTrue(async () => (await get(`${listener}/agents/text@b/.well-known/agent-card.json`)).ok, 'the card of the other node is here')
+  for (const version of ['0.3', '1.0'])
+    for (const [place, named] of [
+      ['/.well-known/agent-card.json', `${url}/a2a`],
+      ['/agents/text/.well-known/agent-card.json', `${url}/agents/text`],
+      ['/agents/text@b/.well-known/agent-card.json', `${url}/agents/text@b`],
+      ['/a2a/card', `${url}/a2a`],
+      ['/a2a/text@b/card', `${url}/agents/text@b`]
+    ] as const) {
+      const card = await asked(`${listener}${place}?A2A-Version=${version}`, { host, token })
+      t.alike(placesOf(card), [jwks, named].sort(), `${place} in ${version}`)
+    }
+  const { keys } = (await asked(`${listener}/.well-known/jwks.json`, { host })) as { keys?: readonly unknown[] }
+  t.is(keys?.length, 1)
+  const { status, challenge } = await asked(`${listener}/agents`, { host })
+  t.alike([status, String(challenge).includes(`resource_metadata="${url}/.well-known/oauth-protected-resource"`)], [401, true])
+  const server = await asked(`${listener}/.well-known/oauth-authorization-server`, { host })
+  t.alike([server['issuer'], server['token_endpoint']], [url, `${url}/oauth/token`])
+  t.is((await asked(`${listener}/health`, { host: 'example.org' }))['status'], 403)
 })

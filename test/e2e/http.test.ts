@@ -130,5 +130,14 @@ test('beyond this machine it listens only where it is told to, and says so', asy
   const a = await mesh.start('a', { args: ['--http', '0.0.0.0:0'] })
   t.ok(/^http:\/\/127\.0\.0\.1:\d+$/.test(a.info.http ?? ''))
   t.ok(a.errors().includes('HTTP is served beyond this machine'), a.errors())
+  t.ok(a.errors().includes('agent cards name 127.0.0.1') && a.errors().includes('set http.publicUrl'), a.errors())
   t.is((await get(`${a.info.http}/nothing`)).status, 401)
+  await a.stop()
+  const named = await mesh.start('a', {
+    home: a.home,
+    args: ['--http', '0.0.0.0:0'],
+    env: { A2A_NODE_HTTP_PUBLIC_URL: 'http://10.0.0.5:8421' }
+  })
+  t.ok(named.errors().includes('HTTP is served beyond this machine'), named.errors())
+  t.absent(named.errors().includes('agent cards name 127.0.0.1'), named.errors())
 })

@@ -20,6 +20,8 @@ export interface AuthorityRules {
   readonly hosts: readonly string[]
   /** Origins of web pages that may call, besides its own. */
   readonly origins: readonly string[]
+  /** Its URL from outside: its host is one of the names, its origin its own. A proxy passes on what it was asked with. */
+  readonly publicUrl?: string | null
 }
 
 /** What the headers of a request say, as far as it decides who may pass. */
@@ -69,11 +71,13 @@ export class Authority {
   readonly #own: ReadonlySet<string>
   readonly #foreign: ReadonlySet<string>
 
-  constructor({ port, bound, hosts, origins }: AuthorityRules) {
+  constructor({ port, bound, hosts, origins, publicUrl = null }: AuthorityRules) {
     this.#port = port
     const own = [...LOOPBACK, ...bound.map(bracketed)].map((name) => `${name}:${port}`)
-    this.#hosts = new Set([...own, ...hosts.map((name) => (/:\d+$/.test(name) ? name : `${name}:${port}`))].flatMap(withDefault))
-    this.#own = new Set([...this.#hosts].map((host) => `http://${host}`))
+    const named = [...own, ...hosts.map((name) => (/:\d+$/.test(name) ? name : `${name}:${port}`))].flatMap(withDefault)
+    const outside = publicUrl === null ? null : new URL(publicUrl)
+    this.#hosts = new Set([...named, ...(outside === null ? [] : withDefault(hostOf(outside)))])
+    this.#own = new Set([...named.map((host) => `http://${host}`), ...(outside === null ? [] : [outside.origin])])
     this.#foreign = new Set(origins)
   }
 
@@ -117,6 +121,11 @@ export function targetOf(url: string): { readonly path: string; readonly query: 
   const mark = target.indexOf('?')
   if (!target.startsWith('/')) return { path: '', query: '' }
   return mark === -1 ? { path: target, query: '' } : { path: target.slice(0, mark), query: target.slice(mark + 1) }
+}
+
+/** With the port, which URLs leave out when it is the default one. */
+function hostOf({ protocol, hostname, port }: URL): string {
+  return `${hostname}:${port === '' ? (protocol === 'https:' ? 443 : 80) : port}`
 }
 
 function withDefault(host: string): string[] {

@@ -49,6 +49,8 @@ export interface HttpListenerOptions {
   readonly hosts: readonly string[]
   /** Origins of web pages that may call, as `http.origins` has them. */
   readonly origins: readonly string[]
+  /** Its URL from outside, as `http.publicUrl` has it. */
+  readonly publicUrl?: string | null
   readonly limits?: Partial<HttpLimits>
 }
 
@@ -71,6 +73,8 @@ export interface HttpListener {
   readonly url: string
   /** Does it listen beyond this machine? */
   readonly isExposed: boolean
+  /** Is it bound to every address, so that none is its own? */
+  readonly isWildcard: boolean
   open(service: HttpService): void
   /** Takes no more requests, lets those under way finish for a second, then cuts. Idempotent. */
   close(): Promise<void>
@@ -145,6 +149,7 @@ interface Asked {
 class Listener implements HttpListener {
   readonly url: string
   readonly isExposed: boolean
+  readonly isWildcard: boolean
   readonly #server: http.Server
   readonly #limits: HttpLimits
   readonly #authority: Authority
@@ -159,14 +164,13 @@ class Listener implements HttpListener {
     server: http.Server,
     { options, limits, address }: { readonly options: HttpListenerOptions; readonly limits: HttpLimits; readonly address: AddressInfo }
   ) {
-    const { host, hosts, origins } = options
     this.#server = server
     this.#limits = limits
     this.#unread = new UnreadAnswers(limits)
     this.#timer = setInterval(() => this.#unread.check(), limits.checkMs).unref()
-    this.#authority = new Authority({ port: address.port, bound: [host, address.address], hosts, origins })
-    const isWildcard = address.address === '0.0.0.0' || address.address === '::'
-    this.url = `http://${isWildcard ? '127.0.0.1' : bracketed(address.address)}:${address.port}`
+    this.#authority = new Authority({ ...options, port: address.port, bound: [options.host, address.address] })
+    this.isWildcard = address.address === '0.0.0.0' || address.address === '::'
+    this.url = `http://${this.isWildcard ? '127.0.0.1' : bracketed(address.address)}:${address.port}`
     this.isExposed = !isLoopback(address.address)
   }
 

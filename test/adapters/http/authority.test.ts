@@ -90,6 +90,17 @@ test('names of the config pass: with the port of the listener, or with their own
   t.is(ruleOf({ host: ['localhost'] }, { port: 80 }), null)
 })
 
+test('the host of the URL from outside passes as a proxy passes it on, and so does its origin, no other', (t: Assert) => {
+  const rules = { publicUrl: 'https://node.example.org/mesh' }
+  for (const host of ['node.example.org', 'Node.Example.org:443']) t.is(ruleOf({ host: [host] }, rules), null, host)
+  for (const host of ['node.example.org:80', 'node.example.org:7420', 'example.org', 'node.example.org/mesh'])
+    t.is(ruleOf({ host: [host] }, rules), 'http-host', host)
+  t.is(ruleOf({ host: ['10.0.0.5:8421'] }, { publicUrl: 'http://10.0.0.5:8421' }), null)
+  t.is(ruleOf({ host: ['node.example.org'], origin: ['https://node.example.org'] }, rules), null)
+  for (const origin of ['http://node.example.org', 'https://node.example.org/mesh', 'https://example.org', 'http://node.example.org:443'])
+    t.is(ruleOf({ host: ['node.example.org'], origin: [origin] }, rules), 'http-origin', origin)
+})
+
 test('no Origin passes, its own passes, those of the config pass, all others do not', (t: Assert) => {
   t.is(ruleOf({}), null)
   for (const origin of ['http://localhost:7420', 'http://127.0.0.1:7420', 'http://[::1]:7420'])
