@@ -18,7 +18,7 @@ type Find = (params: Calls['a2a.find']['params']) => Promise<Calls['a2a.find']['
 /**
  * Finds out whom to ask for the A2A agent of a card: the agent of the mesh that stands for it, with its pin and secret, else one
  * that asks any. That one is made at the first need, and is like any other agent to tiers, policy, audit and tasks; it works
- * for this node alone, so that no peer reaches through it what this node reaches.
+ * for the operator of this node alone, so that no peer and no client reaches through it what this node reaches.
  */
 export function adHocFinder({ node, caller, tools }: AdHocParts): Find {
   let attaching: Promise<unknown> | null = null
@@ -54,6 +54,7 @@ function attachOptions(self: string, caller: HostedAgent): Parameters<NodeCore['
     id,
     description,
     capabilities,
+    isReserved: true,
     concurrency: limits.concurrency,
     run: async (task, run) => {
       if (task.peer !== self) throw new Error('it works for its own node alone')

@@ -138,6 +138,11 @@ export class AgentHost {
     return this.#agents.has(agentId)
   }
 
+  /** Does it work for the operator of this node alone? */
+  isReserved(agentId: string): boolean {
+    return this.#agents.get(agentId)?.agent.definition.isReserved === true
+  }
+
   /** Runs and waiting tasks of one agent. */
   load(agentId: string): { running: number; waiting: number; slots: number } {
     const queue = this.#agents.get(agentId)?.queue

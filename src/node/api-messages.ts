@@ -7,7 +7,7 @@ import { defaultCapability } from '../domain/card/card.js'
 import type { AgentAddress } from '../domain/card/card.js'
 import type { RegisteredCard } from '../domain/card/registry.js'
 import type { A2AEnvelope } from '../domain/envelope/envelope.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower } from '../domain/routing/effective.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { AgentDetail, AgentInfo, Calls, Reply, TaskInfo } from '../ports/node-api.js'
 import type { Task } from '../domain/task/task.js'
@@ -25,7 +25,7 @@ import { agentProblems } from './problems.js'
 import { findAgent, pickCapable } from './targets.js'
 
 /** Rows of `agents`: those of this node first, then by address; the operator is not listed. A sandboxed caller sees its sandbox. */
-export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CertifiedPower): Calls['agents.list']['result'] {
+export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['params'], by: CallerPower): Calls['agents.list']['result'] {
   const cards = node.registry
     .listAll()
     .filter((card) => card.id !== OPERATOR && (origin === undefined || card.origin === origin) && node.visibility.toCaller(card, by))
@@ -35,7 +35,7 @@ export function listAgents(node: NodeCore, { origin }: Calls['agents.list']['par
 }
 
 /** One agent in full. @throws NodeError AGENT_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showAgent(node: NodeCore, text: string, by: CertifiedPower): AgentDetail {
+export function showAgent(node: NodeCore, text: string, by: CallerPower): AgentDetail {
   const address = node.directory.agent(text, (one) => node.visibility.toCaller(one, by))
   const card = node.directory.card(address)
   if (card === undefined) throw new NodeError('AGENT_NOT_FOUND', `no agent "${shown(text)}" in the mesh`)
@@ -117,7 +117,7 @@ export async function callCapability(
 async function agentFor(
   node: NodeCore,
   text: string,
-  { by, head }: { readonly by: CertifiedPower; readonly head: Omit<DraftHead, 'recipient'> }
+  { by, head }: { readonly by: CallerPower; readonly head: Omit<DraftHead, 'recipient'> }
 ): Promise<AgentAddress> {
   try {
     return await findAgent(node, text, (card) => node.visibility.toCaller(card, by))
@@ -170,7 +170,7 @@ function senderOf(node: NodeCore, as: string | undefined): AgentAddress {
 /** Who has a message sent, and who is told of its way. */
 interface Caller extends MessageHooks {
   /** Its power: what it has done in the operator's name is as weak. */
-  readonly by: CertifiedPower
+  readonly by: CallerPower
   /** The agent of this node that it is; undefined: it speaks in the operator's name. */
   readonly as?: string | undefined
 }
@@ -189,7 +189,7 @@ interface Matter {
 
 /** For whom it is asked. */
 interface Client {
-  readonly onBehalfOf: CertifiedPower
+  readonly onBehalfOf: CallerPower
   readonly as: string | undefined
   readonly signal: AbortSignalLike | undefined
 }

@@ -6,7 +6,7 @@ import { amendCertificate } from '../domain/membership/admit.js'
 import { cleanName } from '../domain/membership/schema.js'
 import { seal } from '../domain/membership/signing.js'
 import { inviteState, isActive, isAdmin, isWriter } from '../domain/membership/view.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower } from '../domain/routing/effective.js'
 import { tierText, weakest } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
 import type { Calls, IdInfo, InviteInfo, PeerDetail, PeerInfo } from '../ports/node-api.js'
@@ -19,7 +19,7 @@ const INVITE_TTL_MS = 600_000
 const MAX_PINGS = 100
 
 /** Rows of `peers`: every other member, revoked ones only when asked. Agents that a caller does not see are not listed. */
-export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CertifiedPower): { peers: PeerInfo[] } {
+export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['params'], by: CallerPower): { peers: PeerInfo[] } {
   const { membership } = node.parts
   const members = node.directory.nodes().filter((one) => one.id !== membership.nodeId)
   const peers = members.map((one) => peerInfo(node, one.id, by)).filter((one) => all || one.status !== 'revoked')
@@ -27,7 +27,7 @@ export function listPeers(node: NodeCore, { all = false }: Calls['peers.list']['
 }
 
 /** One peer in full. @throws NodeError PEER_NOT_FOUND, AMBIGUOUS_NAME. */
-export function showPeer(node: NodeCore, nodeId: NodeId, by: CertifiedPower): PeerDetail {
+export function showPeer(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerDetail {
   const view = node.parts.log.view()
   const member = view.members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)
@@ -79,7 +79,7 @@ export function selfInfo(node: NodeCore): IdInfo['node'] {
 export async function amendPeer(
   node: NodeCore,
   nodeId: NodeId,
-  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CertifiedPower }
+  { by, ...change }: { readonly name?: string; readonly tier?: Tier; readonly by: CallerPower }
 ): Promise<PeerDetail> {
   const { membership, log, sign, clock } = node.parts
   mayChange(node, nodeId)
@@ -101,7 +101,7 @@ export async function amendPeer(
 export async function renamePeer(
   node: NodeCore,
   nodeId: NodeId,
-  change: { readonly name: string; readonly by: CertifiedPower }
+  change: { readonly name: string; readonly by: CallerPower }
 ): Promise<Calls['peers.rename']['result']> {
   const before = node.policy.named()
   const detail = await amendPeer(node, nodeId, change)
@@ -133,7 +133,7 @@ function checkName(node: NodeCore, nodeId: NodeId, name: string): void {
 export async function revokePeer(
   node: NodeCore,
   nodeId: NodeId,
-  { reason, by }: { readonly reason: string; readonly by: CertifiedPower }
+  { reason, by }: { readonly reason: string; readonly by: CallerPower }
 ): Promise<Calls['peers.revoke']['result']> {
   const { membership, clock, log } = node.parts
   if (nodeId === membership.nodeId) throw new NodeError('FORBIDDEN', 'a node cannot revoke itself')
@@ -177,7 +177,7 @@ async function relayedOnly({ directory, presence, routes }: NodeCore, nodeId: No
 export async function createInvite(
   node: NodeCore,
   params: Calls['invite.create']['params'],
-  by: CertifiedPower
+  by: CallerPower
 ): Promise<Calls['invite.create']['result']> {
   const { membership, pairing, log } = node.parts
   const own = membership.certificate().body
@@ -263,7 +263,7 @@ function inviteInfo(node: NodeCore, id: string): InviteInfo {
   }
 }
 
-function peerInfo(node: NodeCore, nodeId: NodeId, by: CertifiedPower): PeerInfo {
+function peerInfo(node: NodeCore, nodeId: NodeId, by: CallerPower): PeerInfo {
   const { log, membership } = node.parts
   const member = log.view().members.get(nodeId)
   const certificate = member?.certificate.body ?? node.directory.certificate(nodeId)

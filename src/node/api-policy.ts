@@ -10,7 +10,7 @@ import { askedWork } from '../domain/policy/asked.js'
 import type { AskedWork } from '../domain/policy/asked.js'
 import type { PartyCriteria } from '../domain/policy/rule.js'
 import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/decide.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower } from '../domain/routing/effective.js'
 import { displayNames } from '../domain/routing/names.js'
 import { tierText } from '../domain/routing/tier.js'
 import type { Tier } from '../domain/routing/tier.js'
@@ -33,7 +33,7 @@ import { unaskedRules } from './unasked-rules.js'
 const LISTED = 8
 
 /** What `policy show` tells. `by`: who wants to know. */
-export function policyInfo(node: NodeCore, by: CertifiedPower): PolicyInfo {
+export function policyInfo(node: NodeCore, by: CallerPower): PolicyInfo {
   const { directory, registry, self } = node
   const { file, rules, faults } = node.policy.state()
   const ids = node.policy.ids()
@@ -68,7 +68,7 @@ function criteriaInfo({ tier, ...rest }: PartyCriteria, names: ReadonlyMap<NodeI
  * that it does not find are none.
  * @throws NodeError REVOKED, PEER_NOT_FOUND, AGENT_NOT_FOUND, AMBIGUOUS_NAME; USAGE for a type that opens nothing.
  */
-export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CertifiedPower): PolicyTestResult {
+export function testPolicy(node: NodeCore, query: PolicyTestQuery, by: CallerPower): PolicyTestResult {
   const type = query.type ?? 'request'
   if (!OPENING_TYPES.has(type)) throw new NodeError('USAGE', `a ${type} is a reply: it passes along its exchange, whatever the rules say`)
   const sees = (card: RegisteredCard): boolean => node.visibility.toCaller(card, by)

@@ -4,7 +4,7 @@ import type { Unsubscribe } from '../kit/events.js'
 import { AsyncQueue } from '../kit/queue.js'
 import { shown } from '../kit/text.js'
 import { isActive } from '../domain/membership/view.js'
-import type { CertifiedPower } from '../domain/routing/effective.js'
+import type { CallerPower, CertifiedPower } from '../domain/routing/effective.js'
 import type { OAuthCalls, OAuthDesk } from '../ports/oauth-api.js'
 import type { ImportedTools } from '../ports/imported-tools.js'
 import type { PushAdmin } from '../ports/push-api.js'
@@ -113,8 +113,7 @@ type CallTable = {
 function callTable(host: ApiHost, principal: Principal): CallTable {
   const { node } = host
   const { directory } = node
-  // What a caller has done in the operator's name is as weak as the caller.
-  const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
+  const by = powerIn(principal)
   const as = principal.agentId
   return {
     'node.info': ['read', () => nodeInfo(host)],
@@ -143,13 +142,29 @@ function callTable(host: ApiHost, principal: Principal): CallTable {
     'tasks.list': ['read', (params) => listTasks(node, params, by)],
     'tasks.show': ['read', ({ id }) => showTask(node, id, by)],
     'tasks.cancel': ['send', ({ id }) => cancelTask(node, id, by)],
-    'a2a.find': ['send', (params) => host.findRemote(params)],
+    'a2a.find': ['send', (params) => findRemote(host, params, principal)],
     ...toolCalls(host.tools),
-    ...swarmCalls(node, by),
+    ...swarmCalls(node, certified(principal)),
     ...policyCalls(node, principal),
     ...clientCalls(host, principal),
-    ...documentCalls(node, by)
+    ...documentCalls(node, certified(principal))
   }
+}
+
+/** What a caller has done in the operator's name is as weak as the caller. */
+function powerIn(principal: Principal): CallerPower {
+  return principal.kind === 'operator' ? { ...certified(principal), isOperator: true } : certified(principal)
+}
+
+/** The same for what other nodes take over, where nobody is the operator of this one. */
+function certified({ tier, sandboxId }: Principal): Required<CertifiedPower> {
+  return { maxTier: tier, sandboxId }
+}
+
+/** The agent that may be found here asks any URL. @throws NodeError FORBIDDEN, what finding refuses */
+function findRemote(host: ApiHost, params: Calls['a2a.find']['params'], { kind }: Principal): ReturnType<ApiHost['findRemote']> {
+  if (kind !== 'operator') throw new NodeError('FORBIDDEN', 'only the operator of the node asks agents by the URL of their card')
+  return host.findRemote(params)
 }
 
 type SwarmCall = Extract<CallName, `swarm.${string}`>
@@ -204,15 +219,15 @@ function oauthCalls({ oauth }: ApiHost, { kind }: Principal): Pick<CallTable, ke
 
 type PolicyCall = Extract<CallName, `policy.${string}` | `approvals.${string}`>
 
-function policyCalls(node: NodeCore, { name: by, tier, sandboxId }: Principal): Pick<CallTable, PolicyCall> {
-  const power = { maxTier: tier, sandboxId }
+function policyCalls(node: NodeCore, principal: Principal): Pick<CallTable, PolicyCall> {
+  const power = powerIn(principal)
   return {
     'policy.show': ['read', () => policyInfo(node, power)],
     'policy.test': ['read', (params) => testPolicy(node, params, power)],
     'approvals.list': ['read', () => listApprovals(node)],
     'approvals.show': ['read', ({ id }) => showApproval(node, id)],
-    'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by })],
-    'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by })]
+    'approvals.allow': ['admin', (params) => decideApproval(node, 'allow', { ...params, by: principal.name })],
+    'approvals.deny': ['admin', (params) => decideApproval(node, 'deny', { ...params, by: principal.name })]
   }
 }
 
@@ -223,7 +238,7 @@ type WatchTable = {
 
 /** Each watch pushes the snapshot, then what changes, and returns its stop. */
 function watchTable(host: ApiHost, principal: Principal): WatchTable {
-  const by = { maxTier: principal.tier, sandboxId: principal.sandboxId }
+  const by = powerIn(principal)
   const as = principal.agentId
   const watchStatus: Watch<'node.status'> = ({ parts }, _params, { push }) => {
     push(statusInfo(host))
@@ -242,7 +257,7 @@ function watchTable(host: ApiHost, principal: Principal): WatchTable {
       (node, params, to) => followMessage(node, (hooks) => callCapability(node, params, { by, as, ...hooks }), to),
       'all'
     ],
-    ...documentWatches(by),
+    ...documentWatches(certified(principal)),
     'swarm.watch': ['read', async (node, { id }, to) => watchSwarm(await findSwarm(node, id, by), to), 'all'],
     'node.events': ['read', watchEvents, 'all']
   }

@@ -46,6 +46,8 @@ export interface AttachOptions {
   readonly sandboxId?: string
   /** What it can do; needs `run`. */
   readonly capabilities?: readonly CapabilityDescriptor[]
+  /** It works for the operator of this node alone: for tokens, clients and other agents of the node there is no such agent. */
+  readonly isReserved?: true
   /** Runs at once. Default 1. */
   readonly concurrency?: number
   /**
@@ -210,6 +212,7 @@ function hostedOf(options: AttachOptions): HostedAgent {
       protocols: [],
       capabilities,
       limits: { ...LIMITS, concurrency: Math.max(1, concurrency) },
+      ...(options.isReserved === true ? { isReserved: true } : {}),
       runtime: 'attached',
       source: 'in process'
     },

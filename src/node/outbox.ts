@@ -11,6 +11,7 @@ import type { RoutingParty, RoutingQuestion, Verdict } from '../domain/routing/d
 import { type CallerPower, confinement } from '../domain/routing/effective.js'
 import type { LedgerChange } from '../ports/ledger.js'
 import type { Telemetry } from '../ports/telemetry.js'
+import type { AgentHost } from './agents.js'
 import type { Conversations, ReplyHandler } from './conversations.js'
 import { Delivery } from './delivery.js'
 import type { Directory } from './directory.js'
@@ -35,6 +36,7 @@ export interface OutboxParts {
   readonly lanes: Pick<Lanes, 'record' | 'commit'>
   readonly conversations: Conversations
   readonly events: NodeEvents
+  readonly agents: Pick<AgentHost, 'isReserved'>
   readonly self: NodeId
   /** Told of every message that has left for another node. */
   onSent?(envelope: A2AEnvelope): void
@@ -181,7 +183,7 @@ export class Outbox {
   }
 
   #question(draft: DraftHead, sender: RoutingParty): RoutingQuestion {
-    const { directory, conversations, router, self } = this.#parts
+    const { directory, conversations, router, agents, self } = this.#parts
     const { recipient, type, capability, correlationId, justification } = draft
     const target = directory.party(recipient)
     const isReply =
@@ -190,6 +192,8 @@ export class Outbox {
     if (target === null && (!isReply || router.isStrict || directory.isPutOut(recipient.nodeId)))
       throw new NodeError('AGENT_NOT_FOUND', `no agent ${directory.shownAddress(recipient)} in the mesh`)
     const work = askedWork(directory.card(recipient), capability ?? null)
+    const isHere = recipient.nodeId === self
+    const isReserved = isHere && draft.onBehalfOf?.isOperator !== true && agents.isReserved(recipient.agentId)
     return {
       sender,
       target: target ?? { ...sender, address: addressText(recipient) },
@@ -198,7 +202,8 @@ export class Outbox {
       sideEffect: work.sideEffect,
       justification: justification ?? null,
       isReply,
-      isArriving: recipient.nodeId === self,
+      isArriving: isHere,
+      ...(isReserved ? { isReserved } : {}),
       ...confinement(draft.onBehalfOf)
     }
   }

@@ -77,7 +77,7 @@ export function createTables(parts: NodeParts): Tables {
   const observability = new A2AObservability()
   const traffic = new Traffic({ ...parts, observability })
   const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
-  const [conversations, visibility] = [new Conversations(clock), new Visibility({ self, directory, rules: () => router.rules() })]
+  const [conversations, visibility] = [new Conversations(clock), new Visibility({ self, directory, agents, rules: () => router.rules() })]
   return {
     self,
     events,

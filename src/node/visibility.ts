@@ -3,13 +3,15 @@ import type { AgentCard } from '../domain/card/card.js'
 import { addressText } from '../domain/card/card.js'
 import { isVisibleTo } from '../domain/card/registry.js'
 import type { RoutingRules } from '../domain/routing/decide.js'
-import { type CertifiedPower, effectiveParty } from '../domain/routing/effective.js'
+import { type CallerPower, effectiveParty } from '../domain/routing/effective.js'
+import type { AgentHost } from './agents.js'
 import type { Directory } from './directory.js'
 
 /** What says who finds whom. */
 export interface VisibilityParts {
   readonly self: NodeId
   readonly directory: Directory
+  readonly agents: Pick<AgentHost, 'isReserved'>
   rules(): RoutingRules
 }
 
@@ -23,9 +25,10 @@ export class Visibility {
     this.#parts = parts
   }
 
-  /** Does a caller of this node find an agent? It is in its own sandbox and in that of this node. */
-  toCaller(card: Card & { readonly nodeId: NodeId }, by: CertifiedPower): boolean {
-    const { self, directory } = this.#parts
+  /** Does a caller of this node find an agent? It is in its own sandbox and in that of this node. Some are for the operator alone. */
+  toCaller(card: Card & { readonly nodeId: NodeId }, by: CallerPower): boolean {
+    const { self, directory, agents } = this.#parts
+    if (by.isOperator !== true && card.nodeId === self && agents.isReserved(card.id)) return false
     const certificate = directory.certificate(self)
     if (certificate === null) return false
     return this.#isSeen(

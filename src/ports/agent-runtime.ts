@@ -106,6 +106,8 @@ export interface AgentDefinition {
   /** None when absent. They are offered by this node alone; cards do not carry them. */
   readonly prompts?: readonly AgentPrompt[]
   readonly limits: AgentLimits
+  /** It works for the operator of this node alone: for anybody else that calls this node there is no such agent. */
+  readonly isReserved?: true
   /** Runtime type, e.g. `command`, `module`, `starter`. */
   readonly runtime: string
   /** Where it comes from: a file path, or `built-in`. */

@@ -4,7 +4,7 @@ import test, { type Assert } from 'brittle'
 import type { ImportedServerInfo } from '../../src/ports/imported-tools.js'
 import type { Reply } from '../../src/ports/node-api.js'
 import { remoteServer } from '../support/a2a/remote-server.js'
-import { ask, gatewayNode } from '../support/a2a.js'
+import { ask, gatewayNode, request } from '../support/a2a.js'
 import { type TestMesh, testMesh, type TestNode, untilAgent, untilOnline, untilTrue } from '../support/nodes.js'
 
 const TIMEOUT = { timeout: 180_000 }
@@ -123,3 +123,42 @@ test(
     await node.stop()
   }
 )
+
+test('the agent that asks any URL is there for the operator alone: on no face of the gateway is it listed or asked', TIMEOUT, async (t) => {
+  const mesh = await testMesh(t)
+  const server = await remoteServer(t, '1.0', (turn) => turn.end('completed'))
+  const home = await mesh.dir()
+  fs.writeFileSync(path.join(home, 'config.yaml'), ['http: { listen: 0 }', 'a2a:', `  allowPrivate: ["${server.host}"]`, ''].join('\n'))
+  const node = await mesh.start('a', { home })
+  const called = await node.cli(['call', server.url, 'hello'])
+  t.is(called.code, 0, called.stderr)
+  const { token } = await node.json<{ token: string }>(['a2a', 'token', 'create', '--tier', 'L0'])
+  const { length } = server.requests
+  const [near, input] = [
+    { node, url: node.info.http ?? '', token, dir: home },
+    { card: server.cardUrl, input: 'x' }
+  ]
+  const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ data: input }], metadata: { skillId: 'a2a.call' } }
+  const rpc = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }
+  const agui = { threadId: 't', runId: 'r', messages: [{ id: 'm', role: 'user', content: JSON.stringify(input) }], tools: [], context: [] }
+  const posts: readonly (readonly [string, unknown])[] = [
+    ['/agents/a2a/run', { prompt: 'x' }],
+    ['/agents/a2a', rpc],
+    ['/agents/a2a/message:send', { message }],
+    ['/a2a', rpc],
+    ['/a2a/message:send', { message }],
+    ['/agents/a2a/agui', { ...agui, state: {}, forwardedProps: {} }]
+  ]
+  for (const [at, json] of posts) {
+    const answer = await (await request(near, at, { json })).text()
+    t.ok(/no agent .{0,2}"a2a.{0,2}" is served here|No agents available for skill: a2a.call/.test(answer), `${at}: ${answer}`)
+  }
+  for (const at of ['/agents', '/.well-known/agent-card.json']) {
+    const { status, body } = await ask(near, at, {})
+    t.is(status, 200)
+    t.absent(JSON.stringify(body).includes('a2a.call'), `${at}: ${JSON.stringify(body)}`)
+  }
+  t.is((await ask(near, '/agents/a2a/.well-known/agent-card.json', {})).status, 404)
+  t.is(server.requests.length, length, 'nothing reached it')
+  await node.stop()
+})

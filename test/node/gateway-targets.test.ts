@@ -69,6 +69,24 @@ test('only the whole name that is on its card means an agent, and is found at on
   }
 })
 
+test('no caller of the gateway finds an agent that works for the operator alone, by name or by skill', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [] })
+  const capability = { id: 'any.do', name: 'Any', description: '', inputSchema: {}, outputSchema: {} }
+  await owner.core.attach({ id: 'own', isReserved: true, capabilities: [capability], run: () => t.fail('it ran') })
+  const gateway = await gatewayOf(t, owner)
+  const message = { messageId: 'm', role: 'user', parts: [{ text: 'x' }] } as const
+  const client: Principal = { ...ALICE, kind: 'client', name: 'client c', id: 'c' }
+  const peer: Principal = { ...ALICE, kind: 'peer', name: 'b', id: owner.id }
+  for (const by of [ALICE, client, peer]) {
+    for (const agent of ['own', 'own@owner', `own@${owner.id}`]) {
+      const error = await failsWith(t, 'AGENT_NOT_FOUND', () => gateway.send(by, { ...ASKED, agent, message }))
+      t.absent(error.message.includes('did you mean'), error.message)
+    }
+    await failsWith(t, 'CAPABILITY_NOT_FOUND', () => gateway.send(by, { ...ASKED, agent: null, skill: 'any.do', message }))
+  }
+})
+
 test('an agent of another node that this one was not told of yet is asked for by its whole name', async (t: Assert) => {
   const world = new World(t)
   const owner = await world.owner({ agents: [] })

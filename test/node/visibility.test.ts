@@ -124,6 +124,45 @@ test('for a sandboxed caller what it does not see is not there; each refusal is 
   t.alike((await boxed.call('peers.show', { peer: 'plain' })).agents, ['boxed'])
 })
 
+test('an agent that works for the operator alone is none for any other caller of its node, and does nothing for them', async (t) => {
+  const world = new World(t)
+  const owner = await world.owner({ agents: [echo('text')] })
+  const ran: unknown[] = []
+  const capability = { id: 'any.do', name: 'Any', description: '', inputSchema: {}, outputSchema: {} }
+  await owner.core.attach({ id: 'own', isReserved: true, capabilities: [capability], run: ({ input }) => ran.push(input) })
+  const call = { agent: 'own', capability: 'any.do', input: 1 }
+  const scopes = ['read', 'send', 'admin'] as const
+  for (const kind of ['page', 'token', 'mcp', 'agent'] as const) {
+    const other = owner.api({ kind, tier: 0, scopes, ...(kind === 'agent' ? { agentId: 'text' } : {}) })
+    t.alike(
+      (await other.call('agents.list', {})).agents.map(({ id }) => id),
+      ['text']
+    )
+    await failsWith(t, 'AGENT_NOT_FOUND', () => other.call('agents.show', { agent: 'own' }))
+    for (const agent of ['own', 'own@owner', `own@${owner.id}`]) {
+      await failsWith(t, 'AGENT_NOT_FOUND', () => other.call('message.call', { ...call, agent }))
+      await failsWith(t, 'AGENT_NOT_FOUND', () => other.call('message.send', { agent, text: 'x' }))
+    }
+    await failsWith(t, 'CAPABILITY_NOT_FOUND', () => other.call('message.call', { ...call, agent: null }))
+    const swarm = { goal: 'g', capability: 'any.do', strategy: 'each' } as const
+    t.absent((await failsWith(t, 'NO_CAPABLE_AGENT', () => other.call('swarm.start', swarm))).message.includes('own'))
+    const sending = other.call('message.send', { agent: '*', text: 'x' })
+    await world.settle()
+    t.alike(
+      (await sending).targets?.map(({ agent }) => agent),
+      ['text@owner']
+    )
+    await failsWith(t, 'FORBIDDEN', () => other.call('a2a.find', { card: 'http://127.0.0.1:1/' }))
+  }
+  t.alike(ran, [])
+  const program = await owner.core.attach({ id: 'program', onMessage: () => {} })
+  const message = { recipient: 'own', type: 'request', payload: {} } as const
+  await failsWith(t, 'POLICY_DENIED', () => program.send(message))
+  const asked = owner.api().call('message.call', call)
+  await world.settle()
+  t.alike([(await asked).outcome, ran], ['COMPLETED', [1]], 'the operator has it done')
+})
+
 test('of several agents that a name may mean, a sandboxed caller means the one it sees', async (t) => {
   const world = new World(t)
   const plain = await world.member('plain', { agents: [echo('text')] })

@@ -46,6 +46,8 @@ export interface RoutingQuestion extends PolicyQuestion {
   readonly isReply: boolean
   /** Whoever has it sent may ask for these capabilities alone; absent: for any. */
   readonly confinedTo?: readonly string[]
+  /** The target works for the operator of the deciding node alone, and somebody else has this sent. */
+  readonly isReserved?: true
   /** Is the target an agent of the deciding node? Only then a person of it may be asked; see {@link decide}. */
   readonly isArriving: boolean
 }
@@ -73,7 +75,8 @@ export type RefusalCode = 'TIER_VIOLATION' | 'SANDBOX_VIOLATION' | 'ESCALATION_R
  *
  * 1. The reply rule. A reply passes along an exchange that is open, whatever the rules say of its direction: otherwise an L1
  *    agent could never answer an L2, nor a sandboxed agent whoever gave it work. A reply without an exchange is refused.
- * 2. What the caller of this node is confined to, then sandboxes, which no policy opens. A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender
+ * 2. Agents that work for the operator alone, then what the caller of this node is confined to, then sandboxes, which no policy
+ *    opens. A sandboxed sender reaches its own sandbox and the allow list, nothing else. A sender
  *    without a sandbox reaches into any sandbox: sandboxes hold what is inside, and the owner's operator must be able to
  *    give it work.
  * 3. The policy: its first rule that matches. `allow` stands for itself, also where the tier table refuses; `deny` refuses;
@@ -139,7 +142,15 @@ const NO_EXCHANGE: Verdict = {
   reason: 'a reply passes only along an exchange that this node let in or sent out and that has not ended'
 }
 
-function confinement({ confinedTo, capability }: RoutingQuestion): Verdict | null {
+const RESERVED: Verdict = {
+  allowed: false,
+  code: 'POLICY_DENIED',
+  rule: 'agent: it works for the operator of its node alone',
+  reason: 'the agent works for the operator of its node alone'
+}
+
+function confinement({ confinedTo, capability, isReserved }: RoutingQuestion): Verdict | null {
+  if (isReserved === true) return RESERVED
   if (confinedTo === undefined || (capability !== null && confinedTo.includes(capability))) return null
   return {
     allowed: false,

@@ -13,6 +13,8 @@ export interface CertifiedPower {
 export interface CallerPower extends CertifiedPower {
   /** It may ask for these capabilities alone; absent: for any. */
   readonly capabilities?: readonly string[]
+  /** It is the operator of this very node; nothing of this crosses to another one. */
+  readonly isOperator?: true
 }
 
 /** The part of a question to the rules that says what its caller may ask for alone. */
