@@ -9,7 +9,7 @@ import { callRemote, type RemoteRun } from './remote-call.js'
 import { cardChange, cardHash, type RemoteCard } from './remote-card.js'
 import type { RemoteLink } from './remote-client.js'
 import { connectRemote, fetchCard, type RemoteNet, type RemotePlace, type RemoteSecret } from './remote-connect.js'
-import { failedRemote, remoteFaultOf } from './remote-fault.js'
+import { failedRemote, type RemoteFault, remoteFaultOf } from './remote-fault.js'
 import { remoteInput } from './remote-parts.js'
 import { type PinnedCard, RemotePin } from './remote-pin.js'
 import { ANY_SKILL, type RemoteOffer, remoteOffer, type RemoteSpec, skillCapability } from './remote-skills.js'
@@ -154,10 +154,17 @@ export class RemoteAgent {
     try {
       const link = await this.#linkOf(card)
       const message = { ...remoteInput(task.input), skill, messageId: `msg-${task.requestId}` }
-      return await callRemote({ agent: name, link, clock, maxOutputBytes }, message, run)
+      return await callRemote({ agent: name, link, clock, maxOutputBytes, onFault: (fault) => this.#note(fault) }, message, run)
     } catch (error) {
-      return failedRemote(name, remoteFaultOf(error))
+      const fault = remoteFaultOf(error)
+      this.#note(fault)
+      return failedRemote(name, fault)
     }
+  }
+
+  /** Addresses are for this node alone. */
+  #note({ message, told }: RemoteFault): void {
+    if (message !== told) this.#parts.log('warn', 'the way to an A2A agent failed', { agent: this.spec.name, reason: message })
   }
 
   /** Asks for nothing more. Idempotent. */

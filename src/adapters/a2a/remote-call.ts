@@ -22,6 +22,8 @@ export interface RemoteCallParts {
   readonly link: RemoteLink
   readonly clock: Clock
   readonly maxOutputBytes: number
+  /** Told of why there is no answer, in words that callers are not told. */
+  onFault?(fault: RemoteFault): void
 }
 
 /** How one call is followed. */
@@ -75,7 +77,7 @@ class RemoteCall {
     if (taskId !== null) await this.#cancel(taskId)
     if (isFinal(lost)) return this.#failed(lost as RemoteFault)
     // It has the task: that it cannot be reached now says nothing of what it did.
-    return this.#failed(new RemoteFault('unknown', lost?.message ?? 'it was given up'))
+    return this.#failed(new RemoteFault('unknown', lost?.message ?? 'it was given up', lost === null ? {} : { told: lost.told }))
   }
 
   /** Until the task rests; what it gives is why it cannot be followed any more. */
@@ -133,6 +135,7 @@ class RemoteCall {
 
   #failed(fault: RemoteFault): AgentOutcome {
     if (this.#run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
+    this.#parts.onFault?.(fault)
     return failedRemote(this.#parts.agent, fault)
   }
 }

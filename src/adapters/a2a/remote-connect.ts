@@ -7,7 +7,7 @@ import { meshFetch, type MeshReach } from './mesh-client.js'
 import { isMeshUrl } from './mesh-uri.js'
 import { chosenInterface, MAX_REMOTE_CARD_BYTES, type RemoteCard, readRemoteCard } from './remote-card.js'
 import { type RemoteLink, remoteLink } from './remote-client.js'
-import { RemoteFault } from './remote-fault.js'
+import { refusedAddress, RemoteFault } from './remote-fault.js'
 import { judgeSignatures } from './remote-signature.js'
 import { type FetchLimits, type GuardedFetch, guardedFetch, type Resolve } from './ssrf-fetch.js'
 
@@ -122,11 +122,11 @@ function cardUrl(text: string): string {
  */
 function checkPlace({ policy }: RemoteNet, { card: place }: RemotePlace, card: RemoteCard): AddressPolicy {
   const from = judgeAddress(cardUrl(place), policy)
-  if (!from.ok) throw new RemoteFault('unsent', `the address of the card is refused: ${from.reason}`)
+  if (!from.ok) throw refusedAddress(from.reason, 'the address of the card is refused')
   const within = from.isAllowed ? policy : { allowed: [] }
   const { url } = chosenInterface(card)
   const to = judgeAddress(url, within)
-  if (!to.ok) throw new RemoteFault('unsent', `its card leads to an address that is refused: ${to.reason}`)
+  if (!to.ok) throw refusedAddress(to.reason, 'its card leads to an address that is refused')
   if (from.url.protocol === 'https:' && to.url.protocol !== 'https:')
     throw new RemoteFault('unsent', 'its card came over https and leads to http')
   return within

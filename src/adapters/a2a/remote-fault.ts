@@ -16,13 +16,34 @@ export class RemoteFault extends Error {
   readonly kind: RemoteFaultKind
   /** What A2A calls it, e.g. `TASK_NOT_FOUND`; null where the agent did not say. */
   readonly reason: string | null
+  /** What callers are told: no address. The message is for the node itself. */
+  readonly told: string
 
-  constructor(kind: RemoteFaultKind, message: string, reason: string | null = null) {
+  constructor(
+    kind: RemoteFaultKind,
+    message: string,
+    { reason = null, told = message }: { readonly reason?: string | null; readonly told?: string } = {}
+  ) {
     super(shown(message, MAX_FAULT_TEXT))
     this.name = 'RemoteFault'
     this.kind = kind
     this.reason = reason
+    this.told = shown(told, MAX_FAULT_TEXT)
   }
+}
+
+/** That an address is refused; why, by which it could be found out, is not told. */
+export function refusedAddress(why: string, what = 'the address is refused'): RemoteFault {
+  return new RemoteFault('unsent', `${what}: ${why}`, { told: what })
+}
+
+/** The kind of a failure of the network, as its code has it: in its words there are addresses. */
+export function networkFault(kind: RemoteFaultKind, error: unknown, before = ''): RemoteFault {
+  const code: unknown = error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined
+  const known = typeof code === 'string' && /^[A-Z][A-Z0-9_]*$/.test(code) ? code : null
+  const words = messageOf(error)
+  const message = words === '' ? (known ?? 'the connection failed') : words
+  return new RemoteFault(kind, before + message, { told: before + (known ?? 'the connection failed') })
 }
 
 /** Codes of JSON-RPC and reasons of A2A with which an agent says that it did not begin. */
@@ -40,7 +61,7 @@ export function remoteFaultOf(error: unknown): RemoteFault {
   for (let one: unknown = error, depth = 0; one instanceof Error && depth < 5; one = one.cause, depth++) {
     if (one instanceof RemoteFault) return one
     const { reason } = one as { readonly reason?: unknown }
-    if (typeof reason === 'string') return new RemoteFault(NOT_BEGUN.has(reason) ? 'refused' : 'answered', one.message, reason)
+    if (typeof reason === 'string') return new RemoteFault(NOT_BEGUN.has(reason) ? 'refused' : 'answered', one.message, { reason })
   }
   const message = messageOf(error)
   const status = Number(/\b(?:[Ss]tatus|stream for \S+): (\d{3})\b/.exec(message)?.[1] ?? Number.NaN)
@@ -51,7 +72,7 @@ export function remoteFaultOf(error: unknown): RemoteFault {
 }
 
 /** How a call ends that failed so. */
-export function failedRemote(agent: string, { kind, message }: RemoteFault): AgentOutcome {
+export function failedRemote(agent: string, { kind, told: message }: Pick<RemoteFault, 'kind' | 'told'>): AgentOutcome {
   const told = {
     unsent: `the A2A agent ${agent} was not reached, and nothing was done: ${message}`,
     refused: `the A2A agent ${agent} refused the message, and nothing was done: ${message}`,

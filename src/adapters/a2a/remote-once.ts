@@ -52,7 +52,9 @@ export async function callOnce(net: RemoteNet, task: Pick<AgentTask, 'input' | '
     return await callRemote({ agent, link, clock: net.clock, maxOutputBytes: CALLER_MAX_BYTES }, message, run)
   } catch (error) {
     if (run.signal.aborted) return { ok: false, code: 'CANCELED', message: 'canceled' }
-    return failedRemote(agent, remoteFaultOf(error))
+    // Its caller is the operator, who gave the address.
+    const { kind, message } = remoteFaultOf(error)
+    return failedRemote(agent, { kind, told: message })
   }
 }
 

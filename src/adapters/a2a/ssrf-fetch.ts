@@ -3,9 +3,8 @@ import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import type { LookupFunction } from 'node:net'
 import type { Clock } from '../../kit/clock.js'
-import { messageOf } from '../../kit/errors.js'
 import { addressFault, type AddressPolicy, judgeAddress } from './address-guard.js'
-import { RemoteFault } from './remote-fault.js'
+import { networkFault, refusedAddress, RemoteFault, type RemoteFaultKind } from './remote-fault.js'
 
 /** Bytes of the headers of an answer. */
 export const MAX_ANSWER_HEADER_BYTES = 16_384
@@ -50,7 +49,7 @@ export function guardedFetch(parts: GuardedFetchParts): GuardedFetch {
   return async (input, init = {}) => {
     const text = typeof input === 'string' ? input : input instanceof URL ? input.href : input.url
     const verdict = judgeAddress(text, parts.policy)
-    if (!verdict.ok) throw new RemoteFault('unsent', `the address is refused: ${verdict.reason}`)
+    if (!verdict.ok) throw refusedAddress(verdict.reason)
     const { body = null } = init
     if (body !== null && typeof body !== 'string') throw new RemoteFault('unsent', 'only text can be sent')
     const response = await new Exchange(parts, { url: verdict.url, isAllowed: verdict.isAllowed, init, body }).head()
@@ -91,7 +90,7 @@ class Exchange {
         ...(init.signal === null || init.signal === undefined ? {} : { signal: init.signal })
       })
       request.maxHeadersCount = MAX_ANSWER_HEADERS
-      const timer = clock.after(limits.headMs, () => request.destroy(new Error(`no answer within ${limits.headMs} ms`)))
+      const timer = clock.after(limits.headMs, () => request.destroy(this.#late()))
       request.on('socket', (socket) => socket.once('connect', () => this.#connected(request, socket.remoteAddress)))
       request.once('error', (error) => {
         clock.clear(timer)
@@ -116,7 +115,7 @@ class Exchange {
   #connected(request: http.ClientRequest, address: string | undefined): void {
     const fault = addressFault(address ?? '', this.#asked.isAllowed)
     if (fault === null) this.#isConnected = true
-    else request.destroy(new RemoteFault('unsent', `the address is refused: ${fault}`))
+    else request.destroy(refusedAddress(fault))
   }
 
   #headers(): Record<string, string> {
@@ -132,7 +131,7 @@ class Exchange {
         (found) => {
           const [first] = found
           const fault = first === undefined ? `${name} has no address` : this.#refusedAmong(found)
-          if (fault !== null || first === undefined) return done(new RemoteFault('unsent', `the address is refused: ${fault}`), '', 0)
+          if (fault !== null || first === undefined) return done(refusedAddress(fault ?? ''), '', 0)
           if (options.all === true)
             return done(
               null,
@@ -190,9 +189,15 @@ class Exchange {
   }
 
   #fault(error: Error): Error {
-    if (error instanceof RemoteFault || isAbort(error)) return error
-    const message = messageOf(error) === '' ? ((error as NodeJS.ErrnoException).code ?? error.name) : messageOf(error)
-    return new RemoteFault(this.#isConnected ? 'unknown' : 'unsent', message)
+    return error instanceof RemoteFault || isAbort(error) ? error : networkFault(this.#kind(), error)
+  }
+
+  #late(): RemoteFault {
+    return new RemoteFault(this.#kind(), `timeout: no answer within ${this.#parts.limits.headMs} ms`)
+  }
+
+  #kind(): RemoteFaultKind {
+    return this.#isConnected ? 'unknown' : 'unsent'
   }
 }
 
@@ -214,7 +219,7 @@ function webStream(answer: IncomingMessage, count: (chunk: Uint8Array) => void):
         })
         answer.once('end', () => end(() => controller.close()))
         answer.once('error', (error) => end(() => controller.error(brokenOff(error))))
-        answer.once('close', () => end(() => controller.error(brokenOff(new Error('the connection ended')))))
+        answer.once('close', () => end(() => controller.error(new RemoteFault('unknown', 'its answer broke off: the connection ended'))))
       },
       pull: () => void answer.resume(),
       cancel: () => void answer.destroy()
@@ -225,7 +230,7 @@ function webStream(answer: IncomingMessage, count: (chunk: Uint8Array) => void):
 
 function brokenOff(error: unknown): unknown {
   if (error instanceof RemoteFault || isAbort(error)) return error
-  return new RemoteFault('unknown', `its answer broke off: ${messageOf(error)}`)
+  return networkFault('unknown', error, 'its answer broke off: ')
 }
 
 function isAbort(error: unknown): boolean {

@@ -215,6 +215,51 @@ test('a stream without end, of another task, of garbage or of too much ends as a
   await eventually(() => canceled >= 3)
 })
 
+test('that an agent is not reached is told by its kind: the address stands in the log of the node alone', async (t: Assert) => {
+  const cases: [(server: http.Server) => void, RegExp, RegExp][] = [
+    [(server) => void server.close(), /was not reached, and nothing was done: ECONNREFUSED$/, /ECONNREFUSED 127\.0\.0\.1:\d+$/],
+    [
+      (server) => void server.removeAllListeners('request').on('request', ({ socket }) => socket.destroy()),
+      /asked again\. ECONNRESET$/,
+      /hang up$/
+    ]
+  ]
+  for (const [fail, told, logged] of cases) {
+    let host = ''
+    const server = http.createServer((_, response) => void response.end(card(host)))
+    host = await listening(t, server)
+    const scene = await remoteScene(t, remoteSpec(`http://${host}/card`))
+    await scene.settled()
+    fail(server)
+    server.closeAllConnections()
+    const outcome = await scene.call('talk', 'x')
+    t.ok(!outcome.ok && told.test(outcome.message) && !outcome.message.includes('127.0.0.1'), JSON.stringify(outcome))
+    t.ok(
+      scene.lines.some((line) => logged.test(line)),
+      scene.lines.join('; ')
+    )
+    await scene.remotes.close()
+  }
+})
+
+test('a name that leads elsewhere by now is refused without a word of where', async (t: Assert) => {
+  let address = '127.0.0.1'
+  let at = ''
+  const host = await web(t, (_, response) => response.end(card(`named.example.com:${at}`)))
+  at = host.split(':')[1] ?? ''
+  const resolve: Resolve = () => Promise.resolve([{ address, family: 4 }])
+  const scene = await remoteScene(t, remoteSpec(`http://named.example.com:${at}/card`), { allow: ['named.example.com'], resolve })
+  await scene.settled()
+  address = '169.254.169.254'
+  const outcome = await scene.call('talk', 'x')
+  t.ok(!outcome.ok && outcome.message.endsWith('nothing was done: the address is refused'), JSON.stringify(outcome))
+  t.ok(
+    scene.lines.some((line) => line.includes('169.254.169.254')),
+    scene.lines.join('; ')
+  )
+  await scene.remotes.close()
+})
+
 test('what an agent answers with is told in bounded words: errors, statuses, redirects of a call', async (t: Assert) => {
   const cases: [Answer, RegExp][] = [
     [

@@ -62,7 +62,10 @@ export async function remoteScene(
     store,
     clock,
     chance: () => 0.5,
-    log: (_level, message) => void lines.push(message),
+    log: (_level, message, fields) => {
+      const reason = fields?.['reason']
+      lines.push(typeof reason === 'string' ? `${message}: ${reason}` : message)
+    },
     hostAgent: (parts) => hostAgent({ ...parts, clock })
   })
   let agents = (await remotes.load()).agents
