@@ -5,6 +5,7 @@ import type { NodeId } from '../kit/ids.js'
 import { jsonCopy } from '../kit/json.js'
 import { addressText } from '../domain/card/card.js'
 import type { AgentAddress, CapabilityDescriptor } from '../domain/card/card.js'
+import { isPathStep } from '../domain/card/schema.js'
 import { OPENING_TYPES } from '../domain/envelope/envelope.js'
 import type { A2AEnvelope, MessageType } from '../domain/envelope/envelope.js'
 import { namedCapabilities } from '../domain/policy/asked.js'
@@ -37,7 +38,7 @@ export type Reply = (payload: unknown) => Promise<void>
 
 /** An agent that a program in the node's own process is. */
 export interface AttachOptions {
-  /** Unique on the node; 1..64 of `[a-z0-9._-]`. */
+  /** Unique on the node; 1..64 of `[a-z0-9._-]`, not `.` or `..`. */
   readonly id: string
   readonly description?: string
   /** A request; capped by the node's certificate. Default: the certificate's. */
@@ -200,6 +201,7 @@ export class Attached {
 
 function hostedOf(options: AttachOptions): HostedAgent {
   const { id, description = '', tier = null, sandboxId = null, capabilities = [], concurrency = LIMITS.concurrency } = options
+  if (isPathStep(id)) throw new NodeError('INVALID_CARD', `the agent's card is not valid: id: no URL can name ${id}; choose another id`)
   if (capabilities.length > 0 && options.run === undefined) throw new NodeError('USAGE', `agent ${id} has capabilities, but no run`)
   return {
     definition: {

@@ -174,7 +174,7 @@ test('an id is taken once, a card must be valid, and capabilities need somebody 
   here.source.set([echo('text')])
   const bot = await here.core.attach({ id: 'bot' })
   for (const id of ['bot', 'text', 'operator']) await failsWith(t, 'USAGE', () => here.core.attach({ id }))
-  await failsWith(t, 'INVALID_CARD', () => here.core.attach({ id: 'Not An Id' }))
+  for (const id of ['Not An Id', '.', '..']) await failsWith(t, 'INVALID_CARD', () => here.core.attach({ id }))
   await failsWith(t, 'INVALID_CARD', () => here.core.attach({ id: 'x', run: () => 1, capabilities: [capability('a b')] }))
   await failsWith(t, 'INVALID_CARD', () =>
     here.core.attach({ id: 'x', run: () => 1, capabilities: [capability('x.do', { inputSchema: { type: 'nonsense' } })] })

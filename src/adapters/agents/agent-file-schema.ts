@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { CARD_MAX_CAPABILITIES } from '../../domain/card/schema.js'
+import { CARD_MAX_CAPABILITIES, isPathStep } from '../../domain/card/schema.js'
 import { type KindWords, plainReason } from '../../domain/schema-words.js'
 import { tierFromText } from '../../domain/routing/tier.js'
 import { isRecord } from '../../kit/json.js'
@@ -23,6 +23,7 @@ const Name = z
   .string()
   .regex(/^[a-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of a-z, 0-9, dot, underscore and dash')
   .refine((name) => !RESERVED_IDS.has(name), 'is reserved by the node; choose another name')
+  .refine((name) => !isPathStep(name), 'is a step of a path, which no URL can name; choose another name')
 
 const Tier = z.string('must be L0, L1, L2 or L3').transform((text, context) => {
   const tier = tierFromText(text)

@@ -38,6 +38,11 @@ export function isAgentId(text: string): boolean {
   return AGENT_ID.test(text) && !RESERVED.has(text)
 }
 
+/** Is it a step of a path? Readers of URLs take it away, so no URL leads to an agent of that id. */
+export function isPathStep(id: string): boolean {
+  return id === '.' || id === '..'
+}
+
 const tokenSchema = (pattern: RegExp, rule: string): z.ZodType<string> =>
   z.string().refine((text) => pattern.test(text) && !RESERVED.has(text), rule)
 

@@ -157,6 +157,7 @@ test('what only a whole file can have wrong is told beside what has the wrong sh
 
 test('names are bounded, and those of the node are reserved', (t: Assert) => {
   hasFault(t, agentText('operator'), [2, /reserved/])
+  for (const id of ['.', '..']) hasFault(t, agentText(id), [2, /step of a path/])
   hasFault(t, agentText('"*"'), [2, /a-z/])
   hasFault(t, agentText('Tester'), [2, /a-z/])
   hasFault(t, agentText('a'.repeat(65)), [2, /1 to 64/])
