@@ -1,6 +1,6 @@
-import type { Artifact, Part } from '../../domain/gateway/message.js'
+import { type Artifact, type Part, recorded } from '../../domain/gateway/message.js'
 import { type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
-import { canonicalJson, isRecord, JSON_LIMITS, jsonFault } from '../../kit/json.js'
+import { isRecord, JSON_LIMITS, jsonFault } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import type { AgentOutcome } from '../../ports/agent-runtime.js'
 import { MAX_FAULT_TEXT, RemoteFault } from './remote-fault.js'
@@ -8,6 +8,8 @@ import { valueOfParts } from './remote-parts.js'
 
 /** Events of one remote task; one that tells more has failed. */
 export const MAX_REMOTE_EVENTS = 10_000
+/** What a part counts beside its JSON, in bytes: an empty one takes room, too. */
+const PART_BYTES = 32
 /** Bytes of one report of progress; a larger artifact is in the result only. */
 const MAX_REPORT_BYTES = 65_536
 /** Results are bounded in bytes; of their structure only depth and dangerous keys matter. */
@@ -59,7 +61,7 @@ export class RemoteTask {
   readonly #maxBytes: number
   readonly #report: (data: unknown) => void
   readonly #isFurther: boolean
-  readonly #artifacts = new Map<string, Artifact>()
+  readonly #artifacts = new Map<string, Artifact & { readonly parts: Part[] }>()
   #taskId: string | null = null
   #contextId: string | null = null
   #state: RemoteState = 'submitted'
@@ -97,6 +99,15 @@ export class RemoteTask {
 
   /** Takes an event and reports what is new in it. @throws RemoteFault when its agent tells too much, or of another task */
   take(event: RemoteEvent): void {
+    try {
+      this.#take(event)
+    } catch (error) {
+      // What is nested too deep for this node to write, for one.
+      throw error instanceof RemoteFault ? error : new RemoteFault('answered', 'it cannot be read')
+    }
+  }
+
+  #take(event: RemoteEvent): void {
     if (this.isOver) return
     if (++this.#events > MAX_REMOTE_EVENTS) throw new RemoteFault('answered', `it tells of more than ${MAX_REMOTE_EVENTS} things`)
     if (event.type === 'answer') return this.#answered(event.message)
@@ -142,7 +153,7 @@ export class RemoteTask {
     if (message === null) return
     this.#count(message.parts)
     this.#message = message
-    const key = message.id === '' ? canonicalJson(message.parts) : message.id
+    const key = message.id === '' ? recorded(message.parts) : message.id
     if (this.isOver || key === this.#told) return
     this.#told = key
     const value = valueOfParts(message.parts, '\n')
@@ -152,7 +163,9 @@ export class RemoteTask {
   #chunk({ artifact, append, lastChunk }: Extract<RemoteEvent, { type: 'artifact' }>): void {
     this.#count(artifact.parts)
     const known = append ? this.#artifacts.get(artifact.artifactId) : undefined
-    this.#keep(known === undefined ? artifact : { ...known, parts: [...known.parts, ...artifact.parts] })
+    // In place: an agent may give thousands of pieces.
+    if (known === undefined) this.#keep(artifact)
+    else for (const part of artifact.parts) known.parts.push(part)
     this.#state = this.#state === 'submitted' ? 'working' : this.#state
     this.#tell({ a2a: { artifact, append: known !== undefined, lastChunk } })
   }
@@ -161,7 +174,10 @@ export class RemoteTask {
   #whole(artifact: Artifact): void {
     const known = this.#artifacts.get(artifact.artifactId)
     const before = known?.parts ?? []
-    const isLonger = known !== undefined && canonicalJson(before) === canonicalJson(artifact.parts.slice(0, before.length))
+    const isLonger =
+      known !== undefined &&
+      before.length <= artifact.parts.length &&
+      before.every((part, at) => recorded(part) === recorded(artifact.parts[at]))
     if (isLonger && before.length === artifact.parts.length) return
     const parts = isLonger ? artifact.parts.slice(before.length) : artifact.parts
     this.#count(parts)
@@ -170,11 +186,11 @@ export class RemoteTask {
   }
 
   #keep(artifact: Artifact): void {
-    this.#artifacts.set(artifact.artifactId, artifact)
+    this.#artifacts.set(artifact.artifactId, { ...artifact, parts: [...artifact.parts] })
   }
 
   #count(parts: readonly Part[]): void {
-    this.#bytes += Buffer.byteLength(JSON.stringify(parts))
+    this.#bytes += Buffer.byteLength(JSON.stringify(parts)) + parts.length * PART_BYTES
     if (this.#bytes > this.#maxBytes) throw new RemoteFault('answered', `it gives more than ${this.#maxBytes} bytes`)
   }
 
@@ -203,6 +219,6 @@ export class RemoteTask {
   #why(): string {
     const said = this.#message === null ? null : valueOfParts(this.#message.parts, '\n')
     if (said === null || said === '') return ', and does not say why'
-    return `: ${shown(typeof said === 'string' ? said : isRecord(said) && typeof said['text'] === 'string' ? said['text'] : canonicalJson(said), MAX_FAULT_TEXT)}`
+    return `: ${shown(typeof said === 'string' ? said : isRecord(said) && typeof said['text'] === 'string' ? said['text'] : JSON.stringify(said), MAX_FAULT_TEXT)}`
   }
 }

@@ -1,12 +1,13 @@
 import test, { type Assert } from 'brittle'
 import fc from 'fast-check'
 import { keptCard, readRemoteCard } from '../../../src/adapters/a2a/remote-card.js'
+import { RemoteFault } from '../../../src/adapters/a2a/remote-fault.js'
 import { fromSdkPart, remoteInput, toSdkPart } from '../../../src/adapters/a2a/remote-parts.js'
 import { remoteOffer, skillCapability } from '../../../src/adapters/a2a/remote-skills.js'
 import { RemoteTask, type RemoteEvent } from '../../../src/adapters/a2a/remote-task.js'
 import { capabilityIdSchema, validateCard } from '../../../src/domain/card/schema.js'
 import { inputOf } from '../../../src/domain/gateway/content.js'
-import type { Part } from '../../../src/domain/gateway/message.js'
+import type { Artifact, Part } from '../../../src/domain/gateway/message.js'
 import { canonicalJson } from '../../../src/kit/json.js'
 import { remoteSpec } from '../../support/a2a/remote-scene.js'
 import { holds } from '../../support/holds.js'
@@ -147,4 +148,45 @@ test('however a task is told, in chunks or as a whole and again, its artifact is
     }),
     300
   )
+})
+
+test('an artifact in thousands of pieces costs what they are, and empty parts count as well', (t: Assert) => {
+  const parts = Array.from({ length: 64 }, () => ({ text: '' }))
+  const told = (maxBytes: number, pieces: number): RemoteTask => {
+    const task = new RemoteTask({ maxBytes, report: () => {}, isFurther: false })
+    const artifact = { artifactId: 'a', parts }
+    for (let i = 0; i < pieces; i++) task.take({ type: 'artifact', taskId: 't', artifact, append: true, lastChunk: false })
+    return task
+  }
+  const from = process.cpuUsage()
+  told(100_000_000, 4000)
+  const { user, system } = process.cpuUsage(from)
+  t.ok(user + system < 2_500_000, `${(user + system) / 1000} ms`)
+  void t.exception(() => told(64 * 40 * 10, 11), /more than 25600 bytes/)
+})
+
+test('nothing that an agent tells makes its task throw anything but its own fault: numbers without end, and what is nested deep', (t: Assert) => {
+  const endless = JSON.parse('{"n":1e999}') as object
+  const deep = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`) as unknown
+  const artifact = (data: unknown): Artifact => ({ artifactId: 'a', parts: [{ data }] })
+  const about = { type: 'task', taskId: 't', contextId: 'c', state: 'working' } as const
+  const events = (data: unknown): RemoteEvent[] => [
+    { type: 'artifact', taskId: 't', artifact: artifact(data), append: false, lastChunk: false },
+    { ...about, message: { id: '', parts: [{ data }] }, artifacts: [artifact(data)] },
+    { ...about, message: { id: '', parts: [{ data }] }, artifacts: [{ artifactId: 'a', parts: [{ data }, { text: 'x' }] }] },
+    { ...about, type: 'status', state: 'failed', message: { id: '', parts: [{ data }] } }
+  ]
+  const task = new RemoteTask({ maxBytes: 1_000_000, report: () => {}, isFurther: false })
+  for (const event of events(endless)) task.take(event)
+  const outcome = task.outcome('far')
+  t.ok(!outcome.ok && outcome.message.includes('"n":null'), JSON.stringify(outcome))
+  for (const event of events(deep)) {
+    const other = new RemoteTask({ maxBytes: 1_000_000, report: () => {}, isFurther: false })
+    try {
+      other.take(event)
+      other.outcome('far')
+    } catch (error) {
+      t.ok(error instanceof RemoteFault, String(error))
+    }
+  }
 })
