@@ -15,7 +15,12 @@ const ALL = { after: null, limit: 100, isWhole: true }
 const QUESTION = { a2a: { state: 'input-required', message: 'Which one?' } }
 
 let said = 0
-const says = (data: unknown, more: Partial<Message> = {}): Message => ({ messageId: `m${++said}`, role: 'user', parts: [{ data }], ...more })
+const says = (data: unknown, more: Partial<Message> = {}): Message => ({
+  messageId: `m${++said}`,
+  role: 'user',
+  parts: [{ data }],
+  ...more
+})
 const request = (agent: string, data: unknown, more: Partial<GatewaySend> = {}): GatewaySend => ({
   message: says(data),
   agent,
@@ -97,7 +102,8 @@ test('a read that asks its client back, or tells of artifacts, is a task; of any
     },
     { sideEffect: 'read', idempotent: true }
   )
-  const send = (kind: string, more: Partial<GatewaySend> = {}) => gateway.send(ALICE, request('bot', { kind }, { mayAnswer: true, ...more }))
+  const send = (kind: string, more: Partial<GatewaySend> = {}) =>
+    gateway.send(ALICE, request('bot', { kind }, { mayAnswer: true, ...more }))
   t.is((await send('plain')).kind, 'message')
   const asked = taskOf(await send('question'))
   t.is(asked.task.state, 'input-required')
@@ -111,8 +117,7 @@ test('a read that asks its client back, or tells of artifacts, is a task; of any
     [['report', [{ text: 'all of it' }]]]
   )
   // What began a task is no read any more.
-  const { messageId = '' } = told.history[0] ?? {}
-  const other = { ...says({ kind: 'other' }), messageId }
+  const other = { ...says({ kind: 'other' }), messageId: told.history[0]?.messageId ?? '' }
   await failsWith(t, 'CONFLICT', () => send('other', { message: other }))
 })
 
