@@ -111,5 +111,7 @@ export function taskFault({ text: words = '', metadata }: Part): FacadeFault {
   const details = metadata?.['guardrail']
   if (details !== undefined) return new FacadeFault('guardrail_violation', words, { details })
   const [, message = words, code = ''] = /^(.*) \(([A-Z][A-Z_]*)\)$/s.exec(words) ?? []
-  return new FacadeFault(Object.hasOwn(OF_NODE, code) ? (OF_NODE[code] ?? 'internal_error') : 'internal_error', message, { cause: words })
+  // What an agent wrote too much of is no fault of the request.
+  const isKnown = Object.hasOwn(OF_NODE, code) && code !== 'PAYLOAD_TOO_LARGE'
+  return new FacadeFault(isKnown ? (OF_NODE[code] ?? 'internal_error') : 'internal_error', message, { cause: words })
 }

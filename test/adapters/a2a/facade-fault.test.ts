@@ -23,6 +23,7 @@ test('the four errors of the specification are told as it says', (t: Assert) => 
 test('a task that failed is told by the code at its end; what has none that is meant for clients is unexpected', async (t: Assert) => {
   t.is(taskFault({ text: 'it is late (TIMEOUT)' }).status, 504)
   t.is(taskFault({ text: 'quoting (AGENT_NOT_FOUND) it broke (TASK_FAILED)' }).kind, 'internal_error')
+  t.is(taskFault({ text: 'the agent wrote more than 9 bytes (PAYLOAD_TOO_LARGE)' }).status, 500)
   t.is(taskFault({ text: 'two\nlines (POLICY_DENIED)' }).message, 'two\nlines')
   for (const words of ['', 'failed', 'x (toString)', 'x (CONSTRUCTOR)', '(', 'x (AGENT_NOT_FOUND) '])
     t.is(taskFault({ text: words }).kind, 'internal_error', words)

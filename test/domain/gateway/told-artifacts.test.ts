@@ -44,3 +44,14 @@ test('several artifacts are known by all of them; data by its value; the result 
     t.absent(other.covers(artifact.parts[0]?.text))
   }
 })
+
+test('all artifacts are known when the result itself is one of them: nothing takes its place', (t: Assert) => {
+  const told = new ToldArtifacts()
+  for (const [at, text] of ['a', 'b', 'c'].entries()) told.take({ artifactId: 'log', parts: [{ text }] }, at > 0)
+  const result = { artifactId: 'result', parts: [{ data: { done: 3 } }] }
+  told.take(result, false)
+  const log = { artifactId: 'log', parts: [{ text: 'abc' }] }
+  t.ok(told.covers({ artifacts: [log, result] }))
+  t.absent(told.covers({ artifacts: [log, { ...result, parts: [{ data: { done: 4 } }] }] }))
+  t.absent(told.covers({ done: 3 }))
+})
