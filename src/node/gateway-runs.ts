@@ -92,12 +92,17 @@ export class GatewayRuns {
     }
   }
 
-  /** Tells of a task what its run told, which is over. False: not all of that is known any more, and it has to be asked for again. */
-  retell(task: GatewayTask): boolean {
-    const live = task.run === null ? undefined : this.#node.tasks.get(task.run.taskId)
-    if (task.run === null || live === undefined || this.#node.tasks.events(live.id).length !== live.generation) return false
-    this.#watch(task.id, task.run, [])
-    this.look(live)
+  /** Is all that a run told still at hand? Else it has to be done again to be told. */
+  isKnown({ taskId }: GatewayRun): boolean {
+    const { tasks } = this.#node
+    return tasks.get(taskId)?.generation === tasks.events(taskId).length
+  }
+
+  /** Tells of a task what its run told, which is over and known. True: it need not be begun. */
+  retell(task: GatewayTask, run: GatewayRun): true {
+    this.#watch(task.id, run, [])
+    const live = this.#node.tasks.get(run.taskId)
+    if (live !== undefined) this.look(live)
     return true
   }
 

@@ -235,7 +235,9 @@ export class GatewayTasks implements Gateway {
     const result = await readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
     if (needsTask(this.#node, names.taskId, result)) {
       if (this.#room.isFull) await this.#room.make(ownerOf(by))
-      return await this.#begin(by, request, { ...target, over: names })
+      const isFirst = this.#index.begunBy(ownerOf(by), message.messageId) === undefined
+      const over = this.#runs.isKnown(names) ? names : null
+      return isFirst ? await this.#begin(by, request, { ...target, over }) : await this.#taskOf(by, request, target)
     }
     const contextId = message.contextId ?? ids.next('ctx')
     return { messageId: ids.next('msg'), contextId, role: 'agent', parts: partsOf(result) }
@@ -305,7 +307,7 @@ export class GatewayTasks implements Gateway {
     this.#index.begin(fresh)
     const { task, durable } = this.#log.begin(fresh, inputs, push)
     // What begins at once may be repeated: it need not wait until it is on record that it does, and may have ended by then.
-    const isBegun = over === null ? way !== null && this.#runs.begin(task, said, way) : this.#runs.retell(task)
+    const isBegun = over === null ? way !== null && this.#runs.begin(task, said, way) : this.#runs.retell(task, over)
     try {
       await durable
     } catch (error) {

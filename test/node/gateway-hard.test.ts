@@ -121,6 +121,29 @@ test('a read that asks its client back, or tells of artifacts, is a task; of any
   await failsWith(t, 'CONFLICT', () => send('other', { message: other }))
 })
 
+test('the same read sent twice at once comes to one task, and one that told more than is kept of it is done again', async (t: Assert) => {
+  let runs = 0
+  const { gateway } = await scene(
+    t,
+    ({ input }, { progress }) => {
+      runs++
+      const { pieces = 0 } = input as { pieces?: number }
+      for (let at = 0; at < pieces; at++) progress({ a2a: { artifact: { artifactId: 'log', parts: [{ text: `${at}` }] }, append: at > 0 } })
+      return pieces === 0 ? QUESTION : null
+    },
+    { sideEffect: 'read', idempotent: true }
+  )
+  const same = request('bot', {}, { mayAnswer: true })
+  const [one, two] = await Promise.all([gateway.send(ALICE, same), gateway.send(ALICE, structuredClone(same))])
+  t.is(taskOf(one).task.id, taskOf(two).task.id)
+  t.is((await gateway.list(ALICE, {}, ALL)).total, 1)
+  runs = 0
+  const told = taskOf(await gateway.send(ALICE, request('bot', { pieces: 300 }, { mayAnswer: true })))
+  t.is(told.task.state, 'completed')
+  t.is(told.artifacts[0]?.parts.length, 300)
+  t.is(runs, 2)
+})
+
 test('a task whose agent comes to a question although it was told to stop is canceled, and who hung up waits no more', async (t: Assert) => {
   const ends: (() => void)[] = []
   const { gateway, world } = await scene(t, () => new Promise((resolve) => ends.push(() => resolve(QUESTION))))
