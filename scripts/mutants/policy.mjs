@@ -21,8 +21,8 @@ export const POLICY_MUTANTS = [
   {
     name: 'what a person here is asked about is denied on its way to them',
     file: 'src/node/outbox.ts',
-    find: 'isArriving: recipient.nodeId === self',
-    put: 'isArriving: recipient.nodeId === null',
+    find: 'isArriving: isHere',
+    put: 'isArriving: false',
     test: 'node/api-policy',
     title: 'where nobody here can be asked a later deny refuses and a later allow allows'
   },

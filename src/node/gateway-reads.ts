@@ -25,17 +25,27 @@ export interface Reading {
   readonly rules: OutputRules | null
 }
 
+/** What a read came to. */
+export interface Read {
+  readonly result: unknown
+  /** It came to what a message cannot say: a question, or artifacts beside its result. */
+  readonly needsTask: boolean
+}
+
 /** The result of what only reads. @throws NodeError what it failed with; TIMEOUT after `tasks.requestTimeoutMs`; INVALID_OUTPUT for what may not be said */
-export async function readNow(node: NodeCore, head: TurnHead, reading: Reading): Promise<unknown> {
+export async function readNow(node: NodeCore, head: TurnHead, reading: Reading): Promise<Read> {
+  const { names, signal } = reading
   let result: unknown
   try {
     result = node.parts.toAgentJson(await resultOf(node, head, reading))
   } catch (error) {
+    // What it told before it failed is told with that.
+    if (signal?.aborted !== true && hasArtifacts(node, names.taskId)) return { result: null, needsTask: true }
     obey(reading, messageOf(error))
     throw asClientError(error)
   }
   obey(reading, result)
-  return result
+  return { result, needsTask: questionOf(result) !== null || hasArtifacts(node, names.taskId) }
 }
 
 function obey({ rules }: Reading, said: unknown): void {
@@ -43,9 +53,7 @@ function obey({ rules }: Reading, said: unknown): void {
   if (broken !== null) throw new NodeError('INVALID_OUTPUT', broken.words, { data: broken.details })
 }
 
-/** Did a read come to what a message cannot say: a question, or artifacts beside its result? */
-export function needsTask({ tasks }: Pick<NodeCore, 'tasks'>, taskId: string, result: unknown): boolean {
-  if (questionOf(result) !== null) return true
+function hasArtifacts({ tasks }: Pick<NodeCore, 'tasks'>, taskId: string): boolean {
   // One that only began and came to its result has told nothing.
   if ((tasks.get(taskId)?.generation ?? 0) <= 2) return false
   return tasks.events(taskId).some((event) => event.type === 'progress' && artifactOf(event.data) !== null)

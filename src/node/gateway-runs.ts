@@ -312,7 +312,7 @@ export class GatewayRuns {
     const question = questionOf(result)
     if (question !== null) return this.#say(task, question.state, question.parts)
     // The result of an A2A agent elsewhere is what it told of already. What stands there of turns before may be something else.
-    const isTold = task.id === id && run?.told.covers(result) === true
+    const isTold = task.id === id ? run?.told.covers(result) === true : run?.told.isAll(result) === true
     const isSpoken = (run?.model ?? null)?.text === result
     // Of what a language model said nothing is missing but that it was all.
     if (isSpoken) this.#add(task, { type: 'artifact', artifact: resultArtifact(''), append: true, lastChunk: true })

@@ -1,8 +1,13 @@
 import { NodeError } from '../kit/errors.js'
+import { inputOf } from '../domain/gateway/content.js'
 import { type Message, saysTheSame } from '../domain/gateway/message.js'
-import type { GatewayTask } from '../domain/gateway/task.js'
+import { ENDED_STATES, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import type { Principal } from '../ports/node-api.js'
+import { parseAddress } from './directory.js'
 import type { GatewayLog } from './gateway-log.js'
 import { MAX_TASK_BYTES, MAX_TASK_EVENTS } from './gateway-runs.js'
+import { checkMember } from './member-principal.js'
+import type { NodeCore } from './node.js'
 
 /** A message of a client to a task. */
 export interface SaidAgain {
@@ -25,6 +30,21 @@ export async function isSaid(log: Pick<GatewayLog, 'said'>, { task, message, isS
 export function checkSkill({ capability }: Pick<GatewayTask, 'capability'>, skill: string | null): void {
   if (skill === null || skill === capability) return
   throw new NodeError('INVALID_INPUT', `metadata.skillId: the task is of the skill ${capability}; leave it out, or begin another task`)
+}
+
+/**
+ * May a client say that to a task, and does it fit its agent, as far as that is known here? An answer that does not leaves the task as
+ * it waits. @throws NodeError INVALID_INPUT, and what a member may not do
+ */
+export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pick<SaidAgain, 'task' | 'message'>): void {
+  const { capability, state } = task
+  const address = parseAddress(task.agent)
+  if (address === null) return
+  checkMember(node, by, { address, capability })
+  const isWaiting = RESTING_STATES.has(state) && !ENDED_STATES.has(state)
+  if (!isWaiting || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
+  const fault = node.agents.inputFault(address.agentId, capability, node.parts.toAgentJson(inputOf(message.parts)))
+  if (fault !== null) throw fault
 }
 
 /** @throws NodeError TASK_NOT_FOUND, for a task that was let go of while it was looked at */

@@ -19,17 +19,15 @@ import {
 import type { TaskFilter } from '../domain/gateway/task-order.js'
 import type { Gateway, GatewayFollow, GatewayPage, GatewayPaging, GatewayReply, GatewaySend, OutputRules } from '../ports/gateway.js'
 import type { Principal } from '../ports/node-api.js'
-import { parseAddress } from './directory.js'
 import { allow, ownerOf, powerOf, refuseWeaker } from './gateway-caller.js'
 import { GatewayIndex } from './gateway-index.js'
 import { GatewayLog, type GatewayNews } from './gateway-log.js'
 import { GatewayPush, type GatewayPushParts } from './gateway-push.js'
-import { needsTask, onlyReads, readNow } from './gateway-reads.js'
+import { onlyReads, readNow } from './gateway-reads.js'
 import { GatewayRoom } from './gateway-room.js'
 import { GatewayRuns } from './gateway-runs.js'
-import { checkSkill, isSaid, pastItsTime } from './gateway-said.js'
+import { checkAnswer, checkSkill, isSaid, pastItsTime } from './gateway-said.js'
 import { gatewayAgent, type GatewayTarget, gatewayTarget, isCalled } from './gateway-targets.js'
-import { checkMember } from './member-principal.js'
 import type { NodeCore } from './node.js'
 
 /** Events that a follower may be behind before it is given those that it missed from the log. */
@@ -232,8 +230,8 @@ export class GatewayTasks implements Gateway {
     const names = this.#turn(request)
     const justification = justificationIn(message)
     const head = { self: this.#node.self, target: address, capability: capability.id, by: powerOf(by), justification }
-    const result = await readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
-    if (needsTask(this.#node, names.taskId, result)) {
+    const { result, needsTask } = await readNow(this.#node, head, { parts: message.parts, names, rules: this.#rules, signal })
+    if (needsTask) {
       if (this.#room.isFull) await this.#room.make(ownerOf(by))
       const isFirst = this.#index.begunBy(ownerOf(by), message.messageId) === undefined
       const over = this.#runs.isKnown(names) ? names : null
@@ -359,8 +357,7 @@ export class GatewayTasks implements Gateway {
     refuseWeaker(by, before)
     if (message.contextId !== undefined && message.contextId !== contextId)
       throw new NodeError('INVALID_INPUT', 'the task is of another context')
-    const address = parseAddress(before.agent)
-    if (address !== null) checkMember(this.#node, by, { address, capability: before.capability })
+    checkAnswer(this.#node, by, { task: before, message })
     const run = this.#turn(request)
     const reason = this.#log.add(before, { type: 'message', message: { ...message, contextId }, run })
     if (reason !== null) throw new NodeError('CONFLICT', `the task takes no message: ${reason}`, { data: { state: before.state } })

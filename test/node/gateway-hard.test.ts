@@ -78,8 +78,7 @@ test('what a program does to its input, and to what it gave, is in no record: ea
 test('a result with what no JSON can be written of ends its task, also behind an artifact; a function is none', async (t: Assert) => {
   const results = new Map<string, unknown>([
     ['number', { n: Number.POSITIVE_INFINITY }],
-    ['function', () => 1],
-    ['bytes', { bytes: new Uint8Array([104, 105]) }]
+    ['function', () => 1]
   ])
   const { gateway } = await scene(t, ({ input }, { progress }) => {
     progress({ a2a: { artifact: { artifactId: 'a', parts: [{ text: 'x' }] } } })
@@ -88,7 +87,6 @@ test('a result with what no JSON can be written of ends its task, also behind an
   const told = async (kind: string) => taskOf(await gateway.send(ALICE, request('bot', { kind })))
   t.alike(dataOf(await told('number'))[1], { n: null })
   t.is((await told('function')).task.state, 'failed')
-  t.alike(dataOf(await told('bytes'))[1], { bytes: 'aGk=' })
 })
 
 test('a read that asks its client back, or tells of artifacts, is a task; of any other the answer is a message', async (t: Assert) => {
@@ -142,6 +140,30 @@ test('the same read sent twice at once comes to one task, and one that told more
   t.is(told.task.state, 'completed')
   t.is(told.artifacts[0]?.parts.length, 300)
   t.is(runs, 2)
+})
+
+test('a read that tells of an artifact and then fails is a failed task with it', async (t: Assert) => {
+  const { gateway } = await scene(
+    t,
+    (_task, { progress }) => {
+      progress({ a2a: { artifact: { artifactId: 'rep', parts: [{ text: 'so far' }] } } })
+      throw new Error('boom')
+    },
+    { sideEffect: 'read', idempotent: true }
+  )
+  const { task, artifacts } = taskOf(await gateway.send(ALICE, request('bot', {}, { mayAnswer: true })))
+  t.is(task.state, 'failed')
+  t.alike(artifacts[0]?.parts, [{ text: 'so far' }])
+})
+
+test('an answer that does not fit its agent is refused, and its task waits on', async (t: Assert) => {
+  const inputSchema = { type: 'object', properties: { do: { type: 'string' } }, required: ['do'] }
+  const { gateway } = await scene(t, ({ input }) => ((input as { do: string }).do === 'ask' ? QUESTION : { done: true }), { inputSchema })
+  const { task } = taskOf(await gateway.send(ALICE, request('bot', { do: 'ask' })))
+  const answer = (data: unknown) => gateway.send(ALICE, request('bot', {}, { message: says(data, { taskId: task.id }) }))
+  await failsWith(t, 'INVALID_INPUT', () => answer({ x: 1 }))
+  t.is((await gateway.get(ALICE, task.id)).task.state, 'input-required')
+  t.is(taskOf(await answer({ do: 'end' })).task.state, 'completed')
 })
 
 test('a task whose agent comes to a question although it was told to stop is canceled, and who hung up waits no more', async (t: Assert) => {

@@ -1,4 +1,3 @@
-import { toAgentJson } from '../../src/adapters/agents/agent-json.js'
 import { NodeError } from '../../src/kit/errors.js'
 import type { Assert } from 'brittle'
 import { createMemoryLedger } from '../../src/adapters/storage/memory-ledger.js'
@@ -190,7 +189,7 @@ export class World {
       hash,
       secret: () => hash(utf8(`secret of ${ids.next('secret')}`)),
       compileSchema: parts.compileSchema ?? createSchemaCompiler(),
-      toAgentJson,
+      toAgentJson: (value) => value,
       telemetry,
       audit,
       problems: () => [],

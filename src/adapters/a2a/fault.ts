@@ -56,6 +56,8 @@ const OF_NODE: Readonly<Partial<Record<ErrorCode, FaultKind>>> = {
   INVALID_OUTPUT: 'INVALID_AGENT_RESPONSE',
   SANDBOX_VIOLATION: 'FORBIDDEN',
   OVERLOADED: 'OVERLOADED',
+  /** Of what its client still waits for: the node stops, or its operator stopped it. */
+  CANCELED: 'UNAVAILABLE',
   PEER_OFFLINE: 'UNAVAILABLE',
   DISK_FULL: 'UNAVAILABLE'
 }

@@ -30,10 +30,15 @@ export class ToldArtifacts {
    * the place of one that was told by the name of the result does not: it replaces that.
    */
   covers(result: unknown): boolean {
-    const told = this.#artifacts?.all() ?? []
-    const [only, ...more] = told
+    const [only, ...more] = this.#artifacts?.all() ?? []
     if (only === undefined || result === null || result === undefined) return false
     if (more.length === 0 && only.artifactId !== RESULT && isSame(valueOf(only.parts), valueOf(partsOf(result)))) return true
+    return this.isAll(result)
+  }
+
+  /** Is a result `{"artifacts": [...]}` with all of what was told, and nothing else? */
+  isAll(result: unknown): boolean {
+    const told = this.#artifacts?.all() ?? []
     if (!isRecord(result) || Object.keys(result).length !== 1 || !Array.isArray(result['artifacts'])) return false
     const named = (result['artifacts'] as unknown[]).map((one) => readArtifact(one))
     return (

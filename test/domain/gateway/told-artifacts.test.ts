@@ -52,6 +52,8 @@ test('all artifacts are known when the result itself is one of them: nothing tak
   told.take(result, false)
   const log = { artifactId: 'log', parts: [{ text: 'abc' }] }
   t.ok(told.covers({ artifacts: [log, result] }))
+  t.ok(told.isAll({ artifacts: [log, result] }))
+  t.absent(told.isAll({ done: 3 }))
   t.absent(told.covers({ artifacts: [log, { ...result, parts: [{ data: { done: 4 } }] }] }))
   t.absent(told.covers({ done: 3 }))
 })
