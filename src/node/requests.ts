@@ -20,6 +20,7 @@ import type { LedgerRoom } from './ledger-room.js'
 import { STORED } from './asking.js'
 import type { Answer, Asking, RequestMaking, RequestNames, RequestParts } from './asking.js'
 import { ENDINGS } from './endings.js'
+import type { AskedElsewhere } from './expected-tasks.js'
 import { OneRequest } from './one-request.js'
 import type { RequestBook } from './request-book.js'
 import { RequestLane } from './request-lane.js'
@@ -39,6 +40,7 @@ export interface RequestsParts extends Omit<RequestParts, 'onEnd' | 'onNoRoom' |
   readonly book: RequestBook
   readonly ledgerRoom: Pick<LedgerRoom, 'isFull'>
   readonly lanes: Pick<Lanes, 'commit' | 'giveUp' | 'forget'>
+  readonly asked: Pick<AskedElsewhere, 'begun' | 'ended'>
 }
 
 /** A request under way. */
@@ -58,7 +60,7 @@ export class Requests {
   /** Requests that have not ended, by peer. */
   readonly #lanes = new Map<NodeId, RequestLane<OneRequest>>()
   /** The same by their threads, which this node names: no two share one. */
-  readonly #byThread = new Map<string, OneRequest>()
+  readonly #byThread = new Map<string, { readonly request: OneRequest; readonly agent: string }>()
   #timer: Timer | null = null
 
   constructor(parts: RequestsParts) {
@@ -144,14 +146,16 @@ export class Requests {
     const request = new OneRequest(this.#ofRequest, making)
     const lane = this.#lanes.get(request.peer) ?? new RequestLane()
     this.#lanes.set(request.peer, lane)
-    this.#byThread.set(request.names.correlationId, request)
+    const agent = addressText(making.asking.target)
+    this.#byThread.set(request.names.correlationId, { request, agent })
+    this.#parts.asked.begun(agent)
     lane.send(request)
     return request
   }
 
   /** What a reply that came over a lane changes in the ledger. */
   recordReply({ peer, header, payload }: Pick<Incoming, 'peer' | 'header' | 'payload'>): Pick<Admission, 'changes' | 'failed'> {
-    const request = this.#byThread.get(header.correlationId ?? '')
+    const request = this.#byThread.get(header.correlationId ?? '')?.request
     const changes = request?.peer === peer ? request.recordReply(header, payload) : []
     return { changes, failed: () => void (changes.length > 0 && request?.replyNotRecorded()) }
   }
@@ -344,6 +348,8 @@ export class Requests {
   }
 
   #forget(request: OneRequest): void {
+    const known = this.#byThread.get(request.names.correlationId)
+    if (known !== undefined) this.#parts.asked.ended(known.agent)
     this.#byThread.delete(request.names.correlationId)
     if (this.#lanes.get(request.peer)?.remove(request) === true) this.#lanes.delete(request.peer)
     // It leaves its room to the next.

@@ -6,6 +6,7 @@ import { Conversations } from './conversations.js'
 import { Directory } from './directory.js'
 import { DocumentSessions } from './document-sessions.js'
 import { Documents } from './documents.js'
+import { AskedElsewhere } from './expected-tasks.js'
 import { NodeEvents } from './events.js'
 import { Forwarded } from './forwarded.js'
 import { LedgerRoom } from './ledger-room.js'
@@ -45,6 +46,7 @@ export interface Tables {
   readonly lookups: Lookups
   readonly memberCalls: LinkCalls
   readonly agents: AgentHost
+  readonly asked: AskedElsewhere
   readonly news: CardNews
   readonly tasks: Tasks
   readonly router: Router
@@ -67,13 +69,12 @@ export interface Tables {
 export function createTables(parts: NodeParts): Tables {
   const { clock, ids, telemetry, log, membership, settings } = parts
   const self = membership.nodeId
-  const registry = new AgentRegistry()
-  const events = new NodeEvents(clock, telemetry)
+  const [registry, events] = [new AgentRegistry(), new NodeEvents(clock, telemetry)]
   const peers = new Peers({ ...parts, nodeId: self, giveUpMs: settings.channelGiveUpMs })
   const ownCards = new OwnCards({ ...parts, registry })
   const peerCards = new PeerCards({ ...parts, registry, self, certificateOf: (node) => peers.certificate(node) })
   const directory = new Directory({ self, log, peers, registry, ownCertificate: () => membership.certificate().body })
-  const agents = new AgentHost({ ...parts, source: parts.agents })
+  const [agents, asked] = [new AgentHost({ ...parts, source: parts.agents }), new AskedElsewhere(parts)]
   const observability = new A2AObservability()
   const traffic = new Traffic({ ...parts, observability })
   const router = new Router({ ...parts, directory, events, traffic, rules: rulesInForce(parts.log, settings.rules) })
@@ -90,6 +91,7 @@ export function createTables(parts: NodeParts): Tables {
     presence: new Presence({ ...parts, peers, events }),
     directory,
     agents,
+    asked,
     conversations,
     ...createWays(parts, { self, peers, directory, conversations, events, router, traffic }),
     lookups: new Lookups({ clock, ids, peers, ownCards, peerCards, visibility }),

@@ -4,6 +4,7 @@ import type { AgentAddress } from '../domain/card/card.js'
 import type { AgentRegistry, RegisteredCard } from '../domain/card/registry.js'
 import type { AgentHost } from './agents.js'
 import type { Directory } from './directory.js'
+import type { AskedElsewhere } from './expected-tasks.js'
 import type { Lookups } from './lookups.js'
 import type { DraftHead, Outbox } from './outbox.js'
 import type { Presence } from './presence.js'
@@ -38,6 +39,7 @@ export interface TargetParts {
   readonly registry: AgentRegistry
   readonly presence: Presence
   readonly agents: AgentHost
+  readonly asked: Pick<AskedElsewhere, 'expect' | 'tasks'>
   readonly outbox: Outbox
 }
 
@@ -53,7 +55,7 @@ export type CapableDraft = Omit<DraftHead, 'recipient' | 'capability'> & {
 /**
  * The agent to turn to for capabilities, of those that have them all: allowed ones only, online unless told otherwise, never the sender.
  * Those that can take work go before those that cannot now, agents of the mesh before those outside of it, then the least busy, here first.
- * How busy agents of other nodes are is not known here.
+ * How busy agents of other nodes are is known only as far as this node keeps them busy.
  * @throws NodeError CAPABILITY_NOT_FOUND when nobody has them; what the rules refuse when none may; PEER_OFFLINE when all
  * are away.
  */
@@ -61,7 +63,7 @@ export function pickCapable(
   parts: TargetParts,
   { capabilities, mayBeAway = false, sees = () => true, ...draft }: CapableDraft
 ): AgentAddress {
-  const { self, registry, presence, agents } = parts
+  const { self, registry, presence, agents, asked } = parts
   const [first, ...rest] = capabilities
   const cards = registry.findByCapability(first).filter((card) => hasAll(card, rest) && !isSame(card, draft.sender))
   const isHere = (card: RegisteredCard): boolean => card.nodeId === self
@@ -78,12 +80,13 @@ export function pickCapable(
     Number(isAway(card)),
     Number(isHere(card) && !agents.isAble(card.id)),
     Number(card.external === true),
-    isHere(card) ? agents.tasksAPlace(card.id) : 0,
+    isHere(card) ? agents.tasksAPlace(card.id) : asked.tasks(card.address),
     Number(!isHere(card))
   ]
   const [best] = usable.map((card) => ({ card, place: placeOf(card) })).sort((a, b) => compared(a.place, b.place))
   if (best !== undefined) {
     if (isHere(best.card)) agents.expect(best.card.id)
+    else asked.expect(best.card.address)
     return { agentId: best.card.id, nodeId: best.card.nodeId }
   }
   // What nobody may be sent is refused like what was sent to one, and stands on record.

@@ -100,6 +100,24 @@ test('messages for a skill are spread over equal agents of one node, sent at onc
   }
 })
 
+test('messages for a skill are spread over the agents of other nodes, and over all of them again once they have ended', async (t: Assert) => {
+  const world = new World(t)
+  const owner = await world.owner({})
+  const quick = (): FakeAgent =>
+    new FakeAgent(agentDefinition('far', { capabilities: [capability(SKILL)] }), () => ({ ok: true, result: 'done' }))
+  const members = await Promise.all(['b', 'c', 'd'].map((name) => world.member(name, { agents: [quick()] })))
+  for (const member of members) await world.link(owner, member)
+  await world.settle()
+  const ask = await asking(t, owner)
+  for (let round = 0; round < 2; round++) {
+    const sending = Promise.all(Array.from({ length: 6 }, () => ask()))
+    await world.settle()
+    await world.pass(100)
+    t.alike(chosen(await sending), Object.fromEntries(members.map(({ id }) => [`far@${id}`, 2])))
+    for (const { id } of members) t.is(owner.core.asked.tasks(`far@${id}`), 0)
+  }
+})
+
 test('who has tasks already that run or wait is sent fewer, by the places that each has', async (t: Assert) => {
   const world = new World(t)
   const wide = agentDefinition('wide', { capabilities: [capability(SKILL)], concurrency: 3 })

@@ -201,6 +201,17 @@ test('the card seen first is in force, also offline and after a restart; another
   t.ok(!outcome.ok && /was not reached, and nothing was done/.test(outcome.message) && outcome.retryable === true)
 })
 
+test('an agent that was not reached is known to be away at once, not when its card is due again', async (t: Assert) => {
+  const server = await remoteServer(t, '1.0', talk)
+  const scene = await remoteScene(t, remoteSpec(server.cardUrl))
+  await scene.settled()
+  t.is(scene.info().state, 'ready')
+  await server.close()
+  t.absent((await scene.call('talk', 'x')).ok)
+  await eventually(() => scene.info().state === 'failed')
+  t.is(scene.info().state, 'failed')
+})
+
 test('with a pin in the config no other card is used, and a card that the home lost waits for a person', async (t: Assert) => {
   const server = await remoteServer(t, '1.0', talk)
   const pinned = await remoteScene(t, remoteSpec(server.cardUrl, { pin: 'a'.repeat(64) }))
