@@ -103,6 +103,14 @@ function canonicalObject(record: Record<string, unknown>): string {
   return `{${text}}`
 }
 
+/**
+ * A value in canonical JSON as it is read once it was written: null for what no JSON can be written of, such as NaN.
+ * @throws TypeError for what is circular or has a bigint in it: for no value that was read from JSON
+ */
+export function writtenJson(value: unknown): string {
+  return canonicalJson(JSON.parse(JSON.stringify(value) ?? 'null'))
+}
+
 /** Nesting levels of what is copied. */
 const MAX_COPY_DEPTH = 500
 

@@ -13,7 +13,7 @@ export class ExpectedTasks {
     this.#until.push(now + MAX_ON_THE_WAY_MS)
   }
 
-  /** One is there. Which one does not matter: those that come are as many as those that were sent. */
+  /** One is there, of those that were sent or one that somebody asked for by name: then one too few is counted for a moment. */
   arrived(): void {
     this.#until.shift()
   }

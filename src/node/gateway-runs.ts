@@ -241,9 +241,10 @@ export class GatewayRuns {
     const { generation } = this.#log.current(task)
     const reported = artifactOf(data) ?? this.#pieceOf(task, data)
     const run = this.#openOf(task)
+    if (run !== undefined) run.bytes += sizeOf(data)
+    const isFull = (run?.bytes ?? 0) > MAX_TASK_BYTES
     if (reported === null) {
-      if (run !== undefined) run.bytes += sizeOf(data)
-      const parts = generation < MAX_REPORTS && (run?.bytes ?? 0) <= MAX_TASK_BYTES ? reportParts(data) : null
+      const parts = generation < MAX_REPORTS && !isFull ? reportParts(data) : null
       this.#add(task, { type: 'status', state: 'working' })
       if (parts !== null) this.#hear(task, this.#saying(task, 'working', parts))
       return
@@ -253,8 +254,7 @@ export class GatewayRuns {
     if (!read.ok) return
     this.#add(task, { type: 'status', state: 'working' })
     run?.told.take(read.value, append)
-    if (generation < MAX_TASK_EVENTS && (run?.told.bytes ?? 0) <= MAX_TASK_BYTES)
-      return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
+    if (generation < MAX_TASK_EVENTS && !isFull) return this.#hear(task, { type: 'artifact', artifact: read.value, append, lastChunk })
     this.cancel(task)
     this.#end(task, 'failed', `its agent told of more than ${MAX_TASK_EVENTS} things, or ${MAX_TASK_BYTES} bytes of them`)
   }
@@ -355,7 +355,7 @@ interface OpenRun {
   /** Judges what its agent says. */
   readonly watch: OutputWatch | null
   readonly told: ToldArtifacts
-  /** Of other reports, about. */
+  /** Of all that it reported, about. */
   bytes: number
   /** The turn of its language model that was heard last, and what it said in it; empty once that is too long to be kept. */
   model: { readonly turn: number; readonly text: string } | null

@@ -1,7 +1,7 @@
 import { NodeError } from '../kit/errors.js'
 import { inputOf } from '../domain/gateway/content.js'
 import { type Message, saysTheSame } from '../domain/gateway/message.js'
-import { ENDED_STATES, type GatewayTask, RESTING_STATES } from '../domain/gateway/task.js'
+import { ASKING_STATES, type GatewayTask } from '../domain/gateway/task.js'
 import type { Principal } from '../ports/node-api.js'
 import { parseAddress } from './directory.js'
 import type { GatewayLog } from './gateway-log.js'
@@ -41,8 +41,7 @@ export function checkAnswer(node: NodeCore, by: Principal, { task, message }: Pi
   const address = parseAddress(task.agent)
   if (address === null) return
   checkMember(node, by, { address, capability })
-  const isWaiting = RESTING_STATES.has(state) && !ENDED_STATES.has(state)
-  if (!isWaiting || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
+  if (!ASKING_STATES.has(state) || address.nodeId !== node.self || !node.agents.has(address.agentId)) return
   const fault = node.agents.inputFault(address.agentId, capability, node.parts.toAgentJson(inputOf(message.parts)))
   if (fault !== null) throw fault
 }

@@ -1,19 +1,10 @@
 import test, { type Assert } from 'brittle'
 import type { GatewaySnapshot } from '../../src/domain/gateway/task.js'
-import { GatewayTasks } from '../../src/node/gateway.js'
-import type { Principal } from '../../src/ports/node-api.js'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import { World } from '../support/fake-node.js'
+import { ALICE, gatewayOf } from '../support/gateway.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 const ASKED = { skill: null, mayAnswer: false, wait: false } as const
-
-async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
-  return gateway
-}
 
 /** A task whose agent says `Let me see.` in one turn of its model and `Two words.` in the next one, and gives this result. */
 async function answered(t: Assert, result: unknown): Promise<GatewaySnapshot & { readonly told: string[] }> {

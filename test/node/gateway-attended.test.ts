@@ -1,19 +1,9 @@
 import test, { type Assert } from 'brittle'
-import { GatewayTasks } from '../../src/node/gateway.js'
 import type { GatewaySend } from '../../src/ports/gateway.js'
-import type { Principal } from '../../src/ports/node-api.js'
 import { MortalLedger } from '../support/durable-scene.js'
 import { agentDefinition, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
-
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
-
-async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
-  return gateway
-}
+import { World } from '../support/fake-node.js'
+import { ALICE, gatewayOf } from '../support/gateway.js'
 
 test('what ends with its client is not gone on with when the node was killed; what its client asks for later is', async (t: Assert) => {
   const slows = (): FakeAgent => new FakeAgent(agentDefinition('slow', { concurrency: 4 }))

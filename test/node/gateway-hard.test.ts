@@ -1,16 +1,17 @@
 import test, { type Assert } from 'brittle'
+import { toAgentJson } from '../../src/adapters/agents/agent-json.js'
 import type { Message } from '../../src/domain/gateway/message.js'
-import { GatewayTasks, MAX_MEMBER_TASKS } from '../../src/node/gateway.js'
+import { MAX_MEMBER_TASKS } from '../../src/node/gateway.js'
 import { RETENTION_MS } from '../../src/node/gateway-room.js'
 import { MAX_TASK_BYTES } from '../../src/node/gateway-runs.js'
 import type { AgentRun, AgentTask } from '../../src/ports/agent-runtime.js'
-import type { GatewayReply, GatewaySend, GatewaySnapshot } from '../../src/ports/gateway.js'
+import type { GatewaySend, GatewaySnapshot } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { capability } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import { World } from '../support/fake-node.js'
 import { failsWith } from '../support/fails.js'
+import { ALICE, gatewayOf, taskOf } from '../support/gateway.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 const ALL = { after: null, limit: 100, isWhole: true }
 const QUESTION = { a2a: { state: 'input-required', message: 'Which one?' } }
 
@@ -38,18 +39,6 @@ async function scene(t: Assert, run: Run, about: Parameters<typeof capability>[1
   const owner = await world.owner({})
   await owner.core.attach({ id: 'bot', concurrency: 64, capabilities: [capability('bot.do', about)], run })
   return { world, owner, gateway: await gatewayOf(t, owner) }
-}
-
-async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
-  return gateway
-}
-
-function taskOf(reply: GatewayReply): GatewaySnapshot {
-  if (reply.kind !== 'task') throw new Error('an answer without a task')
-  return reply.snapshot
 }
 
 const dataOf = (snapshot: GatewaySnapshot): unknown[] => snapshot.artifacts.map(({ parts }) => parts[0]?.data)
@@ -87,6 +76,42 @@ test('a result with what no JSON can be written of ends its task, also behind an
   const told = async (kind: string) => taskOf(await gateway.send(ALICE, request('bot', { kind })))
   t.alike(dataOf(await told('number'))[1], { n: null })
   t.is((await told('function')).task.state, 'failed')
+})
+
+test('bytes in what an agent gives are base64 for its client, in a task and in an answer', async (t: Assert) => {
+  for (const sideEffect of ['read', 'write'] as const) {
+    const { gateway, owner } = await scene(t, () => ({ bytes: new Uint8Array([104, 105]) }), { sideEffect, idempotent: true })
+    Object.assign(owner.core.parts, { toAgentJson })
+    const reply = await gateway.send(ALICE, request('bot', {}, { mayAnswer: true }))
+    const parts = reply.kind === 'task' ? reply.snapshot.artifacts[0]?.parts : reply.message.parts
+    t.alike(parts?.[0]?.data, { bytes: 'aGk=' }, sideEffect)
+  }
+})
+
+test('an agent that tells of more bytes than a turn may have fails its task, and all that is kept of it is within them', async (t: Assert) => {
+  const piece = { a2a: { artifact: { artifactId: 'log', parts: [{ text: 'x'.repeat(60_000) }] }, append: true } }
+  const pieces = Math.ceil(MAX_TASK_BYTES / 60_000) + 10
+  const { gateway } = await scene(t, (_task, { progress }) => {
+    for (let at = 0; at < pieces; at++) progress(piece)
+    return { done: true }
+  })
+  const { task, artifacts } = taskOf(await gateway.send(ALICE, request('bot', {})))
+  t.is(task.state, 'failed')
+  const kept = artifacts.flatMap(({ parts }) => parts).length
+  t.ok(kept < pieces - 5 && kept * 60_000 <= MAX_TASK_BYTES, `${kept} of ${pieces} pieces`)
+})
+
+test('a later turn that told all artifacts of its result leaves them as they are: nothing is told again in the place of one', async (t: Assert) => {
+  const result = { artifactId: 'result', parts: [{ data: { answer: 42 } }] }
+  const log = { artifactId: 'log', parts: [{ text: 'all of it' }] }
+  const { gateway } = await scene(t, ({ input }, { progress }) => {
+    if ((input as { kind: string }).kind === 'ask') return QUESTION
+    for (const artifact of [log, result]) progress({ a2a: { artifact } })
+    return { artifacts: [log, result] }
+  })
+  const { task } = taskOf(await gateway.send(ALICE, request('bot', { kind: 'ask' })))
+  const message = says({ kind: 'answer' }, { taskId: task.id })
+  t.alike(taskOf(await gateway.send(ALICE, request('bot', {}, { message }))).artifacts, [log, result])
 })
 
 test('a read that asks its client back, or tells of artifacts, is a task; of any other the answer is a message', async (t: Assert) => {

@@ -1,21 +1,13 @@
 import test, { type Assert } from 'brittle'
 import { beginTask } from '../../src/adapters/a2a/operations.js'
-import { GatewayTasks } from '../../src/node/gateway.js'
 import { gatewayAgent } from '../../src/node/gateway-targets.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { failsWith } from '../support/fails.js'
 import { agentDefinition, echo, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import { World } from '../support/fake-node.js'
+import { ALICE, gatewayOf } from '../support/gateway.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 const ASKED = { skill: null, mayAnswer: false, wait: false } as const
-
-async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
-  return gateway
-}
 
 test('an id alone is the agent of this node, where other nodes have one of that id as well', async (t: Assert) => {
   const world = new World(t)

@@ -1,16 +1,16 @@
 import test, { type Assert } from 'brittle'
 import type { Message } from '../../src/domain/gateway/message.js'
-import type { GatewayEvent, GatewaySnapshot } from '../../src/domain/gateway/task.js'
+import type { GatewayEvent } from '../../src/domain/gateway/task.js'
 import { GatewayTasks, MAX_PAGE_BYTES } from '../../src/node/gateway.js'
 import { RETENTION_MS } from '../../src/node/gateway-room.js'
-import type { GatewayPaging, GatewayReply, GatewaySend } from '../../src/ports/gateway.js'
+import type { GatewayPaging, GatewaySend } from '../../src/ports/gateway.js'
 import type { Principal } from '../../src/ports/node-api.js'
 import { MortalLedger } from '../support/durable-scene.js'
 import { agentDefinition, capability, echo, FakeAgent } from '../support/fake-agents.js'
-import { type FakeNode, World } from '../support/fake-node.js'
+import { World } from '../support/fake-node.js'
 import { failsWith } from '../support/fails.js'
+import { ALICE, gatewayOf, taskOf } from '../support/gateway.js'
 
-const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
 const BOB: Principal = { ...ALICE, name: 'token bob', id: 'tok_b' }
 
 let said = 0
@@ -23,18 +23,6 @@ const request = (message: Message, more: Partial<GatewaySend> = {}): GatewaySend
   wait: false,
   ...more
 })
-
-async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
-  const gateway = new GatewayTasks(node.core)
-  await gateway.start()
-  t.teardown(() => gateway.stop())
-  return gateway
-}
-
-function taskOf(reply: GatewayReply): GatewaySnapshot {
-  if (reply.kind !== 'task') throw new Error('an answer without a task')
-  return reply.snapshot
-}
 
 async function scene(t: Assert, agents: readonly FakeAgent[] = []) {
   const world = new World(t)

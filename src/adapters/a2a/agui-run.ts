@@ -1,5 +1,6 @@
 import { isRecord } from '../../kit/json.js'
 import type { Message, Part } from '../../domain/gateway/message.js'
+import { ASKING_STATES } from '../../domain/gateway/task.js'
 import type { GatewaySnapshot } from '../../ports/gateway.js'
 import { type AguiEvent, type AguiRunHead, type AguiStep, breakOff, questionId, startRun, translate } from './agui-events.js'
 import type { AguiAnswer, AguiInput, AguiSaid } from './agui-input.js'
@@ -126,7 +127,7 @@ function headOf({ threadId, runId, parentRunId }: AguiInput, task: GatewaySnapsh
 }
 
 function isWaiting({ task: { state } }: GatewaySnapshot): boolean {
-  return state === 'input-required' || state === 'auth-required'
+  return ASKING_STATES.has(state)
 }
 
 /** All that a task asked, by the ids that answers name. */

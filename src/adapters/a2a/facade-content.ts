@@ -1,7 +1,7 @@
 import { isRecord } from '../../kit/json.js'
 import { RESULT } from '../../domain/gateway/content.js'
 import type { Part } from '../../domain/gateway/message.js'
-import { type GatewayEvent, type GatewaySnapshot, type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
+import { ASKING_STATES, type GatewayEvent, type GatewaySnapshot, type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
 
 /** What a stream tells on the way: a text of the agent, another report of it, or what holds it up. */
 export type FacadeState =
@@ -33,7 +33,7 @@ export function stateOf(event: GatewayEvent): FacadeState | null {
 
 /** Has a task ended as it should, or asked back? */
 export function isAnswered(state: GatewayState): boolean {
-  return state === 'completed' || state === 'input-required' || state === 'auth-required'
+  return state === 'completed' || ASKING_STATES.has(state)
 }
 
 /** The artifact that the node makes of what an agent gave back; those that an agent reports by that name come in pieces. */

@@ -1,6 +1,7 @@
-import { type Artifact, type Part, recorded } from '../../domain/gateway/message.js'
-import { type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
-import { isRecord, JSON_LIMITS, jsonFault } from '../../kit/json.js'
+import { GrowingArtifacts } from '../../domain/gateway/growing-artifacts.js'
+import type { Artifact, Part } from '../../domain/gateway/message.js'
+import { ASKING_STATES, type GatewayState, RESTING_STATES } from '../../domain/gateway/task.js'
+import { isRecord, JSON_LIMITS, jsonFault, writtenJson } from '../../kit/json.js'
 import { shown } from '../../kit/text.js'
 import type { AgentOutcome } from '../../ports/agent-runtime.js'
 import { MAX_FAULT_TEXT, RemoteFault } from './remote-fault.js'
@@ -22,7 +23,7 @@ export type RemoteState = GatewayState | 'unknown'
 const RESTING: ReadonlySet<RemoteState> = RESTING_STATES
 
 /** In these its client is to say more. */
-const ASKING: ReadonlySet<RemoteState> = new Set(['input-required', 'auth-required'])
+const ASKING: ReadonlySet<RemoteState> = ASKING_STATES
 
 /** What a remote agent says. */
 export interface Said {
@@ -61,7 +62,8 @@ export class RemoteTask {
   readonly #maxBytes: number
   readonly #report: (data: unknown) => void
   readonly #isFurther: boolean
-  readonly #artifacts = new Map<string, Artifact & { readonly parts: Part[] }>()
+  /** Parts as they came: what a whole task tells is compared with them. */
+  readonly #artifacts = new GrowingArtifacts({ isJoined: false })
   #taskId: string | null = null
   #contextId: string | null = null
   #state: RemoteState = 'submitted'
@@ -153,7 +155,7 @@ export class RemoteTask {
     if (message === null) return
     this.#count(message.parts)
     this.#message = message
-    const key = message.id === '' ? recorded(message.parts) : message.id
+    const key = message.id === '' ? writtenJson(message.parts) : message.id
     if (this.isOver || key === this.#told) return
     this.#told = key
     const value = valueOfParts(message.parts, '\n')
@@ -162,31 +164,24 @@ export class RemoteTask {
 
   #chunk({ artifact, append, lastChunk }: Extract<RemoteEvent, { type: 'artifact' }>): void {
     this.#count(artifact.parts)
-    const known = append ? this.#artifacts.get(artifact.artifactId) : undefined
-    // In place: an agent may give thousands of pieces.
-    if (known === undefined) this.#keep(artifact)
-    else for (const part of artifact.parts) known.parts.push(part)
+    const isMore = append && this.#artifacts.parts(artifact.artifactId) !== null
+    this.#artifacts.take(artifact, isMore)
     this.#state = this.#state === 'submitted' ? 'working' : this.#state
-    this.#tell({ a2a: { artifact, append: known !== undefined, lastChunk } })
+    this.#tell({ a2a: { artifact, append: isMore, lastChunk } })
   }
 
   /** An artifact as the whole task has it: of one that is known only what came since is told. */
   #whole(artifact: Artifact): void {
-    const known = this.#artifacts.get(artifact.artifactId)
-    const before = known?.parts ?? []
+    const before = this.#artifacts.parts(artifact.artifactId)
     const isLonger =
-      known !== undefined &&
+      before !== null &&
       before.length <= artifact.parts.length &&
-      before.every((part, at) => recorded(part) === recorded(artifact.parts[at]))
+      before.every((part, at) => writtenJson(part) === writtenJson(artifact.parts[at]))
     if (isLonger && before.length === artifact.parts.length) return
     const parts = isLonger ? artifact.parts.slice(before.length) : artifact.parts
     this.#count(parts)
-    this.#keep(artifact)
+    this.#artifacts.take(artifact, false)
     this.#tell({ a2a: { artifact: { ...artifact, parts }, append: isLonger, lastChunk: false } })
-  }
-
-  #keep(artifact: Artifact): void {
-    this.#artifacts.set(artifact.artifactId, { ...artifact, parts: [...artifact.parts] })
   }
 
   #count(parts: readonly Part[]): void {
@@ -199,7 +194,7 @@ export class RemoteTask {
   }
 
   #completed(): unknown {
-    const artifacts = [...this.#artifacts.values()]
+    const artifacts = this.#artifacts.all()
     const [only] = artifacts
     if (only === undefined) return this.#message === null ? null : valueOfParts(this.#message.parts, '\n')
     return artifacts.length === 1 ? valueOfParts(only.parts, '') : { artifacts }

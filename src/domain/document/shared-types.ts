@@ -1,7 +1,7 @@
 import * as Y from 'yjs'
 import { isWellFormed } from '../../kit/bytes.js'
 import { messageOf, NodeError } from '../../kit/errors.js'
-import { canonicalJson, jsonFault } from '../../kit/json.js'
+import { jsonFault, writtenJson } from '../../kit/json.js'
 import { editText, replaceParts } from './edit.js'
 import { sequenceDiff } from './sequence-diff.js'
 import { contentsOf, type Held, isNested, isXml, isXmlTexts, listValue, mapValue, markup, mixedValue, textValue } from './shared-values.js'
@@ -167,7 +167,7 @@ function listEdit(list: Y.Array<unknown>, edit: SharedEdit & { readonly type: 'l
     mustFit(at, remove, list.length)
     return replace(list, at, remove, insert)
   }
-  const hunks = sequenceDiff(listValue(list).map(comparable), edit.list.map(comparable))
+  const hunks = sequenceDiff(listValue(list).map(writtenJson), edit.list.map(writtenJson))
   // From the end on, so that places before stay as they are.
   for (const { at, remove, from, to } of hunks.reverse()) replace(list, at, remove, edit.list.slice(from, to))
 }
@@ -181,11 +181,7 @@ function mustFit(at: number, remove: number, length: number): void {
   if (at + remove > length) throw invalid(`there are ${length} places, and the change goes to ${at + remove}`)
 }
 
-function isSame(one: unknown, other: unknown): boolean {
-  return comparable(one) === comparable(other)
-}
-
 /** As whoever edits it reads it: programs write what JSON has no form for, such as NaN. */
-function comparable(value: unknown): string {
-  return canonicalJson(JSON.parse(JSON.stringify(value) ?? 'null'))
+function isSame(one: unknown, other: unknown): boolean {
+  return writtenJson(one) === writtenJson(other)
 }

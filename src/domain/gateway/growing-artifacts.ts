@@ -13,17 +13,24 @@ interface Growing {
 /** Artifacts as they are put together of their pieces. Changed in place. */
 export class GrowingArtifacts {
   readonly #all = new TransientMap<string, Growing>()
+  readonly #isJoined: boolean
+
+  /** `isJoined`: the text of a result that came in pieces is one part, as of any other result. Default: yes; else parts stay as they came. */
+  constructor({ isJoined = true }: { readonly isJoined?: boolean } = {}) {
+    this.#isJoined = isJoined
+  }
 
   /** Adds the next piece, to the artifact of its id or in its place. */
   take(piece: Artifact, append: boolean): void {
     const known = append ? this.#all.get(piece.artifactId) : undefined
     if (known === undefined) this.#all.set(piece.artifactId, { about: piece, parts: null })
-    else addParts((known.parts ??= [...known.about.parts]), piece)
+    else addParts((known.parts ??= [...known.about.parts]), piece.parts, this.#isJoined && piece.artifactId === RESULT)
   }
 
-  /** Is there one of this id? */
-  has(id: string): boolean {
-    return this.#all.has(id)
+  /** The parts of one as they are now; null: there is none. */
+  parts(id: string): readonly Part[] | null {
+    const known = this.#all.get(id)
+    return known === undefined ? null : (known.parts ?? known.about.parts)
   }
 
   /** All of them as they are now, in the order in which they came first. */
@@ -32,10 +39,9 @@ export class GrowingArtifacts {
   }
 }
 
-/** Whoever reads a result that came in pieces finds its text in one part, as of any other. */
-function addParts(parts: Part[], { artifactId, parts: more }: Artifact): void {
+function addParts(parts: Part[], more: readonly Part[], mayJoin: boolean): void {
   const [last, next] = [parts.at(-1), more[0]]
-  const isJoined = artifactId === RESULT && last !== undefined && next !== undefined && isText(last) && isText(next)
+  const isJoined = mayJoin && last !== undefined && next !== undefined && isText(last) && isText(next)
   if (isJoined) parts[parts.length - 1] = { text: last.text + next.text }
   for (let at = isJoined ? 1 : 0; at < more.length; at++) {
     const part = more[at]

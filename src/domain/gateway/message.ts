@@ -1,4 +1,4 @@
-import { canonicalJson, isRecord, jsonFault } from '../../kit/json.js'
+import { isRecord, jsonFault, writtenJson } from '../../kit/json.js'
 
 /** Parts of one message or artifact. */
 export const MAX_PARTS = 64
@@ -43,12 +43,7 @@ export function placed(message: Message, { taskId, contextId }: { readonly taskI
 /** Does a message that came again say what one that is kept said? That one has a context, which its sender need not have known. */
 export function saysTheSame(kept: Message, { contextId = kept.contextId, parts, metadata: about, extensions: uses }: Message): boolean {
   const said = { contextId: kept.contextId, parts: kept.parts, metadata: kept.metadata, extensions: kept.extensions }
-  return recorded(said) === recorded({ contextId, parts, metadata: about, extensions: uses })
-}
-
-/** A value as a record has it, in canonical JSON: null for what no JSON can be written of. Throws for no value that was read from JSON. */
-export function recorded(value: unknown): string {
-  return canonicalJson(JSON.parse(JSON.stringify(value) ?? 'null'))
+  return writtenJson(said) === writtenJson({ contextId, parts, metadata: about, extensions: uses })
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }

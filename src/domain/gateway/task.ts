@@ -21,8 +21,10 @@ export const GATEWAY_STATES: readonly GatewayState[] = [
 
 /** States that a task never leaves. */
 export const ENDED_STATES: ReadonlySet<GatewayState> = new Set(['completed', 'failed', 'canceled', 'rejected'])
+/** States in which a task waits for its client. */
+export const ASKING_STATES: ReadonlySet<GatewayState> = new Set(['input-required', 'auth-required'])
 /** States in which nothing happens until its client acts, or ever again. */
-export const RESTING_STATES: ReadonlySet<GatewayState> = new Set([...ENDED_STATES, 'input-required', 'auth-required'])
+export const RESTING_STATES: ReadonlySet<GatewayState> = new Set([...ENDED_STATES, ...ASKING_STATES])
 
 /** The request of a node's own task model by which a turn of a task is done. */
 export interface GatewayRun {
@@ -126,8 +128,7 @@ function taskAfter(task: GatewayTask, event: GatewayEvent): GatewayTask {
 
 function faultOf({ state, generation }: GatewayTask, input: GatewayInput): string | null {
   if (ENDED_STATES.has(state)) return `it is ${state}`
-  if (input.type === 'message')
-    return generation === 0 || state === 'input-required' || state === 'auth-required' ? null : `it is ${state}, and waits for nothing`
+  if (input.type === 'message') return generation === 0 || ASKING_STATES.has(state) ? null : `it is ${state}, and waits for nothing`
   if (input.type !== 'status') return null
   if (input.state === state) return input.message === undefined ? 'no news' : null
   return leadsTo(state, input.state) ? null : `${state} does not lead to ${input.state}`

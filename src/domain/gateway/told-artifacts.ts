@@ -1,8 +1,8 @@
-import { isRecord } from '../../kit/json.js'
+import { isRecord, writtenJson } from '../../kit/json.js'
 import { sizeOf } from '../../kit/size.js'
 import { inputOf, partsOf, RESULT } from './content.js'
 import { GrowingArtifacts } from './growing-artifacts.js'
-import { type Artifact, type Part, readArtifact, recorded } from './message.js'
+import { type Artifact, type Part, readArtifact } from './message.js'
 
 /** Bytes of the artifacts of one run that are remembered as a whole. */
 export const MAX_TOLD_BYTES = 524_288
@@ -12,11 +12,6 @@ export class ToldArtifacts {
   /** null: too large. */
   #artifacts: GrowingArtifacts | null = new GrowingArtifacts()
   #bytes = 0
-
-  /** Bytes of all that was told, about. */
-  get bytes(): number {
-    return this.#bytes
-  }
 
   /** Takes a piece as it is told. */
   take(piece: Artifact, append: boolean): void {
@@ -58,5 +53,5 @@ function valueOf(parts: readonly Part[]): unknown {
 }
 
 function isSame(one: unknown, other: unknown): boolean {
-  return recorded(one) === recorded(other)
+  return writtenJson(one) === writtenJson(other)
 }

@@ -72,6 +72,24 @@ test('commits of turns that follow each other share a write, one alone waits for
   t.ok((many[0] ?? 0) <= 20, `the first of 60 was written when ${many[0]} had come`)
 })
 
+test('a commit that cannot be written is refused alone: those that share its write are there, and the count has no gap', async (t) => {
+  const { open } = await home(t)
+  const ledger = await open()
+  const unwritable = (): never => {
+    throw new TypeError('no form as bytes')
+  }
+  const commits = [ledger.commit(() => [numbered(1)]), ledger.commit(unwritable), ledger.commit([numbered(2)]), ledger.commit(unwritable)]
+  t.alike(
+    (await Promise.allSettled(commits)).map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled', 'rejected']
+  )
+  await t.exception.all(() => ledger.commit(unwritable))
+  await ledger.commit([numbered(3)])
+  t.is((await ledger.size()).commits, 3)
+  await ledger.close()
+  t.alike(await keysOf(await open()), keys(3))
+})
+
 test('a last commit without changes, by which a ledger that failed is tried, damages nothing', async (t) => {
   const { open } = await home(t)
   const first = await open()

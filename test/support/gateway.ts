@@ -1,0 +1,22 @@
+import type { Assert } from 'brittle'
+import { GatewayTasks } from '../../src/node/gateway.js'
+import type { GatewayReply, GatewaySnapshot } from '../../src/ports/gateway.js'
+import type { Principal } from '../../src/ports/node-api.js'
+import type { FakeNode } from './fake-node.js'
+
+/** A client of the gateway, by its token. */
+export const ALICE: Principal = { kind: 'token', name: 'token alice', id: 'tok_a', tier: 0, sandboxId: null, scopes: ['read', 'send'] }
+
+/** The gateway of a node, until the test ends. */
+export async function gatewayOf(t: Assert, node: FakeNode): Promise<GatewayTasks> {
+  const gateway = new GatewayTasks(node.core)
+  await gateway.start()
+  t.teardown(() => gateway.stop())
+  return gateway
+}
+
+/** The task that a message led to. */
+export function taskOf(reply: GatewayReply): GatewaySnapshot {
+  if (reply.kind !== 'task') throw new Error('an answer without a task')
+  return reply.snapshot
+}
