@@ -1,6 +1,7 @@
 import test from 'brittle'
 import { callRpc, type RpcAnswer, rpcIdIn } from '../../../src/adapters/a2a/json-rpc.js'
 import { A2AFault } from '../../../src/adapters/a2a/fault.js'
+import { NodeError } from '../../../src/kit/errors.js'
 import { utf8 } from '../../../src/kit/ids.js'
 
 const called = (text: string): Promise<RpcAnswer> => callRpc(utf8(text), () => Promise.resolve({ value: 'done' }))
@@ -33,4 +34,10 @@ test('what has no id that can be told is refused without one', async (t) => {
     const answer = await called(body)
     t.alike([answer.id, faultOf(answer)], [null, fault])
   }
+})
+
+test('work that is canceled while its client waits for it is unavailable, not a failure of the node', async (t) => {
+  const body = utf8(request('{"id":"task_1"}'))
+  const { given } = await callRpc(body, () => Promise.reject(new NodeError('CANCELED', 'canceled')))
+  t.is('fault' in given ? [given.fault.kind, given.fault.status].join(' ') : 'done', 'UNAVAILABLE 503')
 })
